@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception type of the library. It says what went wrong, where (file, tensor, byte
+// offset), and what to do, in one line; the application turns its kind into an exit code.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace mx::base {
+
+/// What kind of failure this is; decides the exit code of the command line (design: 2, 3, 3, 4,
+/// 130, 70).
+enum class error_kind {
+    usage,        ///< the caller asked for something that does not exist or does not fit
+    input,        ///< an input is missing, unreadable or malformed
+    output,       ///< an output could not be written
+    unavailable,  ///< a backend or optional feature is not available here
+    cancelled,    ///< the cancel flag was raised
+};
+
+/// Where it went wrong; empty members are left out of the message.
+struct error_place {
+    std::string file;
+    std::string tensor;
+    std::optional<std::uint64_t> offset;  ///< byte offset in `file`
+};
+
+/// Thrown by every room. `what()` is one line without a trailing newline; control characters of
+/// file and tensor names are escaped.
+class error : public std::runtime_error {
+  public:
+    error(error_kind kind, std::string message, error_place place = {});
+
+    error_kind kind() const noexcept { return kind_; }
+    const std::string& message() const noexcept { return message_; }
+    const error_place& place() const noexcept { return place_; }
+
+  private:
+    error_kind kind_;
+    std::string message_;
+    error_place place_;
+};
+
+/// `text` with control characters, DEL and invalid UTF-8 replaced by \xNN escapes, so that a name
+/// from a file can be printed on a terminal.
+std::string printable(const std::string& text);
+
+}  // namespace mx::base

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every file reader provides: names and shapes from headers alone, bytes on request.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/tensor/dtypes.hpp"
+#include "libmx/tensor/shape.hpp"
+
+namespace mx::io {
+
+/// The bytes of one stored tensor: C order, little-endian, packed as its dtype says.
+/// Implementations are safe to call from several threads at once and hold no more than a bounded
+/// amount of memory (64 MiB), whatever the tensor's size.
+class byte_source {
+  public:
+    virtual ~byte_source() = default;
+    /// Fills `out` from byte `offset` of the tensor. Throws base::error (input) naming file,
+    /// tensor and offset when the file ends early, changed, or fails its checksum.
+    virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+};
+
+/// What a header says about one tensor. `elements` and `bytes` are checked against the file.
+struct tensor_info {
+    std::string name;
+    tensor::dtype type = tensor::dtype::f32;
+    tensor::shape shape;
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;  ///< stored bytes once unpacked to C order
+    std::string file;         ///< path of the file that holds it (a shard, for sharded models)
+    std::string note;         ///< why it cannot be read as numbers, when it cannot
+};
+
+/// One opened file, or one sharded model. Opening reads headers only.
+class reader {
+  public:
+    virtual ~reader() = default;
+    virtual const std::vector<tensor_info>& tensors() const = 0;
+    /// Opens tensor `index` of tensors() for reading; the source may outlive the reader.
+    virtual std::unique_ptr<byte_source> open(std::size_t index) const = 0;
+    /// Text metadata of the file (safetensors' __metadata__), empty where there is none.
+    virtual const std::map<std::string, std::string>& metadata() const = 0;
+    /// Files this model consists of, with their sizes in bytes, in the order they were given.
+    virtual std::vector<std::pair<std::string, std::uint64_t>> files() const = 0;
+};
+
+/// What the user can say about a file beyond its path.
+struct open_options {
+    std::string as;     ///< "" or the dtype to read 16-bit opaque / unsigned data as, e.g. "bf16"
+    std::string shape;  ///< raw binary: "64x128"
+    std::string dtype;  ///< raw binary: dtype name, safetensors' spelling, any case
+    std::uint64_t offset = 0;  ///< raw binary: byte offset of the first element
+};
+
+/// Opens `path`, finding the format by looking at the file's first bytes, never by its name
+/// alone. Throws base::error: input when it cannot be read or is malformed.
+std::unique_ptr<reader> open_model(const std::string& path, const open_options& options = {});
+
+}  // namespace mx::io

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writers of arrays: everything is planned before the first byte, so that headers come first and
+// nothing is held in memory. The destination appears whole at commit() or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/tensor/dtypes.hpp"
+#include "libmx/tensor/shape.hpp"
+
+namespace mx::io {
+
+struct planned_array {
+    std::string name;
+    tensor::dtype type = tensor::dtype::f32;
+    tensor::shape shape;
+};
+
+/// Destination of a fixed set of arrays. write() may be called from several threads for disjoint
+/// byte ranges, in any order; every byte never written is zero. Without commit() nothing remains.
+/// Errors are base::error (output) naming the path.
+class array_writer {
+  public:
+    virtual ~array_writer() = default;
+    /// Stores `bytes` (little-endian, C order) at byte `offset` of array `index` of the plan.
+    virtual void write(std::size_t index, std::uint64_t offset,
+                       std::span<const std::byte> bytes) = 0;
+    /// Flushes, checks, and puts the file in place under its final name.
+    virtual void commit() = 0;
+};
+
+using metadata_map = std::map<std::string, std::string>;
+
+/// Arrays in plan order, metadata as __metadata__; data aligned to 8 bytes per the specification.
+std::unique_ptr<array_writer> create_safetensors(const std::string& path,
+                                                 const std::vector<planned_array>& plan,
+                                                 const metadata_map& metadata);
+/// One array as .npy version 1.0 (BF16 and FP8 as <V2 / |V1, which is what ml_dtypes writes).
+std::unique_ptr<array_writer> create_npy(const std::string& path, const planned_array& array);
+/// Arrays as HDF5 datasets of the same shape; a '/' in a name makes groups; metadata becomes
+/// string attributes of the root group.
+std::unique_ptr<array_writer> create_hdf5(const std::string& path,
+                                          const std::vector<planned_array>& plan,
+                                          const metadata_map& metadata);
+
+/// A text or byte output that appears whole or not at all: written under a temporary name beside
+/// `path` and renamed by commit(). "-" is standard output; an existing device, pipe or socket is
+/// written to directly at commit() and never replaced; a symbolic link is followed, its target
+/// replaced. Creating it checks at once that the destination can be written.
+class output_file {
+  public:
+    explicit output_file(const std::string& path);
+    ~output_file();
+    output_file(output_file&&) noexcept;
+    output_file& operator=(output_file&&) noexcept;
+
+    void append(std::string_view text);
+    void write_at(std::uint64_t offset, std::span<const std::byte> bytes);  ///< thread-safe
+    void commit();
+
+  private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+
+/// Removes every temporary file that is still uncommitted (called on the way out of Ctrl-C;
+/// async-signal-unsafe, call it from normal code).
+void discard_unfinished_outputs() noexcept;
+
+}  // namespace mx::io

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The main job: every metric of every tensor under every recipe, in one pass over the file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/model.hpp"
+#include "libmx/quantize/recipe.hpp"
+#include "libmx/report/record.hpp"
+
+namespace mx::pipeline {
+
+struct analysis_request {
+    std::vector<quantize::recipe> recipes;
+    bool histograms = false;
+    std::string blocks_path;  ///< "" or the HDF5 file for per-block arrays (`--blocks`)
+};
+
+/// A tensor that was left out, and why (BOOL, complex, an axis the tensor does not have, ...).
+struct skipped_tensor {
+    std::string file;
+    std::string tensor;
+    std::string recipe;  ///< empty when skipped under every recipe
+    std::string reason;
+};
+
+struct analysis {
+    /// One record per tensor and recipe, tensors in file order, recipes as given; members are
+    /// those of the JSON schema mx.analysis/1 (design, section 5) in that order.
+    std::vector<report::record> results;
+    std::vector<skipped_tensor> skipped;
+};
+
+/// Runs the analysis. Output does not depend on control.threads or on what else is in the
+/// request. Throws base::error.
+analysis analyze(const std::vector<tensor_ref>& tensors, const analysis_request& request,
+                 const run_control& control);
+
+}  // namespace mx::pipeline

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a caller can steer while a long run is under way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+namespace mx::pipeline {
+
+/// Elements done and in all, over every tensor of the run.
+struct progress {
+    std::uint64_t done = 0;
+    std::uint64_t total = 0;
+};
+
+struct run_control {
+    int threads = 0;  ///< 0: as many as OpenMP offers
+    const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop; the run throws (cancelled)
+    std::function<void(const progress&)> on_progress;  ///< called from one thread at a time
+};
+
+}  // namespace mx::pipeline

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe: everything that decides what a block becomes. No figure is printed without one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libmx/format/element_formats.hpp"
+#include "libmx/format/roundings.hpp"
+#include "libmx/format/scale_formats.hpp"
+#include "libmx/scale/scale_rules.hpp"
+
+namespace mx::quantize {
+
+enum class offset_kind : std::uint8_t { none, fp16 };
+/// What the scale rule sees when there is an offset O.
+enum class range_kind : std::uint8_t {
+    max,   ///< max over the block of |x - O| in float32: nothing escapes when O was rounded
+    half,  ///< float32 (max - min) * 0.5
+};
+enum class int_min : std::uint8_t { full, symmetric };
+
+/// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
+struct block_shape {
+    int rows = 1;
+    int cols = 32;
+    friend bool operator==(const block_shape&, const block_shape&) = default;
+};
+
+/// Which axes the block lies along.
+struct axis_choice {
+    enum class kind : std::uint8_t {
+        last,   ///< the last two axes (1xN runs along the last one)
+        index,  ///< a 1-D block runs along axis `value`; negative counts from the end
+        flat,   ///< the tensor is one row of all its elements
+    };
+    kind what = kind::last;
+    int value = 0;
+    friend bool operator==(const axis_choice&, const axis_choice&) = default;
+};
+
+/// Largest number of elements in a block.
+inline constexpr int max_block_elements = 1 << 20;
+
+/// Members that cannot matter (a seed without randomness, ...) hold their defaults, so that equal
+/// behaviour compares equal; `normalize` establishes that.
+struct recipe {
+    std::string_view preset = "mxfp8";  ///< name of the block-format row
+    const format::element_format* element = format::find_element_format("e4m3");
+    const format::scale_format* scale_format = format::find_scale_format("e8m0");
+    const scale::scale_rule* rule = scale::find_scale_rule("floor");
+    format::rounding round = format::rounding::rtne;
+    format::tie_rule ties = format::tie_rule::up;
+    int random_bits = 32;
+    std::uint64_t seed = 0;
+    block_shape block{};
+    axis_choice axis{};
+    offset_kind offset = offset_kind::none;
+    range_kind range = range_kind::max;
+    int_min minimum = int_min::symmetric;
+    scale::int_emax emax = scale::int_emax::zero;
+
+    friend bool operator==(const recipe&, const recipe&) = default;
+};
+
+/// Parses `PRESET[:key=value,...]` (design: "Recipe strings"). Throws base::error (usage) naming
+/// the offending part and the nearest valid spelling.
+recipe parse_recipe(std::string_view text);
+
+/// The canonical spelling: keys in one order, defaults of the preset and keys without effect left
+/// out. parse_recipe(to_string(r)) == r.
+std::string to_string(const recipe& r);
+
+}  // namespace mx::quantize

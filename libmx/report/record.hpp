@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed record every writer sees: an ordered list of named values. Writers know nothing of
+// tensors or recipes, so a new metric or column needs no change here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace mx::report {
+
+struct value;
+using list = std::vector<value>;
+
+/// One value. std::monostate is null: undefined, never zero. Non-finite doubles are not allowed
+/// in records (the producer decides what they mean).
+struct value : std::variant<std::monostate, bool, std::int64_t, double, std::string, list,
+                            std::vector<std::pair<std::string, value>>> {
+    using variant::variant;
+};
+
+/// An ordered object: names in the order they are written.
+using record = std::vector<std::pair<std::string, value>>;
+
+/// The member `name` of `r`, or nullptr.
+const value* find(const record& r, std::string_view name);
+
+}  // namespace mx::report
