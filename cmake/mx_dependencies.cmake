@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# Libraries come from the system; a missing one is answered with the line that installs it.
+set(MX_DEBIAN_PACKAGES "g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev nlohmann-json3-dev libhdf5-dev libboost-dev libzip-dev zlib1g-dev catch2")
+
+macro(mx_require package debian)
+  find_package(${package} ${ARGN})
+  if(NOT ${package}_FOUND)
+    message(FATAL_ERROR "mx needs ${package}: sudo apt-get install ${debian}")
+  endif()
+endmacro()
+
+mx_require(fmt libfmt-dev CONFIG QUIET)
+mx_require(OpenMP g++ QUIET COMPONENTS CXX)
+mx_require(ZLIB zlib1g-dev QUIET)
+set(HDF5_PREFER_PARALLEL FALSE)
+mx_require(HDF5 libhdf5-dev QUIET COMPONENTS C)
+mx_require(nlohmann_json nlohmann-json3-dev CONFIG QUIET)
+mx_require(Boost libboost-dev QUIET)
+# libzip's CMake package of Debian 12 wants the command line tools present; pkg-config does not.
+mx_require(PkgConfig pkg-config QUIET)
+pkg_check_modules(libzip QUIET IMPORTED_TARGET libzip)
+if(NOT libzip_FOUND)
+  message(FATAL_ERROR "mx needs libzip: sudo apt-get install libzip-dev")
+endif()
+if(MX_BUILD_APPS)
+  mx_require(CLI11 libcli11-dev CONFIG QUIET)
+endif()
+if(MX_BUILD_TESTS)
+  mx_require(Catch2 catch2 CONFIG QUIET)
+endif()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# mx_room(NAME DEPS...): the folder libmx/NAME as target mx_NAME (alias mx::NAME). Sources are the
+# .cpp files of the folder, found at build time, so that adding a file needs no second edit.
+function(mx_compile_options target)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  # Sums have a stated shape: the compiler may not fuse a product into an addition.
+  target_compile_options(${target} PRIVATE -ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion
+    -Wshadow $<$<BOOL:${MX_WERROR}>:-Werror>)
+endfunction()
+
+function(mx_room name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  set(target mx_${name})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    mx_compile_options(${target})
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(mx::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(${target} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${target} ${scope} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY MX_ROOMS ${target})
+endfunction()
