@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/base/exact_sum.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "libmx/base/bits.hpp"
+
+namespace mx::base {
+
+static_assert(std::is_trivially_copyable_v<exact_sum>);
+
+// Each addition changes a digit by less than 2^32, so 2^30 of them stay inside 63 bits.
+static constexpr std::int64_t carry_limit = std::int64_t{1} << 30;
+
+void exact_sum::carry() {
+    for (std::size_t i = 0; i + 1 < digits; ++i) {
+        const std::int64_t up = digit_[i] >> 32;  // arithmetic shift: floor
+        digit_[i] -= up * (std::int64_t{1} << 32);
+        digit_[i + 1] += up;
+    }
+    pending_ = 0;
+}
+
+void exact_sum::add(double value) {
+    const std::uint64_t u = bits_of(value);
+    const int field = static_cast<int>((u >> 52) & 0x7ff);
+    std::uint64_t significand = u & ((std::uint64_t{1} << 52) - 1);
+    if (field != 0) significand |= std::uint64_t{1} << 52;
+    if (significand == 0) return;
+    // value = significand * 2^(position - 1074).
+    const int position = field == 0 ? 0 : field - 1;
+    const auto first = static_cast<std::size_t>(position / 32);
+    const int shift = position % 32;
+    const std::uint64_t low = significand << shift;
+    const std::uint64_t high = shift == 0 ? 0 : significand >> (64 - shift);
+    const std::int64_t sign = (u >> 63) != 0 ? -1 : 1;
+    digit_[first] += sign * static_cast<std::int64_t>(low & 0xffffffffu);
+    digit_[first + 1] += sign * static_cast<std::int64_t>(low >> 32);
+    digit_[first + 2] += sign * static_cast<std::int64_t>(high);
+    if (++pending_ >= carry_limit) carry();
+}
+
+void exact_sum::merge(const exact_sum& other) {
+    exact_sum o = other;
+    o.carry();
+    carry();
+    for (std::size_t i = 0; i < digits; ++i) digit_[i] += o.digit_[i];
+    carry();
+}
+
+double exact_sum::value() const {
+    exact_sum s = *this;
+    s.carry();
+    // After a carry pass every digit but the top one is in [0, 2^32); the top one has the sign.
+    const bool negative = s.digit_[digits - 1] < 0;
+    if (negative) {
+        for (std::int64_t& d : s.digit_) d = -d;
+        s.carry();
+    }
+    std::size_t top = digits;
+    while (top > 0 && s.digit_[top - 1] == 0) --top;
+    if (top == 0) return 0.0;
+    --top;
+    // Collect the leading 64 bits and a sticky bit for everything below.
+    const auto lead = static_cast<std::uint64_t>(s.digit_[top]);
+    const int lead_bits = 64 - std::countl_zero(lead);
+    std::uint64_t window = lead << (64 - lead_bits);
+    int filled = lead_bits;
+    bool sticky = false;
+    for (std::size_t i = top; i-- > 0;) {
+        const auto digit = static_cast<std::uint64_t>(s.digit_[i]);
+        if (filled < 64) {
+            const int room = 64 - filled;
+            if (room >= 32) {
+                window |= digit << (room - 32);
+                filled += 32;
+            } else {
+                window |= digit >> (32 - room);
+                sticky = sticky || (digit & ((std::uint64_t{1} << (32 - room)) - 1)) != 0;
+                filled = 64;
+            }
+        } else {
+            sticky = sticky || digit != 0;
+        }
+    }
+    // window * 2^exponent, window normalized to 64 bits.
+    const int exponent = static_cast<int>(top) * 32 - 1074 + lead_bits - 64;
+    const int keep = exponent < -1074 ? -1074 - exponent : 0;  // extra bits below the subnormals
+    const int drop = keep > 11 ? keep : 11;
+    double magnitude = 0.0;
+    if (drop >= 64) {
+        // The whole value lies below the last subnormal bit; cannot happen, digit 0 weighs it.
+        magnitude = 0.0;
+    } else {
+        std::uint64_t kept = window >> drop;
+        const std::uint64_t rest = window & ((std::uint64_t{1} << drop) - 1);
+        const std::uint64_t half = std::uint64_t{1} << (drop - 1);
+        if (rest > half || (rest == half && (sticky || (kept & 1) != 0))) ++kept;
+        magnitude = std::ldexp(static_cast<double>(kept), exponent + drop);
+    }
+    return negative ? -magnitude : magnitude;
+}
+
+bool operator==(const exact_sum& a, const exact_sum& b) {
+    exact_sum x = a;
+    exact_sum y = b;
+    x.carry();
+    y.carry();
+    return x.digit_ == y.digit_;
+}
+
+}  // namespace mx::base

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What quantizing one block leaves behind for the metrics: exact counts and five sums.
+#pragma once
+
+#include <cstdint>
+
+namespace mx::block {
+
+/// Counts over the elements of one block. Rates take `finite - poisoned` as their denominator; the
+/// counts behind rates leave out non-finite and poisoned elements.
+struct block_counts {
+    std::uint32_t elements;
+    std::uint32_t nan;
+    std::uint32_t inf;
+    std::uint32_t poisoned;   ///< finite, but the block's scale is NaN
+    std::uint32_t nonzero;    ///< x != 0 (with an offset: float32(x - O) != 0)
+    std::uint32_t overflow;   ///< |y| beyond the largest value
+    std::uint32_t clamp;      ///< the rounded |y| beyond the largest value
+    std::uint32_t top_code;   ///< q is the largest of its sign
+    std::uint32_t underflow;  ///< nonzero and q = 0
+    std::uint32_t subnormal;  ///< 0 < |q| < smallest normal
+};
+
+/// Sums over the finite, unpoisoned elements; d is the exact dequantized value.
+struct block_sums {
+    double error2;     ///< sum of (d - x)^2
+    double x2;         ///< sum of x^2
+    double xd;         ///< sum of x * d
+    double d2;         ///< sum of d^2
+    double error;      ///< sum of d - x
+    double max_error;  ///< max |d - x|
+};
+
+/// Verdicts on a block (design, section 4).
+struct block_flags {
+    bool zero;       ///< every element is zero
+    bool eligible;   ///< at least two non-zero finite elements
+    bool collapsed;  ///< eligible, and all non-zero inputs carry the same non-zero code magnitude
+    bool saturated;  ///< eligible, and all non-zero inputs carry the largest code of their sign
+    bool dead;       ///< eligible, and all non-zero inputs underflow
+};
+
+struct block_stats {
+    block_counts count;
+    block_sums sum;
+    block_flags is;
+    std::uint8_t scale_code;
+    std::uint16_t offset;      ///< binary16 bits, 0 without an offset
+    std::uint32_t amax;        ///< float32 bits of what the scale rule saw
+    std::uint32_t amin_nonzero;  ///< float32 bits of the smallest non-zero finite |x - O|, 0 if none
+};
+
+}  // namespace mx::block

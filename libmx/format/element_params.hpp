@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few integers of an element format that the encoder needs, small enough to pass to a kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "libmx/base/macros.hpp"
+#include "libmx/format/element_formats.hpp"
+
+namespace mx::format {
+
+struct element_params {
+    bool floating;
+    bool has_sign;
+    int bits;
+    int mantissa_bits;
+    int emin;
+    int quantum;                  ///< exponent of the grid below emin (fixed: of the whole grid)
+    std::uint32_t max_positive;   ///< largest finite magnitude code
+    std::uint32_t max_negative;   ///< the same for negative values (fixed, full range: one more)
+    std::uint32_t smallest_normal;  ///< first normal magnitude code, 0 without subnormals
+    int nan_code;                 ///< -1 where there is none
+};
+
+/// The parameters of `f`; `full_range` lets integers use the code -2^(n-1).
+MX_HD constexpr element_params params_of(const element_format& f, bool full_range) {
+    return {f.floating(),
+            f.has_sign,
+            f.bits(),
+            f.mantissa_bits,
+            f.emin(),
+            f.quantum(),
+            f.max_code(),
+            !f.floating() && full_range ? f.max_code() + 1u : f.max_code(),
+            f.has_subnormals() ? 1u << f.mantissa_bits : 0u,
+            f.nan_code()};
+}
+
+}  // namespace mx::format

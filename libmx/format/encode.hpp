@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounding a float32 to an element format, in integers only: the one place that rounds and packs.
+//
+// The input is x = significand * 2^exponent exactly; dividing by a power-of-two scale only changes
+// the exponent, so y = x / S is never formed as a float. The significand is shifted down to the
+// element's quantum at y, the bits shifted out decide the rounding, and the carry of an increment
+// walks into the exponent field because magnitude codes are consecutive integers.
+#pragma once
+
+#include <cstdint>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/format/element_params.hpp"
+#include "libmx/format/roundings.hpp"
+
+namespace mx::format {
+
+/// How elements are rounded.
+struct rounding_mode {
+    rounding how = rounding::rtne;
+    tie_rule ties = tie_rule::up;
+    int random_bits = 32;  ///< stochastic: width k of the random number, 1..32
+};
+
+/// A rounded element. Magnitude codes are without sign; `unbounded` may exceed the format (there it
+/// counts on as if the exponent field were wider), which is how saturation is told from rounding.
+struct encoded {
+    std::uint32_t magnitude;  ///< saturated magnitude code
+    std::uint32_t unbounded;  ///< magnitude code before saturation (capped at 2^16)
+    bool beyond_max;          ///< |y| > largest finite value of its sign, before rounding
+    bool negative;
+};
+
+namespace detail {
+
+/// Magnitudes this far above every format count as one and the same overflow.
+inline constexpr std::uint32_t far_beyond = 1u << 16;
+inline constexpr int far_exponent = 16;
+
+/// Whether the magnitude rounds up by one code. `kept` is the code below, `rest` out of `1 << shift`
+/// what was cut off; rest != 0.
+MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
+                            std::uint32_t code_below, std::uint32_t significand_below,
+                            std::uint64_t rest, int shift, bool negative, std::uint32_t draw) {
+    switch (mode.how) {
+        case rounding::zero: return false;
+        case rounding::up: return !negative;
+        case rounding::down: return negative;
+        case rounding::stochastic: {
+            // floor(delta * 2^k) + r >= 2^k with delta = rest / 2^shift, r the top k bits.
+            const int k = mode.random_bits;
+            const std::uint64_t scaled = shift >= 64 ? 0 : (rest << k) >> shift;
+            const std::uint64_t r = draw >> (32 - k);
+            return scaled + r >= (std::uint64_t{1} << k);
+        }
+        case rounding::rtne:
+        case rounding::away: break;
+    }
+    if (shift > 25) return false;  // rest < 2^24 is below half
+    const std::uint64_t half = std::uint64_t{1} << (shift - 1);
+    if (rest != half) return rest > half;
+    if (mode.how == rounding::away) return true;
+    // Without mantissa bits the significand is 1 at every normal code: "odd" under tie_rule::up.
+    const bool by_significand = f.mantissa_bits == 0 && mode.ties == tie_rule::up;
+    return ((by_significand ? significand_below : code_below) & 1u) != 0;
+}
+
+}  // namespace detail
+
+/// Rounds the finite float32 with bits `x`, divided by 2^scale_exponent, to the format. `draw` is
+/// used by stochastic rounding only. A zero gives magnitude 0; NaN and Inf are the caller's.
+MX_HD inline encoded encode_magnitude(const element_params& f, const rounding_mode& mode,
+                                      std::uint32_t x, int scale_exponent, std::uint32_t draw) {
+    const bool negative = (x & base::f32_sign_mask) != 0;
+    const std::uint32_t magnitude = x & base::f32_magnitude_mask;
+    if (magnitude == 0) return {0, 0, false, negative};
+    const base::decomposed d = base::decompose(magnitude);
+    const int exponent = d.exponent - scale_exponent;  // y = significand * 2^exponent
+    const int leading = exponent + 23;                 // floor(log2 |y|)
+    const std::uint32_t limit = negative ? f.max_negative : f.max_positive;
+    // Every format ends below; further down the shift is at least one for fixed point, too.
+    if (leading > detail::far_exponent) return {limit, detail::far_beyond, true, negative};
+
+    const int binade = f.floating && leading > f.emin ? leading - f.emin : 0;
+    const int shift = f.quantum + binade - exponent;  // > 0: mantissas are shorter than 23 bits
+    const bool vanishes = shift > 63;
+    const std::uint32_t significand =
+        vanishes ? 0u : static_cast<std::uint32_t>(std::uint64_t{d.significand} >> shift);
+    const std::uint64_t rest =
+        vanishes ? d.significand
+                 : d.significand & ((std::uint64_t{1} << shift) - std::uint64_t{1});
+    const std::uint32_t below =
+        significand + (static_cast<std::uint32_t>(binade) << f.mantissa_bits);
+    const bool beyond = below > limit || (below == limit && rest != 0);
+    const bool up = rest != 0 && detail::rounds_up(f, mode, below, significand, rest, shift,
+                                                   negative, draw);
+    const std::uint32_t unbounded = below + (up ? 1u : 0u);
+    return {unbounded < limit ? unbounded : limit, unbounded, beyond, negative};
+}
+
+/// The code of a rounded magnitude: sign bit for floating formats (zero keeps its sign), two's
+/// complement for integers (no negative zero), magnitude alone for unsigned formats.
+MX_HD inline std::uint32_t with_sign(const element_params& f, std::uint32_t magnitude,
+                                     bool negative) {
+    if (!negative || !f.has_sign) return magnitude;
+    if (f.floating) return magnitude | 1u << (f.bits - 1);
+    return (0u - magnitude) & ((1u << f.bits) - 1u);
+}
+
+}  // namespace mx::format
