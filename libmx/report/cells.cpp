@@ -41,7 +41,7 @@ std::string cell_text(const record& r, const column& c) {
 }
 
 bool is_numeric(cell kind) {
-    return kind == cell::integer || kind == cell::significant || kind == cell::fixed ||
+    return kind == cell::integer || kind == cell::shortest || kind == cell::significant || kind == cell::fixed ||
            kind == cell::share;
 }
 
