@@ -22,8 +22,10 @@ double power_of_two(int exponent) { return std::ldexp(1.0, exponent); }
 
 std::string nan_codes(const format::element_format& f) {
     switch (f.special) {
-        case format::specials::none: return "none";
-        case format::specials::fn: return f.has_sign ? "2 NaN" : "1 NaN";
+        case format::specials::none:
+            return "none";
+        case format::specials::fn:
+            return f.has_sign ? "2 NaN" : "1 NaN";
         case format::specials::ieee:
             return fmt::format("{} NaN, +-Inf", 2 * ((1 << f.mantissa_bits) - 1));
     }

@@ -11,6 +11,7 @@
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
 #include "libmx/quantize/recipe.hpp"
+#include "libmx/quantize/recipe_keys.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {
@@ -45,9 +46,8 @@ const std::vector<column> hex_columns = {
 
 report::record preset_record(const format::block_format& b) {
     const auto recipe = quantize::parse_recipe(b.name);
-    const double bits = recipe.element->bits() +
-                        static_cast<double>(recipe.scale_format->bits()) /
-                            (recipe.block.rows * recipe.block.cols);
+    const double bits = recipe.element->bits() + static_cast<double>(recipe.scale_format->bits()) /
+                                                     (recipe.block.rows * recipe.block.cols);
     return {{"kind", text("block")},
             {"name", text(b.name)},
             {"bits_per_element", real(bits)},
@@ -107,10 +107,19 @@ report::document rules_document() {
                              {"key", fmt::format("round={}", r.name)},
                              {"definition", text(r.summary)}});
     }
+    std::vector<report::record> keys;
+    for (const auto& k : quantize::recipe_keys()) {
+        keys.push_back({{"kind", text("recipe key")},
+                        {"name", text(k.name)},
+                        {"key", text(k.name)},
+                        {"definition", text(k.summary)},
+                        {"values", text(k.values)}});
+    }
     report::document d;
     d.head = document_head("mx.rules/1");
-    d.results = rules;
-    d.results.insert(d.results.end(), roundings.begin(), roundings.end());
+    for (const auto* part : {&rules, &roundings, &keys}) {
+        d.results.insert(d.results.end(), part->begin(), part->end());
+    }
     d.sections.push_back({"Scale rules: the shared scale of a block with largest magnitude amax",
                           {{"key", "key"}, {"definition", "scale"}, {"source", "source"}},
                           rules,
@@ -123,6 +132,12 @@ report::document rules_document() {
                           roundings,
                           {},
                           {}});
+    d.sections.push_back({"Recipe keys: PRESET[:key=value,...]",
+                          {{"key", "key"}, {"values", "values"}, {"definition", "what it decides"}},
+                          keys,
+                          {},
+                          {"Presets are the block formats of 'mx formats'; 'mx explain RECIPE' "
+                           "says what one does."}});
     return d;
 }
 

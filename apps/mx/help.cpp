@@ -103,8 +103,8 @@ std::string overview() {
 }
 
 std::string help_text(const CLI::App& parser, const command& c) {
-    std::string text = fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary,
-                                   synopsis(parser, c));
+    std::string text =
+        fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary, synopsis(parser, c));
     if (!parser.get_description().empty()) {
         text += "\n";
         for (const std::string& line : report::wrapped(parser.get_description(), width)) {

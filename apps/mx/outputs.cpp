@@ -57,8 +57,8 @@ void require_distinct(const std::vector<std::string>& inputs,
         if (!replaceable(outputs[i])) continue;
         for (const std::string& input : inputs) {
             if (same_file(input, outputs[i])) {
-                refuse(fmt::format("{}: is an input and an output; name another output",
-                                   outputs[i]));
+                refuse(
+                    fmt::format("{}: is an input and an output; name another output", outputs[i]));
             }
         }
         for (std::size_t k = 0; k < i; ++k) {
@@ -109,8 +109,8 @@ void outputs::finish(const report::document& d, bool quiet) {
 
 report::record document_head(const std::string& schema) {
     return {{"schema", schema},
-            {"tool", report::record{{"name", std::string("mx")},
-                                    {"version", std::string(MX_VERSION)}}}};
+            {"tool",
+             report::record{{"name", std::string("mx")}, {"version", std::string(MX_VERSION)}}}};
 }
 
 }  // namespace mx::app

@@ -43,13 +43,10 @@ std::string element_words(const quantize::recipe& r) {
     return text;
 }
 
-int effective_emax(const quantize::recipe& r) {
-    return scale::rule_facts(*r.element, r.emax).emax;
-}
+int effective_emax(const quantize::recipe& r) { return scale::rule_facts(*r.element, r.emax).emax; }
 
 std::string rule_words(const quantize::recipe& r) {
-    std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition,
-                                   r.rule->source);
+    std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition, r.rule->source);
     if (r.emax == scale::int_emax::log2max && !r.element->floating()) {
         return text + "; log2 of the largest value takes the place of emax (int_emax=log2max)";
     }
@@ -92,10 +89,9 @@ std::string block_words(const quantize::recipe& r) {
 
 std::string offset_words(const quantize::recipe& r) {
     if (r.offset == quantize::offset_kind::none) return "none: the grid is symmetric about zero";
-    return fmt::format(
-        "fp16: (max + min) / 2 of the block is taken off first; the scale sees {}",
-        r.range == quantize::range_kind::max ? "the largest |x - offset| (range=max)"
-                                             : "(max - min) / 2 (range=half)");
+    return fmt::format("fp16: (max + min) / 2 of the block is taken off first; the scale sees {}",
+                       r.range == quantize::range_kind::max ? "the largest |x - offset| (range=max)"
+                                                            : "(max - min) / 2 (range=half)");
 }
 
 std::string bits_words(const quantize::recipe& r) {

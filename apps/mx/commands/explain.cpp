@@ -8,11 +8,13 @@
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/format_facts.hpp"
+#include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/recipe_words.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/format/block_formats.hpp"
 
 namespace mx::app {
 namespace {
@@ -106,6 +108,14 @@ report::document explain(const options& o) {
                           fmt::format("'{}' is no element or scale format, so it has no code "
                                       "'{}'; 'mx formats' lists them",
                                       o.subject, o.codes.front()));
+    }
+    if (o.subject.find(':') == std::string::npos &&
+        format::find_block_format(o.subject) == nullptr) {
+        std::vector<std::string_view> names = names_of(format::block_formats);
+        for (const std::string_view name : names_of(format::element_formats)) names.push_back(name);
+        for (const std::string_view name : names_of(format::scale_formats)) names.push_back(name);
+        throw base::error(base::error_kind::usage,
+                          base::unknown("recipe or format", o.subject, names));
     }
     return recipe_document(o.subject);
 }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/help.hpp"
 
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/manual.hpp"
+#include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/base/nearest.hpp"
-#include "libmx/base/status.hpp"
 
 namespace mx::app {
 namespace {
@@ -32,11 +29,8 @@ int run(const options& o) {
     }
     const command* c = find_command(o.command_name);
     if (c == nullptr) {
-        std::vector<std::string_view> names;
-        for (const command& row : commands) names.push_back(row.name);
         throw base::error(base::error_kind::usage,
-                          fmt::format("'{}' is no command of mx{}", o.command_name,
-                                      base::did_you_mean(o.command_name, names)));
+                          base::unknown("command", o.command_name, names_of(commands)));
     }
     print(help_text(*c));
     return exit_code::fine;

@@ -32,11 +32,14 @@ int run(const output_options& o) {
                   {"value", text(fmt::format("{} unless --threads says otherwise",
                                              omp_get_max_threads()))}}};
     for (const backend& b : backends) {
-        d.results.push_back({{"item", text(fmt::format("backend {}", b.name))},
-                             {"value", text(b.summary)}});
+        d.results.push_back(
+            {{"item", text(fmt::format("backend {}", b.name))}, {"value", text(b.summary)}});
     }
-    d.sections = {{fmt::format("mx {}", MX_VERSION), {{"item", "item"}, {"value", "value"}},
-                   {d.results.begin() + 1, d.results.end()}, {}, {}}};
+    d.sections = {{fmt::format("mx {}", MX_VERSION),
+                   {{"item", "item"}, {"value", "value"}},
+                   {d.results.begin() + 1, d.results.end()},
+                   {},
+                   {}}};
     to.finish(d, false);
     return exit_code::fine;
 }
