@@ -20,29 +20,41 @@ namespace {
 using report::cell;
 using report::column;
 
-const std::vector<column> decimal_columns = {
+const std::vector<column> element_limits = {
     {"name", "name"},
     {"bits", "bits", cell::integer},
-    {"layout", "sign/exp/\nmantissa"},
+    {"layout", "s/e/m"},
     {"bias", "bias", cell::integer},
     {"emax", "emax", cell::integer},
     {"max", "max", cell::shortest},
     {"min_normal", "min normal", cell::shortest},
-    {"min_subnormal", "min\nsubnormal", cell::shortest},
-    {"specials", "specials"},
+    {"min_subnormal", "min subnormal", cell::shortest},
     {"summary", ""},
 };
 
-const std::vector<column> hex_columns = {
+const std::vector<column> scale_limits = {
     {"name", "name"},
-    {"max_code", "code of max"},
+    {"bits", "bits", cell::integer},
+    {"bias", "bias", cell::integer},
+    {"emax", "emax", cell::integer},
+    {"max", "max", cell::shortest},
+    {"min_normal", "min normal", cell::shortest},
+    {"min_subnormal", "min subnormal", cell::shortest},
+};
+
+const std::vector<column> hex_limits = {
+    {"name", "name"},
+    {"max_code", "code\nof max"},
     {"max_hex", "max"},
     {"min_normal_hex", "min normal"},
-    {"min_subnormal_hex", "min subnormal"},
+    {"min_subnormal_hex", "min\nsubnormal"},
     {"finite_codes", "finite\ncodes", cell::integer},
     {"codes", "of", cell::integer},
+    {"specials", "specials"},
     {"safetensors", "safetensors\ndtype"},
 };
+
+const std::vector<column> summary_columns = {{"name", "name"}, {"summary", "what its codes mean"}};
 
 report::record preset_record(const format::block_format& b) {
     const auto recipe = quantize::parse_recipe(b.name);
@@ -73,10 +85,11 @@ report::document formats_document() {
     for (const auto* part : {&elements, &scales, &presets}) {
         d.results.insert(d.results.end(), part->begin(), part->end());
     }
-    d.sections.push_back({"Element formats", decimal_columns, elements, {}, {}});
-    d.sections.push_back({"Element formats, hexadecimal", hex_columns, elements, {}, {}});
-    d.sections.push_back({"Scale formats", decimal_columns, scales, {}, {}});
-    d.sections.push_back({"Scale formats, hexadecimal", hex_columns, scales, {}, {}});
+    d.sections.push_back({"Element formats", element_limits, elements, {}, {}});
+    d.sections.push_back({"Element formats, hexadecimal", hex_limits, elements, {}, {}});
+    d.sections.push_back({"Scale formats", scale_limits, scales, {}, {}});
+    d.sections.push_back({"Scale formats, hexadecimal", hex_limits, scales, {}, {}});
+    d.sections.push_back({{}, summary_columns, scales, {}, {}});
     d.sections.push_back({"Block formats (presets of recipes)",
                           {{"name", "name"},
                            {"alias", "also"},

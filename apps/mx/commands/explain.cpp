@@ -63,24 +63,32 @@ std::vector<report::record> meanings(const Format& f, const options& o) {
     return rows;
 }
 
-report::document code_document(const report::record& limits, std::vector<report::record> rows,
-                               std::string heading) {
+template <typename Format>
+report::document code_document(const Format& f, const options& o, std::string heading) {
+    std::vector<report::record> rows = meanings(f, o);
     report::document d;
     d.head = document_head("mx.codes/1");
-    d.head.emplace_back("format", limits);
-    const bool exact_fits = rows.size() < 4;  // a 2^-127 has ninety digits
+    d.head.emplace_back("format", limits_of(f));
+    std::vector<std::string> notes;
+    for (const report::record& r : rows) {
+        // A 2^-127 has ninety digits: too many for a column, not for a line.
+        const auto& exact = std::get<std::string>(*report::find(r, "exact"));
+        if (!o.codes.empty() && exact.size() > 24) {
+            notes.push_back(fmt::format("{} is exactly {}",
+                                        std::get<std::string>(*report::find(r, "code")), exact));
+        }
+    }
     d.sections.push_back({std::move(heading),
                           {{"code", "code"},
                            {"decimal_code", "decimal", cell::integer},
                            {"fields", "bits"},
                            {"arithmetic", "meaning"},
-                           exact_fits ? report::column{"exact", "value"}
-                                      : report::column{"value", "value", cell::shortest},
+                           {"value", "value", cell::shortest},
                            {"hex", "hexadecimal"},
                            {"class", "class"}},
                           rows,
                           {},
-                          {}});
+                          std::move(notes)});
     d.results = std::move(rows);
     return d;
 }
@@ -96,12 +104,11 @@ report::document recipe_document(const std::string& subject) {
 
 report::document explain(const options& o) {
     if (const format::element_format* f = format::find_element_format(o.subject)) {
-        return code_document(limits_of(*f), meanings(*f, o),
+        return code_document(*f, o,
                              fmt::format("{}: {} ({})", f->name, layout_words(*f), f->summary));
     }
     if (const format::scale_format* f = format::find_scale_format(o.subject)) {
-        return code_document(limits_of(*f), meanings(*f, o),
-                             fmt::format("{}: {}", f->name, f->summary));
+        return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
     }
     if (!o.codes.empty()) {
         throw base::error(base::error_kind::usage,
