@@ -8,12 +8,16 @@
 #include <map>
 
 #include "apps/mx/analysis_summary.hpp"
+#include "apps/mx/recipe_words.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
 namespace {
+
+// Bits per element, over those of full blocks, from which on short blocks are worth a word.
+constexpr double short_block_cost = 1.1;
 
 // Recipes that differ in their scale rule only.
 struct family {
@@ -176,12 +180,25 @@ std::vector<std::string> input_words(const std::vector<report::record>& results)
     int non_finite = 0;
     int inexact = 0;
     std::string first_bad;
+    int thin = 0;  // tensors whose blocks are mostly much shorter than the recipe's
+    double dearest = 0;
+    std::string thinnest;
     for (const report::record& r : results) {
         if (!seen.emplace(words(r, "file") + '\n' + words(r, "tensor"), true).second) continue;
         if (number(r, "nan") + number(r, "inf") > 0) {
             if (non_finite++ == 0) first_bad = words(r, "tensor");
         }
         if (number(r, "inexact_inputs") > 0) ++inexact;
+        const quantize::recipe recipe = quantize::parse_recipe(words(r, "recipe"));
+        const double bits = number(r, "bits_per_element");
+        const bool short_blocks = bits > short_block_cost * bits_per_element(recipe) &&
+                                  number(r, "elements") >= recipe.block.rows * recipe.block.cols;
+        if (!short_blocks) continue;
+        ++thin;
+        if (bits > dearest) {
+            dearest = bits;
+            thinnest = words(r, "tensor");
+        }
     }
     std::vector<std::string> notes;
     if (non_finite > 0) {
@@ -196,6 +213,12 @@ std::vector<std::string> input_words(const std::vector<report::record>& results)
             fmt::format("- {} tensor{} values that float32 does not hold; they were "
                         "rounded to it once (inexact_inputs).",
                         inexact, inexact == 1 ? " holds" : "s hold"));
+    }
+    if (thin > 0) {
+        notes.push_back(fmt::format(
+            "- {} tensor{} an axis shorter than the block, so that scales weigh more ({} takes "
+            "{:.2f} bits per element); axis=flat blocks the flattened tensor instead.",
+            thin, thin == 1 ? " has" : "s have", base::printable(thinnest), dearest));
     }
     return notes;
 }
