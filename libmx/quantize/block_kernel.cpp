@@ -11,7 +11,6 @@ namespace mx::quantize {
 namespace {
 
 using base::bits_of;
-using base::float_from_bits;
 
 // What a first look at the block finds.
 struct survey {
