@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of formats that are recognised only to be named: what a user may hand us by mistake.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace mx::io {
+
+struct foreign_format {
+    std::size_t offset;  ///< where its mark stands
+    std::string_view mark;
+    std::string_view name;
+};
+
+using namespace std::string_view_literals;
+
+/// The first match wins, so longer marks come before shorter ones.
+inline constexpr std::array foreign_formats{
+    foreign_format{0, "GGUF"sv, "a GGUF model"},
+    foreign_format{0, "GGML"sv, "a GGML model"},
+    foreign_format{4, "TFL3"sv, "a TensorFlow Lite model"},
+    foreign_format{4, "ORTM"sv, "an ONNX Runtime model"},
+    foreign_format{257, "ustar"sv, "a tar archive"},
+    foreign_format{0, "\x1f\x8b"sv, "gzip data"},
+    foreign_format{0, "\x28\xb5\x2f\xfd"sv, "Zstandard data"},
+    foreign_format{0, "\xfd\x37zXZ"sv, "xz data"},
+    foreign_format{0, "BZh"sv, "bzip2 data"},
+    foreign_format{0, "7z\xbc\xaf"sv, "a 7-Zip archive"},
+    foreign_format{0, "MATLAB 5.0"sv, "a MATLAB file"},
+    foreign_format{0, "CDF\x01"sv, "a netCDF classic file"},
+    foreign_format{0, "CDF\x02"sv, "a netCDF classic file"},
+    foreign_format{0, "PAR1"sv, "a Parquet file"},
+    foreign_format{0, "ARROW1"sv, "an Arrow file"},
+    foreign_format{0, "version https://git-lfs"sv, "a Git LFS pointer, not the file itself"},
+    foreign_format{0,
+                   "\x7f"
+                   "ELF"sv,
+                   "a program"},
+    foreign_format{0, "\x89PNG"sv, "a PNG image"},
+    foreign_format{0, "<!DOCTYPE"sv, "a web page"},
+    foreign_format{0, "<html"sv, "a web page"},
+    foreign_format{0, "\x80\x02"sv, "a Python pickle (older PyTorch files are such)"},
+    foreign_format{0, "\x80\x03"sv, "a Python pickle"},
+    foreign_format{0, "\x80\x04"sv, "a Python pickle"},
+    foreign_format{0, "\x80\x05"sv, "a Python pickle"},
+};
+
+/// What a file beginning with `head` seems to be ("a GGUF model"), in words.
+std::string_view name_of_content(std::string_view head);
+
+}  // namespace mx::io
