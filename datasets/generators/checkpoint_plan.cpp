@@ -51,7 +51,8 @@ architecture scaled(architecture shape, tensor::dtype type, std::uint64_t size) 
     const std::uint64_t wanted = size / 10 * 9;
     shape.layers = wanted > two ? 2 + (wanted - two) / each : 1;
     const std::uint64_t used = bytes(shape.layers);
-    const std::uint64_t row = shape.hidden * static_cast<std::uint64_t>(tensor::row_of(type).bits) / 8;
+    const std::uint64_t row =
+        shape.hidden * static_cast<std::uint64_t>(tensor::row_of(type).bits) / 8;
     shape.vocab = size > used ? (size - used) / row : 0;
     return shape;
 }

@@ -105,8 +105,10 @@ double normal_magnitude(double upper) {
 
 double magnitude_quantile(const law_row& row, tail end, double p) {
     switch (row.kind) {
-        case family::uniform: return end == tail::upper ? 1.0 - p : p;
-        case family::normal: return solve(row, end, p);
+        case family::uniform:
+            return end == tail::upper ? 1.0 - p : p;
+        case family::normal:
+            return solve(row, end, p);
         case family::student_t: {
             const double n = row.parameter;
             return solve(row, end, p) * std::sqrt((n - 2.0) / n);

@@ -30,7 +30,8 @@ inline constexpr std::array laws{
     law_row{law::uniform, "uniform", family::uniform, 0, "tight clusters"},
     law_row{law::normal, "normal", family::normal, 0, "biases, centred gains"},
     law_row{law::student_t14, "student_t14", family::student_t, 14, "most weights, kurtosis 3.6"},
-    law_row{law::student_t6, "student_t6", family::student_t, 6, "query and key weights, kurtosis 6"},
+    law_row{law::student_t6, "student_t6", family::student_t, 6,
+            "query and key weights, kurtosis 6"},
     law_row{law::student_t4, "student_t4", family::student_t, 4, "activations, infinite kurtosis"},
     law_row{law::log_normal2, "log_normal2", family::log_normal, 2, "gradients"},
 };

@@ -34,7 +34,7 @@ struct tensor_spec {
     law draw = law::normal;
     double centre = 0.0;
     double scale = 1.0;
-    double row_spread = 0.0;  ///< row factors are exp(row_spread * normal); 0: all 1
+    double row_spread = 0.0;      ///< row factors are exp(row_spread * normal); 0: all 1
     std::uint64_t zero_rows = 0;  ///< leading rows that are zero (a padding token)
     outlier_columns outliers;
 };

@@ -101,8 +101,8 @@ class builder {
         const double d = depth(layer);
         if (a_.experts != 0 && layer == 1) {
             weight(name + "gate.weight", {a_.experts, a_.hidden}, law::normal, 0.5);
-            weight(name + "experts.gate_up_proj", {a_.experts, a_.ffn, a_.hidden},
-                   law::student_t14, 0.9);
+            weight(name + "experts.gate_up_proj", {a_.experts, a_.ffn, a_.hidden}, law::student_t14,
+                   0.9);
             weight(name + "experts.down_proj", {a_.experts, a_.hidden, a_.ffn / 2},
                    law::student_t14, 0.8);
             return;
@@ -157,8 +157,7 @@ class builder {
         const std::string name = layer_name("gradients", layer);
         const double scale = 1e-5 * (1.0 - 0.6 * depth(layer));
         const auto gradient = [&](const char* of, tensor::shape shape, double factor) {
-            tensor_spec& spec =
-                add(name + of, std::move(shape), law::log_normal2, factor * scale);
+            tensor_spec& spec = add(name + of, std::move(shape), law::log_normal2, factor * scale);
             spec.row_spread = 0.3;
         };
         gradient("self_attn.q_proj.weight", {a_.hidden, a_.hidden}, 0.3);
