@@ -37,15 +37,18 @@ namespace detail {
 inline constexpr std::uint32_t far_beyond = 1u << 16;
 inline constexpr int far_exponent = 16;
 
-/// Whether the magnitude rounds up by one code. `kept` is the code below, `rest` out of `1 << shift`
-/// what was cut off; rest != 0.
+/// Whether the magnitude rounds up by one code. `kept` is the code below, `rest` out of `1 <<
+/// shift` what was cut off; rest != 0.
 MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
                             std::uint32_t code_below, std::uint32_t significand_below,
                             std::uint64_t rest, int shift, bool negative, std::uint32_t draw) {
     switch (mode.how) {
-        case rounding::zero: return false;
-        case rounding::up: return !negative;
-        case rounding::down: return negative;
+        case rounding::zero:
+            return false;
+        case rounding::up:
+            return !negative;
+        case rounding::down:
+            return negative;
         case rounding::stochastic: {
             // floor(delta * 2^k) + r >= 2^k with delta = rest / 2^shift, r the top k bits.
             const int k = mode.random_bits;
@@ -54,7 +57,8 @@ MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
             return scaled + r >= (std::uint64_t{1} << k);
         }
         case rounding::rtne:
-        case rounding::away: break;
+        case rounding::away:
+            break;
     }
     if (shift > 25) return false;  // rest < 2^24 is below half
     const std::uint64_t half = std::uint64_t{1} << (shift - 1);
@@ -87,13 +91,12 @@ MX_HD inline encoded encode_magnitude(const element_params& f, const rounding_mo
     const std::uint32_t significand =
         vanishes ? 0u : static_cast<std::uint32_t>(std::uint64_t{d.significand} >> shift);
     const std::uint64_t rest =
-        vanishes ? d.significand
-                 : d.significand & ((std::uint64_t{1} << shift) - std::uint64_t{1});
+        vanishes ? d.significand : d.significand & ((std::uint64_t{1} << shift) - std::uint64_t{1});
     const std::uint32_t below =
         significand + (static_cast<std::uint32_t>(binade) << f.mantissa_bits);
     const bool beyond = below > limit || (below == limit && rest != 0);
-    const bool up = rest != 0 && detail::rounds_up(f, mode, below, significand, rest, shift,
-                                                   negative, draw);
+    const bool up =
+        rest != 0 && detail::rounds_up(f, mode, below, significand, rest, shift, negative, draw);
     const std::uint32_t unbounded = below + (up ? 1u : 0u);
     return {unbounded < limit ? unbounded : limit, unbounded, beyond, negative};
 }

@@ -94,9 +94,10 @@ report::value block_spread(const totals& t) {
     }
     report::record quantiles;
     for (const std::uint64_t percent : {1u, 5u, 25u, 50u, 75u, 95u, 99u}) {
-        quantiles.emplace_back(fmt::format("p{:02}", percent),
-                               total == 0 ? report::value{}
-                                          : report::value{spread_quantile(*t.distribution, total, percent)});
+        quantiles.emplace_back(
+            fmt::format("p{:02}", percent),
+            total == 0 ? report::value{}
+                       : report::value{spread_quantile(*t.distribution, total, percent)});
     }
     report::record out;
     out.emplace_back("bins", std::move(bins));

@@ -37,12 +37,14 @@ struct totals {
     bool has_subnormals = false;
     int element_bits = 0;
     int bits_per_block = 0;  ///< scale and offset bits
-    double clamp_from = 0;  ///< block maxima with a mantissa in (clamp_from, clamp_to) overflow;
-    double clamp_to = 0;    ///< an empty range when none does
+    double clamp_from = 0;   ///< block maxima with a mantissa in (clamp_from, clamp_to) overflow;
+    double clamp_to = 0;     ///< an empty range when none does
     const histograms* distribution = nullptr;  ///< not owned; set when the metrics are finished
 
     /// Elements that rates and sums are over.
-    std::uint64_t counted() const { return count.elements - count.nan - count.inf - count.poisoned; }
+    std::uint64_t counted() const {
+        return count.elements - count.nan - count.inf - count.poisoned;
+    }
     void merge(const totals& other);
 };
 

@@ -11,10 +11,10 @@ std::vector<io::planned_array> block_arrays(const std::string& group, const tens
     const auto array = [&](const char* name, dtype type) {
         return io::planned_array{group + "/" + name, type, grid};
     };
-    return {array("scale_code", dtype::u8),     array("offset", dtype::f16),
-            array("amax", dtype::f32),          array("nonzero", dtype::u32),
-            array("overflow", dtype::u32),      array("clamp", dtype::u32),
-            array("top_code", dtype::u32),      array("underflow", dtype::u32),
+    return {array("scale_code", dtype::u8),    array("offset", dtype::f16),
+            array("amax", dtype::f32),         array("nonzero", dtype::u32),
+            array("overflow", dtype::u32),     array("clamp", dtype::u32),
+            array("top_code", dtype::u32),     array("underflow", dtype::u32),
             array("squared_error", dtype::f64)};
 }
 

@@ -25,8 +25,8 @@ geometry along_axis(const tensor::shape& s, std::size_t k, int length) {
     const std::uint64_t outer = product(s, 0, k);
     const std::uint64_t inner = product(s, k + 1, s.size());
     geometry g;
-    g.grid = inner == 1 ? block::grid{{1, outer, s[k]}, 1, n}
-                        : block::grid{{outer, s[k], inner}, n, 1};
+    g.grid =
+        inner == 1 ? block::grid{{1, outer, s[k]}, 1, n} : block::grid{{outer, s[k], inner}, n, 1};
     g.grid_shape = s;
     g.grid_shape[k] = blocks_along(s[k], length);
     return g;

@@ -36,7 +36,8 @@ void quantize_panel(const quantize::block_params& params, std::uint64_t tensor_i
                 const auto row = static_cast<std::size_t>(r);
                 const auto cols = static_cast<std::size_t>(b.cols);
                 const float* from = x.data() + b.at + row * where.cols;
-                std::copy(from, from + cols, scratch.x.begin() + static_cast<std::ptrdiff_t>(row * cols));
+                std::copy(from, from + cols,
+                          scratch.x.begin() + static_cast<std::ptrdiff_t>(row * cols));
             }
             values = std::span(scratch.x).first(n);
         }

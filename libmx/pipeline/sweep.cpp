@@ -100,7 +100,8 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
             break;
         }
         if (!placed) {
-            passes.push_back(pass{tensor, {job}, panel_plan(job.grid.over, std::span(&job.grid, 1))});
+            passes.push_back(
+                pass{tensor, {job}, panel_plan(job.grid.over, std::span(&job.grid, 1))});
         }
     }
     return passes;
@@ -129,8 +130,8 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         const panel where = p.panels.at(i - before);
         workspace& space = spaces[static_cast<std::size_t>(thread)];
         const std::shared_ptr<io::byte_source> source = sources.get(p.tensor);
-        const std::uint64_t inexact = load(*source, tensors[p.tensor].info().type,
-                                           p.panels.over(), where, space);
+        const std::uint64_t inexact =
+            load(*source, tensors[p.tensor].info().type, p.panels.over(), where, space);
         body({&p, pass_index, where, space.x, inexact, thread});
         sources.done(p.tensor);
         report.add(where.elements());

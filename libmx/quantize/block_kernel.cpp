@@ -40,7 +40,9 @@ survey look_at(std::span<const float> x) {
 }
 
 // fp16(max/2 + min/2): the halves are formed first, so the sum cannot overflow.
-std::uint16_t offset_of(const survey& s) { return base::half_saturated(0.5f * s.high + 0.5f * s.low); }
+std::uint16_t offset_of(const survey& s) {
+    return base::half_saturated(0.5f * s.high + 0.5f * s.low);
+}
 
 // What the scale rule sees when there is an offset.
 std::uint32_t range_bits(const block_params& p, const survey& s, std::span<const float> x,
@@ -53,8 +55,7 @@ std::uint32_t range_bits(const block_params& p, const survey& s, std::span<const
 
 // One encoded element with the counts it adds to.
 std::uint8_t encode_element(const block_params& p, float z, int scale_exponent, std::uint32_t draw,
-                            block::block_counts& count, std::uint32_t& least,
-                            std::uint32_t& most) {
+                            block::block_counts& count, std::uint32_t& least, std::uint32_t& most) {
     const format::element_params& f = p.element;
     const std::uint32_t bits = bits_of(z);
     const format::encoded e = format::encode_magnitude(f, p.mode, bits, scale_exponent, draw);
@@ -167,8 +168,7 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
         for (int i = 0; i < count; ++i) {
             const auto at = static_cast<std::size_t>(begin + i);
             const float z = p.has_offset ? x[at] - offset : x[at];
-            const std::uint32_t draw =
-                random ? base::random_u32(key, place.index(begin + i)) : 0u;
+            const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
             codes[at] = encode_element(p, z, exponent, draw, out.count, least, most);
             const float q = p.value[codes[at]];
             if (p.has_offset) {

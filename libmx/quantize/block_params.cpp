@@ -18,7 +18,8 @@ block_params params_of(const recipe& r) {
     p.seed = r.seed;
     for (std::uint32_t code = 0; code < 256; ++code) p.value[code] = format::decode(f, code);
     constexpr std::uint32_t quiet_nan = 0x7fc00000u;
-    p.poisoned_code = static_cast<std::uint8_t>(format::cast_code(p.element, p.mode, quiet_nan, true, 0));
+    p.poisoned_code =
+        static_cast<std::uint8_t>(format::cast_code(p.element, p.mode, quiet_nan, true, 0));
     return p;
 }
 

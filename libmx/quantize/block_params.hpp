@@ -15,11 +15,11 @@ struct block_params {
     format::element_params element;
     format::rounding_mode mode;
     scale::rule_id rule;
-    scale::rule_input facts;   ///< amax_bits is filled in per block
+    scale::rule_input facts;  ///< amax_bits is filled in per block
     bool has_offset;
     range_kind range;
     std::uint64_t seed;
-    float value[256];          ///< decoded value of every code
+    float value[256];            ///< decoded value of every code
     std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
 };
 

@@ -74,7 +74,8 @@ constexpr std::array transform_words{word<int>{"none", 0}};
 
 void set_element(recipe& r, std::string_view text) {
     const format::element_format* f = format::find_element_format(text);
-    if (f == nullptr) fail(base::unknown("element format", text, names_of(format::element_formats)));
+    if (f == nullptr)
+        fail(base::unknown("element format", text, names_of(format::element_formats)));
     r.element = f;
     r.minimum = f->name == "int8" ? int_min::full : int_min::symmetric;
 }
@@ -89,7 +90,8 @@ void set_scale_format(recipe& r, std::string_view text) {
     const format::scale_format* f = format::find_scale_format(text);
     if (f == nullptr) fail(base::unknown("scale format", text, names_of(format::scale_formats)));
     if (!f->power_of_two) {
-        fail(fmt::format("scale_format={}: the scale rules here choose powers of two; use e8m0", text));
+        fail(fmt::format("scale_format={}: the scale rules here choose powers of two; use e8m0",
+                         text));
     }
     r.scale_format = f;
 }
@@ -114,9 +116,7 @@ void set_block(recipe& r, std::string_view text) {
     r.block = {rows, cols};
 }
 
-std::string get_block(const recipe& r) {
-    return fmt::format("{}x{}", r.block.rows, r.block.cols);
-}
+std::string get_block(const recipe& r) { return fmt::format("{}x{}", r.block.rows, r.block.cols); }
 
 void set_axis(recipe& r, std::string_view text) {
     using kind = axis_choice::kind;
@@ -153,20 +153,25 @@ constexpr std::array keys{
                [](const recipe& r) { return fmt::format("{}", r.seed); }},
     recipe_key{"block", "RxC", "rows x columns that share a scale: 1x32, 32x1, 16x16, ...",
                set_block, get_block},
-    recipe_key{"axis", "K or flat", "axis a 1-D block runs along (-1: last), or the flattened tensor",
-               set_axis, get_axis},
-    recipe_key{"offset", "none, fp16", "fp16: asymmetric, the block's centre is subtracted",
-               [](recipe& r, std::string_view v) { r.offset = read_word("offset", v, offset_words); },
-               [](const recipe& r) { return print_word(r.offset, offset_words); }},
-    recipe_key{"range", "max, half", "with an offset, the scale is chosen from max |x-O| or (max-min)/2",
+    recipe_key{"axis", "K or flat",
+               "axis a 1-D block runs along (-1: last), or the flattened tensor", set_axis,
+               get_axis},
+    recipe_key{
+        "offset", "none, fp16", "fp16: asymmetric, the block's centre is subtracted",
+        [](recipe& r, std::string_view v) { r.offset = read_word("offset", v, offset_words); },
+        [](const recipe& r) { return print_word(r.offset, offset_words); }},
+    recipe_key{"range", "max, half",
+               "with an offset, the scale is chosen from max |x-O| or (max-min)/2",
                [](recipe& r, std::string_view v) { r.range = read_word("range", v, range_words); },
                [](const recipe& r) { return print_word(r.range, range_words); }},
-    recipe_key{"int_min", "full, symmetric", "integers: whether the code -2^(n-1) is used",
-               [](recipe& r, std::string_view v) { r.minimum = read_word("int_min", v, int_min_words); },
-               [](const recipe& r) { return print_word(r.minimum, int_min_words); }},
-    recipe_key{"int_emax", "0, log2max, 1", "integers: the exponent that scale rules subtract",
-               [](recipe& r, std::string_view v) { r.emax = read_word("int_emax", v, int_emax_words); },
-               [](const recipe& r) { return print_word(r.emax, int_emax_words); }},
+    recipe_key{
+        "int_min", "full, symmetric", "integers: whether the code -2^(n-1) is used",
+        [](recipe& r, std::string_view v) { r.minimum = read_word("int_min", v, int_min_words); },
+        [](const recipe& r) { return print_word(r.minimum, int_min_words); }},
+    recipe_key{
+        "int_emax", "0, log2max, 1", "integers: the exponent that scale rules subtract",
+        [](recipe& r, std::string_view v) { r.emax = read_word("int_emax", v, int_emax_words); },
+        [](const recipe& r) { return print_word(r.emax, int_emax_words); }},
     recipe_key{"transform", "none", "rotation before quantization",
                [](recipe&, std::string_view v) { read_word("transform", v, transform_words); },
                [](const recipe&) { return std::string("none"); }},
@@ -181,9 +186,10 @@ void normalize_axis(recipe& r) {
     using kind = axis_choice::kind;
     if (r.axis.what == kind::last) return;
     if (r.block.rows > 1 && r.block.cols > 1) {
-        fail(fmt::format("block={} with axis={}: a tile lies along the last two axes; "
-                         "leave axis out or use a 1-D block",
-                         get_block(r), get_axis(r)));
+        fail(
+            fmt::format("block={} with axis={}: a tile lies along the last two axes; "
+                        "leave axis out or use a 1-D block",
+                        get_block(r), get_axis(r)));
     }
     const int length = r.block.rows * r.block.cols;
     r.block = {1, length};
@@ -210,7 +216,8 @@ void normalize(recipe& r) {
     if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
     if (r.offset == offset_kind::none) r.range = range_kind::max;
     if (r.element->floating()) r.minimum = int_min::symmetric;
-    if (r.element->floating() || r.rule->id == scale::rule_id::rceil) r.emax = scale::int_emax::zero;
+    if (r.element->floating() || r.rule->id == scale::rule_id::rceil)
+        r.emax = scale::int_emax::zero;
 
     // The preset's name follows the element, so that one behaviour has one spelling.
     const format::block_format* own = nullptr;
