@@ -15,11 +15,16 @@ namespace {
 
 int code_of(base::error_kind kind) {
     switch (kind) {
-        case base::error_kind::usage: return exit_code::usage;
-        case base::error_kind::input: return exit_code::input_output;
-        case base::error_kind::output: return exit_code::input_output;
-        case base::error_kind::unavailable: return exit_code::unavailable;
-        case base::error_kind::cancelled: return exit_code::interrupted;
+        case base::error_kind::usage:
+            return exit_code::usage;
+        case base::error_kind::input:
+            return exit_code::input_output;
+        case base::error_kind::output:
+            return exit_code::input_output;
+        case base::error_kind::unavailable:
+            return exit_code::unavailable;
+        case base::error_kind::cancelled:
+            return exit_code::interrupted;
     }
     return exit_code::internal;
 }

@@ -18,6 +18,7 @@ enum class error_kind {
     output,       ///< an output could not be written
     unavailable,  ///< a backend or optional feature is not available here
     cancelled,    ///< the cancel flag was raised
+    closed_pipe,  ///< the reader of an output pipe went away: a normal end for a command
 };
 
 /// Where it went wrong; empty members are left out of the message.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/sum_tree.hpp"
@@ -76,23 +77,26 @@ std::uint8_t encode_element(const block_params& p, float z, int scale_exponent, 
 // The terms of one chunk; T is float in units of the scale, double in units of x.
 template <typename T>
 struct chunk_terms {
-    T error2[chunk_size] = {};
-    T x2[chunk_size] = {};
-    T xd[chunk_size] = {};
-    T d2[chunk_size] = {};
-    double error[chunk_size] = {};
-    T max_error = 0;
+    T x[chunk_size] = {};
+    T d[chunk_size] = {};
 
-    void set(int i, T x, T d) {
-        const T e = d - x;
-        error2[i] = e * e;
-        x2[i] = x * x;
-        xd[i] = x * d;
-        d2[i] = d * d;
-        error[i] = static_cast<double>(e);
-        max_error = std::max(max_error, std::abs(e));
+    void set(int i, T x_i, T d_i) {
+        x[i] = x_i;
+        d[i] = d_i;
     }
-    void add_to(block::block_sums& sum) {
+    void add_to(block::block_sums& sum) const {
+        T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
+        double error[chunk_size];
+        T max_error = 0;
+        for (int i = 0; i < chunk_size; ++i) {
+            const T e = d[i] - x[i];
+            error2[i] = e * e;
+            x2[i] = x[i] * x[i];
+            xd[i] = x[i] * d[i];
+            d2[i] = d[i] * d[i];
+            error[i] = static_cast<double>(e);
+            max_error = std::max(max_error, std::abs(e));
+        }
         sum.error2 += static_cast<double>(sum_chunk(error2));
         sum.x2 += static_cast<double>(sum_chunk(x2));
         sum.xd += static_cast<double>(sum_chunk(xd));
@@ -118,6 +122,41 @@ void settle_flags(block::block_stats& out, std::uint32_t least, std::uint32_t mo
     out.is.collapsed = out.is.eligible && least == most && least != 0;
     out.is.saturated = out.is.eligible && c.top_code == c.nonzero;
     out.is.dead = out.is.eligible && c.underflow == c.nonzero;
+}
+
+// Encodes the block chunk by chunk and sums as T says: float in units of the scale without an
+// offset, double in units of x with one.
+template <typename T>
+void quantize_chunks(const block_params& p, std::span<const float> x, const block_place& place,
+                     float offset, int exponent, std::span<std::uint8_t> codes,
+                     block::block_stats& out) {
+    constexpr bool in_x = std::is_same_v<T, double>;
+    const double s = base::exact_pow2(exponent);
+    const float reciprocal = base::exact_pow2f(-exponent);
+    const bool random = p.mode.how == format::rounding::stochastic;
+    const base::random_key key{p.seed, place.tensor_id};
+    std::uint32_t least = ~0u;
+    std::uint32_t most = 0;
+    const int n = static_cast<int>(x.size());
+    for (int begin = 0; begin < n; begin += chunk_size) {
+        const int count = std::min(chunk_size, n - begin);
+        chunk_terms<T> terms;
+        for (int i = 0; i < count; ++i) {
+            const auto at = static_cast<std::size_t>(begin + i);
+            const float z = in_x ? x[at] - offset : x[at];
+            const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
+            codes[at] = encode_element(p, z, exponent, draw, out.count, least, most);
+            const float q = p.value[codes[at]];
+            if constexpr (in_x) {
+                terms.set(i, static_cast<double>(x[at]),
+                          static_cast<double>(offset) + s * static_cast<double>(q));
+            } else {
+                terms.set(i, z * reciprocal, q);
+            }
+        }
+        terms.add_to(out.sum);
+    }
+    settle_flags(out, least, most);
 }
 
 }  // namespace
@@ -154,38 +193,12 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
     }
 
     const int exponent = code - format::e8m0_bias;
-    const double s = base::exact_pow2(exponent);
-    const float reciprocal = base::exact_pow2f(-exponent);
-    const bool random = p.mode.how == format::rounding::stochastic;
-    const base::random_key key{p.seed, place.tensor_id};
-    std::uint32_t least = ~0u;
-    std::uint32_t most = 0;
-    const int n = static_cast<int>(x.size());
-    for (int begin = 0; begin < n; begin += chunk_size) {
-        const int count = std::min(chunk_size, n - begin);
-        chunk_terms<float> scaled;
-        chunk_terms<double> plain;
-        for (int i = 0; i < count; ++i) {
-            const auto at = static_cast<std::size_t>(begin + i);
-            const float z = p.has_offset ? x[at] - offset : x[at];
-            const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
-            codes[at] = encode_element(p, z, exponent, draw, out.count, least, most);
-            const float q = p.value[codes[at]];
-            if (p.has_offset) {
-                plain.set(i, static_cast<double>(x[at]),
-                          static_cast<double>(offset) + s * static_cast<double>(q));
-            } else {
-                scaled.set(i, z * reciprocal, q);
-            }
-        }
-        if (p.has_offset) {
-            plain.add_to(out.sum);
-        } else {
-            scaled.add_to(out.sum);
-        }
+    if (p.has_offset) {
+        quantize_chunks<double>(p, x, place, offset, exponent, codes, out);
+    } else {
+        quantize_chunks<float>(p, x, place, offset, exponent, codes, out);
+        scale_sums(out.sum, base::exact_pow2(exponent));
     }
-    if (!p.has_offset) scale_sums(out.sum, s);
-    settle_flags(out, least, most);
     return out;
 }
 

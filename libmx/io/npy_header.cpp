@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/io/npy_header.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/dtype_names.hpp"
+#include "libmx/io/fortran_order.hpp"
+
+namespace mx::io {
+namespace {
+
+using tensor::dtype;
+
+// Structured types can have long headers; numpy itself stops at 10,000 bytes by default.
+constexpr std::uint64_t header_limit = 1 << 20;
+
+struct npy_type {
+    std::string_view code;  ///< kind and bytes, without the byte order
+    dtype type;
+    std::size_t number;  ///< bytes of one number in it (half for complex)
+};
+
+constexpr std::array npy_types{
+    npy_type{"b1", dtype::boolean, 1},
+    npy_type{"?", dtype::boolean, 1},
+    npy_type{"i1", dtype::i8, 1},
+    npy_type{"u1", dtype::u8, 1},
+    npy_type{"i2", dtype::i16, 2},
+    npy_type{"u2", dtype::u16, 2},
+    npy_type{"i4", dtype::i32, 4},
+    npy_type{"u4", dtype::u32, 4},
+    npy_type{"i8", dtype::i64, 8},
+    npy_type{"u8", dtype::u64, 8},
+    npy_type{"f2", dtype::f16, 2},
+    npy_type{"f4", dtype::f32, 4},
+    npy_type{"f8", dtype::f64, 8},
+    npy_type{"c8", dtype::c64, 4},
+    npy_type{"c16", dtype::c128, 8},
+    // ml_dtypes: bfloat16 as bare 2-byte elements, float8_e5m2 as a 1-byte float.
+    npy_type{"V2", dtype::bf16, 2},
+    npy_type{"f1", dtype::f8_e5m2, 1},
+};
+
+void set_type(npy_layout& layout, std::string_view descr, std::optional<dtype> as) {
+    if (descr.empty()) {
+        layout.note = "records are not numbers";
+        return;
+    }
+    const bool has_order = std::string_view("<>|=").find(descr.front()) != std::string_view::npos;
+    const char order = has_order ? descr.front() : '|';
+    const std::string_view code = descr.substr(has_order ? 1 : 0);
+    const auto found = std::find_if(npy_types.begin(), npy_types.end(),
+                                    [&](const npy_type& row) { return row.code == code; });
+    const bool bare = code.starts_with('V');
+    if (bare && as && order != '>' && code == fmt::format("V{}", tensor::row_of(*as).bits / 8)) {
+        layout.type = *as;
+    } else if (found != npy_types.end() && !(bare && order == '>')) {
+        layout.type = read_as(found->type, as);
+        if (order == '>' && found->number > 1) layout.swap_width = found->number;
+    } else if (code == "V1") {
+        layout.note = "bare bytes; say what they are with --as (f8_e4m3, f8_e8m0, ...)";
+    } else if (code.starts_with('O')) {
+        layout.note = "Python objects are not numbers, and are never executed";
+    } else if (code.starts_with('S') || code.starts_with('U')) {
+        layout.note = "text is not numbers";
+    } else {
+        layout.note = fmt::format("type '{}' cannot be read as numbers", descr);
+    }
+}
+
+bool order_matters(const tensor::shape& shape) {
+    return std::count_if(shape.begin(), shape.end(), [](std::uint64_t n) { return n > 1; }) > 1;
+}
+
+}  // namespace
+
+npy_layout read_npy_header(const byte_source& source, std::uint64_t size, std::optional<dtype> as,
+                           const std::string& file, const std::string& name) {
+    const auto fail = [&](std::uint64_t offset, const std::string& message) {
+        throw base::error(base::error_kind::input, message, {file, name, offset});
+    };
+    std::array<std::byte, 12> start{};
+    if (size < 10) fail(0, fmt::format("{} bytes are too short for a .npy array", size));
+    source.read(0, std::span(start).first(
+                       static_cast<std::size_t>(std::min<std::uint64_t>(size, start.size()))));
+    const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(start[i]); };
+    constexpr std::string_view magic = "\x93NUMPY";
+    for (std::size_t i = 0; i < magic.size(); ++i) {
+        if (byte(i) != static_cast<unsigned char>(magic[i])) fail(0, "is not a .npy array");
+    }
+    const std::uint32_t version = byte(6);
+    if (version < 1 || version > 3) {
+        fail(6, fmt::format("version {}.{} is unknown; 1 to 3 are read", version, byte(7)));
+    }
+    const std::uint64_t prefix = version == 1 ? 10 : 12;
+    std::uint64_t length = byte(8) | byte(9) << 8;
+    if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
+    if (size < prefix || length > size - prefix) {
+        fail(8, fmt::format("the header says it has {} bytes, which go beyond the end; the array "
+                            "may be cut short",
+                            length));
+    }
+    if (length > header_limit) fail(8, fmt::format("a header of {} bytes is too long", length));
+    std::string text(static_cast<std::size_t>(length), '\0');
+    source.read(prefix, std::as_writable_bytes(std::span(text.data(), text.size())));
+
+    std::string problem;
+    std::size_t at = 0;
+    const auto dictionary = parse_npy_dictionary(text, problem, at);
+    if (!dictionary) fail(prefix + at, "malformed header: " + problem);
+
+    npy_layout layout;
+    layout.shape = dictionary->shape;
+    layout.data_start = prefix + length;
+    layout.fortran = dictionary->fortran && order_matters(layout.shape);
+    set_type(layout, dictionary->descr, as);
+    const std::uint64_t held = size - layout.data_start;
+    const auto elements = tensor::element_count(layout.shape);
+    const auto bytes = elements ? tensor::byte_count(layout.type, *elements) : std::nullopt;
+    if (!bytes) fail(prefix, fmt::format("shape {} is too large", tensor::to_string(layout.shape)));
+    layout.elements = *elements;
+    layout.bytes = layout.note.empty() ? *bytes : held;
+    if (layout.bytes > held) {
+        fail(size, fmt::format("the array of {} bytes ends {} bytes early; it may be cut short",
+                               layout.bytes, layout.bytes - held));
+    }
+    if (layout.bytes < held) {
+        fail(layout.data_start + layout.bytes,
+             fmt::format("{} bytes follow the array; only one array per file is read",
+                         held - layout.bytes));
+    }
+    return layout;
+}
+
+tensor_info describe(const npy_layout& layout, const std::string& file, const std::string& name) {
+    tensor_info info;
+    info.name = name;
+    info.type = layout.type;
+    info.shape = layout.shape;
+    info.elements = layout.elements;
+    info.bytes = layout.bytes;
+    info.file = file;
+    info.note = layout.note;
+    return info;
+}
+
+std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout,
+                                         const std::string& file, const std::string& name) {
+    if (!layout.note.empty()) {
+        throw base::error(base::error_kind::input, layout.note, {file, name, {}});
+    }
+    std::unique_ptr<byte_source> data = source_window(std::move(source), layout.data_start);
+    if (layout.swap_width != 0) data = byte_swapped(std::move(data), layout.swap_width);
+    if (layout.fortran) {
+        const auto width = static_cast<std::size_t>(tensor::row_of(layout.type).bits / 8);
+        data = from_fortran_order(std::move(data), layout.shape, width);
+    }
+    return data;
+}
+
+}  // namespace mx::io

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header of a .npy array, alone in a file or inside an .npz archive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libmx/io/reader.hpp"
+#include "libmx/io/sources.hpp"
+#include "libmx/tensor/dtypes.hpp"
+#include "libmx/tensor/shape.hpp"
+
+namespace mx::io {
+
+/// How the bytes of an array are stored and what they mean.
+struct npy_layout {
+    tensor::dtype type = tensor::dtype::other;
+    tensor::shape shape;
+    bool fortran = false;        ///< first axis fastest; never set where it makes no difference
+    std::size_t swap_width = 0;  ///< bytes of one big-endian number, 0 when nothing is swapped
+    std::uint64_t data_start = 0;
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;
+    std::string note;  ///< why it cannot be read as numbers
+};
+
+/// Reads the header of the array in the first `size` bytes of `source` and checks it against
+/// `size`. Bare 2-byte elements are bfloat16, which is what ml_dtypes writes, unless `as` says
+/// otherwise. Types that are no numbers are described, never interpreted. Throws base::error
+/// (input) with `file`, `tensor` and the offset in the array's own bytes.
+npy_layout read_npy_header(const byte_source& source, std::uint64_t size,
+                           std::optional<tensor::dtype> as, const std::string& file,
+                           const std::string& tensor);
+
+/// The array as `tensors()` lists it.
+tensor_info describe(const npy_layout& layout, const std::string& file, const std::string& name);
+
+/// The array's numbers in C order, little-endian, from the bytes `source` that hold header and
+/// data. Throws base::error (input) when they are no numbers.
+std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout,
+                                         const std::string& file, const std::string& tensor);
+
+/// The three entries of the header's dictionary.
+struct npy_dictionary {
+    std::string descr;  ///< empty when it is not a string (structured types)
+    bool fortran = false;
+    tensor::shape shape;
+};
+
+/// Parses the Python literal `{'descr': ..., 'fortran_order': ..., 'shape': (...)}` and nothing
+/// else. On failure returns none and sets `problem` and its place `at` in `text`.
+std::optional<npy_dictionary> parse_npy_dictionary(std::string_view text, std::string& problem,
+                                                   std::size_t& at);
+
+}  // namespace mx::io

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/dtype_names.hpp"
+#include "libmx/io/foreign_formats.hpp"
+#include "libmx/io/readers.hpp"
+
+namespace mx::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t probe_bytes = 512;
+constexpr std::string_view text_content = "text";
+constexpr std::string_view unknown_content = "unknown binary data";
+
+[[noreturn]] void fail(const std::string& path, const std::string& message) {
+    throw base::error(base::error_kind::input, message, {path, {}, {}});
+}
+
+// The one model of a directory: its shard index, or its only safetensors file.
+std::string model_in(const std::string& directory) {
+    std::vector<std::string> indexes;
+    std::vector<std::string> files;
+    std::error_code failure;
+    for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
+         it.increment(failure)) {
+        const std::string name = it->path().filename().string();
+        if (name.ends_with(".safetensors.index.json")) indexes.push_back(it->path().string());
+        if (name.ends_with(".safetensors")) files.push_back(it->path().string());
+    }
+    if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));
+    if (indexes.size() == 1) return indexes.front();
+    if (indexes.empty() && files.size() == 1) return files.front();
+    fail(
+        directory,
+        fmt::format("holds {} *.safetensors.index.json and {} *.safetensors; name one of its files",
+                    indexes.size(), files.size()));
+}
+
+// ONNX is a bare protobuf: field 1 (ir_version) as a small number, then another low field.
+bool looks_like_onnx(std::string_view head) {
+    return head.size() > 4 && head[0] == '\x08' && head[1] > 0 && head[1] < 32 &&
+           (head[2] == '\x12' || head[2] == '\x1a' || head[2] == '\x3a' || head[2] == '\x42');
+}
+
+bool looks_like_text(std::string_view head) {
+    return std::all_of(head.begin(), head.end(), [](char c) {
+        const auto u = static_cast<unsigned char>(c);
+        return u == '\n' || u == '\r' || u == '\t' || (u >= 0x20 && u != 0x7f);
+    });
+}
+
+std::string readable_formats() {
+    std::string text;
+    for (const reader_format& format : reader_formats) {
+        if (format.recognises == nullptr) continue;
+        text += text.empty() ? "" : ", ";
+        text += format.name;
+    }
+    return text;
+}
+
+}  // namespace
+
+foreign_format content_of(std::string_view head) {
+    if (head.empty()) return {0, {}, "an empty file"};
+    for (const foreign_format& foreign : foreign_formats) {
+        if (head.size() >= foreign.offset &&
+            head.substr(foreign.offset).starts_with(foreign.mark)) {
+            return foreign;
+        }
+    }
+    if (looks_like_onnx(head)) return {0, {}, "an ONNX model"};
+    if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; })) {
+        return {0, {}, "zero bytes only"};
+    }
+    return {0, {}, looks_like_text(head) ? text_content : unknown_content};
+}
+
+std::string complaint(std::string_view name, std::string_view advice) {
+    const std::string text = fmt::format("looks like {}, which mx does not read", name);
+    return advice.empty() ? text : fmt::format("{}; {}", text, advice);
+}
+
+std::string array_name(const std::string& path) {
+    const std::string stem = fs::path(path).stem().string();
+    return stem.empty() ? "array" : stem;
+}
+
+std::unique_ptr<reader> open_model(const std::string& path, const open_options& options) {
+    parse_as(options.as);  // a misspelt dtype is an error whatever the file holds
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) return open_model(model_in(path), options);
+
+    const shared_file file = input_file::open(path);
+    if (!options.shape.empty() || !options.dtype.empty() || options.offset != 0) {
+        return open_raw(file, options);
+    }
+    const std::string head = file->head(probe_bytes);
+    for (const reader_format& format : reader_formats) {
+        if (format.recognises != nullptr && format.recognises({*file, head})) {
+            return format.open(file, options);
+        }
+    }
+    // No reader and no other format knows these bytes: a damaged file of the kind its name says.
+    const foreign_format content = content_of(head);
+    for (const reader_format& format : reader_formats) {
+        if (content.mark.empty() && content.name != text_content && !format.ending.empty() &&
+            path.ends_with(format.ending)) {
+            return format.open(file, options);
+        }
+    }
+    fail(path, fmt::format("{}; it reads {}, and raw binary with a shape and a dtype",
+                           complaint(content.name, content.advice), readable_formats()));
+}
+
+}  // namespace mx::io

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of readers. A format is found by looking at the file; adding one is a row here and a
+// .cpp file with its two functions.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "libmx/io/input_file.hpp"
+#include "libmx/io/reader.hpp"
+
+namespace mx::io {
+
+/// What a probe sees of a file.
+struct file_probe {
+    const input_file& file;
+    std::string_view head;  ///< the first bytes, at most 512
+};
+
+bool looks_like_npy(const file_probe& probe);
+bool looks_like_zip(const file_probe& probe);
+bool looks_like_hdf5(const file_probe& probe);
+bool looks_like_safetensors_index(const file_probe& probe);
+bool looks_like_safetensors(const file_probe& probe);
+
+std::unique_ptr<reader> open_npy(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_npz(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_safetensors_index(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_safetensors(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_raw(shared_file file, const open_options& options);
+
+struct reader_format {
+    std::string_view name;
+    /// Tells the format by its bytes; nullptr for raw binary, which only the user can tell.
+    bool (*recognises)(const file_probe& probe);
+    /// Throws base::error (input) when the file is malformed.
+    std::unique_ptr<reader> (*open)(shared_file file, const open_options& options);
+    /// Usual ending of the name; asked only for a file whose bytes no reader recognises, so that
+    /// the reader can say what is wrong with it.
+    std::string_view ending;
+    std::string_view summary;
+};
+
+/// In the order in which they are asked.
+inline constexpr std::array reader_formats{
+    reader_format{"npy", looks_like_npy, open_npy, ".npy", "NumPy array, versions 1 to 3"},
+    reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
+    reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
+    reader_format{"safetensors index", looks_like_safetensors_index, open_safetensors_index,
+                  ".index.json", "sharded safetensors model (weight_map)"},
+    reader_format{"safetensors", looks_like_safetensors, open_safetensors, ".safetensors",
+                  "every dtype of the specification"},
+    reader_format{"raw", nullptr, open_raw, "", "bare elements, with --shape and --dtype"},
+};
+
+/// The name under which a file with a single array lists it: the file's name without folders and
+/// ending.
+std::string array_name(const std::string& path);
+
+}  // namespace mx::io

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/io/safetensors_header.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/strict_json.hpp"
+
+namespace mx::io {
+namespace {
+
+// More than any library can hold; stops a header from filling memory with extents.
+constexpr std::size_t axes_limit = 64;
+
+[[noreturn]] void fail(const input_file& file, const std::string& tensor, std::uint64_t offset,
+                       const std::string& message) {
+    throw base::error(base::error_kind::input, message, {file.path(), tensor, offset});
+}
+
+// Depth 1 is the header's object, 2 a tensor's entry or the metadata, 3 an array of an entry.
+class header_listener final : public json_listener {
+  public:
+    explicit header_listener(safetensors_header& header) : header_(header) {}
+
+    void open(bool object) override {
+        if (depth() == 1) {
+            if (!object) fail("the header is not a JSON object");
+        } else if (depth() == 2) {
+            if (!object) fail("the header's entry is not an object", name_);
+            if (!in_metadata_) header_.entries.emplace_back().name = name_;
+            has_ = {};
+        } else if (in_metadata_) {
+            fail(fmt::format("the metadata value of '{}' is not a string", field_));
+        } else if (depth() == 3 && known() && object) {
+            fail(fmt::format("{} is not an array", field_), name_);
+        } else if (depth() == 4 && known()) {
+            fail(fmt::format("{} holds something that is not a number", field_), name_);
+        } else if (depth() == 3 && field_ == "dtype") {
+            fail("dtype is not a string", name_);
+        }
+    }
+
+    void close() override {
+        if (depth() == 3 && field_ == "data_offsets" && offsets_ != 2) {
+            fail("data_offsets is not a pair", name_);
+        }
+        if (depth() != 2 || in_metadata_) return;
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            if (!has_[i]) fail(fmt::format("the header's entry has no {}", fields[i]), name_);
+        }
+        header_.entries.back().stated = position();
+    }
+
+    void key(const std::string& name) override {
+        if (depth() == 1) {
+            name_ = name;
+            in_metadata_ = name == "__metadata__";
+        } else if (depth() == 2) {
+            field_ = name;
+            offsets_ = 0;
+            for (std::size_t i = 0; i < fields.size(); ++i) has_[i] |= fields[i] == name;
+        }
+    }
+
+    void scalar(const json_scalar& value) override {
+        if (depth() == 0) fail("the header is not a JSON object");
+        if (depth() == 1) {
+            if (in_metadata_ && value.is == json_scalar::type::null) return;
+            fail("the header's entry is not an object", name_);
+        }
+        if (in_metadata_) {
+            if (value.is != json_scalar::type::text) {
+                fail(fmt::format("the metadata value of '{}' is not a string", field_));
+            }
+            header_.metadata.emplace(field_, value.text);
+        } else if (depth() == 2) {
+            field_value(value);
+        } else if (depth() == 3 && known()) {
+            array_value(value);
+        }
+    }
+
+  private:
+    static constexpr std::array<std::string_view, 3> fields{"dtype", "shape", "data_offsets"};
+
+    bool known() const { return field_ == "shape" || field_ == "data_offsets"; }
+
+    void field_value(const json_scalar& value) {
+        if (known()) fail(fmt::format("{} is not an array", field_), name_);
+        if (field_ != "dtype") return;  // fields of later versions, as the reference does
+        if (value.is != json_scalar::type::text) fail("dtype is not a string", name_);
+        const auto type = tensor::find_dtype(value.text);
+        if (!type || !safetensors_has(*type)) {
+            fail(fmt::format("unknown dtype '{}'", value.text), name_);
+        }
+        header_.entries.back().type = *type;
+    }
+
+    void array_value(const json_scalar& value) {
+        if (value.is != json_scalar::type::natural) {
+            fail(fmt::format("{} holds '{}', which is not a natural number below 2^64", field_,
+                             value.is == json_scalar::type::null ? "null" : value.text),
+                 name_);
+        }
+        safetensors_entry& entry = header_.entries.back();
+        if (field_ == "shape") {
+            if (entry.shape.size() == axes_limit) {
+                fail(fmt::format("shape has more than {} axes", axes_limit), name_);
+            }
+            entry.shape.push_back(value.natural);
+        } else {
+            if (offsets_ == 2) fail("data_offsets is not a pair", name_);
+            (offsets_ == 0 ? entry.begin : entry.end) = value.natural;
+            ++offsets_;
+        }
+    }
+
+    safetensors_header& header_;
+    std::string name_;
+    std::string field_;
+    bool in_metadata_ = false;
+    int offsets_ = 0;
+    std::array<bool, 3> has_{};
+};
+
+void check_entry(const input_file& file, safetensors_entry& entry, std::uint64_t data_bytes) {
+    const auto wrong = [&](const std::string& message) {
+        fail(file, entry.name, entry.stated, message);
+    };
+    const auto elements = tensor::element_count(entry.shape);
+    const auto bytes = elements ? tensor::byte_count(entry.type, *elements) : std::nullopt;
+    if (!bytes) wrong(fmt::format("shape {} is too large", tensor::to_string(entry.shape)));
+    entry.elements = *elements;
+    if (entry.begin > entry.end) {
+        wrong(fmt::format("data_offsets end before they begin ({}, {})", entry.begin, entry.end));
+    }
+    if (entry.end > data_bytes) {
+        wrong(
+            fmt::format("data_offsets ({}, {}) go beyond the file, which has {} bytes of data; "
+                        "it may be cut short",
+                        entry.begin, entry.end, data_bytes));
+    }
+    if (entry.end - entry.begin != *bytes) {
+        wrong(fmt::format("{} of shape {} takes {} bytes, data_offsets say {}",
+                          tensor::row_of(entry.type).name, tensor::to_string(entry.shape), *bytes,
+                          entry.end - entry.begin));
+    }
+}
+
+void check_cover(const input_file& file, const safetensors_header& header,
+                 std::uint64_t data_bytes) {
+    std::uint64_t end = 0;
+    const std::string* before = nullptr;
+    for (const safetensors_entry& entry : header.entries) {
+        const std::uint64_t at = header.data_start + entry.begin;
+        if (entry.begin < end) {
+            fail(file, entry.name, at, fmt::format("overlaps the data of '{}'", *before));
+        }
+        if (entry.begin > end) {
+            fail(file, entry.name, at,
+                 fmt::format("{} bytes before it belong to no tensor", entry.begin - end));
+        }
+        end = entry.end;
+        before = &entry.name;
+    }
+    if (end < data_bytes) {
+        fail(file, {}, header.data_start + end,
+             fmt::format("{} bytes after the last tensor belong to no tensor", data_bytes - end));
+    }
+}
+
+}  // namespace
+
+bool safetensors_has(tensor::dtype type) {
+    return type != tensor::dtype::c128 && type != tensor::dtype::other;
+}
+
+safetensors_header read_safetensors_header(const shared_file& file) {
+    if (file->size() < 8) {
+        fail(*file, {}, 0,
+             fmt::format("{} bytes are too short for a safetensors file", file->size()));
+    }
+    std::array<std::byte, 8> stored{};
+    file->read(0, stored);
+    std::uint64_t length = 0;
+    for (std::size_t i = 8; i-- > 0;) {
+        length = length << 8 | std::to_integer<std::uint64_t>(stored[i]);
+    }
+    if (length > safetensors_header_limit) {
+        fail(
+            *file, {}, 0,
+            fmt::format("the header says it has {} bytes, more than the {} that safetensors allows",
+                        length, safetensors_header_limit));
+    }
+    if (length > file->size() - 8) {
+        fail(*file, {}, 0,
+             fmt::format("the header says it has {} bytes, the file has {} more; it may be cut "
+                         "short",
+                         length, file->size() - 8));
+    }
+    std::array<std::byte, 1> first{};
+    if (length > 0) file->read(8, first);
+    if (first[0] != std::byte{'{'}) {
+        fail(*file, {}, 8, "the header does not begin with '{'");
+    }
+
+    safetensors_header header;
+    header.data_start = 8 + length;
+    header_listener listener(header);
+    parse_json(file, 8, length, "header", listener);
+
+    const std::uint64_t data_bytes = file->size() - header.data_start;
+    for (safetensors_entry& entry : header.entries) check_entry(*file, entry, data_bytes);
+    std::stable_sort(header.entries.begin(), header.entries.end(),
+                     [](const safetensors_entry& a, const safetensors_entry& b) {
+                         return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+                     });
+    check_cover(*file, header, data_bytes);
+    return header;
+}
+
+}  // namespace mx::io

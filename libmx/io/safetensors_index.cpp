@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharded models: NAME.safetensors.index.json beside its shards.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/readers.hpp"
+#include "libmx/io/safetensors_header.hpp"
+#include "libmx/io/strict_json.hpp"
+
+namespace mx::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+// {"metadata": {...}, "weight_map": {"tensor": "shard"}}; other members are passed over.
+class index_listener final : public json_listener {
+  public:
+    std::map<std::string, std::vector<std::string>> shards;  ///< shard to its tensors
+    std::map<std::string, std::string> metadata;
+    bool has_map = false;
+
+    void open(bool object) override {
+        if (depth() == 1 && !object) fail("the index is not a JSON object");
+        if (depth() == 2 && section_ == "weight_map") {
+            if (!object) fail("weight_map is not an object");
+            has_map = true;
+        }
+        if (depth() == 3 && section_ == "weight_map") {
+            fail("weight_map does not give a file name here", key_);
+        }
+    }
+    void close() override {}
+    void key(const std::string& name) override {
+        if (depth() == 1) section_ = name;
+        if (depth() == 2) key_ = name;
+    }
+    void scalar(const json_scalar& value) override {
+        if (depth() == 0) fail("the index is not a JSON object");
+        if (depth() == 1 && section_ == "weight_map") fail("weight_map is not an object");
+        if (depth() != 2) return;
+        if (section_ == "metadata" && !value.text.empty()) metadata[key_] = value.text;
+        if (section_ != "weight_map") return;
+        if (value.is != json_scalar::type::text) {
+            fail("weight_map does not give a file name here", key_);
+        }
+        check_path(value.text);
+        shards[value.text].push_back(key_);
+    }
+
+  private:
+    // A downloaded index must not reach files outside its own directory.
+    void check_path(const std::string& shard) const {
+        const fs::path path(shard);
+        bool inside =
+            !shard.empty() && !path.is_absolute() && shard.find('\0') == std::string::npos;
+        for (const fs::path& part : path) inside = inside && part != "..";
+        if (!inside) {
+            fail(fmt::format("the shard '{}' is outside the directory of the index", shard), key_);
+        }
+    }
+
+    std::string section_;
+    std::string key_;
+};
+
+class sharded_reader final : public reader {
+  public:
+    sharded_reader(shared_file file, const open_options& options) : index_(std::move(file)) {
+        index_listener listener;
+        if (index_->size() > safetensors_header_limit) {
+            fail({}, fmt::format("{} bytes are too many for an index", index_->size()));
+        }
+        parse_json(index_, 0, index_->size(), "index", listener);
+        if (!listener.has_map) fail({}, "the index has no weight_map");
+        metadata_ = std::move(listener.metadata);
+        const fs::path directory = fs::path(index_->path()).parent_path();
+        for (auto& [shard, names] : listener.shards) {
+            add_shard((directory / shard).string(), names, options);
+        }
+    }
+
+    const std::vector<tensor_info>& tensors() const override { return tensors_; }
+    std::unique_ptr<byte_source> open(std::size_t index) const override {
+        const auto [shard, inner] = places_.at(index);
+        return shards_[shard]->open(inner);
+    }
+    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
+        std::vector<std::pair<std::string, std::uint64_t>> all{{index_->path(), index_->size()}};
+        for (const auto& shard : shards_) all.push_back(shard->files().front());
+        return all;
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
+        throw base::error(base::error_kind::input, message, {index_->path(), tensor, {}});
+    }
+
+    void add_shard(const std::string& path, std::vector<std::string>& names,
+                   const open_options& options) {
+        std::error_code ignored;
+        if (!fs::exists(path, ignored)) {
+            fail(names.front(), fmt::format("its shard '{}' is missing", path));
+        }
+        shards_.push_back(open_safetensors(input_file::open(path), options));
+        const std::vector<tensor_info>& held = shards_.back()->tensors();
+        std::sort(names.begin(), names.end());
+        std::size_t found = 0;
+        for (std::size_t i = 0; i < held.size(); ++i) {
+            if (!std::binary_search(names.begin(), names.end(), held[i].name)) continue;
+            places_.emplace_back(shards_.size() - 1, i);
+            tensors_.push_back(held[i]);
+            ++found;
+        }
+        if (found == names.size()) return;
+        for (const std::string& name : names) {
+            const bool present = std::any_of(held.begin(), held.end(),
+                                             [&](const tensor_info& t) { return t.name == name; });
+            if (!present) fail(name, fmt::format("is not in its shard '{}'", path));
+        }
+    }
+
+    shared_file index_;
+    std::vector<std::unique_ptr<reader>> shards_;
+    std::vector<tensor_info> tensors_;
+    std::vector<std::pair<std::size_t, std::size_t>> places_;  ///< shard, index in it
+    std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace
+
+bool looks_like_safetensors_index(const file_probe& probe) {
+    // Text that opens an object; the length of a safetensors header has NUL bytes there.
+    const std::size_t brace = probe.head.find_first_not_of(" \t\r\n");
+    if (brace == std::string_view::npos || probe.head[brace] != '{') return false;
+    return probe.head.substr(0, 16).find('\0') == std::string_view::npos;
+}
+
+std::unique_ptr<reader> open_safetensors_index(shared_file file, const open_options& options) {
+    return std::make_unique<sharded_reader>(std::move(file), options);
+}
+
+}  // namespace mx::io

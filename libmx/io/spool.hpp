@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Room for bytes that had to be rearranged before they can be read by position: memory while they
+// are few, otherwise a file that has no name and vanishes with its last user.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/io/reader.hpp"
+
+namespace mx::io {
+
+/// Largest spool held in memory, in bytes.
+inline constexpr std::uint64_t spool_memory_limit = 16 << 20;
+
+/// A fixed number of bytes, written once and then read from any number of threads.
+class spool final : public byte_source {
+  public:
+    /// Throws base::error (output) when there is no room for a temporary file in $TMPDIR.
+    explicit spool(std::uint64_t size);
+    ~spool() override;
+    spool(const spool&) = delete;
+    spool& operator=(const spool&) = delete;
+
+    void write(std::uint64_t offset, std::span<const std::byte> bytes);
+    void read(std::uint64_t offset, std::span<std::byte> out) const override;
+
+  private:
+    std::uint64_t size_;
+    std::vector<std::byte> memory_;
+    int descriptor_ = -1;
+};
+
+/// $TMPDIR, or /tmp.
+std::string temporary_directory();
+
+/// Creates a file without a name in temporary_directory(); throws base::error (output).
+int open_unnamed_file();
+
+}  // namespace mx::io

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file behind every writer: filled under a temporary name, put in place by commit().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mx::io {
+
+/// A destination being prepared. A regular file (existing or not) is staged beside its final
+/// place and renamed; symbolic links are followed; an existing file's permissions are kept. "-"
+/// (standard output), /dev/stdout, /dev/stderr, /dev/fd/N, devices, pipes and sockets are staged
+/// in $TMPDIR and copied at commit(). Errors are base::error naming the path: output, or
+/// closed_pipe when nobody reads any more.
+class staged_output {
+  public:
+    /// Checks that the destination can be written; for a regular file by creating the stage.
+    explicit staged_output(const std::string& path);
+    /// Removes the stage unless it was committed.
+    ~staged_output();
+    staged_output(const staged_output&) = delete;
+    staged_output& operator=(const staged_output&) = delete;
+
+    /// The file's temporary name, for libraries that open files themselves.
+    const std::string& stage_path();
+    /// Sets the size; bytes never written are zero. Fails at once when the disk is too full.
+    void reserve(std::uint64_t size);
+    /// Thread-safe for disjoint ranges once stage_path(), reserve() or write_at() was called.
+    void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+    /// Puts the file in place. `tail` follows the `tail_offset` bytes before it; a destination
+    /// that needs no stage so far gets it directly.
+    void commit(std::uint64_t tail_offset = 0, std::string_view tail = {});
+
+    const std::string& path() const noexcept { return path_; }
+    [[noreturn]] void fail(std::string_view what, int error_number) const;
+
+  private:
+    void resolve();
+    void create_stage();
+    void copy_out(std::string_view tail);
+    void drop() noexcept;
+
+    std::string path_;    ///< as given
+    std::string target_;  ///< after symbolic links; empty when written to directly
+    int direct_ = -1;     ///< descriptor to write to directly, when path_ names one
+    unsigned mode_ = 0;   ///< permissions of the file that is replaced
+    bool replaces_ = false;
+    std::string stage_;
+    int descriptor_ = -1;
+    bool committed_ = false;
+};
+
+}  // namespace mx::io

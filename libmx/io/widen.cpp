@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/io/widen.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "libmx/base/half.hpp"
+#include "libmx/format/decode.hpp"
+
+namespace mx::io {
+namespace {
+
+using tensor::dtype;
+
+// Bytes of stored data widened at a time: fits the second-level cache with its result.
+constexpr std::size_t piece_bytes = 128 << 10;
+
+using code_table = std::array<float, 256>;
+
+// The element format that the safetensors dtype `name` stores.
+const format::element_format& stored_format(std::string_view name) {
+    for (const format::element_format& f : format::element_formats) {
+        if (f.safetensors == name) return f;
+    }
+    assert(false);
+    return format::element_formats[0];
+}
+
+code_table table_of(const format::element_format& f) {
+    code_table table{};
+    for (int code = 0; code < f.codes(); ++code) {
+        table[static_cast<std::size_t>(code)] = format::decode(f, static_cast<std::uint32_t>(code));
+    }
+    return table;
+}
+
+// FNUZ: one more in the bias, no infinity, and the code of -0 is the only NaN.
+code_table fnuz_table(format::element_format f) {
+    f.bias += 1;
+    f.special = format::specials::none;
+    code_table table = table_of(f);
+    table[0x80] = std::numeric_limits<float>::quiet_NaN();
+    return table;
+}
+
+code_table e8m0_table() {
+    code_table table{};
+    for (int code = 0; code < 256; ++code) {
+        table[static_cast<std::size_t>(code)] = static_cast<float>(format::decode_e8m0(code));
+    }
+    return table;
+}
+
+const code_table& table_for(dtype type) {
+    static const code_table f4 = table_of(stored_format("F4"));
+    static const code_table f6_e2m3 = table_of(stored_format("F6_E2M3"));
+    static const code_table f6_e3m2 = table_of(stored_format("F6_E3M2"));
+    static const code_table e5m2 = table_of(stored_format("F8_E5M2"));
+    static const code_table e4m3 = table_of(stored_format("F8_E4M3"));
+    static const code_table e4m3fnuz = fnuz_table(stored_format("F8_E4M3"));
+    static const code_table e5m2fnuz = fnuz_table(stored_format("F8_E5M2"));
+    static const code_table e8m0 = e8m0_table();
+    switch (type) {
+        case dtype::f4:
+            return f4;
+        case dtype::f6_e2m3:
+            return f6_e2m3;
+        case dtype::f6_e3m2:
+            return f6_e3m2;
+        case dtype::f8_e5m2:
+            return e5m2;
+        case dtype::f8_e4m3:
+            return e4m3;
+        case dtype::f8_e4m3fnuz:
+            return e4m3fnuz;
+        case dtype::f8_e5m2fnuz:
+            return e5m2fnuz;
+        default:
+            return e8m0;
+    }
+}
+
+template <class T>
+T load(const std::byte* bytes, std::size_t i) {
+    T value;
+    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
+    return value;
+}
+
+template <class T, class Convert>
+void widen_each(const std::byte* bytes, std::span<float> out, Convert convert) {
+    const std::size_t count = out.size();
+    float* const to = out.data();
+    for (std::size_t i = 0; i < count; ++i) to[i] = convert(load<T>(bytes, i));
+}
+
+// As widen_each, and counts results that are not the stored value.
+template <class T, class Differs>
+std::uint64_t round_each(const std::byte* bytes, std::span<float> out, Differs differs) {
+    std::uint64_t inexact = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const T value = load<T>(bytes, i);
+        out[i] = static_cast<float>(value);  // to nearest even, the only mode the library uses
+        inexact += differs(value, out[i]) ? 1u : 0u;
+    }
+    return inexact;
+}
+
+template <class T>
+std::uint64_t round_integers(const std::byte* bytes, std::span<float> out) {
+    // 2^31, 2^32, 2^63 or 2^64, just beyond T: a value that rounds up to it was not it, and
+    // casting it back would overflow.
+    const float beyond = std::ldexp(1.0f, std::numeric_limits<T>::digits);
+    return round_each<T>(bytes, out, [beyond](T value, float f) {
+        return f >= beyond || static_cast<T>(f) != value;
+    });
+}
+
+// Codes of 4 or 6 bits, least significant first.
+void widen_packed(const code_table& table, unsigned bits, std::span<const std::byte> bytes,
+                  std::size_t bit, std::span<float> out) {
+    const unsigned mask = (1u << bits) - 1u;
+    for (float& value : out) {
+        const std::size_t at = bit / 8;
+        unsigned two = std::to_integer<unsigned>(bytes[at]);
+        if (bit % 8 + bits > 8) two |= std::to_integer<unsigned>(bytes[at + 1]) << 8;
+        value = table[two >> bit % 8 & mask];
+        bit += bits;
+    }
+}
+
+}  // namespace
+
+std::uint64_t widen(dtype type, std::span<const std::byte> bytes, unsigned first_bit,
+                    std::span<float> out) {
+    if (out.empty()) return 0;
+    const tensor::dtype_row& row = tensor::row_of(type);
+    assert(row.to_f32 != tensor::widening::none);
+    if (row.bits < 8) {
+        widen_packed(table_for(type), static_cast<unsigned>(row.bits), bytes, first_bit, out);
+        return 0;
+    }
+    const std::byte* const from = bytes.data() + first_bit / 8;
+    switch (type) {
+        case dtype::f32:
+            std::memcpy(out.data(), from, out.size_bytes());
+            return 0;
+        case dtype::bf16:
+            widen_each<std::uint16_t>(from, out, base::float_from_bf16);
+            return 0;
+        case dtype::f16:
+            widen_each<std::uint16_t>(from, out, base::float_from_half);
+            return 0;
+        case dtype::i8:
+            widen_each<std::int8_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            return 0;
+        case dtype::u8:
+            widen_each<std::uint8_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            return 0;
+        case dtype::i16:
+            widen_each<std::int16_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            return 0;
+        case dtype::u16:
+            widen_each<std::uint16_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            return 0;
+        case dtype::i32:
+            return round_integers<std::int32_t>(from, out);
+        case dtype::u32:
+            return round_integers<std::uint32_t>(from, out);
+        case dtype::i64:
+            return round_integers<std::int64_t>(from, out);
+        case dtype::u64:
+            return round_integers<std::uint64_t>(from, out);
+        case dtype::f64:
+            return round_each<double>(from, out, [](double value, float f) {
+                return !std::isnan(value) && static_cast<double>(f) != value;
+            });
+        default: {
+            const code_table& table = table_for(type);
+            widen_each<std::uint8_t>(from, out,
+                                     [&table](std::uint8_t code) { return table[code]; });
+            return 0;
+        }
+    }
+}
+
+std::uint64_t read_f32(const byte_source& source, dtype type, std::uint64_t first,
+                       std::span<float> out, std::vector<std::byte>& scratch) {
+    const auto bits = static_cast<std::uint64_t>(tensor::row_of(type).bits);
+    if (type == dtype::f32) {
+        source.read(first * 4, std::as_writable_bytes(out));
+        return 0;
+    }
+    // A multiple of eight elements, so that pieces of packed types begin where the first did.
+    const std::size_t piece = piece_bytes / static_cast<std::size_t>(bits) * 8 / 8 * 8;
+    std::uint64_t inexact = 0;
+    while (!out.empty()) {
+        const std::size_t count = std::min(out.size(), piece);
+        // first * bits may not fit into 64 bits, so bytes and bits are counted apart.
+        const std::uint64_t bit = first % 8 * bits;
+        const std::uint64_t byte = first / 8 * bits + bit / 8;
+        const auto shift = static_cast<unsigned>(bit % 8);
+        scratch.resize(static_cast<std::size_t>((shift + count * bits + 7) / 8));
+        source.read(byte, scratch);
+        inexact += widen(type, scratch, shift, out.first(count));
+        out = out.subspan(count);
+        first += count;
+    }
+    return inexact;
+}
+
+}  // namespace mx::io
