@@ -49,9 +49,9 @@ const std::vector<column> figures = {
     {"rmse", "R-MSE", cell::significant},
     {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
     {"max_abs_error", "max\n|error|", cell::significant, 3},
-    {"overflow_rate", "overflow\n%", cell::share},
+    {"overflow_rate", "over-\nflow %", cell::share},
     {"clamp_rate", "clamp\n%", cell::share},
-    {"underflow_rate", "underflow\n%", cell::share},
+    {"underflow_rate", "under-\nflow %", cell::share},
     {"saturated_block_rate", "saturated\nblocks %", cell::share},
     {"bits_per_element", "bits", cell::fixed, 2},
 };
@@ -61,6 +61,18 @@ std::string label_of(const report::record& r, bool with_file) {
     const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
     return fmt::format("{}{}  {} {}", with_file ? words(r, "file") + ": " : "", words(r, "tensor"),
                        words(r, "dtype"), extents == nullptr ? "" : report::extents_text(*extents));
+}
+
+// A record as a row: with its label, and "exact" where there is no error to take a logarithm of.
+report::record row_of(const report::record& r, bool with_file) {
+    report::record row = r;
+    const report::value* exact = report::find(r, "exact");
+    const bool without_error = exact != nullptr && *exact == report::value(true);
+    for (auto& [name, v] : row) {
+        if (name == "sqnr_db" && without_error) v = text("exact");
+    }
+    row.emplace_back("label", label_of(r, with_file));
+    return row;
 }
 
 bool several_files(const std::vector<report::record>& results) {
@@ -96,11 +108,13 @@ report::section tensor_section(const std::vector<report::record>& results,
         s.columns = {{"recipe", "recipe", cell::text}};
         s.group_field = "label";
     }
-    s.columns.insert(s.columns.end(), figures.begin(), figures.end());
+    for (const column& c : figures) {
+        // Under one recipe the names need the room more.
+        if (!(one_recipe && c.field == "max_abs_error")) s.columns.push_back(c);
+    }
     for (std::size_t i = 0; i < count; ++i) {
         for (const report::record* r : tensors[i].records) {
-            s.rows.push_back(*r);
-            s.rows.back().emplace_back("label", label_of(*r, files));
+            s.rows.push_back(row_of(*r, files));
         }
     }
     return s;
@@ -112,9 +126,9 @@ report::section summary_section(const std::vector<report::record>& summary) {
              {"bits_per_element", "bits", cell::fixed, 2},
              {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
              {"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
-             {"overflow_rate", "overflow\n%", cell::share},
+             {"overflow_rate", "over-\nflow %", cell::share},
              {"clamp_rate", "clamp\n%", cell::share},
-             {"underflow_rate", "underflow\n%", cell::share},
+             {"underflow_rate", "under-\nflow %", cell::share},
              {"saturated_block_rate", "saturated\nblocks %", cell::share},
              {"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
              {"worst_tensor", "in tensor", cell::name}},

@@ -10,6 +10,7 @@
 #include "apps/mx/values.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/quantize/clamp_zone.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {
@@ -105,38 +106,13 @@ std::string bits_words(const quantize::recipe& r) {
                        parts, bits, 16 / bits, 32 / bits);
 }
 
-// Where in its binade [1, 2) a block maximum exceeds the largest element, found by asking the
-// rule about every mantissa: {first, last} of those that do, or {0, 0}. Under a power-of-two
-// scale this does not depend on the binade (short of the ends of the scale's range).
-struct zone {
-    std::uint32_t first = 0;
-    std::uint32_t last = 0;
-};
-
-zone overflow_zone(const quantize::recipe& r) {
-    scale::rule_input in = scale::rule_facts(*r.element, r.emax);
-    const double max = format::decode(*r.element, r.element->max_code());
-    zone z;
-    for (std::uint32_t mantissa = 0; mantissa <= base::f32_mantissa_mask; ++mantissa) {
-        in.amax_bits = 127u << 23 | mantissa;
-        const double amax = base::float_from_bits(in.amax_bits);
-        if (amax <= max * format::decode_e8m0(scale::scale_code(r.rule->id, in))) continue;
-        if (z.first == 0) z.first = mantissa;
-        z.last = mantissa;
-    }
-    return z;
-}
-
 std::string overflow_words(const quantize::recipe& r) {
-    const zone z = overflow_zone(r);
-    if (z.last == 0) return "never: the scaled block maximum stays within the largest value";
-    constexpr double step = 1.0 / (1 << 23);
-    const double from = 1 + (z.first - 1) * step;
-    const double to = 1 + (z.last + 1) * step;
+    const quantize::clamp_zone zone = quantize::clamp_zone_of(r);
+    if (zone.empty()) return "never: the scaled block maximum stays within the largest value";
     return fmt::format(
-        "when the block maximum / 2^k is in ({}, {}), where 2^k is its power of two: the scaled "
-        "maximum lies beyond the largest value and is rounded down to it",
-        exact_decimal(from), exact_decimal(to));
+        "when the block maximum is in ({}, {}) x 2^k, k an integer: scaled, it lies beyond the "
+        "largest value and is cut to it",
+        exact_decimal(zone.from), exact_decimal(zone.to));
 }
 
 }  // namespace

@@ -5,16 +5,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "apps/mx/analysis_summary.hpp"
+#include "apps/mx/recipe_words.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
 namespace {
+
+// Bits per element, over those of full blocks, from which on short blocks are worth a word.
+constexpr double short_block_cost = 1.1;
 
 // Recipes that differ in their scale rule only.
 struct family {
@@ -133,22 +136,20 @@ bool alarming(const report::record& r) {
 std::string remedy_words(const family& f, const contest& c, std::size_t rule) {
     if (c.size() < 2 || !comparable(c)) {
         return f.rules[rule] == "rceil"
-                   ? std::string(" A smaller block may help.")
-                   : " Try scale=rceil, under which no block maximum overflows.";
+                   ? std::string("A smaller block may help.")
+                   : "Try scale=rceil, under which no block maximum overflows.";
     }
     const std::size_t best = best_of(c);
     if (best == rule) {
-        return fmt::format(" Even so, no rule run here has a smaller R-MSE there than {}.",
-                           f.rules[rule]);
+        return fmt::format("Even so, no other rule run here has a smaller R-MSE there.");
     }
-    const double ratio = number(*c[rule], "rmse") / number(*c[best], "rmse");
-    return fmt::format(
-        " Under {} it clamps {} % and its R-MSE is {}.", f.rules[best],
-        report::percent_text(number(*c[best], "clamp_rate")),
-        std::isfinite(ratio) ? fmt::format("{:.2f} times smaller", ratio) : std::string("zero"));
+    const double smaller = number(*c[best], "rmse") / number(*c[rule], "rmse");
+    return fmt::format("There, {} clamps {} % and has {:.0f} % less R-MSE.", f.rules[best],
+                       report::percent_text(number(*c[best], "clamp_rate")), 100 * (1 - smaller));
 }
 
-// "mxfp8 under floor clamps in 2 of 10 tensors; worst is norm: ..."
+// "mxfp8 under floor clamps in 2 of 10 tensors, worst in norm (12.50 % of elements). There, even
+// clamps 0 % and has 54 % less R-MSE."
 std::string danger_words(const family& f, const std::vector<contest>& contests, std::size_t rule) {
     int count = 0;
     const contest* worst = nullptr;
@@ -162,18 +163,15 @@ std::string danger_words(const family& f, const std::vector<contest>& contests, 
     }
     if (worst == nullptr) return {};
     const report::record& r = *(*worst)[rule];
-    std::string text = fmt::format(
-        "- {} is in danger in {} of {} tensors (clamp rate from {:.0f} % or saturated blocks from "
-        "{:.0f} "
-        "%); worst in {}: {} % of its elements clamp",
-        f.recipes[rule], count, contests.size(), 100 * alarming_clamp_rate,
-        100 * alarming_saturation, base::printable(words(r, "tensor")),
-        report::percent_text(number(r, "clamp_rate")));
+    std::string figures =
+        fmt::format("{} % of its elements", report::percent_text(number(r, "clamp_rate")));
     if (number(r, "saturated_block_rate") > 0) {
-        text += fmt::format(", {} % of its blocks saturate",
-                            report::percent_text(number(r, "saturated_block_rate")));
+        figures += fmt::format(", {} % of its blocks saturated",
+                               report::percent_text(number(r, "saturated_block_rate")));
     }
-    return text + "." + remedy_words(f, *worst, rule);
+    return fmt::format("- {} under {} clamps in {} of {} tensors, worst in {} ({}). {}", f.name,
+                       f.rules[rule], count, contests.size(), base::printable(words(r, "tensor")),
+                       figures, remedy_words(f, *worst, rule));
 }
 
 // NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
@@ -182,12 +180,25 @@ std::vector<std::string> input_words(const std::vector<report::record>& results)
     int non_finite = 0;
     int inexact = 0;
     std::string first_bad;
+    int thin = 0;  // tensors whose blocks are mostly much shorter than the recipe's
+    double dearest = 0;
+    std::string thinnest;
     for (const report::record& r : results) {
         if (!seen.emplace(words(r, "file") + '\n' + words(r, "tensor"), true).second) continue;
         if (number(r, "nan") + number(r, "inf") > 0) {
             if (non_finite++ == 0) first_bad = words(r, "tensor");
         }
         if (number(r, "inexact_inputs") > 0) ++inexact;
+        const quantize::recipe recipe = quantize::parse_recipe(words(r, "recipe"));
+        const double bits = number(r, "bits_per_element");
+        const bool short_blocks = bits > short_block_cost * bits_per_element(recipe) &&
+                                  number(r, "elements") >= recipe.block.rows * recipe.block.cols;
+        if (!short_blocks) continue;
+        ++thin;
+        if (bits > dearest) {
+            dearest = bits;
+            thinnest = words(r, "tensor");
+        }
     }
     std::vector<std::string> notes;
     if (non_finite > 0) {
@@ -202,6 +213,12 @@ std::vector<std::string> input_words(const std::vector<report::record>& results)
             fmt::format("- {} tensor{} values that float32 does not hold; they were "
                         "rounded to it once (inexact_inputs).",
                         inexact, inexact == 1 ? " holds" : "s hold"));
+    }
+    if (thin > 0) {
+        notes.push_back(fmt::format(
+            "- {} tensor{} an axis shorter than the block, so that scales weigh more ({} takes "
+            "{:.2f} bits per element); axis=flat blocks the flattened tensor instead.",
+            thin, thin == 1 ? " has" : "s have", base::printable(thinnest), dearest));
     }
     return notes;
 }
@@ -222,8 +239,14 @@ std::vector<std::string> verdict_of(const std::vector<report::record>& results,
             if (!text.empty()) dangers.push_back(std::move(text));
         }
     }
-    verdict.insert(verdict.end(), dangers.begin(), dangers.end());
     for (std::string& note : input_words(results)) verdict.push_back(std::move(note));
+    verdict.insert(verdict.end(), dangers.begin(), dangers.end());
+    if (!dangers.empty()) {
+        verdict.push_back(
+            fmt::format("A tensor counts as clamping from a clamp rate of {:.0f} % "
+                        "or {:.0f} % saturated blocks on.",
+                        100 * alarming_clamp_rate, 100 * alarming_saturation));
+    }
     return verdict;
 }
 

@@ -13,7 +13,7 @@ namespace mx::app {
 inline constexpr double alarming_clamp_rate = 0.01;
 inline constexpr double alarming_saturation = 0.10;
 
-/// Paragraphs, each a list item ("- ..."); empty when there is nothing to say.
+/// Paragraphs, list items ("- ...") and a closing definition; empty when there is nothing to say.
 std::vector<std::string> verdict_of(const std::vector<report::record>& results,
                                     const std::vector<report::record>& summary);
 

@@ -52,8 +52,8 @@ std::vector<report::record> meanings(const Format& f, const options& o) {
         if (!code || *code >= count) {
             throw base::error(
                 base::error_kind::usage,
-                fmt::format("'{}' is no code of {}: give 0x00 to {}, 0b... or decimal", text,
-                            f.name, hex_code(f.bits(), count - 1)));
+                fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text, f.name,
+                            hex_code(f.bits(), 0), hex_code(f.bits(), count - 1)));
         }
         rows.push_back(meaning_of(f, *code));
     }

@@ -44,7 +44,7 @@ runner declare_help(CLI::App& cmd) {
     cmd.add_option("--write-manual", o->manual_directory,
                    "write reference/*.md and man/mx.1 into this directory")
         ->type_name("DIR")
-        ->group("Output");
+        ->group("");  // for whoever works on mx itself
     return [o] { return run(*o); };
 }
 
