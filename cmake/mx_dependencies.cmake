@@ -1,30 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
 # Libraries come from the system; a missing one is answered with the line that installs it.
-set(MX_DEBIAN_PACKAGES "g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev nlohmann-json3-dev libhdf5-dev libboost-dev libzip-dev zlib1g-dev catch2")
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/debian-packages.txt mx_debian_packages REGEX "^build ")
+list(TRANSFORM mx_debian_packages REPLACE "^build " "")
 
-macro(mx_require package debian)
-  find_package(${package} ${ARGN})
-  if(NOT ${package}_FOUND)
-    message(FATAL_ERROR "mx needs ${package}: sudo apt-get install ${debian}")
+# mx_need(FOUND LIBRARY DEBIAN_PACKAGE): stops with one line when FOUND is false. The package has
+# to be in the list, so that the install script and this message cannot disagree.
+function(mx_need found library debian_package)
+  if(NOT debian_package IN_LIST mx_debian_packages)
+    message(FATAL_ERROR "${debian_package} is not in cmake/debian-packages.txt: add it there")
   endif()
-endmacro()
+  if(NOT found)
+    message(FATAL_ERROR "mx needs ${library}. On Debian or Ubuntu: apt-get install ${debian_package}")
+  endif()
+endfunction()
 
-mx_require(fmt libfmt-dev CONFIG QUIET)
-mx_require(OpenMP g++ QUIET COMPONENTS CXX)
-mx_require(ZLIB zlib1g-dev QUIET)
-set(HDF5_PREFER_PARALLEL FALSE)
-mx_require(HDF5 libhdf5-dev QUIET COMPONENTS C)
-mx_require(nlohmann_json nlohmann-json3-dev CONFIG QUIET)
-mx_require(Boost libboost-dev QUIET)
-# libzip's CMake package of Debian 12 wants the command line tools present; pkg-config does not.
-mx_require(PkgConfig pkg-config QUIET)
-pkg_check_modules(libzip QUIET IMPORTED_TARGET libzip)
-if(NOT libzip_FOUND)
-  message(FATAL_ERROR "mx needs libzip: sudo apt-get install libzip-dev")
+# Another project that adds this one as a subdirectory links against what is found here.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
 endif()
+
+find_package(fmt CONFIG QUIET)
+mx_need("${fmt_FOUND}" "fmt" libfmt-dev)
+
+find_package(OpenMP QUIET COMPONENTS CXX)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND NOT OpenMP_CXX_FOUND)
+  message(FATAL_ERROR "mx needs OpenMP for clang. On Debian or Ubuntu: apt-get install libomp-dev")
+endif()
+mx_need("${OpenMP_CXX_FOUND}" "a C++ compiler with OpenMP" g++)
+
+find_package(ZLIB QUIET)
+mx_need("${ZLIB_FOUND}" "zlib" zlib1g-dev)
+
+find_package(nlohmann_json CONFIG QUIET)
+mx_need("${nlohmann_json_FOUND}" "nlohmann_json" nlohmann-json3-dev)
+
+# By pkg-config: CMake's own HDF5 module wants a C compiler, and libzip's CMake package of Debian 12
+# wants libzip's command line tools.
+find_package(PkgConfig QUIET)
+mx_need("${PkgConfig_FOUND}" "pkg-config" pkg-config)
+pkg_search_module(hdf5 QUIET IMPORTED_TARGET GLOBAL hdf5-serial hdf5)
+mx_need("${hdf5_FOUND}" "the HDF5 C library" libhdf5-dev)
+pkg_check_modules(libzip QUIET IMPORTED_TARGET GLOBAL libzip)
+mx_need("${libzip_FOUND}" "libzip" libzip-dev)
+
 if(MX_BUILD_APPS)
-  mx_require(CLI11 libcli11-dev CONFIG QUIET)
+  find_package(CLI11 CONFIG QUIET)
+  mx_need("${CLI11_FOUND}" "CLI11 (or -DMX_BUILD_APPS=OFF)" libcli11-dev)
 endif()
 if(MX_BUILD_TESTS)
-  mx_require(Catch2 catch2 CONFIG QUIET)
+  find_package(Boost QUIET)
+  mx_need("${Boost_FOUND}" "Boost.Multiprecision (or -DMX_BUILD_TESTS=OFF)" libboost-dev)
+  find_package(Catch2 CONFIG QUIET)
+  mx_need("${Catch2_FOUND}" "Catch2 (or -DMX_BUILD_TESTS=OFF)" catch2)
 endif()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# mx_room(NAME DEPS...): the folder libmx/NAME as target mx_NAME (alias mx::NAME). Sources are the
-# .cpp files of the folder, found at build time, so that adding a file needs no second edit.
+# One target per room, all compiled alike.
+
 function(mx_compile_options target)
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
@@ -9,15 +9,25 @@ function(mx_compile_options target)
   # Sums have a stated shape: the compiler may not fuse a product into an addition.
   target_compile_options(${target} PRIVATE -ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion
     -Wshadow $<$<BOOL:${MX_WERROR}>:-Werror>)
+  # g++ 12 sees overlapping copies in "text" + string where there are none (GCC bug 105651).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
 endfunction()
 
+# mx_room(NAME [PUBLIC] DEPS... [PRIVATE LIBRARIES...]): the folder libmx/NAME as target mx_NAME
+# (alias mx::NAME). DEPS reach whoever uses the room; LIBRARIES are used by its sources only. The
+# sources are the .cpp files of the folder, found at build time, so that adding a file needs no
+# second edit.
 function(mx_room name)
+  cmake_parse_arguments(room "" "" "PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   set(target mx_${name})
   if(sources)
     add_library(${target} STATIC ${sources})
     mx_compile_options(${target})
     set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE ${room_PRIVATE})
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
@@ -26,7 +36,7 @@ function(mx_room name)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(${target} ${scope} cxx_std_20)
   target_include_directories(${target} ${scope}
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
-  target_link_libraries(${target} ${scope} ${ARGN})
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} ${scope} ${room_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY MX_ROOMS ${target})
 endfunction()

@@ -17,7 +17,8 @@ MX_HD inline float float_from_bf16(std::uint16_t h) {
 MX_HD inline float float_from_half(std::uint16_t h) {
     const std::uint32_t sign = (h & 0x8000u) << 16;
     const std::uint32_t magnitude = h & 0x7fffu;
-    if (magnitude >= 0x7c00u) return float_from_bits(sign | f32_infinity | (magnitude & 0x3ffu) << 13);
+    if (magnitude >= 0x7c00u)
+        return float_from_bits(sign | f32_infinity | (magnitude & 0x3ffu) << 13);
     if (magnitude >= 0x0400u) return float_from_bits(sign | ((magnitude << 13) + (112u << 23)));
     // Zero and subnormals: an integer times 2^-24, exact in float32.
     const float value = static_cast<float>(magnitude) * 0x1p-24f;

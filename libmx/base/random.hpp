@@ -23,10 +23,9 @@ MX_HD inline philox_words philox4x32_10(philox_words counter, std::uint32_t key0
     for (int round = 0; round < 10; ++round) {
         const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0];
         const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c[2];
-        const std::uint32_t next[4] = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ key0,
-                                       static_cast<std::uint32_t>(p1),
-                                       static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ key1,
-                                       static_cast<std::uint32_t>(p0)};
+        const std::uint32_t next[4] = {
+            static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ key0, static_cast<std::uint32_t>(p1),
+            static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ key1, static_cast<std::uint32_t>(p0)};
         for (int i = 0; i < 4; ++i) c[i] = next[i];
         key0 += 0x9E3779B9u;
         key1 += 0xBB67AE85u;

@@ -45,9 +45,10 @@ struct block_stats {
     block_sums sum;
     block_flags is;
     std::uint8_t scale_code;
-    std::uint16_t offset;      ///< binary16 bits, 0 without an offset
-    std::uint32_t amax;        ///< float32 bits of what the scale rule saw
-    std::uint32_t amin_nonzero;  ///< float32 bits of the smallest non-zero finite |x - O|, 0 if none
+    std::uint16_t offset;  ///< binary16 bits, 0 without an offset
+    std::uint32_t amax;    ///< float32 bits of what the scale rule saw
+    std::uint32_t x_max;   ///< float32 bits of max |x|
+    std::uint32_t x_min;   ///< float32 bits of min |x| over x != 0, 0 if there is none
 };
 
 }  // namespace mx::block

@@ -33,7 +33,7 @@ struct element_format {
     int mantissa_bits;  ///< stored fraction bits; fixed: bits - 2
     int bias;           ///< floating only
     specials special;
-    bool has_sign;                ///< false for scale formats that reuse this row type (UE4M3)
+    bool has_sign;                 ///< false for scale formats that reuse this row type (UE4M3)
     std::string_view safetensors;  ///< dtype name in safetensors, "U8" where there is none
     std::string_view summary;
 

@@ -15,11 +15,11 @@ struct element_params {
     int bits;
     int mantissa_bits;
     int emin;
-    int quantum;                  ///< exponent of the grid below emin (fixed: of the whole grid)
-    std::uint32_t max_positive;   ///< largest finite magnitude code
-    std::uint32_t max_negative;   ///< the same for negative values (fixed, full range: one more)
+    int quantum;                    ///< exponent of the grid below emin (fixed: of the whole grid)
+    std::uint32_t max_positive;     ///< largest finite magnitude code
+    std::uint32_t max_negative;     ///< the same for negative values (fixed, full range: one more)
     std::uint32_t smallest_normal;  ///< first normal magnitude code, 0 without subnormals
-    int nan_code;                 ///< -1 where there is none
+    int nan_code;                   ///< -1 where there is none
 };
 
 /// The parameters of `f`; `full_range` lets integers use the code -2^(n-1).

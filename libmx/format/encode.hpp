@@ -37,32 +37,36 @@ namespace detail {
 inline constexpr std::uint32_t far_beyond = 1u << 16;
 inline constexpr int far_exponent = 16;
 
-/// Whether the magnitude rounds up by one code. `kept` is the code below, `rest` out of `1 << shift`
-/// what was cut off; rest != 0.
+/// Whether the magnitude rounds up by one code, from the code below and what was cut off: `rest`
+/// out of 2^shift. Nearest roundings compare twice the rest with 2^shift, a tie counting one more
+/// when it goes up; there is no branch on the data.
 MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
                             std::uint32_t code_below, std::uint32_t significand_below,
                             std::uint64_t rest, int shift, bool negative, std::uint32_t draw) {
+    const std::uint64_t one = std::uint64_t{1} << shift;
     switch (mode.how) {
-        case rounding::zero: return false;
-        case rounding::up: return !negative;
-        case rounding::down: return negative;
+        case rounding::zero:
+            return false;
+        case rounding::up:
+            return !negative && rest != 0;
+        case rounding::down:
+            return negative && rest != 0;
+        case rounding::away:
+            return 2 * rest >= one;
+        case rounding::rtne: {
+            // Without mantissa bits the significand is 1 at every normal code: tie_rule::up.
+            const bool by_significand = f.mantissa_bits == 0 && mode.ties == tie_rule::up;
+            const std::uint32_t odd = (by_significand ? significand_below : code_below) & 1u;
+            return 2 * rest + odd > one;
+        }
         case rounding::stochastic: {
             // floor(delta * 2^k) + r >= 2^k with delta = rest / 2^shift, r the top k bits.
             const int k = mode.random_bits;
-            const std::uint64_t scaled = shift >= 64 ? 0 : (rest << k) >> shift;
             const std::uint64_t r = draw >> (32 - k);
-            return scaled + r >= (std::uint64_t{1} << k);
+            return ((rest << k) >> shift) + r >= (std::uint64_t{1} << k);
         }
-        case rounding::rtne:
-        case rounding::away: break;
     }
-    if (shift > 25) return false;  // rest < 2^24 is below half
-    const std::uint64_t half = std::uint64_t{1} << (shift - 1);
-    if (rest != half) return rest > half;
-    if (mode.how == rounding::away) return true;
-    // Without mantissa bits the significand is 1 at every normal code: "odd" under tie_rule::up.
-    const bool by_significand = f.mantissa_bits == 0 && mode.ties == tie_rule::up;
-    return ((by_significand ? significand_below : code_below) & 1u) != 0;
+    return false;
 }
 
 }  // namespace detail
@@ -82,19 +86,18 @@ MX_HD inline encoded encode_magnitude(const element_params& f, const rounding_mo
     if (leading > detail::far_exponent) return {limit, detail::far_beyond, true, negative};
 
     const int binade = f.floating && leading > f.emin ? leading - f.emin : 0;
-    const int shift = f.quantum + binade - exponent;  // > 0: mantissas are shorter than 23 bits
-    const bool vanishes = shift > 63;
-    const std::uint32_t significand =
-        vanishes ? 0u : static_cast<std::uint32_t>(std::uint64_t{d.significand} >> shift);
-    const std::uint64_t rest =
-        vanishes ? d.significand
-                 : d.significand & ((std::uint64_t{1} << shift) - std::uint64_t{1});
+    // At least one, since mantissas are shorter than 23 bits; from 62 on nothing is kept and the
+    // rest, below 2^24, is a vanishing part of the quantum for every rounding.
+    const int wanted = f.quantum + binade - exponent;
+    const int shift = wanted < 62 ? wanted : 62;
+    const std::uint64_t whole = d.significand;
+    const auto significand = static_cast<std::uint32_t>(whole >> shift);
+    const std::uint64_t rest = whole & ((std::uint64_t{1} << shift) - 1);
     const std::uint32_t below =
         significand + (static_cast<std::uint32_t>(binade) << f.mantissa_bits);
+    const bool up = detail::rounds_up(f, mode, below, significand, rest, shift, negative, draw);
+    const std::uint32_t unbounded = below + static_cast<std::uint32_t>(up);
     const bool beyond = below > limit || (below == limit && rest != 0);
-    const bool up = rest != 0 && detail::rounds_up(f, mode, below, significand, rest, shift,
-                                                   negative, draw);
-    const std::uint32_t unbounded = below + (up ? 1u : 0u);
     return {unbounded < limit ? unbounded : limit, unbounded, beyond, negative};
 }
 

@@ -15,7 +15,7 @@ struct progress {
 };
 
 struct run_control {
-    int threads = 0;  ///< 0: as many as OpenMP offers
+    int threads = 0;                            ///< 0: as many as OpenMP offers
     const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop; the run throws (cancelled)
     std::function<void(const progress&)> on_progress;  ///< called from one thread at a time
 };

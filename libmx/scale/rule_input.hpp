@@ -20,19 +20,24 @@ enum class int_emax : std::uint8_t {
 
 /// A block maximum and the facts of the element format that rules use.
 struct rule_input {
-    std::uint32_t amax_bits;   ///< float32 bits of the block maximum, sign clear; Inf and NaN allowed
-    int emax;                  ///< exponent subtracted; with real_emax the exponent of the maximum
-    int mantissa_bits;         ///< of the element format
+    std::uint32_t
+        amax_bits;      ///< float32 bits of the block maximum, sign clear; Inf and NaN allowed
+    int emax;           ///< exponent subtracted; with real_emax the exponent of the maximum
+    int mantissa_bits;  ///< of the element format
     std::uint32_t max_mantissa;  ///< float32 mantissa field of the largest element
-    int max_exponent;          ///< exponent of the largest element
-    bool real_emax;            ///< subtract log2(max) instead of emax (int_emax=log2max)
+    int max_exponent;            ///< exponent of the largest element
+    bool real_emax;              ///< subtract log2(max) instead of emax (int_emax=log2max)
 };
 
 /// The part of rule_input that a format decides.
 constexpr rule_input rule_facts(const format::element_format& f, int_emax choice) {
     const bool integer = !f.floating();
     const int emax = integer && choice == int_emax::one ? 1 : f.emax();
-    return {0, emax, f.mantissa_bits, f.max_f32_mantissa(), f.emax(),
+    return {0,
+            emax,
+            f.mantissa_bits,
+            f.max_f32_mantissa(),
+            f.emax(),
             integer && choice == int_emax::log2max};
 }
 

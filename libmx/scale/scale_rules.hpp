@@ -36,10 +36,14 @@ inline constexpr std::array scale_rules{
 /// The E8M0 code under rule `id`.
 MX_HD inline int scale_code(rule_id id, const rule_input& in) {
     switch (id) {
-        case rule_id::floor: return rules::floor(in);
-        case rule_id::ceil: return rules::ceil(in);
-        case rule_id::even: return rules::even(in);
-        case rule_id::rceil: return rules::rceil(in);
+        case rule_id::floor:
+            return rules::floor(in);
+        case rule_id::ceil:
+            return rules::ceil(in);
+        case rule_id::even:
+            return rules::even(in);
+        case rule_id::rceil:
+            return rules::rceil(in);
     }
     return 255;
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of commands. A command is one file commands/<name>.cpp with one function that declares
+// its options, and one row here; help, the man page and docs/reference follow.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <functional>
+#include <string_view>
+
+namespace mx::app {
+
+/// What a command does once its options are parsed; returns the exit code. Failures are thrown
+/// (base::error), never printed here.
+using runner = std::function<int()>;
+
+/// Declares options, description and examples (as the footer) on `cmd`, and returns what to run.
+/// The options' storage lives in the returned function (a shared_ptr), not in a global.
+using declare_function = runner (*)(CLI::App& cmd);
+
+runner declare_analyze(CLI::App& cmd);
+runner declare_tensors(CLI::App& cmd);
+runner declare_quantize(CLI::App& cmd);
+runner declare_dequantize(CLI::App& cmd);
+runner declare_cast(CLI::App& cmd);
+runner declare_formats(CLI::App& cmd);
+runner declare_rules(CLI::App& cmd);
+runner declare_explain(CLI::App& cmd);
+runner declare_version(CLI::App& cmd);
+runner declare_help(CLI::App& cmd);
+
+struct command {
+    std::string_view name;
+    std::string_view group;
+    std::string_view summary;
+    declare_function declare;
+};
+
+inline constexpr std::array commands{
+    command{"analyze", "Analyse",
+            "error, overflow, underflow and clamp rates per tensor and recipe", declare_analyze},
+    command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
+            declare_tensors},
+    command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",
+            declare_quantize},
+    command{"dequantize", "Convert", "the way back from `mx quantize --packed`",
+            declare_dequantize},
+    command{"cast", "Convert", "convert elements to a format without a scale", declare_cast},
+    command{"formats", "Look up", "element, scale and block formats with their exact limits",
+            declare_formats},
+    command{"rules", "Look up", "scale rules and roundings", declare_rules},
+    command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
+            declare_explain},
+    command{"version", "About", "version, compiler, backends and optional parts", declare_version},
+    command{"help", "About", "what mx does; help COMMAND for one command", declare_help},
+};
+
+/// The row named `name`, or nullptr.
+constexpr const command* find_command(std::string_view name) {
+    for (const command& c : commands) {
+        if (c.name == name) return &c;
+    }
+    return nullptr;
+}
+
+}  // namespace mx::app

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/exit_code.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <new>
+
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/io/writer.hpp"
+
+namespace mx::app {
+namespace {
+
+int code_of(base::error_kind kind) {
+    switch (kind) {
+        case base::error_kind::usage:
+            return exit_code::usage;
+        case base::error_kind::input:
+            return exit_code::input_output;
+        case base::error_kind::output:
+            return exit_code::input_output;
+        case base::error_kind::unavailable:
+            return exit_code::unavailable;
+        case base::error_kind::cancelled:
+            return exit_code::interrupted;
+        case base::error_kind::closed_pipe:
+            return exit_code::fine;
+    }
+    return exit_code::internal;
+}
+
+int complain(int code, const std::string& message) {
+    io::discard_unfinished_outputs();
+    std::fputs(("mx: " + base::printable(message) + "\n").c_str(), stderr);
+    return code;
+}
+
+}  // namespace
+
+int guarded(const std::function<int()>& body) {
+    try {
+        const int code = body();
+        finish_stdout();
+        return code;
+    } catch (const base::error& e) {
+        // Nobody reads any more, so there is nothing to say and nobody to say it to.
+        if (e.kind() == base::error_kind::closed_pipe) {
+            io::discard_unfinished_outputs();
+            return exit_code::fine;
+        }
+        return complain(code_of(e.kind()), e.what());
+    } catch (const std::bad_alloc&) {
+        return complain(exit_code::input_output,
+                        "out of memory: choose fewer tensors with --tensor, or fewer --threads");
+    } catch (const std::exception& e) {
+        return complain(exit_code::internal, fmt::format("internal error: {}", e.what()));
+    }
+}
+
+}  // namespace mx::app

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/help.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libmx/report/text.hpp"
+
+namespace mx::app {
+namespace {
+
+constexpr std::size_t width = 100;
+constexpr std::size_t indent = 30;
+
+std::string spelling_of(const CLI::Option& option, bool positional) {
+    if (positional) {
+        const std::string dots = option.get_items_expected_max() > 1 ? "..." : "";
+        return option.get_name(true) + dots;
+    }
+    std::string text = option.get_name(false, true);
+    const auto comma = text.find(',');
+    if (comma != std::string::npos) text.insert(comma + 1, " ");
+    if (option.get_type_size() != 0) {
+        // Checks append themselves to the type's name ("N:INT in [1 - 32]").
+        const std::string type = option.get_type_name();
+        text += " " + type.substr(0, type.find(':'));
+    }
+    return text;
+}
+
+std::string entry(const std::string& label, const std::string& text) {
+    std::string out = "  " + label;
+    bool first = true;
+    for (const std::string& line : report::wrapped(text, width - indent)) {
+        const std::size_t have = first ? report::columns_of(out) : 0;
+        if (first && have + 2 > indent) {
+            out += "\n" + std::string(indent, ' ');
+        } else {
+            out += std::string(indent - have, ' ');
+        }
+        out += line + "\n";
+        first = false;
+    }
+    return out;
+}
+
+}  // namespace
+
+void set_up(CLI::App& parser, const command& c) {
+    parser.name(std::string(c.name));
+    parser.set_help_flag("-h,--help", "print this help");
+}
+
+std::vector<option_line> option_lines(const CLI::App& parser) {
+    std::vector<option_line> lines;
+    for (const CLI::Option* option : parser.get_options()) {
+        if (option->get_group().empty()) continue;  // hidden
+        const bool positional = option->get_positional();
+        lines.push_back({option->get_group(), spelling_of(*option, positional),
+                         option->get_description(), option->get_required(), positional});
+    }
+    // The help flag is declared last but belongs to the last group; arguments come first.
+    std::stable_partition(lines.begin(), lines.end(),
+                          [](const option_line& l) { return l.positional; });
+    std::vector<option_line> sorted;
+    for (const option_line& l : lines) {
+        const bool seen = std::any_of(sorted.begin(), sorted.end(),
+                                      [&](const option_line& s) { return s.group == l.group; });
+        if (seen) continue;
+        std::copy_if(lines.begin(), lines.end(), std::back_inserter(sorted),
+                     [&](const option_line& s) { return s.group == l.group; });
+    }
+    return sorted;
+}
+
+std::string synopsis(const CLI::App& parser, const command& c) {
+    std::string text = fmt::format("mx {}", c.name);
+    bool optional = false;
+    for (const option_line& l : option_lines(parser)) {
+        if (!l.required && !l.positional) {
+            optional = true;
+            continue;
+        }
+        std::string spelling = l.spelling;
+        const auto comma = spelling.find(", ");
+        if (comma != std::string::npos) {  // "-o, --output OUT" is "-o OUT" here
+            spelling = spelling.substr(0, comma) + spelling.substr(spelling.rfind(' '));
+        }
+        text += l.required ? " " + spelling : " [" + spelling + "]";
+    }
+    return optional ? text + " [options]" : text;
+}
+
+std::string overview() {
+    std::string text =
+        "mx emulates OCP Microscaling (MX) formats bit for bit and measures what they do to the\n"
+        "tensors of a checkpoint.\n\n"
+        "Usage: mx COMMAND [options]\n";
+    std::string_view group;
+    for (const command& c : commands) {
+        if (c.group != group) text += fmt::format("\n{}:\n", c.group);
+        group = c.group;
+        text += fmt::format("  {:<12}{}\n", c.name, c.summary);
+    }
+    return text + "\n'mx help COMMAND' describes one command.\n";
+}
+
+std::string help_text(const CLI::App& parser, const command& c) {
+    std::string text =
+        fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary, synopsis(parser, c));
+    if (!parser.get_description().empty()) {
+        text += "\n";
+        for (const std::string& line : report::wrapped(parser.get_description(), width)) {
+            text += line + "\n";
+        }
+    }
+    std::string group;
+    for (const option_line& l : option_lines(parser)) {
+        if (l.group != group) text += fmt::format("\n{}:\n", l.group);
+        group = l.group;
+        text += entry(l.spelling, l.text);
+    }
+    const std::string examples = parser.get_footer();
+    if (!examples.empty()) text += "\nExamples:\n";
+    for (std::size_t at = 0; at < examples.size();) {
+        const std::size_t end = examples.find('\n', at);
+        text += "  " + examples.substr(at, end - at) + "\n";
+        at = end == std::string::npos ? end : end + 1;
+    }
+    return text;
+}
+
+std::string help_text(const command& c) {
+    CLI::App parser;
+    c.declare(parser);
+    set_up(parser, c);
+    return help_text(parser, c);
+}
+
+}  // namespace mx::app

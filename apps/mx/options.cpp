@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "apps/mx/backends.hpp"
+#include "apps/mx/progress.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+
+void declare_inputs(CLI::App& cmd, input_options& in) {
+    cmd.add_option("FILE", in.files,
+                   "safetensors (or a model's *.index.json), npy, npz, HDF5, or raw binary")
+        ->required()
+        ->group("Input");
+    // One value per occurrence: otherwise the option would swallow the FILE after it.
+    cmd.add_option("-t,--tensor", in.globs, "tensors whose name matches (*, ?, [set]); repeatable")
+        ->allow_extra_args(false)
+        ->type_name("GLOB")
+        ->group("Input");
+    cmd.add_option("--as", in.open.as, "dtype that opaque or unsigned data really has: bf16, f16")
+        ->type_name("DTYPE")
+        ->group("Input");
+    cmd.add_option("--shape", in.open.shape, "raw binary: extents, slowest first, e.g. 64x128")
+        ->type_name("NxM")
+        ->group("Input");
+    cmd.add_option("--dtype", in.open.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...")
+        ->type_name("DTYPE")
+        ->group("Input");
+    cmd.add_option("--offset", in.open.offset, "raw binary: byte offset of the first element")
+        ->type_name("BYTES")
+        ->group("Input");
+}
+
+pipeline::model open_inputs(const input_options& in) { return {in.files, in.open}; }
+
+void declare_run(CLI::App& cmd, run_options& run) {
+    cmd.add_option("--threads", run.threads, "worker threads; the output does not depend on it")
+        ->check(CLI::Range(1, 4096))
+        ->type_name("N")
+        ->group("Run");
+    std::vector<std::string_view> names;
+    for (const backend& b : backends) names.push_back(b.name);
+    cmd.add_option("--backend", run.backend, fmt::format("one of: {}", fmt::join(names, ", ")))
+        ->type_name("NAME")
+        ->group("Run");
+    cmd.add_flag("-q,--quiet", run.quiet, "no table and no progress; errors only")->group("Run");
+}
+
+pipeline::run_control control_of(const run_options& run) {
+    const bool known = std::any_of(backends.begin(), backends.end(),
+                                   [&](const backend& b) { return b.name == run.backend; });
+    if (!known) {
+        throw base::error(base::error_kind::unavailable,
+                          fmt::format("--backend {}: not in this build; 'mx version' lists what is",
+                                      run.backend));
+    }
+    pipeline::run_control control;
+    control.threads = run.threads;
+    control.cancel = &interrupted();
+    control.on_progress = progress_bar(run.quiet);
+    return control;
+}
+
+void declare_destination(CLI::App& cmd, std::string& out, const std::string& what) {
+    cmd.add_option("-o,--output", out, what)->required()->type_name("OUT")->group("Output");
+}
+
+void examples(CLI::App& cmd, const std::string& lines) { cmd.footer(lines); }
+
+}  // namespace mx::app

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Option groups that several commands share, declared once.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "libmx/io/reader.hpp"
+#include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/model.hpp"
+
+namespace mx::app {
+
+/// FILE..., --tensor, and what a file cannot say about itself.
+struct input_options {
+    std::vector<std::string> files;
+    std::vector<std::string> globs;
+    io::open_options open;
+};
+void declare_inputs(CLI::App& cmd, input_options& in);
+
+/// Opens the files; errors name the file.
+pipeline::model open_inputs(const input_options& in);
+
+/// --threads, --backend, --quiet.
+struct run_options {
+    int threads = 0;
+    std::string backend = "scalar";
+    bool quiet = false;
+};
+void declare_run(CLI::App& cmd, run_options& run);
+
+/// Thread count, cancel flag and progress bar for the library. Throws base::error (unavailable)
+/// when the backend is not built in.
+pipeline::run_control control_of(const run_options& run);
+
+/// -o, --output FILE of a converting command.
+void declare_destination(CLI::App& cmd, std::string& out, const std::string& what);
+
+/// The text of the "Examples:" part of help and man page, one "command  # what it does" a line.
+void examples(CLI::App& cmd, const std::string& lines);
+
+}  // namespace mx::app

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/outputs.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view table_writer = "table";
+
+// A path as far as it exists with links resolved, so that two spellings of one file compare equal.
+fs::path resolved(const std::string& path) {
+    std::error_code failure;
+    const fs::path full = fs::weakly_canonical(path, failure);
+    return failure ? fs::path(path) : full;
+}
+
+bool replaceable(const std::string& path) {
+    std::error_code failure;
+    const fs::file_status status = fs::status(path, failure);
+    return path != "-" && (!fs::exists(status) || fs::is_regular_file(status));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+    std::error_code failure;
+    return resolved(a) == resolved(b) || fs::equivalent(a, b, failure);
+}
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+}  // namespace
+
+void declare_outputs(CLI::App& cmd, output_options& out) {
+    for (std::size_t i = 0; i < report::writers.size(); ++i) {
+        const report::writer& w = report::writers[i];
+        if (w.name == table_writer) continue;
+        cmd.add_option(fmt::format("--{}", w.name), out.paths[i],
+                       fmt::format("{} ('-': stdout)", w.summary))
+            ->type_name("FILE")
+            ->group("Output");
+    }
+}
+
+void require_distinct(const std::vector<std::string>& inputs,
+                      const std::vector<std::string>& outputs) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (!replaceable(outputs[i])) continue;
+        for (const std::string& input : inputs) {
+            if (same_file(input, outputs[i])) {
+                refuse(
+                    fmt::format("{}: is an input and an output; name another output", outputs[i]));
+            }
+        }
+        for (std::size_t k = 0; k < i; ++k) {
+            if (same_file(outputs[k], outputs[i])) {
+                refuse(fmt::format("{}: is named for two outputs; name another", outputs[i]));
+            }
+        }
+    }
+}
+
+outputs::outputs(const output_options& options, const std::vector<std::string>& inputs,
+                 const std::vector<std::string>& more)
+    : paths_(more) {
+    for (std::size_t i = 0; i < report::writers.size(); ++i) {
+        const std::string& path = options.paths[i];
+        if (path == "-") {
+            if (on_stdout_ != nullptr) {
+                refuse(fmt::format("--{} - and --{} -: only one output can be stdout",
+                                   on_stdout_->name, report::writers[i].name));
+            }
+            on_stdout_ = &report::writers[i];
+        } else if (!path.empty()) {
+            paths_.push_back(path);
+        }
+    }
+    require_distinct(inputs, paths_);
+    for (std::size_t i = 0; i < report::writers.size(); ++i) {
+        const std::string& path = options.paths[i];
+        if (path.empty() || path == "-") continue;
+        files_.push_back({&report::writers[i], path, io::output_file(path)});
+    }
+}
+
+void outputs::check_inputs(const std::vector<std::string>& inputs) const {
+    require_distinct(inputs, paths_);
+}
+
+void outputs::finish(const report::document& d, bool quiet) {
+    const report::layout layout{table_width()};
+    for (destination& to : files_) {
+        to.writer->write(d, layout, [&](std::string_view text) { to.file.append(text); });
+    }
+    // Files first: a reader of stdout that goes away must not cost the files.
+    for (destination& to : files_) to.file.commit();
+    if (on_stdout_ != nullptr) {
+        on_stdout_->write(d, layout, print);
+    } else if (!quiet) {
+        report::write_table(d, layout, print);
+    }
+    finish_stdout();
+}
+
+report::record document_head(const std::string& schema) {
+    return {{"schema", schema},
+            {"tool",
+             report::record{{"name", std::string("mx")}, {"version", std::string(MX_VERSION)}}}};
+}
+
+}  // namespace mx::app

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where results go: a human table on stdout and one file per writer asked for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libmx/io/writer.hpp"
+#include "libmx/report/writers.hpp"
+
+namespace mx::app {
+
+/// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
+struct output_options {
+    std::array<std::string, report::writers.size()> paths;
+};
+void declare_outputs(CLI::App& cmd, output_options& out);
+
+/// The opened destinations. Opening them before the work starts makes an unwritable path fail at
+/// once; nothing appears under its final name before finish().
+class outputs {
+  public:
+    /// Throws base::error: usage when two outputs are one file, or an output is one of `inputs`
+    /// (`more` are outputs that the command itself writes); output when a path cannot be written.
+    outputs(const output_options& options, const std::vector<std::string>& inputs,
+            const std::vector<std::string>& more = {});
+
+    /// Refuses outputs that turn out to be one of the files (shards) an opened model consists of.
+    void check_inputs(const std::vector<std::string>& inputs) const;
+
+    /// Writes every destination. The table goes to stdout unless another writer took stdout or
+    /// `quiet`.
+    void finish(const report::document& d, bool quiet);
+
+  private:
+    struct destination {
+        const report::writer* writer;
+        std::string path;
+        io::output_file file;
+    };
+    const report::writer* on_stdout_ = nullptr;
+    std::vector<std::string> paths_;
+    std::vector<destination> files_;
+};
+
+/// Refuses (base::error, usage) an output that is also an input or another output. "-", devices
+/// and pipes may be named twice.
+void require_distinct(const std::vector<std::string>& inputs,
+                      const std::vector<std::string>& outputs);
+
+/// The head of every JSON document: schema, tool and version.
+report::record document_head(const std::string& schema);
+
+}  // namespace mx::app

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/parse.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/help.hpp"
+#include "apps/mx/names.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+runner print_later(std::string text) {
+    return [text = std::move(text)] {
+        print(text);
+        return exit_code::fine;
+    };
+}
+
+const command& command_named(const std::string& name) {
+    if (const command* c = find_command(name)) return *c;
+    refuse(base::unknown("command", name, names_of(commands)));
+}
+
+// CLI11 words some failures over several lines.
+std::string one_line(std::string text) {
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+}
+
+}  // namespace
+
+runner parse_command_line(int argc, char** argv) {
+    const std::string first = argc > 1 ? argv[1] : "--help";
+    if (first == "-h" || first == "--help") return print_later(overview());
+    if (first == "--version") return print_later(fmt::format("mx {}\n", MX_VERSION));
+    if (first.rfind('-', 0) == 0) {
+        refuse(fmt::format("{}: options come after the command; 'mx help' lists commands", first));
+    }
+    const command& chosen = command_named(first);
+    CLI::App parser;
+    const runner run = chosen.declare(parser);
+    set_up(parser, chosen);
+    try {
+        parser.parse(argc - 1, argv + 1);
+    } catch (const CLI::CallForHelp&) {
+        return print_later(help_text(parser, chosen));
+    } catch (const CLI::ParseError& e) {
+        refuse(
+            fmt::format("{}: {}; see 'mx help {}'", chosen.name, one_line(e.what()), chosen.name));
+    }
+    return run;
+}
+
+}  // namespace mx::app

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Standard output, and what is known about the terminal behind it.
+#pragma once
+
+#include <atomic>
+#include <string_view>
+
+namespace mx::app {
+
+/// Writes to standard output. Throws base::error: closed_pipe when its reader went away, output
+/// when the disk is full or the descriptor is closed.
+void print(std::string_view text);
+
+/// Flushes standard output; throws as print does.
+void finish_stdout();
+
+/// Columns for a human table: the terminal's width when stdout is one, otherwise 100.
+int table_width();
+
+/// Whether stderr is a terminal (progress bars go there).
+bool stderr_is_terminal();
+
+/// Makes Ctrl-C, SIGTERM and SIGHUP raise interrupted() instead of ending the process, and turns
+/// a closed pipe into a write error. A second signal ends the process at once.
+void watch_signals();
+
+/// Raised by the first signal; handed to the library as its cancel flag.
+const std::atomic<bool>& interrupted();
+
+}  // namespace mx::app

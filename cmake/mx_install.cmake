@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# `cmake --install`: the command, its man pages, the library, its headers and a CMake package, so
+# that another project says find_package(mx) and links mx::mx. The oracle stays at home: it exists
+# for the tests.
+include(CMakePackageConfigHelpers)
+
+get_property(mx_rooms GLOBAL PROPERTY MX_ROOMS)
+list(REMOVE_ITEM mx_rooms mx_oracle)
+install(TARGETS ${mx_rooms} mx_mx EXPORT mx ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT mx NAMESPACE mx:: FILE mx-targets.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "oracle" EXCLUDE)
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/mx-config.cmake.in
+  ${PROJECT_BINARY_DIR}/mx-config.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may break what came before it.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/mx-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/mx-config.cmake ${PROJECT_BINARY_DIR}/mx-config-version.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
+
+if(TARGET mx)
+  install(TARGETS mx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  file(GLOB mx_man_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
+  install(FILES ${mx_man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})

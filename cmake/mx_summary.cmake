@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# What this build consists of, in a few lines at the end of configuring.
+function(mx_on_off variable value)
+  set(${variable} "no" PARENT_SCOPE)
+  if(value)
+    set(${variable} "yes" PARENT_SCOPE)
+  endif()
+endfunction()
+
+if(PROJECT_IS_TOP_LEVEL)
+  mx_on_off(mx_apps "${MX_BUILD_APPS}")
+  mx_on_off(mx_tests "${MX_BUILD_TESTS}")
+  message(STATUS "mx ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} "
+    "${CMAKE_CXX_COMPILER_VERSION}, OpenMP ${OpenMP_CXX_VERSION}")
+  message(STATUS "  libraries: fmt ${fmt_VERSION}, HDF5 ${hdf5_VERSION}, libzip ${libzip_VERSION}, "
+    "zlib ${ZLIB_VERSION_STRING}, nlohmann_json ${nlohmann_json_VERSION}")
+  message(STATUS "  mx command: ${mx_apps}   tests and oracle: ${mx_tests}")
+endif()

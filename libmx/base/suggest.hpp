@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// "did you mean": the nearest of a list of valid words.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mx::base {
+
+/// The candidate with the smallest edit distance to `word` (insert, delete, replace, swap of
+/// neighbours; case ignored); the first of equals. Empty when there are no candidates.
+std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates);
+
+/// "'word' is not ONE OF ...; did you mean 'x'?": the sentence all lists answer with, e.g.
+/// unknown("scale rule", "flor", names).
+std::string unknown(std::string_view what, std::string_view word,
+                    const std::vector<std::string_view>& candidates);
+
+}  // namespace mx::base

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/block/segmentation.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace mx::block {
+
+segmentation segments_of(const grid& g) {
+    const std::uint64_t per_block = g.block_rows * g.block_cols;
+    const std::uint64_t blocks = std::max<std::uint64_t>(1, segment_elements / per_block);
+    const std::uint64_t row = std::max<std::uint64_t>(1, g.cols());
+    if (row >= blocks) return {1, blocks};
+    return {std::bit_floor(blocks / row), row};
+}
+
+}  // namespace mx::block

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Histograms of codes, scales, block maxima and block spread (`--histograms`). Exact counts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "libmx/block/block_stats.hpp"
+
+namespace mx::metrics {
+
+inline constexpr int mantissa_bins = 32;
+/// Spread bins: 1/16 octave, from ratio 1 (bin 0) down to below 2^-277, the widest ratio there is.
+inline constexpr int spread_bins_per_octave = 16;
+inline constexpr int spread_bins = 278 * spread_bins_per_octave;
+
+/// Bin of min/max for magnitudes 0 < min <= max given as float32 bits: bin k holds ratios in
+/// (2^(-(k+1)/16), 2^(-k/16)], so 2^(-k/16) is its upper edge.
+int spread_bin(std::uint32_t min_bits, std::uint32_t max_bits);
+/// Upper edge of a spread bin.
+double spread_edge(int bin);
+
+struct histograms {
+    std::array<std::uint64_t, 256> codes{};  ///< all codes, poisoned and non-finite ones included
+    std::array<std::uint64_t, 256> scales{};
+    std::array<std::uint64_t, mantissa_bins> amax_mantissa{};  ///< blocks with finite amax != 0
+    std::array<std::uint64_t, spread_bins> spread{};           ///< blocks with finite amax != 0
+
+    void add(const block::block_stats& b, std::span<const std::uint8_t> block_codes);
+    void merge(const histograms& other);
+};
+
+}  // namespace mx::metrics

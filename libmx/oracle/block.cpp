@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/oracle/block.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "libmx/oracle/cast.hpp"
+
+namespace mx::oracle {
+namespace {
+
+namespace mp = boost::multiprecision;
+
+// float32 arithmetic from its definition: the exact result, rounded once. Zero results of a sum of
+// opposite signs are +0.
+float product_with_half(float x) { return nearest_f32(ticks_of(x) / 2, std::signbit(x)); }
+float sum_f32(float a, float b) {
+    return nearest_f32(ticks_of(a) + ticks_of(b), std::signbit(a) && std::signbit(b));
+}
+float difference_f32(float a, float b) { return sum_f32(a, -b); }
+
+// By value, and -0 below +0.
+bool below(float a, float b) { return a != b ? a < b : std::signbit(a) && !std::signbit(b); }
+
+struct extremes {
+    float low;
+    float high;
+};
+
+extremes extremes_of(std::span<const float> x) {
+    extremes e{x[0], x[0]};
+    for (const float v : x) {
+        if (below(v, e.low)) e.low = v;
+        if (below(e.high, v)) e.high = v;
+    }
+    return e;
+}
+
+float range_of(offset_range range, std::span<const float> x, const extremes& e, float offset) {
+    if (range == offset_range::half) {
+        return nearest_f32((ticks_of(e.high) - ticks_of(e.low)) / 2, false);
+    }
+    float largest = 0;
+    for (const float v : x) largest = std::max(largest, std::fabs(difference_f32(v, offset)));
+    return largest;
+}
+
+float largest_magnitude(std::span<const float> x) {
+    float largest = 0;
+    for (const float v : x) {
+        if (std::isnan(v)) return v;
+        largest = std::max(largest, std::fabs(v));
+    }
+    return largest;
+}
+
+void poison(quantized_block& out, const value_list& list) {
+    const element_counts& c = out.count;
+    out.count.poisoned = c.elements - c.nan - c.inf;
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    out.codes.assign(c.elements, static_cast<std::uint8_t>(cast(list, nan, {}, 0, true)));
+}
+
+void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_nonzero) {
+    const auto& m = magnitudes_of_nonzero;
+    out.eligible = m.size() >= 2;
+    if (!out.eligible) return;
+    out.collapsed =
+        m[0] != 0 && std::all_of(m.begin(), m.end(), [&](std::int64_t v) { return v == m[0]; });
+    out.saturated = out.count.top_code == out.count.nonzero;
+    out.dead = out.count.underflow == out.count.nonzero;
+}
+
+}  // namespace
+
+quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
+                               std::span<const std::uint32_t> draws) {
+    quantized_block out;
+    out.count.elements = x.size();
+    for (const float v : x) {
+        out.count.nan += std::isnan(v) ? 1 : 0;
+        out.count.inf += std::isinf(v) ? 1 : 0;
+    }
+    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    out.amax = largest_magnitude(x);
+    if (out.count.nan + out.count.inf != 0) {
+        out.scale_code = 255;
+        poison(out, list);
+        return out;
+    }
+
+    float offset = 0;
+    if (r.has_offset) {
+        const extremes e = extremes_of(x);
+        const float middle = sum_f32(product_with_half(e.high), product_with_half(e.low));
+        out.offset = nearest_half_saturated(middle);
+        offset = value_of_half(out.offset);
+        out.amax = range_of(r.range, x, e, offset);
+    }
+    out.scale_code = scale_code(r.rule, list, r.emax, out.amax);
+    if (out.scale_code == 255) {
+        poison(out, list);
+        return out;
+    }
+
+    const integer scale = ticks_of_power(out.scale_code - 127);
+    // S*q: q whole quanta of S * 2^quantum_exponent each.
+    const integer step = ticks_of_power(out.scale_code - 127 + list.quantum_exponent);
+    const integer offset_ticks = ticks_of(offset);
+    std::vector<std::int64_t> magnitudes;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const float z = r.has_offset ? difference_f32(x[i], offset) : x[i];
+        const std::uint32_t draw = draws.empty() ? 0u : draws[i];
+        const rounded q = round_to(list, ticks_of(z), scale, std::signbit(z), r.round, draw);
+        out.codes.push_back(static_cast<std::uint8_t>(q.code));
+        if (z != 0.0f) {
+            ++out.count.nonzero;
+            out.count.underflow += q.quanta == 0 ? 1 : 0;
+            magnitudes.push_back(std::abs(q.quanta));
+        }
+        out.count.overflow += q.beyond ? 1 : 0;
+        out.count.clamp += q.clamped ? 1 : 0;
+        out.count.top_code += q.top ? 1 : 0;
+        out.count.subnormal += q.subnormal ? 1 : 0;
+
+        const integer exact_x = ticks_of(x[i]);
+        const integer d = offset_ticks + q.quanta * step;
+        const integer error = d - exact_x;
+        out.sum.error2 += error * error;
+        out.sum.x2 += exact_x * exact_x;
+        out.sum.xd += exact_x * d;
+        out.sum.d2 += d * d;
+        out.sum.error += error;
+        out.sum.max_error = std::max(out.sum.max_error, integer(mp::abs(error)));
+        out.dequantized.push_back(d);
+    }
+    judge(out, magnitudes);
+    return out;
+}
+
+float dequantized_f32(const quantized_block& block, std::size_t i) {
+    if (block.scale_code == 255) return std::numeric_limits<float>::quiet_NaN();
+    return nearest_f32(block.dequantized[i], false);
+}
+
+}  // namespace mx::oracle

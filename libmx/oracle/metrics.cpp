@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/oracle/metrics.hpp"
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <cmath>
+
+#include "libmx/base/random.hpp"
+#include "libmx/oracle/decode.hpp"
+
+namespace mx::oracle {
+namespace {
+
+using wide = boost::multiprecision::cpp_bin_float_50;
+
+wide as_wide(const rational& v) {
+    return wide(boost::multiprecision::numerator(v)) / wide(boost::multiprecision::denominator(v));
+}
+
+wide as_wide(const integer& v) { return wide(boost::multiprecision::cpp_int(v)); }
+
+rational quotient(const integer& a, const integer& b) {
+    return rational(boost::multiprecision::cpp_int(a), boost::multiprecision::cpp_int(b));
+}
+
+void add(element_counts& to, const element_counts& from) {
+    to.elements += from.elements;
+    to.nan += from.nan;
+    to.inf += from.inf;
+    to.poisoned += from.poisoned;
+    to.nonzero += from.nonzero;
+    to.overflow += from.overflow;
+    to.clamp += from.clamp;
+    to.top_code += from.top_code;
+    to.underflow += from.underflow;
+    to.subnormal += from.subnormal;
+}
+
+void add(exact_sums& to, const exact_sums& from) {
+    to.error2 += from.error2;
+    to.x2 += from.x2;
+    to.xd += from.xd;
+    to.d2 += from.d2;
+    to.error += from.error;
+    to.max_error = std::max(to.max_error, from.max_error);
+}
+
+// x = significand * 2^exponent with the smallest significand (below 2^24).
+struct odd_form {
+    integer significand;
+    int exponent;
+};
+
+odd_form odd_form_of(float x) {
+    const integer ticks = ticks_of(x);
+    const auto zeros = static_cast<int>(boost::multiprecision::lsb(ticks));
+    return {ticks >> zeros, zeros + tick_exponent};
+}
+
+// Bin k with 2^(-(k+1)/16) < least/most <= 2^(-k/16): the sixteenth power makes the edges rational.
+int spread_bin(float least, float most) {
+    const odd_form a = odd_form_of(least);
+    const odd_form b = odd_form_of(most);
+    const int log2_of_power =
+        ceil_log2(pow(a.significand, 16), pow(b.significand, 16)) + 16 * (a.exponent - b.exponent);
+    return -log2_of_power;
+}
+
+void add_histograms(measurement& m, const quantized_block& q, std::span<const float> x) {
+    for (const std::uint8_t code : q.codes) ++m.code_histogram[code];
+    ++m.scale_histogram[static_cast<std::size_t>(q.scale_code)];
+    if (q.count.nan + q.count.inf != 0) return;
+    if (q.amax != 0.0f) {
+        // amax * 2^5, divided by the power of two that brings it to [32, 64).
+        const integer amax = ticks_of(q.amax);
+        const integer scaled = (amax << 5) >> static_cast<int>(boost::multiprecision::msb(amax));
+        ++m.amax_mantissa_histogram[static_cast<std::size_t>(scaled) - 32];
+    }
+    float least = 0;
+    float most = 0;
+    for (const float v : x) {
+        const float magnitude = std::fabs(v);
+        most = std::max(most, magnitude);
+        if (magnitude != 0 && (least == 0 || magnitude < least)) least = magnitude;
+    }
+    if (most != 0) ++m.spread_histogram[spread_bin(least, most)];
+}
+
+std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) return std::nullopt;
+    return static_cast<double>(as_wide(rational(part, whole)));
+}
+
+}  // namespace
+
+measurement measure(const tensor& t, const recipe& r) {
+    measurement m;
+    m.under = r;
+    const value_list list = list_values(*r.element, r.full_range);
+    const base::random_key key{r.seed, t.id};
+    const bool random = r.round.how == format::rounding::stochastic;
+    for (std::uint64_t b = 0; b < t.batch; ++b) {
+        for (std::uint64_t row = 0; row < t.rows; row += r.block_rows) {
+            for (std::uint64_t col = 0; col < t.cols; col += r.block_cols) {
+                std::vector<float> x;
+                std::vector<std::uint32_t> draws;
+                for (std::uint64_t i = row; i < std::min(row + r.block_rows, t.rows); ++i) {
+                    for (std::uint64_t j = col; j < std::min(col + r.block_cols, t.cols); ++j) {
+                        const std::uint64_t index = (b * t.rows + i) * t.cols + j;
+                        x.push_back(t.values[index]);
+                        if (random) draws.push_back(base::random_u32(key, index));
+                    }
+                }
+                const quantized_block q = quantize_block(r, list, x, draws);
+                add(m.count, q.count);
+                add(m.sum, q.sum);
+                add_histograms(m, q, x);
+                m.block.blocks += 1;
+                m.block.zero += q.zero ? 1 : 0;
+                m.block.eligible += q.eligible ? 1 : 0;
+                m.block.collapsed += q.collapsed ? 1 : 0;
+                m.block.saturated += q.saturated ? 1 : 0;
+                m.block.dead += q.dead ? 1 : 0;
+                m.blocks.push_back(q);
+            }
+        }
+    }
+    return m;
+}
+
+std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
+    std::map<std::string, std::optional<double>> out;
+    const element_counts& c = m.count;
+    const std::uint64_t counted = c.elements - c.nan - c.inf - c.poisoned;
+    const rational tick = value_of_ticks(1);
+    const rational tick2 = tick * tick;
+    const auto number = [](const wide& v) { return static_cast<double>(v); };
+
+    for (const char* name : {"rmse", "nrmse", "sqnr_db", "max_abs_error", "mean_error", "gain",
+                             "cosine", "subnormal_rate", "bits_per_element", "code_entropy_bits"}) {
+        out[name] = std::nullopt;
+    }
+    if (counted != 0) {
+        out["rmse"] = number(sqrt(as_wide(quotient(m.sum.error2, counted) * tick2)));
+        out["max_abs_error"] = number(as_wide(value_of_ticks(m.sum.max_error)));
+        out["mean_error"] = number(as_wide(quotient(m.sum.error, counted) * tick));
+    }
+    if (m.sum.x2 != 0) {
+        const rational noise_to_signal = quotient(m.sum.error2, m.sum.x2);
+        out["nrmse"] = number(sqrt(as_wide(noise_to_signal)));
+        if (m.sum.error2 != 0) out["sqnr_db"] = number(-10 * log10(as_wide(noise_to_signal)));
+        out["gain"] = number(as_wide(quotient(m.sum.xd, m.sum.x2)));
+        if (m.sum.d2 != 0) {
+            const wide norms = sqrt(as_wide(m.sum.x2)) * sqrt(as_wide(m.sum.d2));
+            out["cosine"] = number(as_wide(m.sum.xd) / norms);
+        }
+    }
+    out["overflow_rate"] = share(c.overflow, counted);
+    out["clamp_rate"] = share(c.clamp, counted);
+    out["top_code_rate"] = share(c.top_code, counted);
+    out["underflow_rate"] = share(c.underflow, counted);
+    const format::element_format& f = *m.under.element;
+    if (f.kind == format::number_kind::floating && f.mantissa_bits > 0) {
+        out["subnormal_rate"] = share(c.subnormal, counted);
+    }
+    out["eligible_blocks"] = static_cast<double>(m.block.eligible);
+    out["collapsed_block_rate"] = share(m.block.collapsed, m.block.eligible);
+    out["saturated_block_rate"] = share(m.block.saturated, m.block.eligible);
+    out["dead_block_rate"] = share(m.block.dead, m.block.eligible);
+    out["zero_blocks"] = static_cast<double>(m.block.zero);
+    if (c.elements != 0) {
+        const int side_bits = m.under.has_offset ? 8 + 16 : 8;
+        out["bits_per_element"] =
+            number(as_wide(code_bits(f) + rational(side_bits * m.block.blocks, c.elements)));
+        wide entropy = 0;
+        for (const std::uint64_t uses : m.code_histogram) {
+            if (uses == 0) continue;
+            const wide p = as_wide(rational(uses, c.elements));
+            entropy -= p * log2(p);
+        }
+        out["code_entropy_bits"] = number(entropy);
+    }
+    return out;
+}
+
+std::map<std::string, std::optional<double>> metrics_of(const tensor& t, const recipe& r) {
+    return metrics_of(measure(t, r));
+}
+
+}  // namespace mx::oracle

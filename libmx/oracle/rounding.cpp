@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/oracle/rounding.hpp"
+
+#include <algorithm>
+
+#include "libmx/oracle/decode.hpp"
+
+namespace mx::oracle {
+namespace {
+
+namespace mp = boost::multiprecision;
+
+// y in quanta: whole + rest/denominator with 0 <= rest < denominator.
+struct position {
+    integer whole;
+    integer rest;
+};
+
+position in_quanta(const integer& numerator, const integer& denominator, int quantum_exponent) {
+    // y / 2^quantum_exponent; all formats have quantum_exponent <= 0.
+    const integer n = mp::abs(numerator) << -quantum_exponent;
+    position at;
+    mp::divide_qr(n, denominator, at.whole, at.rest);
+    if (numerator < 0) {  // the floor of a negative number
+        at.whole = -at.whole;
+        if (at.rest != 0) {
+            at.whole -= 1;
+            at.rest = denominator - at.rest;
+        }
+    }
+    return at;
+}
+
+// Which of two neighbours lo < y < hi is chosen. `above_lo` / `gap` is the fraction of the way from
+// lo to hi.
+const listed_value& choose(const listed_value& lo, const listed_value& hi, const integer& above_lo,
+                           const integer& gap, bool no_mantissa, const rounding_choice& choice,
+                           std::uint32_t draw) {
+    const bool positive = lo.quanta >= 0;
+    const listed_value& inner = positive ? lo : hi;  // the one nearer to zero
+    const listed_value& outer = positive ? hi : lo;
+    switch (choice.how) {
+        case format::rounding::zero:
+            return inner;
+        case format::rounding::up:
+            return hi;
+        case format::rounding::down:
+            return lo;
+        case format::rounding::stochastic: {
+            const integer above_inner = positive ? above_lo : integer(gap - above_lo);
+            const integer share = (above_inner << choice.random_bits) / gap;  // floor(delta*2^k)
+            const std::uint64_t r = std::uint64_t{draw} >> (32 - choice.random_bits);
+            return share + r >= integer(1) << choice.random_bits ? outer : inner;
+        }
+        case format::rounding::rtne:
+        case format::rounding::away:
+            break;
+    }
+    const integer twice = 2 * above_lo;
+    if (twice != gap) return twice > gap ? hi : lo;
+    if (choice.how == format::rounding::away) return outer;
+    if (no_mantissa && choice.ties == format::tie_rule::up) {
+        return inner.quanta == 0 ? inner : outer;
+    }
+    return lo.even ? lo : hi;
+}
+
+}  // namespace
+
+rounded round_to(const value_list& list, const integer& numerator, const integer& denominator,
+                 bool negative, const rounding_choice& choice, std::uint32_t draw) {
+    const position y = in_quanta(numerator, denominator, list.quantum_exponent);
+    rounded out{};
+    out.beyond = y.whole > list.greatest || (y.whole == list.greatest && y.rest != 0) ||
+                 y.whole < list.least;
+
+    // r: the chosen value of the list that has no end. Past the continuation nothing comes back.
+    std::int64_t r = 0;
+    if (y.whole >= list.values.back().quanta) {
+        r = list.values.back().quanta;
+    } else if (y.whole < list.values.front().quanta) {
+        r = list.values.front().quanta;
+    } else {
+        const auto whole = static_cast<std::int64_t>(y.whole);
+        const auto hi = std::upper_bound(
+            list.values.begin(), list.values.end(), whole,
+            [](std::int64_t v, const listed_value& entry) { return v < entry.quanta; });
+        const auto lo = std::prev(hi);
+        const integer above_lo = (whole - lo->quanta) * denominator + y.rest;
+        if (above_lo == 0) {
+            r = lo->quanta;
+        } else {
+            const integer gap = (hi->quanta - lo->quanta) * denominator;
+            const bool no_mantissa = list.element->kind == format::number_kind::floating &&
+                                     list.element->mantissa_bits == 0;
+            r = choose(*lo, *hi, above_lo, gap, no_mantissa, choice, draw).quanta;
+        }
+    }
+    out.clamped = r > list.greatest || r < list.least;
+    out.quanta = std::clamp(r, list.least, list.greatest);
+    out.top = out.quanta != 0 && (out.quanta == list.greatest || out.quanta == list.least);
+    const std::int64_t magnitude = std::abs(out.quanta);
+    out.subnormal = magnitude > 0 && magnitude < list.smallest_normal;
+
+    const auto found = std::lower_bound(
+        list.values.begin(), list.values.end(), out.quanta,
+        [](const listed_value& entry, std::int64_t v) { return entry.quanta < v; });
+    out.code = static_cast<unsigned>(found->code);
+    const bool signed_zero =
+        list.element->kind == format::number_kind::floating && list.element->has_sign;
+    if (out.quanta == 0 && negative && signed_zero)
+        out.code += 1u << (code_bits(*list.element) - 1);
+    return out;
+}
+
+}  // namespace mx::oracle

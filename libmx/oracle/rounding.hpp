@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounding by looking at the two neighbours in the list of representable values.
+#pragma once
+
+#include <cstdint>
+
+#include "libmx/format/roundings.hpp"
+#include "libmx/oracle/value_list.hpp"
+
+namespace mx::oracle {
+
+/// How to round, and the random draw of stochastic rounding.
+struct rounding_choice {
+    format::rounding how = format::rounding::rtne;
+    format::tie_rule ties = format::tie_rule::up;  ///< rtne in formats without mantissa bits
+    int random_bits = 32;                          ///< k: r is the top k bits of the draw
+};
+
+struct rounded {
+    unsigned code;        ///< of q
+    std::int64_t quanta;  ///< q in quanta of the format
+    bool beyond;          ///< |y| > M of its sign
+    bool clamped;         ///< |r| > M: rounding with unbounded range went beyond
+    bool top;             ///< q is M of its sign
+    bool subnormal;       ///< 0 < |q| < smallest normal
+};
+
+/// Rounds y = numerator/denominator (denominator > 0) to the listed format, saturating.
+/// `negative` is the sign of y, which a zero result keeps where the format has a sign bit.
+rounded round_to(const value_list& list, const integer& numerator, const integer& denominator,
+                 bool negative, const rounding_choice& choice, std::uint32_t draw);
+
+}  // namespace mx::oracle

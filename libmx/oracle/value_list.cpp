@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/oracle/value_list.hpp"
+
+#include <algorithm>
+
+#include "libmx/oracle/decode.hpp"
+
+namespace mx::oracle {
+namespace {
+
+std::int64_t in_quanta(const rational& value, int quantum_exponent) {
+    return static_cast<std::int64_t>(
+        boost::multiprecision::numerator(rational(value / power_of_two(quantum_exponent))));
+}
+
+// The distance from `magnitude` (in quanta, at or beyond the largest value) to the next value away
+// from zero: constant for fixed point, 2^-mantissa_bits of the binade otherwise.
+std::int64_t spacing_above(const format::element_format& f, std::int64_t magnitude) {
+    if (f.kind == format::number_kind::fixed) return 1;
+    std::int64_t binade = 1;
+    while (binade * 2 <= magnitude) binade *= 2;
+    return binade >> f.mantissa_bits;
+}
+
+}  // namespace
+
+value_list list_values(const format::element_format& f, bool full_range) {
+    const bool fixed = f.kind == format::number_kind::fixed;
+    value_list list{};
+    list.infinity_code = list.nan_code = -1;
+    list.element = &f;
+    list.quantum_exponent = (fixed ? 0 : 1 - f.bias) - f.mantissa_bits;
+
+    const unsigned codes = 1u << code_bits(f);
+    for (unsigned code = 0; code < codes; ++code) {
+        const decoded d = decode(f, code);
+        if (d.what == number_class::infinite && !d.negative) {
+            list.infinity_code = static_cast<int>(code);
+        }
+        if (d.what == number_class::nan && !d.negative) list.nan_code = static_cast<int>(code);
+        if (d.what != number_class::finite) continue;
+        if (d.magnitude == 0 && d.negative) continue;
+        if (fixed && !full_range && code == codes / 2) continue;
+        list.values.push_back(
+            {in_quanta(d.value(), list.quantum_exponent), code % 2 == 0, static_cast<int>(code)});
+    }
+    std::sort(list.values.begin(), list.values.end(),
+              [](const listed_value& a, const listed_value& b) { return a.quanta < b.quanta; });
+    list.least = list.values.front().quanta;
+    list.greatest = list.values.back().quanta;
+    // Where a fraction exists, the first normal value is 2^(1-bias): 2^mantissa_bits quanta.
+    const bool subnormals = !fixed && f.mantissa_bits > 0;
+    list.smallest_normal = subnormals ? std::int64_t{1} << f.mantissa_bits : 0;
+
+    // Neighbouring codes alternate in parity, and so do the codes that would follow.
+    const auto continue_from = [&](listed_value last, int sign) {
+        const std::int64_t end = 4 * list.greatest;
+        std::vector<listed_value> more;
+        while (std::abs(last.quanta) < end) {
+            last = {last.quanta + sign * spacing_above(f, std::abs(last.quanta)), !last.even, -1};
+            more.push_back(last);
+        }
+        return more;
+    };
+    const std::vector<listed_value> above = continue_from(list.values.back(), 1);
+    if (f.has_sign) {
+        const std::vector<listed_value> below = continue_from(list.values.front(), -1);
+        list.values.insert(list.values.begin(), below.rbegin(), below.rend());
+    }
+    list.values.insert(list.values.end(), above.begin(), above.end());
+    return list;
+}
+
+}  // namespace mx::oracle

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "libmx/base/random.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/format/cast.hpp"
+#include "libmx/format/decode.hpp"
+#include "libmx/pipeline/code_stream.hpp"
+#include "libmx/pipeline/convert.hpp"
+#include "libmx/pipeline/destination.hpp"
+#include "libmx/pipeline/packed_file.hpp"
+#include "libmx/pipeline/skip.hpp"
+#include "libmx/pipeline/sweep.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+// A format one can cast to: an element format, or a scale format's numbers.
+struct target {
+    bool power_of_two = false;
+    format::element_params element{};
+    std::string_view type_name;
+    int bits = 8;
+    float value[256] = {};
+};
+
+target find_target(const cast_request& request) {
+    const format::element_format* e = format::find_element_format(request.element);
+    const format::scale_format* s = format::find_scale_format(request.element);
+    if (e == nullptr && s == nullptr) {
+        std::vector<std::string_view> names;
+        for (const format::element_format& f : format::element_formats) names.push_back(f.name);
+        for (const format::scale_format& f : format::scale_formats) names.push_back(f.name);
+        throw base::error(base::error_kind::usage,
+                          base::unknown("element format", request.element, names));
+    }
+    target t;
+    t.power_of_two = e == nullptr && s->power_of_two;
+    t.type_name = e != nullptr ? e->safetensors : s->safetensors;
+    t.bits = e != nullptr ? e->bits() : 8;
+    if (!t.power_of_two) {
+        const format::element_format& f = e != nullptr ? *e : s->number;
+        t.element = format::params_of(f, request.minimum == quantize::int_min::full);
+        for (std::uint32_t c = 0; c < 256; ++c) t.value[c] = format::decode(f, c);
+    } else {
+        for (int c = 0; c < 256; ++c) t.value[c] = static_cast<float>(format::decode_e8m0(c));
+    }
+    return t;
+}
+
+std::uint8_t convert(const target& t, const cast_request& request, float x, std::uint32_t draw) {
+    const std::uint32_t bits = base::bits_of(x);
+    if (t.power_of_two) {
+        return static_cast<std::uint8_t>(
+            format::cast_e8m0(bits, request.round == format::rounding::zero));
+    }
+    const format::rounding_mode mode{request.round, request.ties, request.random_bits};
+    return static_cast<std::uint8_t>(
+        format::cast_code(t.element, mode, bits, request.saturate, draw));
+}
+
+}  // namespace
+
+conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
+                const std::string& out, const run_control& control) {
+    const target to = find_target(request);
+    conversion result;
+    const std::vector<tensor_ref> chosen = numeric_only(tensors, result.skipped);
+    std::vector<io::planned_array> plan;
+    std::vector<pass> passes;
+    io::metadata_map metadata{{schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
+    for (std::size_t t = 0; t < chosen.size(); ++t) {
+        const io::tensor_info& info = chosen[t].info();
+        if (request.packed) {
+            plan.push_back(codes_array(info.name, to.type_name, to.bits, info.shape));
+            metadata[tensor_key(info.name)] = tensor_entry(info);
+        } else {
+            plan.push_back({info.name, tensor::dtype::f32, info.shape});
+        }
+        const block::grid row{{1, 1, info.elements}, 1, block::segment_elements};
+        const grid_job job{t, row};
+        if (info.elements != 0) passes.push_back(plan_passes(t, std::span(&job, 1)).front());
+        result.elements += info.elements;
+    }
+    result.tensors = chosen.size();
+    const std::unique_ptr<io::array_writer> writer = create_destination(out, plan, metadata);
+    std::vector<std::unique_ptr<code_stream>> streams;
+    for (std::size_t t = 0; t < chosen.size(); ++t) {
+        streams.push_back(
+            std::make_unique<code_stream>(*writer, t, to.bits, chosen[t].info().elements));
+        result.bytes_written +=
+            *tensor::byte_count(plan[t].type, *tensor::element_count(plan[t].shape));
+    }
+
+    sweep(chosen, passes, control, [&](const loaded_panel& p) {
+        const std::size_t t = p.of->tensor;
+        const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
+        const bool random = request.round == format::rounding::stochastic;
+        std::vector<std::uint8_t> codes(p.x.size());
+        for (std::size_t i = 0; i < codes.size(); ++i) {
+            const std::uint32_t draw = random ? base::random_u32(key, p.where.col + i) : 0u;
+            codes[i] = convert(to, request, p.x[i], draw);
+        }
+        if (request.packed) {
+            streams[t]->put(p.where.col, codes);
+            return;
+        }
+        std::vector<float> values(codes.size());
+        for (std::size_t i = 0; i < codes.size(); ++i) values[i] = to.value[codes[i]];
+        writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(values)));
+    });
+    writer->commit();
+    return result;
+}
+
+}  // namespace mx::pipeline

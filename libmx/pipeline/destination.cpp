@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/destination.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
+
+#include "libmx/base/status.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+bool ends_with(std::string_view text, std::string_view end) {
+    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+}  // namespace
+
+std::unique_ptr<io::array_writer> create_destination(const std::string& path,
+                                                     const std::vector<io::planned_array>& plan,
+                                                     const io::metadata_map& metadata) {
+    std::set<std::string> names;
+    for (const io::planned_array& a : plan) {
+        if (names.insert(a.name).second) continue;
+        throw base::error(base::error_kind::usage,
+                          fmt::format("two tensors would both be written as '{}'; convert the "
+                                      "input files one at a time",
+                                      base::printable(a.name)));
+    }
+    if (ends_with(path, ".npy")) {
+        if (plan.size() != 1) {
+            throw base::error(base::error_kind::usage,
+                              fmt::format("a .npy file holds one array, this would write {}; "
+                                          "choose one with --tensor or write .safetensors",
+                                          plan.size()),
+                              {path, "", {}});
+        }
+        return io::create_npy(path, plan.front());
+    }
+    if (ends_with(path, ".h5") || ends_with(path, ".hdf5")) {
+        return io::create_hdf5(path, plan, metadata);
+    }
+    return io::create_safetensors(path, plan, metadata);
+}
+
+}  // namespace mx::pipeline

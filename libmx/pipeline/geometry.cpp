@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/geometry.hpp"
+
+#include <fmt/format.h>
+
+namespace mx::pipeline {
+namespace {
+
+using quantize::axis_choice;
+
+std::uint64_t product(const tensor::shape& s, std::size_t from, std::size_t to) {
+    std::uint64_t p = 1;
+    for (std::size_t i = from; i < to; ++i) p *= s[i];
+    return p;
+}
+
+std::uint64_t blocks_along(std::uint64_t extent, int block) {
+    const auto b = static_cast<std::uint64_t>(block);
+    return (extent + b - 1) / b;
+}
+
+// 1-D blocks along axis `k`.
+geometry along_axis(const tensor::shape& s, std::size_t k, int length) {
+    const auto n = static_cast<std::uint64_t>(length);
+    const std::uint64_t outer = product(s, 0, k);
+    const std::uint64_t inner = product(s, k + 1, s.size());
+    geometry g;
+    g.grid =
+        inner == 1 ? block::grid{{1, outer, s[k]}, 1, n} : block::grid{{outer, s[k], inner}, n, 1};
+    g.grid_shape = s;
+    g.grid_shape[k] = blocks_along(s[k], length);
+    return g;
+}
+
+}  // namespace
+
+std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::recipe& r,
+                                std::string& reason) {
+    const int rows = r.block.rows;
+    const int cols = r.block.cols;
+    const std::size_t rank = shape.size();
+    if (r.axis.what == axis_choice::kind::flat) {
+        const std::uint64_t all = product(shape, 0, rank);
+        return geometry{{{1, 1, all}, 1, static_cast<std::uint64_t>(cols)},
+                        {blocks_along(all, cols)}};
+    }
+    if (r.axis.what == axis_choice::kind::index) {
+        const int axis = r.axis.value < 0 ? r.axis.value + static_cast<int>(rank) : r.axis.value;
+        if (axis < 0 || axis >= static_cast<int>(rank)) {
+            reason = fmt::format("it has {} axes, the recipe wants axis {}", rank, r.axis.value);
+            return std::nullopt;
+        }
+        return along_axis(shape, static_cast<std::size_t>(axis), cols);
+    }
+    const std::uint64_t last = rank == 0 ? 1 : shape[rank - 1];
+    const std::uint64_t before = rank < 2 ? 1 : shape[rank - 2];
+    const std::uint64_t leading = rank < 3 ? 1 : product(shape, 0, rank - 2);
+    geometry g;
+    g.grid_shape = shape;
+    if (rank >= 1) g.grid_shape[rank - 1] = blocks_along(last, cols);
+    if (rank >= 2) g.grid_shape[rank - 2] = blocks_along(before, rows);
+    const auto br = static_cast<std::uint64_t>(rows);
+    const auto bc = static_cast<std::uint64_t>(cols);
+    g.grid = rows == 1 ? block::grid{{1, leading * before, last}, 1, bc}
+                       : block::grid{{leading, before, last}, br, bc};
+    return g;
+}
+
+}  // namespace mx::pipeline

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/model.hpp"
+
+#include <fmt/format.h>
+
+#include "libmx/base/glob.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+std::vector<tensor_ref> all_tensors(const std::vector<std::unique_ptr<io::reader>>& readers) {
+    std::vector<tensor_ref> all;
+    for (const std::unique_ptr<io::reader>& r : readers) {
+        for (std::size_t i = 0; i < r->tensors().size(); ++i) all.push_back({r.get(), i});
+    }
+    return all;
+}
+
+[[noreturn]] void nothing_matches(const std::string& glob, const std::vector<tensor_ref>& all) {
+    std::vector<std::string_view> names;
+    for (const tensor_ref& t : all) {
+        if (names.size() < 10000) names.emplace_back(t.info().name);
+    }
+    const std::string near = base::nearest(glob, names);
+    const std::string hint =
+        near.empty() ? "the files hold no tensors"
+                     : fmt::format("the nearest name is '{}'; `mx tensors` lists all", near);
+    throw base::error(base::error_kind::usage,
+                      fmt::format("--tensor '{}' matches no tensor: {}", glob, hint));
+}
+
+}  // namespace
+
+model::model(const std::vector<std::string>& paths, const io::open_options& options) {
+    for (const std::string& path : paths) readers_.push_back(io::open_model(path, options));
+}
+
+std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
+    std::vector<tensor_ref> all = all_tensors(readers_);
+    if (globs.empty()) return all;
+    std::vector<bool> chosen(all.size());
+    for (const std::string& glob : globs) {
+        bool any = false;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (!base::glob_match(glob, all[i].info().name)) continue;
+            chosen[i] = true;
+            any = true;
+        }
+        if (!any) nothing_matches(glob, all);
+    }
+    std::vector<tensor_ref> picked;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (chosen[i]) picked.push_back(all[i]);
+    }
+    return picked;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> model::files() const {
+    std::vector<std::pair<std::string, std::uint64_t>> files;
+    for (const std::unique_ptr<io::reader>& r : readers_) {
+        for (const auto& f : r->files()) files.push_back(f);
+    }
+    return files;
+}
+
+}  // namespace mx::pipeline

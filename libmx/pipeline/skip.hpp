@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors a run leaves out, and why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/pipeline/analyze.hpp"
+#include "libmx/pipeline/model.hpp"
+
+namespace mx::pipeline {
+
+/// Splits off the tensors that are not real numbers; each gets an entry in `skipped`.
+std::vector<tensor_ref> numeric_only(const std::vector<tensor_ref>& tensors,
+                                     std::vector<skipped_tensor>& skipped);
+
+}  // namespace mx::pipeline

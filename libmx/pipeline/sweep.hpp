@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run over many tensors: plans passes, reads and widens panels, spreads them over threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "libmx/io/reader.hpp"
+#include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/panels.hpp"
+
+namespace mx::pipeline {
+
+/// A grid to be worked on; `job` is the caller's index for it.
+struct grid_job {
+    std::size_t job;
+    block::grid grid;
+};
+
+/// Grids of one tensor that share a view and panels, hence a read of the data.
+struct pass {
+    std::size_t tensor;  ///< index into the tensors of the sweep
+    std::vector<grid_job> jobs;
+    panel_plan panels;
+};
+
+/// Groups the jobs of a tensor into as few passes as panels allow.
+std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs);
+
+/// A panel in memory.
+struct loaded_panel {
+    const pass* of;
+    std::size_t pass_index;
+    panel where;
+    std::span<const float> x;  ///< batches x rows x cols
+    std::uint64_t inexact;     ///< values that widening rounded
+    int thread;
+};
+
+/// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
+/// Progress counts elements times passes.
+void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
+           const run_control& control, const std::function<void(const loaded_panel&)>& body);
+
+}  // namespace mx::pipeline

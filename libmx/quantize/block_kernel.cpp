@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/quantize/block_kernel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "libmx/format/decode.hpp"
+#include "libmx/quantize/sum_tree.hpp"
+
+namespace mx::quantize {
+namespace {
+
+using base::bits_of;
+
+// Squares of anything smaller leave float32's normal range; a block with so small an element next
+// to its maximum is summed in double.
+constexpr float least_float_term = 0x1p-60f;
+
+// What a first look at the block finds.
+struct survey {
+    std::uint32_t nan = 0;
+    std::uint32_t inf = 0;
+    std::uint32_t amax = 0;  // magnitude bits; above f32_infinity when there is a NaN
+    std::uint32_t amin = 0;  // of the non-zero values
+    float low = 0, high = 0;
+};
+
+survey look_at(std::span<const float> x) {
+    survey s;
+    s.low = s.high = x[0];
+    std::uint32_t least = ~0u;
+    for (const float v : x) {
+        const std::uint32_t magnitude = bits_of(v) & base::f32_magnitude_mask;
+        s.nan += magnitude > base::f32_infinity ? 1u : 0u;
+        s.inf += magnitude == base::f32_infinity ? 1u : 0u;
+        s.amax = std::max(s.amax, magnitude);
+        least = std::min(least, magnitude - 1u);  // zero wraps to the top and never wins
+        s.low = v < s.low ? v : s.low;
+        s.high = v > s.high ? v : s.high;
+    }
+    s.amin = least + 1u;
+    return s;
+}
+
+// fp16(max/2 + min/2): the halves are formed first, so the sum cannot overflow. A zero is +0.
+std::uint16_t offset_of(const survey& s) {
+    const std::uint16_t half = base::half_saturated(0.5f * s.high + 0.5f * s.low);
+    return half == 0x8000u ? std::uint16_t{0} : half;
+}
+
+// float32((max - min) / 2) with one rounding.
+float half_range(const survey& s) {
+    const float range = s.high - s.low;
+    return std::isinf(range) ? 0.5f * s.high - 0.5f * s.low : 0.5f * range;
+}
+
+// What the scale rule sees when there is an offset.
+std::uint32_t range_bits(const block_params& p, const survey& s, std::span<const float> x,
+                         float offset) {
+    if (p.range == range_kind::half) return bits_of(half_range(s));
+    std::uint32_t range = 0;
+    for (const float v : x) range = std::max(range, bits_of(v - offset) & base::f32_magnitude_mask);
+    return range;
+}
+
+// One encoded element with the counts it adds to.
+std::uint8_t encode_element(const block_params& p, float z, int scale_exponent, std::uint32_t draw,
+                            block::block_counts& count, std::uint32_t& least, std::uint32_t& most) {
+    const format::element_params& f = p.element;
+    const std::uint32_t bits = bits_of(z);
+    const format::encoded e = format::encode_magnitude(f, p.mode, bits, scale_exponent, draw);
+    const std::uint32_t limit = e.negative ? f.max_negative : f.max_positive;
+    if ((bits & base::f32_magnitude_mask) != 0) {
+        ++count.nonzero;
+        least = std::min(least, e.magnitude);
+        most = std::max(most, e.magnitude);
+        count.overflow += e.beyond_max ? 1u : 0u;
+        count.clamp += e.unbounded > limit ? 1u : 0u;
+        count.top_code += e.magnitude == limit ? 1u : 0u;
+        count.underflow += e.magnitude == 0 ? 1u : 0u;
+        count.subnormal += e.magnitude != 0 && e.magnitude < f.smallest_normal ? 1u : 0u;
+    }
+    return static_cast<std::uint8_t>(format::with_sign(f, e.magnitude, e.negative));
+}
+
+// The terms of one chunk; T is float in units of the scale, double in units of x.
+template <typename T>
+struct chunk_terms {
+    T x[chunk_size] = {};
+    T d[chunk_size] = {};
+
+    void set(int i, T x_i, T d_i) {
+        x[i] = x_i;
+        d[i] = d_i;
+    }
+    void add_to(block::block_sums& sum) const {
+        T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
+        double error[chunk_size];
+        T max_error = 0;
+        for (int i = 0; i < chunk_size; ++i) {
+            const T e = d[i] - x[i];
+            error2[i] = e * e;
+            x2[i] = x[i] * x[i];
+            xd[i] = x[i] * d[i];
+            d2[i] = d[i] * d[i];
+            error[i] = static_cast<double>(e);
+            max_error = std::max(max_error, std::abs(e));
+        }
+        sum.error2 += static_cast<double>(sum_chunk(error2));
+        sum.x2 += static_cast<double>(sum_chunk(x2));
+        sum.xd += static_cast<double>(sum_chunk(xd));
+        sum.d2 += static_cast<double>(sum_chunk(d2));
+        sum.error += sum_chunk(error);
+        sum.max_error = std::max(sum.max_error, static_cast<double>(max_error));
+    }
+};
+
+void scale_sums(block::block_sums& sum, double s) {
+    const double s2 = s * s;
+    sum.error2 *= s2;
+    sum.x2 *= s2;
+    sum.xd *= s2;
+    sum.d2 *= s2;
+    sum.error *= s;
+    sum.max_error *= s;
+}
+
+void settle_flags(block::block_stats& out, std::uint32_t least, std::uint32_t most) {
+    const block::block_counts& c = out.count;
+    out.is.eligible = c.nonzero >= 2;
+    out.is.collapsed = out.is.eligible && least == most && least != 0;
+    out.is.saturated = out.is.eligible && c.top_code == c.nonzero;
+    out.is.dead = out.is.eligible && c.underflow == c.nonzero;
+}
+
+// Encodes the block chunk by chunk and sums as T says: float in units of the scale (no offset), or
+// double in units of x.
+template <typename T>
+void quantize_chunks(const block_params& p, std::span<const float> x, const block_place& place,
+                     float offset, int exponent, std::span<std::uint8_t> codes,
+                     block::block_stats& out) {
+    constexpr bool in_x = std::is_same_v<T, double>;
+    const double s = base::exact_pow2(exponent);
+    const float reciprocal = base::exact_pow2f(-exponent);
+    const bool random = p.mode.how == format::rounding::stochastic;
+    const base::random_key key{p.seed, place.tensor_id};
+    std::uint32_t least = ~0u;
+    std::uint32_t most = 0;
+    const int n = static_cast<int>(x.size());
+    for (int begin = 0; begin < n; begin += chunk_size) {
+        const int count = std::min(chunk_size, n - begin);
+        chunk_terms<T> terms;
+        for (int i = 0; i < count; ++i) {
+            const auto at = static_cast<std::size_t>(begin + i);
+            const float z = in_x ? x[at] - offset : x[at];
+            const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
+            codes[at] = encode_element(p, z, exponent, draw, out.count, least, most);
+            const float q = p.value[codes[at]];
+            if constexpr (in_x) {
+                terms.set(i, static_cast<double>(x[at]),
+                          static_cast<double>(offset) + s * static_cast<double>(q));
+            } else {
+                terms.set(i, z * reciprocal, q);
+            }
+        }
+        terms.add_to(out.sum);
+    }
+    settle_flags(out, least, most);
+}
+
+}  // namespace
+
+block::block_stats quantize_block(const block_params& p, std::span<const float> x,
+                                  const block_place& place, std::span<std::uint8_t> codes) {
+    block::block_stats out{};
+    const survey seen = look_at(x);
+    out.count.elements = static_cast<std::uint32_t>(x.size());
+    out.count.nan = seen.nan;
+    out.count.inf = seen.inf;
+    out.is.zero = seen.amax == 0;
+    out.x_max = seen.amax;
+    out.x_min = seen.amin;
+    if (seen.nan + seen.inf != 0) {
+        out.scale_code = format::e8m0_nan;
+        out.amax = seen.amax;
+        out.count.poisoned = out.count.elements - seen.nan - seen.inf;
+        std::fill(codes.begin(), codes.end(), p.poisoned_code);
+        return out;
+    }
+
+    out.offset = p.has_offset ? offset_of(seen) : std::uint16_t{0};
+    const float offset = base::float_from_half(out.offset);
+    scale::rule_input rule = p.facts;
+    rule.amax_bits = p.has_offset ? range_bits(p, seen, x, offset) : seen.amax;
+    out.amax = rule.amax_bits;
+    const int code = scale::scale_code(p.rule, rule);
+    out.scale_code = static_cast<std::uint8_t>(code);
+    if (code == format::e8m0_nan) {  // a finite maximum that rounds beyond every scale
+        out.count.poisoned = out.count.elements;
+        std::fill(codes.begin(), codes.end(), p.poisoned_code);
+        return out;
+    }
+
+    const int exponent = code - format::e8m0_bias;
+    const float least = float_from_bits(seen.amin) * base::exact_pow2f(-exponent);
+    if (p.has_offset || (seen.amin != 0 && least < least_float_term)) {
+        quantize_chunks<double>(p, x, place, offset, exponent, codes, out);
+    } else {
+        quantize_chunks<float>(p, x, place, offset, exponent, codes, out);
+        scale_sums(out.sum, base::exact_pow2(exponent));
+    }
+    return out;
+}
+
+void dequantize_block(const block_params& p, std::uint8_t scale_code, std::uint16_t offset,
+                      std::span<const std::uint8_t> codes, std::span<float> values) {
+    const double s = format::decode_e8m0(scale_code);
+    const auto o = static_cast<double>(base::float_from_half(offset));
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+        const double product = s * static_cast<double>(p.value[codes[i]]);
+        // Adding +0 would lose the sign of a negative zero.
+        values[i] = static_cast<float>(p.has_offset ? o + product : product);
+    }
+}
+
+}  // namespace mx::quantize

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/quantize/block_params.hpp"
+
+#include "libmx/format/cast.hpp"
+#include "libmx/format/decode.hpp"
+
+namespace mx::quantize {
+
+block_params params_of(const recipe& r) {
+    const format::element_format& f = *r.element;
+    block_params p{};
+    p.element = format::params_of(f, r.minimum == int_min::full);
+    p.mode = {r.round, r.ties, r.random_bits};
+    p.rule = r.rule->id;
+    p.facts = scale::rule_facts(f, r.emax);
+    p.has_offset = r.offset == offset_kind::fp16;
+    p.range = r.range;
+    p.seed = r.seed;
+    for (std::uint32_t code = 0; code < 256; ++code) p.value[code] = format::decode(f, code);
+    constexpr std::uint32_t quiet_nan = 0x7fc00000u;
+    p.poisoned_code =
+        static_cast<std::uint8_t>(format::cast_code(p.element, p.mode, quiet_nan, true, 0));
+    return p;
+}
+
+}  // namespace mx::quantize

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a block maximum overflows the element format it was scaled for.
+#pragma once
+
+#include "libmx/quantize/recipe.hpp"
+
+namespace mx::quantize {
+
+/// Block maxima whose mantissa m in [1, 2) satisfies from < m < to lie beyond the largest element
+/// after scaling. Empty (from == to) when the rule never lets that happen.
+struct clamp_zone {
+    double from = 0;
+    double to = 0;
+    bool empty() const { return from >= to; }
+};
+
+/// The zone of `r`, exact for every rule and format (their thresholds lie on a 2^-14 grid), away
+/// from the ends of the scale's range.
+clamp_zone clamp_zone_of(const recipe& r);
+
+}  // namespace mx::quantize

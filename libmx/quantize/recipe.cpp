@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/quantize/recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/quantize/recipe_keys.hpp"
+
+namespace mx::quantize {
+namespace {
+
+[[noreturn]] void fail(std::string_view recipe_text, std::string_view message) {
+    throw base::error(base::error_kind::usage,
+                      fmt::format("recipe '{}': {}", recipe_text, message));
+}
+
+const recipe_key& find_key(std::string_view text, std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const recipe_key& key : recipe_keys()) {
+        if (key.name == name) return key;
+        names.push_back(key.name);
+    }
+    fail(text, base::unknown("key", name, names));
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        const std::size_t end = text.find(at);
+        parts.push_back(text.substr(0, end));
+        if (end == std::string_view::npos) return parts;
+        text.remove_prefix(end + 1);
+    }
+}
+
+}  // namespace
+
+recipe parse_recipe(std::string_view text) {
+    try {
+        const std::size_t colon = text.find(':');
+        recipe r = preset_recipe(text.substr(0, colon));
+        if (colon == std::string_view::npos) return r;
+        std::vector<std::string_view> given;
+        std::string_view element;
+        std::vector<std::pair<const recipe_key*, std::string_view>> settings;
+        for (const std::string_view part : split(text.substr(colon + 1), ',')) {
+            const std::size_t equals = part.find('=');
+            if (equals == std::string_view::npos || equals == 0) {
+                fail(text, fmt::format("'{}' is not key=value", part));
+            }
+            const std::string_view name = part.substr(0, equals);
+            if (std::find(given.begin(), given.end(), name) != given.end()) {
+                fail(text, fmt::format("key '{}' is given twice", name));
+            }
+            given.push_back(name);
+            const recipe_key& key = find_key(text, name);
+            // The element decides other defaults, so it goes first wherever it stands.
+            const auto where = name == "element" ? settings.begin() : settings.end();
+            settings.insert(where, {&key, part.substr(equals + 1)});
+        }
+        for (const auto& [key, value] : settings) key->set(r, value);
+        normalize(r);
+        return r;
+    } catch (const base::error& e) {
+        if (e.message().rfind("recipe '", 0) == 0) throw;
+        fail(text, e.message());
+    }
+}
+
+std::string to_string(const recipe& r) {
+    recipe plain = preset_recipe(r.preset);
+    std::string out(r.preset);
+    char separator = ':';
+    for (const recipe_key& key : recipe_keys()) {
+        const std::string value = key.get(r);
+        if (value == key.get(plain)) continue;
+        out += fmt::format("{}{}={}", separator, key.name, value);
+        separator = ',';
+        // What follows may have other defaults under this element.
+        if (key.name == "element") key.set(plain, value);
+    }
+    return out;
+}
+
+}  // namespace mx::quantize

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/quantize/recipe_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/format/block_formats.hpp"
+
+namespace mx::quantize {
+namespace {
+
+[[noreturn]] void fail(std::string message) {
+    throw base::error(base::error_kind::usage, std::move(message));
+}
+
+template <typename Rows>
+std::vector<std::string_view> names_of(const Rows& rows) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rows) names.push_back(row.name);
+    return names;
+}
+
+template <typename T>
+T integer(std::string_view key, std::string_view text, T low, T high) {
+    T n{};
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (status != std::errc{} || end != text.data() + text.size() || n < low || n > high) {
+        fail(fmt::format("{}={}: give an integer from {} to {}", key, text, low, high));
+    }
+    return n;
+}
+
+// One of a few words.
+template <typename T>
+struct word {
+    std::string_view name;
+    T value;
+};
+
+template <typename T, std::size_t N>
+T read_word(std::string_view key, std::string_view text, const std::array<word<T>, N>& words) {
+    for (const word<T>& w : words) {
+        if (w.name == text) return w.value;
+    }
+    fail(base::unknown(fmt::format("value for {}:", key), text, names_of(words)));
+}
+
+template <typename T, std::size_t N>
+std::string print_word(T value, const std::array<word<T>, N>& words) {
+    for (const word<T>& w : words) {
+        if (w.value == value) return std::string(w.name);
+    }
+    return {};
+}
+
+constexpr std::array tie_words{word<format::tie_rule>{"up", format::tie_rule::up},
+                               word<format::tie_rule>{"even", format::tie_rule::even}};
+constexpr std::array offset_words{word<offset_kind>{"none", offset_kind::none},
+                                  word<offset_kind>{"fp16", offset_kind::fp16}};
+constexpr std::array range_words{word<range_kind>{"max", range_kind::max},
+                                 word<range_kind>{"half", range_kind::half}};
+constexpr std::array int_min_words{word<int_min>{"full", int_min::full},
+                                   word<int_min>{"symmetric", int_min::symmetric}};
+constexpr std::array int_emax_words{word<scale::int_emax>{"0", scale::int_emax::zero},
+                                    word<scale::int_emax>{"log2max", scale::int_emax::log2max},
+                                    word<scale::int_emax>{"1", scale::int_emax::one}};
+constexpr std::array dialect_words{word<int>{"ocp", 0}};
+constexpr std::array transform_words{word<int>{"none", 0}};
+
+void set_element(recipe& r, std::string_view text) {
+    const format::element_format* f = format::find_element_format(text);
+    if (f == nullptr)
+        fail(base::unknown("element format", text, names_of(format::element_formats)));
+    r.element = f;
+    r.minimum = f->name == "int8" ? int_min::full : int_min::symmetric;
+}
+
+void set_scale(recipe& r, std::string_view text) {
+    const scale::scale_rule* rule = scale::find_scale_rule(text);
+    if (rule == nullptr) fail(base::unknown("scale rule", text, names_of(scale::scale_rules)));
+    r.rule = rule;
+}
+
+void set_scale_format(recipe& r, std::string_view text) {
+    const format::scale_format* f = format::find_scale_format(text);
+    if (f == nullptr) fail(base::unknown("scale format", text, names_of(format::scale_formats)));
+    if (!f->power_of_two) {
+        fail(fmt::format("scale_format={}: the scale rules here choose powers of two; use e8m0",
+                         text));
+    }
+    r.scale_format = f;
+}
+
+void set_round(recipe& r, std::string_view text) {
+    const format::rounding_row* row = format::find_rounding(text);
+    if (row == nullptr) fail(base::unknown("rounding", text, names_of(format::roundings)));
+    r.round = row->id;
+}
+
+void set_block(recipe& r, std::string_view text) {
+    const std::size_t cross = text.find('x');
+    if (cross == std::string_view::npos) {
+        fail(fmt::format("block={}: give rows x columns, as in 1x32, 32x1 or 16x16", text));
+    }
+    const int rows = integer<int>("block", text.substr(0, cross), 1, max_block_elements);
+    const int cols = integer<int>("block", text.substr(cross + 1), 1, max_block_elements);
+    const std::int64_t elements = std::int64_t{rows} * cols;
+    if (elements < 2 || elements > max_block_elements) {
+        fail(fmt::format("block={}: a block holds 2 to {} elements", text, max_block_elements));
+    }
+    r.block = {rows, cols};
+}
+
+std::string get_block(const recipe& r) { return fmt::format("{}x{}", r.block.rows, r.block.cols); }
+
+void set_axis(recipe& r, std::string_view text) {
+    using kind = axis_choice::kind;
+    r.axis = text == "flat" ? axis_choice{kind::flat, 0}
+                            : axis_choice{kind::index, integer<int>("axis", text, -64, 63)};
+}
+
+std::string get_axis(const recipe& r) {
+    if (r.axis.what == axis_choice::kind::flat) return "flat";
+    return fmt::format("{}", r.axis.what == axis_choice::kind::last ? -1 : r.axis.value);
+}
+
+constexpr std::array keys{
+    recipe_key{"element", "an element format", "format of the elements", set_element,
+               [](const recipe& r) { return std::string(r.element->name); }},
+    recipe_key{"scale", "floor, ceil, even, rceil", "how the shared scale is chosen", set_scale,
+               [](const recipe& r) { return std::string(r.rule->name); }},
+    recipe_key{"scale_format", "e8m0", "format of the shared scale", set_scale_format,
+               [](const recipe& r) { return std::string(r.scale_format->name); }},
+    recipe_key{"round", "rtne, away, zero, up, down, stochastic", "how an element is rounded",
+               set_round, [](const recipe& r) { return std::string(row_of(r.round).name); }},
+    recipe_key{"ties", "up, even", "e3m0 under rtne: where 1.5 * 2^k goes",
+               [](recipe& r, std::string_view v) { r.ties = read_word("ties", v, tie_words); },
+               [](const recipe& r) { return print_word(r.ties, tie_words); }},
+    recipe_key{"random_bits", "1 to 32", "width of the random number of stochastic rounding",
+               [](recipe& r, std::string_view v) {
+                   r.random_bits = integer<int>("random_bits", v, 1, 32);
+               },
+               [](const recipe& r) { return fmt::format("{}", r.random_bits); }},
+    recipe_key{"seed", "0 to 2^64-1", "seed of stochastic rounding",
+               [](recipe& r, std::string_view v) {
+                   r.seed = integer<std::uint64_t>("seed", v, 0, ~std::uint64_t{0});
+               },
+               [](const recipe& r) { return fmt::format("{}", r.seed); }},
+    recipe_key{"block", "RxC", "rows x columns that share a scale: 1x32, 32x1, 16x16, ...",
+               set_block, get_block},
+    recipe_key{"axis", "K or flat",
+               "axis a 1-D block runs along (-1: last), or the flattened tensor", set_axis,
+               get_axis},
+    recipe_key{
+        "offset", "none, fp16", "fp16: asymmetric, the block's centre is subtracted",
+        [](recipe& r, std::string_view v) { r.offset = read_word("offset", v, offset_words); },
+        [](const recipe& r) { return print_word(r.offset, offset_words); }},
+    recipe_key{"range", "max, half",
+               "with an offset, the scale is chosen from max |x-O| or (max-min)/2",
+               [](recipe& r, std::string_view v) { r.range = read_word("range", v, range_words); },
+               [](const recipe& r) { return print_word(r.range, range_words); }},
+    recipe_key{
+        "int_min", "full, symmetric", "integers: whether the code -2^(n-1) is used",
+        [](recipe& r, std::string_view v) { r.minimum = read_word("int_min", v, int_min_words); },
+        [](const recipe& r) { return print_word(r.minimum, int_min_words); }},
+    recipe_key{
+        "int_emax", "0, log2max, 1", "integers: the exponent that scale rules subtract",
+        [](recipe& r, std::string_view v) { r.emax = read_word("int_emax", v, int_emax_words); },
+        [](const recipe& r) { return print_word(r.emax, int_emax_words); }},
+    recipe_key{"transform", "none", "rotation before quantization",
+               [](recipe&, std::string_view v) { read_word("transform", v, transform_words); },
+               [](const recipe&) { return std::string("none"); }},
+    recipe_key{"dialect", "ocp", "whose exact behaviour is followed",
+               [](recipe&, std::string_view v) { read_word("dialect", v, dialect_words); },
+               [](const recipe&) { return std::string("ocp"); }},
+};
+
+// 1-D blocks have one form per axis: 1xN and Nx1 say which of the last two axes, any other axis
+// is an index with 1xN.
+void normalize_axis(recipe& r) {
+    using kind = axis_choice::kind;
+    if (r.axis.what == kind::last) return;
+    if (r.block.rows > 1 && r.block.cols > 1) {
+        fail(
+            fmt::format("block={} with axis={}: a tile lies along the last two axes; "
+                        "leave axis out or use a 1-D block",
+                        get_block(r), get_axis(r)));
+    }
+    const int length = r.block.rows * r.block.cols;
+    r.block = {1, length};
+    if (r.axis.what == kind::flat) return;
+    if (r.axis.value == -1) r.axis = {};
+    if (r.axis.what == kind::index && r.axis.value == -2) {
+        r.axis = {};
+        r.block = {length, 1};
+    }
+}
+
+}  // namespace
+
+std::span<const recipe_key> recipe_keys() { return keys; }
+
+void normalize(recipe& r) {
+    normalize_axis(r);
+    const bool random = r.round == format::rounding::stochastic;
+    if (!random) {
+        r.seed = 0;
+        r.random_bits = 32;
+    }
+    const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
+    if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
+    if (r.offset == offset_kind::none) r.range = range_kind::max;
+    if (r.element->floating()) r.minimum = int_min::symmetric;
+    if (r.element->floating() || r.rule->id == scale::rule_id::rceil)
+        r.emax = scale::int_emax::zero;
+
+    // The preset's name follows the element, so that one behaviour has one spelling.
+    const format::block_format* own = nullptr;
+    for (const format::block_format& f : format::block_formats) {
+        if (f.element == r.element->name && f.scale == r.scale_format->name) own = &f;
+    }
+    r.preset = own != nullptr ? own->name : "mxint8";
+}
+
+recipe preset_recipe(std::string_view name) {
+    const format::block_format* f = format::find_block_format(name);
+    if (f == nullptr) {
+        std::vector<std::string_view> names;
+        for (const format::block_format& row : format::block_formats) {
+            names.push_back(row.name);
+            if (!row.alias.empty()) names.push_back(row.alias);
+        }
+        fail(base::unknown("recipe preset", name, names));
+    }
+    recipe r;
+    r.preset = f->name;
+    r.scale_format = format::find_scale_format(f->scale);
+    set_element(r, f->element);
+    r.block = {f->block_rows, f->block_cols};
+    normalize(r);
+    return r;
+}
+
+}  // namespace mx::quantize

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libmx/report/cells.hpp"
+#include "libmx/report/writers.hpp"
+
+namespace mx::report {
+namespace {
+
+constexpr std::string_view extents_member = "shape";
+
+std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"') out += '"';
+        out += c;
+    }
+    return out + '"';
+}
+
+bool writable(const std::string& name, const value& v) {
+    return !std::holds_alternative<record>(v) &&
+           (!std::holds_alternative<list>(v) || name == extents_member);
+}
+
+std::string field_text(const value& v) {
+    if (const auto* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
+    if (const auto* i = std::get_if<std::int64_t>(&v)) return fmt::format("{}", *i);
+    if (const auto* d = std::get_if<double>(&v)) return fmt::format("{}", *d);
+    if (const auto* s = std::get_if<std::string>(&v)) return quoted(*s);
+    if (const auto* items = std::get_if<list>(&v)) return extents_text(*items);
+    return {};
+}
+
+// Names in the order of their first appearance; records of one document may differ in members.
+std::vector<std::string> header_of(const std::vector<record>& results) {
+    std::vector<std::string> names;
+    for (const record& r : results) {
+        for (const auto& [name, v] : r) {
+            if (writable(name, v) && std::find(names.begin(), names.end(), name) == names.end()) {
+                names.push_back(name);
+            }
+        }
+    }
+    return names;
+}
+
+}  // namespace
+
+void write_csv(const document& d, const layout&, const sink& out) {
+    const std::vector<std::string> names = header_of(d.results);
+    std::string line;
+    for (const std::string& name : names) line += (line.empty() ? "" : ",") + quoted(name);
+    out(line + "\r\n");
+    for (const record& r : d.results) {
+        line.clear();
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (i > 0) line += ',';
+            const value* v = find(r, names[i]);
+            if (v != nullptr && writable(names[i], *v)) line += field_text(*v);
+        }
+        out(line + "\r\n");
+    }
+}
+
+}  // namespace mx::report

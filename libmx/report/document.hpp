@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command has to say: records for programs, sections for people. Every writer reads the
+// same document, so that two outputs of one run cannot disagree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libmx/report/record.hpp"
+
+namespace mx::report {
+
+/// How a cell of a human table is printed.
+enum class cell : std::uint8_t {
+    text,         ///< wrapped at spaces when the table is too wide
+    name,         ///< of a tensor or file: shortened in the middle when the table is too wide
+    integer,      ///< thousands separated
+    significant,  ///< real number with `digits` significant digits
+    fixed,        ///< real number with `digits` decimals
+    shortest,     ///< the fewest digits that read back exactly
+    share,        ///< 0..1 printed as a percentage; 0 and 100 only when exact
+    extents,      ///< list of integers printed as 64x128
+};
+
+/// A column of a human table: the record member `field` under `title` ('\n' breaks the title).
+struct column {
+    std::string field;
+    std::string title;
+    cell kind = cell::text;
+    int digits = 4;
+};
+
+/// One titled table with paragraphs below it; either may be missing.
+struct section {
+    std::string heading;
+    std::vector<column> columns;
+    std::vector<record> rows;
+    std::string group_field;         ///< when set, a change of this member prints a line above
+    std::vector<std::string> notes;  ///< paragraphs; a leading "- " makes a list item
+};
+
+/// The JSON object is the members of `head`, then "results", then the members of `tail`; CSV is
+/// the scalar members of `results`; Markdown and the terminal show `sections`.
+struct document {
+    record head;
+    std::vector<record> results;
+    record tail;
+    std::vector<section> sections;
+};
+
+/// What the destination can hold.
+struct layout {
+    int width = 100;  ///< columns of the human table
+};
+
+}  // namespace mx::report

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "libmx/report/cells.hpp"
+#include "libmx/report/writers.hpp"
+
+namespace mx::report {
+namespace {
+
+// Names go into code spans, where only the cell separator and the fence itself need care.
+std::string code_span(const std::string& text) {
+    if (text.empty()) return text;
+    std::string body;
+    std::size_t run = 0;
+    std::size_t longest = 0;
+    for (const char c : text) {
+        run = c == '`' ? run + 1 : 0;
+        longest = std::max(longest, run);
+        body += c == '|' ? std::string("\\|") : std::string(1, c);
+    }
+    const std::string fence(longest + 1, '`');
+    return longest == 0 ? fence + body + fence : fence + " " + body + " " + fence;
+}
+
+std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        if (std::string_view("\\`*_[]<>|#").find(c) != std::string_view::npos) out += '\\';
+        out += c == '\n' ? ' ' : c;
+    }
+    return out;
+}
+
+std::string cell_markdown(const record& r, const column& c) {
+    const std::string text = cell_text(r, c);
+    return c.kind == cell::name ? code_span(text) : escaped(text);
+}
+
+void write_rows(const section& s, const sink& out) {
+    std::vector<column> columns = s.columns;
+    if (!s.group_field.empty()) columns.insert(columns.begin(), {s.group_field, "", cell::name});
+    std::string head = "|";
+    std::string rule = "|";
+    for (const column& c : columns) {
+        head += " " + escaped(c.title) + " |";
+        rule += is_numeric(c.kind) ? "---:|" : "---|";
+    }
+    out(head + "\n" + rule + "\n");
+    for (const record& r : s.rows) {
+        std::string line = "|";
+        for (const column& c : columns) line += " " + cell_markdown(r, c) + " |";
+        out(line + "\n");
+    }
+}
+
+}  // namespace
+
+void write_markdown(const document& d, const layout&, const sink& out) {
+    bool first = true;
+    for (const section& s : d.sections) {
+        if (!first) out("\n");
+        first = false;
+        if (!s.heading.empty()) out("## " + escaped(s.heading) + "\n\n");
+        if (!s.columns.empty()) write_rows(s, out);
+        bool after_item = false;
+        for (const std::string& note : s.notes) {
+            const bool item = note.rfind("- ", 0) == 0;
+            if (!(item && after_item)) out("\n");
+            out((item ? "- " + escaped(note.substr(2)) : escaped(note)) + "\n");
+            after_item = item;
+        }
+    }
+}
+
+}  // namespace mx::report

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "libmx/base/status.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/text.hpp"
+#include "libmx/report/writers.hpp"
+
+namespace mx::report {
+namespace {
+
+constexpr std::size_t gap = 2;  // blanks between columns
+
+std::vector<std::string> title_lines(const std::string& title) {
+    std::vector<std::string> lines(1);
+    for (const char c : title) {
+        if (c == '\n') {
+            lines.emplace_back();
+        } else {
+            lines.back() += c;
+        }
+    }
+    return lines;
+}
+
+// The cells of one section and the widths its columns get.
+class grid {
+  public:
+    grid(const section& s, std::size_t width) : section_(s) {
+        for (const column& c : s.columns) {
+            std::size_t widest = 0;
+            for (const std::string& line : title_lines(c.title)) {
+                widest = std::max(widest, columns_of(line));
+            }
+            for (const record& r : s.rows) widest = std::max(widest, columns_of(cell_text(r, c)));
+            widths_.push_back(widest);
+        }
+        shrink(cell::name, 16, width);
+        shrink(cell::text, 16, width);
+    }
+
+    void print_head(const sink& out) const {
+        std::size_t height = 0;
+        for (const column& c : section_.columns) {
+            height = std::max(height, title_lines(c.title).size());
+        }
+        for (std::size_t k = 0; k < height; ++k) {
+            std::vector<std::string> cells;
+            for (const column& c : section_.columns) {
+                const std::vector<std::string> lines = title_lines(c.title);
+                const std::size_t above = height - lines.size();
+                cells.push_back(k < above ? std::string() : lines[k - above]);
+            }
+            print_line(cells, out);
+        }
+        std::vector<std::string> rules;
+        for (const std::size_t w : widths_) rules.emplace_back(w, '-');
+        print_line(rules, out);
+    }
+
+    // A row takes as many lines as its longest wrapped text.
+    void print_row(const record& r, const sink& out) const {
+        std::vector<std::vector<std::string>> cells;
+        std::size_t height = 1;
+        for (std::size_t i = 0; i < widths_.size(); ++i) {
+            const column& c = section_.columns[i];
+            const std::string text = cell_text(r, c);
+            cells.push_back(c.kind == cell::text ? wrapped(text, widths_[i])
+                                                 : std::vector{shortened(text, widths_[i])});
+            height = std::max(height, cells.back().size());
+        }
+        for (std::size_t k = 0; k < height; ++k) {
+            std::vector<std::string> line;
+            for (const auto& c : cells) line.push_back(k < c.size() ? c[k] : std::string());
+            print_line(line, out);
+        }
+    }
+
+  private:
+    // Takes the excess over `width` from the widest columns of one kind, down to `least` each.
+    void shrink(cell kind, std::size_t least, std::size_t width) {
+        std::size_t total = std::accumulate(widths_.begin(), widths_.end(), std::size_t{0}) +
+                            gap * (widths_.empty() ? 0 : widths_.size() - 1);
+        while (total > width) {
+            std::size_t widest = widths_.size();
+            for (std::size_t i = 0; i < widths_.size(); ++i) {
+                if (section_.columns[i].kind != kind || widths_[i] <= least) continue;
+                if (widest == widths_.size() || widths_[i] > widths_[widest]) widest = i;
+            }
+            if (widest == widths_.size()) return;
+            --widths_[widest];
+            --total;
+        }
+    }
+
+    void print_line(const std::vector<std::string>& cells, const sink& out) const {
+        std::string line;
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            if (i > 0) line.append(gap, ' ');
+            line += padded(cells[i], widths_[i], is_numeric(section_.columns[i].kind));
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        out(line + "\n");
+    }
+
+    const section& section_;
+    std::vector<std::size_t> widths_;
+};
+
+void print_rows(const section& s, std::size_t width, const sink& out) {
+    const grid g(s, width);
+    g.print_head(out);
+    const column group{s.group_field, "", cell::name};
+    std::string current;
+    for (std::size_t i = 0; i < s.rows.size(); ++i) {
+        if (!s.group_field.empty()) {
+            const std::string label = cell_text(s.rows[i], group);
+            if (i == 0 || label != current) {
+                if (i > 0) out("\n");
+                out(shortened(label, width) + "\n");
+                current = label;
+            }
+        }
+        g.print_row(s.rows[i], out);
+    }
+}
+
+void print_note(const std::string& note, std::size_t width, const sink& out) {
+    const bool item = note.rfind("- ", 0) == 0;
+    const std::size_t indent = item ? 2 : 0;
+    bool first = true;
+    for (const std::string& line : wrapped(base::printable(note.substr(indent)), width - indent)) {
+        out(std::string(item && first ? "- " : std::string(indent, ' ')) + line + "\n");
+        first = false;
+    }
+}
+
+}  // namespace
+
+void write_table(const document& d, const layout& l, const sink& out) {
+    const auto width = static_cast<std::size_t>(std::max(l.width, 40));
+    bool first = true;
+    for (const section& s : d.sections) {
+        if (!first) out("\n");
+        first = false;
+        if (!s.heading.empty()) {
+            for (const std::string& line : wrapped(base::printable(s.heading), width)) {
+                out(line + "\n");
+            }
+            if (!s.columns.empty()) out("\n");
+        }
+        if (!s.columns.empty()) print_rows(s, width, out);
+        if (!s.columns.empty() && !s.notes.empty()) out("\n");
+        for (const std::string& note : s.notes) print_note(note, width, out);
+    }
+}
+
+}  // namespace mx::report

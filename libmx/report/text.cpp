@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/report/text.hpp"
+
+#include <algorithm>
+
+namespace mx::report {
+namespace {
+
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// The byte position of code point `count`.
+std::size_t byte_of(std::string_view text, std::size_t count) {
+    std::size_t at = 0;
+    while (at < text.size()) {
+        if (!continues(text[at])) {
+            if (count == 0) break;
+            --count;
+        }
+        ++at;
+    }
+    return at;
+}
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool right) {
+    const std::size_t have = columns_of(text);
+    const std::string blanks(have < width ? width - have : 0, ' ');
+    return right ? blanks + text : text + blanks;
+}
+
+std::string shortened(const std::string& text, std::size_t width) {
+    const std::size_t have = columns_of(text);
+    if (have <= width || width < 5) return text;
+    // The end of a name (which weight of the layer) says more than its beginning.
+    const std::size_t head = (width - 2) * 2 / 5;
+    const std::size_t tail = width - 2 - head;
+    return text.substr(0, byte_of(text, head)) + ".." + text.substr(byte_of(text, have - tail));
+}
+
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+    std::vector<std::string> lines;
+    std::string line;
+    std::size_t at = 0;
+    while (at < text.size()) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        if (!line.empty() && columns_of(line) + 1 + columns_of(word) > width) {
+            lines.push_back(line);
+            line.clear();
+        }
+        if (!word.empty()) line += (line.empty() ? "" : " ") + word;
+        at = end + 1;
+    }
+    if (!line.empty() || lines.empty()) lines.push_back(line);
+    return lines;
+}
+
+}  // namespace mx::report

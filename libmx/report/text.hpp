@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text measured in terminal columns.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mx::report {
+
+/// Columns of printable UTF-8, counting a code point as one.
+std::size_t columns_of(std::string_view text);
+
+/// `text` with blanks added on the left or on the right up to `width` columns.
+std::string padded(const std::string& text, std::size_t width, bool right);
+
+/// `text` in at most `width` columns: ".." stands for the middle, so that both the beginning and
+/// the end of a tensor's name stay.
+std::string shortened(const std::string& text, std::size_t width);
+
+/// `text` broken at blanks into lines of at most `width` columns; a longer word stays whole.
+std::vector<std::string> wrapped(const std::string& text, std::size_t width);
+
+}  // namespace mx::report

@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# From a bare system to a first result: installs what is missing, builds the release, writes a
+# small synthetic checkpoint and analyses it. The table goes to the terminal, reports to build/demo.
+set -eu
+cd "$(dirname "$0")/.."
+
+scripts/install-dependencies.sh
+cmake --preset release
+cmake --build --preset release --target mx
+
+mx=build/release/mx
+out=build/demo
+rm -rf "$out" && mkdir -p "$out"
+$mx synth -o "$out/checkpoint.safetensors"
+$mx analyze "$out/checkpoint.safetensors" --markdown "$out/report.md" --json "$out/report.json"
+$mx analyze "$out/checkpoint.safetensors"
+echo
+echo "Report to open: $PWD/$out/report.md (the same figures as JSON: $PWD/$out/report.json)"

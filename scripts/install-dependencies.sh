@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs those packages of cmake/debian-packages.txt that are missing, through apt, as root or
+# with sudo. Usage: install-dependencies.sh [build|tool]...   (default: build)
+# Where there is nothing to install it needs no rights and no network; where it cannot install, it
+# says what is missing and leaves it to CMake to decide whether that matters.
+set -eu
+list=$(dirname "$0")/../cmake/debian-packages.txt
+
+missing=
+for kind in "${@:-build}"; do
+    for package in $(sed -n "s/^$kind //p" "$list"); do
+        state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+        [ "$state" = installed ] || missing="$missing $package"
+    done
+done
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "no apt-get here; on Debian or Ubuntu mx would install:$missing" >&2
+    exit 0
+fi
+if [ "$(id -u)" = 0 ]; then
+    as_root=env
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    as_root="sudo env"
+elif command -v sudo >/dev/null && [ -t 0 ]; then
+    as_root="sudo env" # asks for the password
+else
+    echo "cannot install without root or sudo:$missing" >&2
+    exit 0
+fi
+echo "installing:$missing"
+$as_root apt-get -q update
+# shellcheck disable=SC2086 # a list of words
+$as_root DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $missing

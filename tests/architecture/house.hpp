@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE TABLE of rooms and of what each may include, and THE LIST of libraries that are confined to
+// one place. CONTRIBUTING.md tells the same story in words.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace mx::architecture {
+
+/// A room and the rooms it may include besides itself, names separated by spaces.
+struct room {
+    std::string_view name;
+    std::string_view may_include;
+};
+
+inline constexpr std::array rooms{
+    room{"base", ""},
+    room{"tensor", "base"},
+    room{"format", "base"},
+    room{"report", "base"},
+    room{"scale", "base format"},
+    room{"block", "base tensor format"},
+    room{"transform", "base tensor format"},
+    room{"io", "base tensor format block"},
+    room{"quantize", "base tensor format block scale transform"},
+    room{"gemm", "base tensor format block scale transform"},
+    room{"metrics", "base tensor format block report"},
+    room{"pipeline", "base tensor format report scale block transform io quantize gemm metrics"},
+    room{"oracle", "base format"},
+    // datasets/generators: makes checkpoints, for `mx synth` and the tests.
+    room{"generators", "base tensor io"},
+};
+
+/// The oracle is a second opinion: it may read the lists, never the code it judges.
+inline constexpr std::array oracle_may_read{
+    "libmx/format/element_formats.hpp",
+    "libmx/format/scale_formats.hpp",
+    "libmx/format/block_formats.hpp",
+    "libmx/format/roundings.hpp",
+    "libmx/base/random.hpp",
+    "libmx/base/status.hpp",
+};
+
+/// Headers that begin with `prefix` may be included only by files whose path begins with one of
+/// the `places` (separated by spaces) and ends with `ending`.
+struct confined_library {
+    std::string_view prefix;
+    std::string_view places;
+    std::string_view ending;
+};
+
+inline constexpr std::array confined_libraries{
+    confined_library{"boost/", "libmx/oracle/", ""},
+    confined_library{"hdf5", "libmx/io/hdf5", ""},
+    confined_library{"H5", "libmx/io/hdf5", ""},
+    confined_library{"nlohmann/", "libmx/io/ libmx/report/", ".cpp"},
+    confined_library{"CLI/", "apps/mx/", ""},
+    confined_library{"zip", "libmx/io/", ".cpp"},
+    confined_library{"zlib.h", "libmx/io/", ".cpp"},
+};
+
+}  // namespace mx::architecture

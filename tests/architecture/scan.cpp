@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/architecture/scan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "tests/architecture/house.hpp"
+
+namespace mx::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    std::istringstream stream{std::string(text)};
+    for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+    return parts;
+}
+
+const room* find_room(std::string_view name) {
+    const auto* found =
+        std::find_if(rooms.begin(), rooms.end(), [&](const room& r) { return r.name == name; });
+    return found == rooms.end() ? nullptr : found;
+}
+
+/// "io" for "libmx/io/hdf5/x.hpp", "" outside the rooms.
+std::string room_name(std::string_view path) {
+    const auto slash = path.find('/');
+    const std::string_view house = path.substr(0, slash);
+    if (slash == std::string_view::npos || (house != "libmx" && house != "datasets")) return "";
+    path.remove_prefix(slash + 1);
+    return std::string(path.substr(0, path.find('/')));
+}
+
+/// What an include line names; `path` is empty on any other line.
+struct include_line {
+    std::string path;
+    bool quoted = false;
+};
+
+include_line parse_include(std::string_view line) {
+    const auto skip = [&](std::string_view word) {
+        line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+        if (!line.starts_with(word)) return false;
+        line.remove_prefix(word.size());
+        return true;
+    };
+    if (!skip("#") || !skip("include")) return {};
+    const bool quoted = skip("\"");
+    if (!quoted && !skip("<")) return {};
+    return {std::string(line.substr(0, line.find(quoted ? '"' : '>'))), quoted};
+}
+
+std::string direction_violation(const source_file& file, const std::string& included) {
+    const std::string to = room_name(included);
+    if (to.empty()) return fmt::format("includes {}, which is in no room", included);
+    if (file.path.starts_with("apps/")) {
+        return to == "oracle" ? "an app may not include the oracle" : "";
+    }
+    const std::string from = room_name(file.path);
+    const room* here = find_room(from);
+    if (here == nullptr) return fmt::format("the room '{}' is not in the table of rooms", from);
+    const bool judge = from == "oracle" && to != "oracle";
+    if (judge && std::find(oracle_may_read.begin(), oracle_may_read.end(), included) ==
+                     oracle_may_read.end()) {
+        return fmt::format("the oracle may read lists only, not {}", included);
+    }
+    const auto allowed = split(here->may_include, ' ');
+    if (to == from || std::find(allowed.begin(), allowed.end(), to) != allowed.end()) return "";
+    return fmt::format("{} may not include {}", from, included);
+}
+
+std::string confinement_violation(const source_file& file, const std::string& included) {
+    for (const confined_library& library : confined_libraries) {
+        if (!included.starts_with(library.prefix)) continue;
+        for (const std::string& place : split(library.places, ' ')) {
+            if (file.path.starts_with(place) && file.path.ends_with(library.ending)) return "";
+        }
+        return fmt::format("<{}> belongs in {}*{} only", included, library.places, library.ending);
+    }
+    return "";
+}
+
+bool is_source(const std::string& path) {
+    static constexpr std::array endings{".cpp", ".hpp", ".cu", ".cuh", ".h", ".cmake", ".sh"};
+    const bool named = path.ends_with("CMakeLists.txt") || path == ".ci/run";
+    return named || std::any_of(endings.begin(), endings.end(),
+                                [&](const char* ending) { return path.ends_with(ending); });
+}
+
+}  // namespace
+
+std::vector<source_file> repository(const std::string& root) {
+    std::vector<source_file> files;
+    const auto add = [&](const fs::path& path) {
+        std::ifstream stream(path, std::ios::binary);
+        files.push_back({fs::relative(path, root).generic_string(),
+                         {std::istreambuf_iterator<char>(stream), {}}});
+    };
+    for (const char* folder : {"libmx", "apps", "tests", "cmake", "scripts", "datasets", ".ci"}) {
+        if (!fs::is_directory(fs::path(root) / folder)) continue;
+        for (const auto& entry : fs::recursive_directory_iterator(fs::path(root) / folder)) {
+            const std::string path = fs::relative(entry.path(), root).generic_string();
+            if (entry.is_regular_file() && is_source(path)) add(entry.path());
+        }
+    }
+    add(fs::path(root) / "CMakeLists.txt");
+    std::sort(files.begin(), files.end(),
+              [](const source_file& a, const source_file& b) { return a.path < b.path; });
+    return files;
+}
+
+std::vector<std::string> include_violations(const source_file& file,
+                                            const std::function<bool(const std::string&)>& exists) {
+    std::vector<std::string> found;
+    // Tests look into every room; their own include lines are not part of the architecture.
+    if (file.path.starts_with("tests/")) return found;
+    int number = 0;
+    for (const std::string& line : split(file.text, '\n')) {
+        ++number;
+        const include_line include = parse_include(line);
+        if (include.path.empty()) continue;
+        std::string what = confinement_violation(file, include.path);
+        if (what.empty() && include.quoted) {
+            const bool same_app = file.path.starts_with("apps/") &&
+                                  include.path.starts_with(file.path.substr(
+                                      0, file.path.find('/', std::string_view("apps/").size())));
+            if (!exists(include.path)) {
+                what = fmt::format("\"{}\" is not a path from the repository root", include.path);
+            } else if (!same_app) {
+                what = direction_violation(file, include.path);
+            }
+        }
+        if (!what.empty()) found.push_back(fmt::format("{}:{}: {}", file.path, number, what));
+    }
+    return found;
+}
+
+std::vector<std::string> file_violations(const source_file& file) {
+    std::vector<std::string> found;
+    if (!is_source(file.path)) return found;
+    const auto lines = split(file.text, '\n');
+    const auto head = lines.begin() + std::min<std::ptrdiff_t>(2, std::ssize(lines));
+    if (std::none_of(lines.begin(), head, [](const std::string& line) {
+            return line.ends_with(" SPDX-License-Identifier: Apache-2.0");
+        })) {
+        found.push_back(file.path + ":1: no SPDX-License-Identifier: Apache-2.0");
+    }
+    if (file.path.ends_with(".hpp") && file.text.find("\n#pragma once\n") == std::string::npos) {
+        found.push_back(file.path + ":1: a header without #pragma once");
+    }
+    // Spelled in halves, or this file would report itself.
+    for (const std::string& word : {std::string("TO") + "DO", std::string("FIX") + "ME"}) {
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            if (lines[i].find(word) != std::string::npos) {
+                found.push_back(fmt::format("{}:{}: {}", file.path, i + 1, word));
+            }
+        }
+    }
+    return found;
+}
+
+}  // namespace mx::architecture

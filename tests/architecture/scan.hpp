@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads source text and says which rules of the house it breaks.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mx::architecture {
+
+/// A file of the repository: its path from the root, with forward slashes, and its text.
+struct source_file {
+    std::string path;
+    std::string text;
+};
+
+/// Every file below the folders that hold sources, and the build files at the root, by path.
+std::vector<source_file> repository(const std::string& root);
+
+/// Include lines that break the direction of the rooms or leave a library's place, or that name a
+/// project file for which `exists` is false. One "path:line: what" each.
+std::vector<std::string> include_violations(const source_file& file,
+                                            const std::function<bool(const std::string&)>& exists);
+
+/// A missing licence line, a header without #pragma once, a note of unfinished work. One
+/// "path:line: what" each; files that are not sources are passed over.
+std::vector<std::string> file_violations(const source_file& file);
+
+}  // namespace mx::architecture

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scanner itself: each planted violation is found, and what is allowed is not.
+#include "tests/architecture/scan.hpp"
+#include "tests/catch.hpp"
+
+using mx::architecture::file_violations;
+using mx::architecture::include_violations;
+
+namespace {
+
+std::vector<std::string> includes(const std::string& path, const std::string& text) {
+    return include_violations(
+        {path, text}, [](const std::string& p) { return p.find("missing") == std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("an include against the direction is found, with its line") {
+    const auto found =
+        includes("libmx/base/bits.hpp",
+                 "#pragma once\n#include <vector>\n#include \"libmx/io/reader.hpp\"\n");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0] == "libmx/base/bits.hpp:3: base may not include libmx/io/reader.hpp");
+}
+
+TEST_CASE("directions of the table") {
+    CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/tensor/shape.hpp\"\n").empty());
+    CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
+    CHECK(includes("libmx/pipeline/a.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
+    CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/pipeline/model.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/tensor/a.hpp", "#include \"libmx/format/decode.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/scale/a.hpp", "#  include \"libmx/quantize/recipe.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/quantize/recipe.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/format/encode.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/format/roundings.hpp\"\n").empty());
+    CHECK(includes("datasets/generators/a.cpp", "#include \"libmx/io/writer.hpp\"\n").empty());
+    CHECK(includes("datasets/generators/a.cpp", "#include \"libmx/scale/a.hpp\"\n").size() == 1);
+    CHECK(includes("apps/mx/a.cpp", "#include \"datasets/generators/a.hpp\"\n").empty());
+    CHECK(includes("libmx/io/a.cpp", "#include \"datasets/generators/a.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/pipeline/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/cellar/a.hpp", "#include \"libmx/base/bits.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/base/a.cpp", "#include \"apps/mx/exit.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/base/a.cpp", "#include \"tests/catch.hpp\"\n").size() == 1);
+    CHECK(includes("apps/mx/main.cpp", "#include \"apps/mx/exit.hpp\"\n").empty());
+    CHECK(includes("apps/mx/main.cpp", "#include \"libmx/report/record.hpp\"\n").empty());
+    CHECK(includes("apps/mx/main.cpp", "#include \"libmx/oracle/a.hpp\"\n").size() == 1);
+    CHECK(includes("apps/other/main.cpp", "#include \"apps/mx/exit.hpp\"\n").size() == 1);
+    CHECK(includes("tests/unit/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
+}
+
+TEST_CASE("include lines are paths from the root that exist") {
+    CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/io/missing.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/base/a.hpp", "#include \"bits.hpp\"\n").size() == 1);
+}
+
+TEST_CASE("libraries stay in their place") {
+    CHECK(includes("libmx/oracle/a.hpp", "#include <boost/rational.hpp>\n").empty());
+    CHECK(includes("libmx/scale/a.hpp", "#include <boost/rational.hpp>\n").size() == 1);
+    CHECK(includes("libmx/io/hdf5_reader.cpp", "#include <hdf5.h>\n").empty());
+    CHECK(includes("libmx/io/npy.cpp", "#include <hdf5.h>\n").size() == 1);
+    CHECK(includes("libmx/io/safetensors.cpp", "#include <nlohmann/json.hpp>\n").empty());
+    CHECK(includes("libmx/io/safetensors.hpp", "#include <nlohmann/json.hpp>\n").size() == 1);
+    CHECK(includes("libmx/metrics/a.cpp", "#include <nlohmann/json.hpp>\n").size() == 1);
+    CHECK(includes("apps/mx/main.cpp", "#include <CLI/CLI.hpp>\n").empty());
+    CHECK(includes("libmx/quantize/a.cpp", "#include <CLI/CLI.hpp>\n").size() == 1);
+    CHECK(includes("libmx/report/a.cpp", "#include <zlib.h>\n").size() == 1);
+}
+
+TEST_CASE("unlicensed, unguarded and unfinished files are found") {
+    const std::string licence = "// SPDX-License-Identifier: Apache-2.0\n";
+    CHECK(file_violations({"libmx/a.hpp", licence + "#pragma once\n"}).empty());
+    CHECK(file_violations({"libmx/a.hpp", licence + "int x;\n"}).size() == 1);
+    CHECK(file_violations({"libmx/a.cpp", "int x;\n"}).size() == 1);
+    CHECK(file_violations({"libmx/a.cpp", ""}).size() == 1);
+    CHECK(file_violations({"scripts/a.sh", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n"})
+              .empty());
+    CHECK(file_violations({"libmx/a.cpp", licence + "// TO"
+                                                    "DO: more\n"})
+              .size() == 1);
+    CHECK(file_violations({"libmx/a.cpp", licence + "\n// FIX"
+                                                    "ME\n"}) ==
+          std::vector<std::string>{"libmx/a.cpp:3: FIX"
+                                   "ME"});
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs the two commands of the README, word for word, in a bare Debian 12 that has git and nothing
+# else: debootstrap makes the root, the repository's HEAD is cloned into it, and chroot runs them.
+# Not part of ctest: it needs root, debootstrap and a Debian mirror (MIRROR, or the one apt uses).
+# Usage: bare_debian.sh ROOT   (an empty or absent folder; keep it and the next run reuses it)
+set -eu
+repository=$(cd "$(dirname "$0")/../.." && pwd)
+root=$1
+
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME)' |
+    awk '$2 == "Debian" && $3 == "bookworm" { print $1; exit }')}
+if [ ! -e "$root/etc/debian_version" ]; then
+    debootstrap --variant=minbase --include=git,ca-certificates bookworm "$root" \
+        "${mirror:-http://deb.debian.org/debian}"
+    # How this machine reaches a mirror: name resolution, proxies, and their certificates.
+    cp /etc/resolv.conf /etc/hosts "$root/etc/"
+    apt-config dump | grep -i '::proxy ' >"$root/etc/apt/apt.conf.d/90proxy" || true
+    cp -r /usr/local/share/ca-certificates "$root/usr/local/share/"
+    chroot "$root" update-ca-certificates >/dev/null
+fi
+
+rm -rf "$root/root/mx"
+git -C "$repository" bundle create -q "$root/root/mx.bundle" HEAD
+# The commands are the first two code blocks of the README.
+git -C "$repository" show HEAD:README.md |
+    awk '/^```/ { inside = !inside; blocks += inside; next } inside && blocks <= 2' \
+        >"$root/root/commands"
+cat >"$root/root/run.sh" <<'END'
+cd /root
+git clone -q mx.bundle mx
+cd mx
+echo "== Debian $(cat /etc/debian_version), $(git log -1 --format='%h %s')"
+while read -r command; do
+    echo "== $command"
+    start=$(date +%s)
+    sh -c "$command" </dev/null
+    echo "== finished after $(($(date +%s) - start)) s"
+done <../commands
+END
+
+# The mounts live in a namespace of their own and vanish with it.
+unshare --mount --fork sh -eu -c '
+    mount -t proc proc "$1/proc"
+    mount --rbind /dev "$1/dev"
+    exec chroot "$1" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -eu /root/run.sh
+' sh "$root"
