@@ -12,6 +12,7 @@ namespace mx::quantize {
 namespace {
 
 using base::bits_of;
+using base::float_from_bits;
 
 // Squares of anything smaller leave float32's normal range; a block with so small an element next
 // to its maximum is summed in double.
