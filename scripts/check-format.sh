@@ -14,4 +14,4 @@ fi
 action="--dry-run -Werror"
 [ "${1:-}" != --fix ] || action=-i
 # shellcheck disable=SC2086 # two options
-find libmx apps tests -name '*.[ch]pp' -print0 | xargs -0 $format $action
+find libmx apps datasets tests -name '*.[ch]pp' -print0 | xargs -0 $format $action

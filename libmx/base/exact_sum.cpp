@@ -67,6 +67,7 @@ double exact_sum::value() const {
     // Collect the leading 64 bits and a sticky bit for everything below.
     const auto lead = static_cast<std::uint64_t>(s.digit_[top]);
     const int lead_bits = 64 - std::countl_zero(lead);
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): lead is not zero
     std::uint64_t window = lead << (64 - lead_bits);
     int filled = lead_bits;
     bool sticky = false;

@@ -38,7 +38,7 @@ model::model(const std::vector<std::string>& paths, const io::open_options& opti
 }
 
 std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
-    const std::vector<tensor_ref> all = all_tensors(readers_);
+    std::vector<tensor_ref> all = all_tensors(readers_);
     if (globs.empty()) return all;
     std::vector<bool> chosen(all.size());
     for (const std::string& glob : globs) {

@@ -27,8 +27,19 @@ inline constexpr std::array rooms{
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
     room{"pipeline", "base tensor format report scale block transform io quantize gemm metrics"},
-    // The second opinion: it may read the lists, never the code it judges.
-    room{"oracle", "base format scale"},
+    room{"oracle", "base format"},
+    // datasets/generators: makes checkpoints, for `mx synth` and the tests.
+    room{"generators", "base tensor io"},
+};
+
+/// The oracle is a second opinion: it may read the lists, never the code it judges.
+inline constexpr std::array oracle_may_read{
+    "libmx/format/element_formats.hpp",
+    "libmx/format/scale_formats.hpp",
+    "libmx/format/block_formats.hpp",
+    "libmx/format/roundings.hpp",
+    "libmx/base/random.hpp",
+    "libmx/base/status.hpp",
 };
 
 /// Headers that begin with `prefix` may be included only by files whose path begins with one of

@@ -31,6 +31,12 @@ TEST_CASE("directions of the table") {
     CHECK(includes("libmx/tensor/a.hpp", "#include \"libmx/format/decode.hpp\"\n").size() == 1);
     CHECK(includes("libmx/scale/a.hpp", "#  include \"libmx/quantize/recipe.hpp\"\n").size() == 1);
     CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/quantize/recipe.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/format/encode.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/format/roundings.hpp\"\n").empty());
+    CHECK(includes("datasets/generators/a.cpp", "#include \"libmx/io/writer.hpp\"\n").empty());
+    CHECK(includes("datasets/generators/a.cpp", "#include \"libmx/scale/a.hpp\"\n").size() == 1);
+    CHECK(includes("apps/mx/a.cpp", "#include \"datasets/generators/a.hpp\"\n").empty());
+    CHECK(includes("libmx/io/a.cpp", "#include \"datasets/generators/a.hpp\"\n").size() == 1);
     CHECK(includes("libmx/pipeline/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").size() == 1);
     CHECK(includes("libmx/cellar/a.hpp", "#include \"libmx/base/bits.hpp\"\n").size() == 1);
     CHECK(includes("libmx/base/a.cpp", "#include \"apps/mx/exit.hpp\"\n").size() == 1);

@@ -194,3 +194,14 @@ TEST_CASE("a raised flag stops a run") {
         CHECK(e.kind() == base::error_kind::cancelled);
     }
 }
+
+TEST_CASE("a tiny error next to a large exact value is not lost") {
+    testing::memory_reader model;
+    std::vector<float> x(32, 1.0f);
+    x[7] = 1e-25f;
+    x[8] = 0x1p-149f;
+    model.add("w", {32}, x);
+    const auto r = analyze(model, {"mxfp4"}, 1);
+    CHECK(number(r[0], "rmse") == Approx(std::sqrt(1e-50 / 32)).epsilon(1e-6));
+    CHECK_FALSE(std::get<bool>(*find(r[0], "exact")));
+}
