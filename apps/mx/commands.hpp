@@ -37,8 +37,8 @@ struct command {
 };
 
 inline constexpr std::array commands{
-    command{"analyze", "Analyse", "error, overflow, underflow and clamp rates per tensor and recipe",
-            declare_analyze},
+    command{"analyze", "Analyse",
+            "error, overflow, underflow and clamp rates per tensor and recipe", declare_analyze},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
     command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",

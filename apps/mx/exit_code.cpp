@@ -15,11 +15,18 @@ namespace {
 
 int code_of(base::error_kind kind) {
     switch (kind) {
-        case base::error_kind::usage: return exit_code::usage;
-        case base::error_kind::input: return exit_code::input_output;
-        case base::error_kind::output: return exit_code::input_output;
-        case base::error_kind::unavailable: return exit_code::unavailable;
-        case base::error_kind::cancelled: return exit_code::interrupted;
+        case base::error_kind::usage:
+            return exit_code::usage;
+        case base::error_kind::input:
+            return exit_code::input_output;
+        case base::error_kind::output:
+            return exit_code::input_output;
+        case base::error_kind::unavailable:
+            return exit_code::unavailable;
+        case base::error_kind::cancelled:
+            return exit_code::interrupted;
+        case base::error_kind::closed_pipe:
+            return exit_code::fine;
     }
     return exit_code::internal;
 }
@@ -37,10 +44,12 @@ int guarded(const std::function<int()>& body) {
         const int code = body();
         finish_stdout();
         return code;
-    } catch (const closed_pipe&) {
-        io::discard_unfinished_outputs();
-        return exit_code::fine;
     } catch (const base::error& e) {
+        // Nobody reads any more, so there is nothing to say and nobody to say it to.
+        if (e.kind() == base::error_kind::closed_pipe) {
+            io::discard_unfinished_outputs();
+            return exit_code::fine;
+        }
         return complain(code_of(e.kind()), e.what());
     } catch (const std::bad_alloc&) {
         return complain(exit_code::input_output,

@@ -21,7 +21,11 @@ std::string spelling_of(const CLI::Option& option, bool positional) {
     std::string text = option.get_name(false, true);
     const auto comma = text.find(',');
     if (comma != std::string::npos) text.insert(comma + 1, " ");
-    if (option.get_type_size() != 0) text += " " + option.get_type_name();
+    if (option.get_type_size() != 0) {
+        // Checks append themselves to the type's name ("N:INT in [1 - 32]").
+        const std::string type = option.get_type_name();
+        text += " " + type.substr(0, type.find(':'));
+    }
     return text;
 }
 
@@ -103,8 +107,8 @@ std::string overview() {
 }
 
 std::string help_text(const CLI::App& parser, const command& c) {
-    std::string text = fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary,
-                                   synopsis(parser, c));
+    std::string text =
+        fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary, synopsis(parser, c));
     if (!parser.get_description().empty()) {
         text += "\n";
         for (const std::string& line : report::wrapped(parser.get_description(), width)) {
@@ -117,7 +121,13 @@ std::string help_text(const CLI::App& parser, const command& c) {
         group = l.group;
         text += entry(l.spelling, l.text);
     }
-    if (!parser.get_footer().empty()) text += "\nExamples:\n" + parser.get_footer();
+    const std::string examples = parser.get_footer();
+    if (!examples.empty()) text += "\nExamples:\n";
+    for (std::size_t at = 0; at < examples.size();) {
+        const std::size_t end = examples.find('\n', at);
+        text += "  " + examples.substr(at, end - at) + "\n";
+        at = end == std::string::npos ? end : end + 1;
+    }
     return text;
 }
 

@@ -57,8 +57,8 @@ void require_distinct(const std::vector<std::string>& inputs,
         if (!replaceable(outputs[i])) continue;
         for (const std::string& input : inputs) {
             if (same_file(input, outputs[i])) {
-                refuse(fmt::format("{}: is an input and an output; name another output",
-                                   outputs[i]));
+                refuse(
+                    fmt::format("{}: is an input and an output; name another output", outputs[i]));
             }
         }
         for (std::size_t k = 0; k < i; ++k) {
@@ -70,8 +70,8 @@ void require_distinct(const std::vector<std::string>& inputs,
 }
 
 outputs::outputs(const output_options& options, const std::vector<std::string>& inputs,
-                 const std::vector<std::string>& more) {
-    std::vector<std::string> named = more;
+                 const std::vector<std::string>& more)
+    : paths_(more) {
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const std::string& path = options.paths[i];
         if (path == "-") {
@@ -81,15 +81,19 @@ outputs::outputs(const output_options& options, const std::vector<std::string>& 
             }
             on_stdout_ = &report::writers[i];
         } else if (!path.empty()) {
-            named.push_back(path);
+            paths_.push_back(path);
         }
     }
-    require_distinct(inputs, named);
+    require_distinct(inputs, paths_);
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const std::string& path = options.paths[i];
         if (path.empty() || path == "-") continue;
         files_.push_back({&report::writers[i], path, io::output_file(path)});
     }
+}
+
+void outputs::check_inputs(const std::vector<std::string>& inputs) const {
+    require_distinct(inputs, paths_);
 }
 
 void outputs::finish(const report::document& d, bool quiet) {
@@ -109,8 +113,8 @@ void outputs::finish(const report::document& d, bool quiet) {
 
 report::record document_head(const std::string& schema) {
     return {{"schema", schema},
-            {"tool", report::record{{"name", std::string("mx")},
-                                    {"version", std::string(MX_VERSION)}}}};
+            {"tool",
+             report::record{{"name", std::string("mx")}, {"version", std::string(MX_VERSION)}}}};
 }
 
 }  // namespace mx::app

@@ -28,6 +28,9 @@ class outputs {
     outputs(const output_options& options, const std::vector<std::string>& inputs,
             const std::vector<std::string>& more = {});
 
+    /// Refuses outputs that turn out to be one of the files (shards) an opened model consists of.
+    void check_inputs(const std::vector<std::string>& inputs) const;
+
     /// Writes every destination. The table goes to stdout unless another writer took stdout or
     /// `quiet`.
     void finish(const report::document& d, bool quiet);
@@ -39,6 +42,7 @@ class outputs {
         io::output_file file;
     };
     const report::writer* on_stdout_ = nullptr;
+    std::vector<std::string> paths_;
     std::vector<destination> files_;
 };
 

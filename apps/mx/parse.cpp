@@ -8,8 +8,8 @@
 
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/help.hpp"
+#include "apps/mx/names.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/base/nearest.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::app {
@@ -28,10 +28,7 @@ runner print_later(std::string text) {
 
 const command& command_named(const std::string& name) {
     if (const command* c = find_command(name)) return *c;
-    std::vector<std::string_view> names;
-    for (const command& c : commands) names.push_back(c.name);
-    refuse(fmt::format("'{}' is no command of mx{}; 'mx help' lists them", name,
-                       base::did_you_mean(name, names)));
+    refuse(base::unknown("command", name, names_of(commands)));
 }
 
 // CLI11 words some failures over several lines.
@@ -58,8 +55,8 @@ runner parse_command_line(int argc, char** argv) {
     } catch (const CLI::CallForHelp&) {
         return print_later(help_text(parser, chosen));
     } catch (const CLI::ParseError& e) {
-        refuse(fmt::format("{}: {}; see 'mx help {}'", chosen.name, one_line(e.what()),
-                           chosen.name));
+        refuse(
+            fmt::format("{}: {}; see 'mx help {}'", chosen.name, one_line(e.what()), chosen.name));
     }
     return run;
 }

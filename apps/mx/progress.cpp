@@ -21,7 +21,8 @@ std::string rate_text(double per_second) {
 
 std::string time_text(double seconds) {
     const auto whole = static_cast<long>(seconds + 0.5);
-    if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+    if (whole >= 3600)
+        return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
     return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 

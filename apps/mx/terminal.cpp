@@ -25,8 +25,8 @@ void on_signal(int number) {
 }
 
 [[noreturn]] void fail() {
-    if (errno == EPIPE) throw closed_pipe{};
-    throw base::error(base::error_kind::output,
+    const auto kind = errno == EPIPE ? base::error_kind::closed_pipe : base::error_kind::output;
+    throw base::error(kind,
                       fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 

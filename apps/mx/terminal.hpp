@@ -7,11 +7,8 @@
 
 namespace mx::app {
 
-/// Thrown when the reader of standard output went away: a normal end.
-struct closed_pipe {};
-
-/// Writes to standard output. Throws closed_pipe, or base::error (output) when the disk is full
-/// or the descriptor is closed.
+/// Writes to standard output. Throws base::error: closed_pipe when its reader went away, output
+/// when the disk is full or the descriptor is closed.
 void print(std::string_view text);
 
 /// Flushes standard output; throws as print does.

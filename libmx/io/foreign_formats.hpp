@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace mx::io {
@@ -12,6 +13,7 @@ struct foreign_format {
     std::size_t offset;  ///< where its mark stands
     std::string_view mark;
     std::string_view name;
+    std::string_view advice = {};
 };
 
 using namespace std::string_view_literals;
@@ -22,18 +24,19 @@ inline constexpr std::array foreign_formats{
     foreign_format{0, "GGML"sv, "a GGML model"},
     foreign_format{4, "TFL3"sv, "a TensorFlow Lite model"},
     foreign_format{4, "ORTM"sv, "an ONNX Runtime model"},
-    foreign_format{257, "ustar"sv, "a tar archive"},
-    foreign_format{0, "\x1f\x8b"sv, "gzip data"},
-    foreign_format{0, "\x28\xb5\x2f\xfd"sv, "Zstandard data"},
-    foreign_format{0, "\xfd\x37zXZ"sv, "xz data"},
-    foreign_format{0, "BZh"sv, "bzip2 data"},
-    foreign_format{0, "7z\xbc\xaf"sv, "a 7-Zip archive"},
+    foreign_format{257, "ustar"sv, "a tar archive", "unpack it first"},
+    foreign_format{0, "\x1f\x8b"sv, "gzip data", "unpack it first"},
+    foreign_format{0, "\x28\xb5\x2f\xfd"sv, "Zstandard data", "unpack it first"},
+    foreign_format{0, "\xfd\x37zXZ"sv, "xz data", "unpack it first"},
+    foreign_format{0, "BZh"sv, "bzip2 data", "unpack it first"},
+    foreign_format{0, "7z\xbc\xaf"sv, "a 7-Zip archive", "unpack it first"},
     foreign_format{0, "MATLAB 5.0"sv, "a MATLAB file"},
     foreign_format{0, "CDF\x01"sv, "a netCDF classic file"},
     foreign_format{0, "CDF\x02"sv, "a netCDF classic file"},
     foreign_format{0, "PAR1"sv, "a Parquet file"},
     foreign_format{0, "ARROW1"sv, "an Arrow file"},
-    foreign_format{0, "version https://git-lfs"sv, "a Git LFS pointer, not the file itself"},
+    foreign_format{0, "version https://git-lfs"sv, "a Git LFS pointer",
+                   "fetch the file itself with git lfs pull"},
     foreign_format{0,
                    "\x7f"
                    "ELF"sv,
@@ -41,13 +44,32 @@ inline constexpr std::array foreign_formats{
     foreign_format{0, "\x89PNG"sv, "a PNG image"},
     foreign_format{0, "<!DOCTYPE"sv, "a web page"},
     foreign_format{0, "<html"sv, "a web page"},
-    foreign_format{0, "\x80\x02"sv, "a Python pickle (older PyTorch files are such)"},
+    foreign_format{0, "\x80\x02"sv, "a Python pickle (older PyTorch files are such)",
+                   "store its tensors as safetensors"},
     foreign_format{0, "\x80\x03"sv, "a Python pickle"},
     foreign_format{0, "\x80\x04"sv, "a Python pickle"},
     foreign_format{0, "\x80\x05"sv, "a Python pickle"},
 };
 
-/// What a file beginning with `head` seems to be ("a GGUF model"), in words.
-std::string_view name_of_content(std::string_view head);
+/// Zip archives, told by the end of an entry's name.
+struct foreign_archive {
+    std::string_view entry;
+    std::string_view name;
+    std::string_view advice = {};
+};
+
+inline constexpr std::array foreign_archives{
+    foreign_archive{"constants.pkl", "a TorchScript model", "store its tensors as safetensors"},
+    foreign_archive{"data.pkl", "a PyTorch checkpoint", "store its tensors as safetensors"},
+    foreign_archive{"model.weights.h5", "a Keras 3 model", "unpack its model.weights.h5"},
+    foreign_archive{"META-INF/MANIFEST.MF", "a Java archive"},
+    foreign_archive{"[Content_Types].xml", "an office document"},
+};
+
+/// What a file beginning with `head` seems to be ("a GGUF model") and what to do, in words.
+foreign_format content_of(std::string_view head);
+
+/// "looks like a GGUF model, which mx does not read", and the advice.
+std::string complaint(std::string_view name, std::string_view advice);
 
 }  // namespace mx::io

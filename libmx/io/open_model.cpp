@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t probe_bytes = 512;
+constexpr std::string_view text_content = "text";
+constexpr std::string_view unknown_content = "unknown binary data";
 
 [[noreturn]] void fail(const std::string& path, const std::string& message) {
     throw base::error(base::error_kind::input, message, {path, {}, {}});
@@ -67,19 +69,24 @@ std::string readable_formats() {
 
 }  // namespace
 
-std::string_view name_of_content(std::string_view head) {
-    if (head.empty()) return "an empty file";
+foreign_format content_of(std::string_view head) {
+    if (head.empty()) return {0, {}, "an empty file"};
     for (const foreign_format& foreign : foreign_formats) {
         if (head.size() >= foreign.offset &&
             head.substr(foreign.offset).starts_with(foreign.mark)) {
-            return foreign.name;
+            return foreign;
         }
     }
-    if (looks_like_onnx(head)) return "an ONNX model";
+    if (looks_like_onnx(head)) return {0, {}, "an ONNX model"};
     if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; })) {
-        return "zero bytes only";
+        return {0, {}, "zero bytes only"};
     }
-    return looks_like_text(head) ? "text" : "unknown binary data";
+    return {0, {}, looks_like_text(head) ? text_content : unknown_content};
+}
+
+std::string complaint(std::string_view name, std::string_view advice) {
+    const std::string text = fmt::format("looks like {}, which mx does not read", name);
+    return advice.empty() ? text : fmt::format("{}; {}", text, advice);
 }
 
 std::string array_name(const std::string& path) {
@@ -102,17 +109,16 @@ std::unique_ptr<reader> open_model(const std::string& path, const open_options& 
             return format.open(file, options);
         }
     }
-    const std::string_view content = name_of_content(head);
+    // No reader and no other format knows these bytes: a damaged file of the kind its name says.
+    const foreign_format content = content_of(head);
     for (const reader_format& format : reader_formats) {
-        const bool plain = content == "unknown binary data" || content == "zero bytes only" ||
-                           content == "an empty file";
-        if (plain && !format.ending.empty() && path.ends_with(format.ending)) {
+        if (content.mark.empty() && content.name != text_content && !format.ending.empty() &&
+            path.ends_with(format.ending)) {
             return format.open(file, options);
         }
     }
-    fail(path, fmt::format("looks like {}, which mx does not read; it reads {}, and raw binary "
-                           "with a shape and a dtype",
-                           content, readable_formats()));
+    fail(path, fmt::format("{}; it reads {}, and raw binary with a shape and a dtype",
+                           complaint(content.name, content.advice), readable_formats()));
 }
 
 }  // namespace mx::io

@@ -98,7 +98,7 @@ quantized_block quantize_block(const recipe& r, const value_list& list, std::spa
         offset = value_of_half(out.offset);
         out.amax = range_of(r.range, x, e, offset);
     }
-    out.scale_code = scale_code(r.rule, *r.element, r.emax, out.amax);
+    out.scale_code = scale_code(r.rule, list, r.emax, out.amax);
     if (out.scale_code == 255) {
         poison(out, list);
         return out;

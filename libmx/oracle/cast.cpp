@@ -9,16 +9,6 @@
 namespace mx::oracle {
 namespace {
 
-// The positive code of the class `what`, or -1.
-int code_of_class(const format::element_format& f, number_class what) {
-    int last = -1;
-    for (unsigned code = 0; code < 1u << code_bits(f); ++code) {
-        const decoded d = decode(f, code);
-        if (d.what == what && !d.negative) last = static_cast<int>(code);
-    }
-    return last;
-}
-
 unsigned code_of(const value_list& list, std::int64_t quanta) {
     const auto entry = std::find_if(list.values.begin(), list.values.end(),
                                     [&](const listed_value& v) { return v.quanta == quanta; });
@@ -30,15 +20,13 @@ unsigned code_of(const value_list& list, std::int64_t quanta) {
 unsigned cast(const value_list& list, float x, const rounding_choice& choice, std::uint32_t draw,
               bool saturate) {
     const format::element_format& f = *list.element;
-    const int nan = code_of_class(f, number_class::nan);
-    const int infinity = code_of_class(f, number_class::infinite);
     if (std::isnan(x)) {
-        if (nan >= 0) return static_cast<unsigned>(nan);
+        if (list.nan_code >= 0) return static_cast<unsigned>(list.nan_code);
         return f.kind == format::number_kind::fixed ? 0u : code_of(list, list.greatest);
     }
     const bool negative = std::signbit(x) && f.has_sign;
     const unsigned sign = negative ? 1u << (code_bits(f) - 1) : 0u;
-    const int spilled = infinity >= 0 ? infinity : nan;
+    const int spilled = list.infinity_code >= 0 ? list.infinity_code : list.nan_code;
     const auto beyond = [&](unsigned saturated) {
         return saturate || spilled < 0 ? saturated : sign | static_cast<unsigned>(spilled);
     };
@@ -52,8 +40,9 @@ unsigned cast_to_e8m0(float x, bool toward_zero) {
     if (std::isnan(x)) return 255;
     if (std::isinf(x)) return 254;
     if (x == 0.0f) return 0;
-    const rational magnitude = exact(std::fabs(x));
-    const int exponent = toward_zero ? floor_log2(magnitude) : ceil_log2(magnitude);
+    const integer magnitude = ticks_of(std::fabs(x));
+    const integer one = ticks_of_power(0);
+    const int exponent = toward_zero ? floor_log2(magnitude, one) : ceil_log2(magnitude, one);
     return static_cast<unsigned>(std::clamp(exponent, -127, 127) + 127);
 }
 

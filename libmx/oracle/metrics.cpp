@@ -17,6 +17,12 @@ wide as_wide(const rational& v) {
     return wide(boost::multiprecision::numerator(v)) / wide(boost::multiprecision::denominator(v));
 }
 
+wide as_wide(const integer& v) { return wide(boost::multiprecision::cpp_int(v)); }
+
+rational quotient(const integer& a, const integer& b) {
+    return rational(boost::multiprecision::cpp_int(a), boost::multiprecision::cpp_int(b));
+}
+
 void add(element_counts& to, const element_counts& from) {
     to.elements += from.elements;
     to.nan += from.nan;
@@ -39,11 +45,25 @@ void add(exact_sums& to, const exact_sums& from) {
     to.max_error = std::max(to.max_error, from.max_error);
 }
 
-// Bin k with 2^(-(k+1)/16) < ratio <= 2^(-k/16): the sixteenth power makes the edges rational.
-int spread_bin(const rational& ratio) {
-    rational power = ratio;
-    for (int i = 0; i < 4; ++i) power *= power;
-    return -ceil_log2(power);
+// x = significand * 2^exponent with the smallest significand (below 2^24).
+struct odd_form {
+    integer significand;
+    int exponent;
+};
+
+odd_form odd_form_of(float x) {
+    const integer ticks = ticks_of(x);
+    const auto zeros = static_cast<int>(boost::multiprecision::lsb(ticks));
+    return {ticks >> zeros, zeros + tick_exponent};
+}
+
+// Bin k with 2^(-(k+1)/16) < least/most <= 2^(-k/16): the sixteenth power makes the edges rational.
+int spread_bin(float least, float most) {
+    const odd_form a = odd_form_of(least);
+    const odd_form b = odd_form_of(most);
+    const int log2_of_power =
+        ceil_log2(pow(a.significand, 16), pow(b.significand, 16)) + 16 * (a.exponent - b.exponent);
+    return -log2_of_power;
 }
 
 void add_histograms(measurement& m, const quantized_block& q, std::span<const float> x) {
@@ -51,11 +71,10 @@ void add_histograms(measurement& m, const quantized_block& q, std::span<const fl
     ++m.scale_histogram[static_cast<std::size_t>(q.scale_code)];
     if (q.count.nan + q.count.inf != 0) return;
     if (q.amax != 0.0f) {
-        const rational amax = exact(q.amax);
-        const rational mantissa = amax / power_of_two(floor_log2(amax));  // [1, 2)
-        const rational bin = (mantissa - 1) * 32;
-        ++m.amax_mantissa_histogram[static_cast<std::size_t>(
-            boost::multiprecision::numerator(bin) / boost::multiprecision::denominator(bin))];
+        // amax * 2^5, divided by the power of two that brings it to [32, 64).
+        const integer amax = ticks_of(q.amax);
+        const integer scaled = (amax << 5) >> static_cast<int>(boost::multiprecision::msb(amax));
+        ++m.amax_mantissa_histogram[static_cast<std::size_t>(scaled) - 32];
     }
     float least = 0;
     float most = 0;
@@ -64,7 +83,7 @@ void add_histograms(measurement& m, const quantized_block& q, std::span<const fl
         most = std::max(most, magnitude);
         if (magnitude != 0 && (least == 0 || magnitude < least)) least = magnitude;
     }
-    if (most != 0) ++m.spread_histogram[spread_bin(exact(least) / exact(most))];
+    if (most != 0) ++m.spread_histogram[spread_bin(least, most)];
 }
 
 std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
@@ -115,7 +134,6 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     const std::uint64_t counted = c.elements - c.nan - c.inf - c.poisoned;
     const rational tick = value_of_ticks(1);
     const rational tick2 = tick * tick;
-    const rational n(counted);
     const auto number = [](const wide& v) { return static_cast<double>(v); };
 
     for (const char* name : {"rmse", "nrmse", "sqnr_db", "max_abs_error", "mean_error", "gain",
@@ -123,17 +141,18 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
         out[name] = std::nullopt;
     }
     if (counted != 0) {
-        out["rmse"] = number(sqrt(as_wide(m.sum.error2 * tick2 / n)));
-        out["max_abs_error"] = number(as_wide(m.sum.max_error * tick));
-        out["mean_error"] = number(as_wide(m.sum.error * tick / n));
+        out["rmse"] = number(sqrt(as_wide(quotient(m.sum.error2, counted) * tick2)));
+        out["max_abs_error"] = number(as_wide(value_of_ticks(m.sum.max_error)));
+        out["mean_error"] = number(as_wide(quotient(m.sum.error, counted) * tick));
     }
     if (m.sum.x2 != 0) {
-        const rational noise_to_signal(m.sum.error2, m.sum.x2);
+        const rational noise_to_signal = quotient(m.sum.error2, m.sum.x2);
         out["nrmse"] = number(sqrt(as_wide(noise_to_signal)));
         if (m.sum.error2 != 0) out["sqnr_db"] = number(-10 * log10(as_wide(noise_to_signal)));
-        out["gain"] = number(as_wide(rational(m.sum.xd, m.sum.x2)));
+        out["gain"] = number(as_wide(quotient(m.sum.xd, m.sum.x2)));
         if (m.sum.d2 != 0) {
-            out["cosine"] = number(wide(m.sum.xd) / (sqrt(wide(m.sum.x2)) * sqrt(wide(m.sum.d2))));
+            const wide norms = sqrt(as_wide(m.sum.x2)) * sqrt(as_wide(m.sum.d2));
+            out["cosine"] = number(as_wide(m.sum.xd) / norms);
         }
     }
     out["overflow_rate"] = share(c.overflow, counted);

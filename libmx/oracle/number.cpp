@@ -9,8 +9,8 @@ namespace mx::oracle {
 namespace mp = boost::multiprecision;
 
 rational power_of_two(int e) {
-    const integer p = integer(1) << std::abs(e);
-    return e >= 0 ? rational(p) : rational(integer(1), p);
+    const mp::cpp_int p = mp::cpp_int(1) << std::abs(e);
+    return e >= 0 ? rational(p) : rational(mp::cpp_int(1), p);
 }
 
 integer ticks_of_power(int e) { return integer(1) << (e - tick_exponent); }
@@ -24,23 +24,23 @@ integer ticks_of(float x) {
     return shift >= 0 ? integer(n) << shift : integer(n) / (integer(1) << -shift);
 }
 
-rational value_of_ticks(const integer& ticks) { return rational(ticks, ticks_of_power(0)); }
+rational value_of_ticks(const integer& ticks) {
+    return rational(mp::cpp_int(ticks)) * power_of_two(tick_exponent);
+}
 
 rational exact(float x) { return value_of_ticks(ticks_of(x)); }
 
-int floor_log2(const rational& v) {
-    const integer n = mp::numerator(v);
-    const integer d = mp::denominator(v);
-    // The bit lengths give k up to one; comparing decides.
-    int k = static_cast<int>(mp::msb(n)) - static_cast<int>(mp::msb(d));
-    while (power_of_two(k) > v) --k;
-    while (power_of_two(k + 1) <= v) ++k;
-    return k;
+int floor_log2(const integer& a, const integer& b) {
+    // 2^k * b <= a < 2^(k+1) * b; the bit lengths give k or k + 1.
+    const int k = static_cast<int>(mp::msb(a)) - static_cast<int>(mp::msb(b));
+    const bool fits = k >= 0 ? (b << k) <= a : b <= (a << -k);
+    return fits ? k : k - 1;
 }
 
-int ceil_log2(const rational& v) {
-    const int k = floor_log2(v);
-    return power_of_two(k) == v ? k : k + 1;
+int ceil_log2(const integer& a, const integer& b) {
+    const int k = floor_log2(a, b);
+    const bool reached = k >= 0 ? (b << k) == a : b == (a << -k);
+    return reached ? k : k + 1;
 }
 
 integer nearest_even(const integer& ticks, int precision, int least_exponent) {

@@ -9,8 +9,14 @@
 
 namespace mx::oracle {
 
-using integer = boost::multiprecision::cpp_int;
 using rational = boost::multiprecision::cpp_rational;
+
+/// Integers of up to 1024 bits held in place: a sum of squares of the largest quantities of a
+/// block, in squared ticks, takes less than 700.
+using integer = boost::multiprecision::number<
+    boost::multiprecision::cpp_int_backend<1024, 1024, boost::multiprecision::signed_magnitude,
+                                           boost::multiprecision::unchecked, void>,
+    boost::multiprecision::et_off>;
 
 /// The unit ("tick") is 2^tick_exponent. Every float32 is a multiple of 2^-149, every binary16 one
 /// of 2^-24, and the smallest scale times the smallest element quantum is 2^-127 * 2^-16, so all
@@ -32,11 +38,11 @@ rational value_of_ticks(const integer& ticks);
 /// The finite float32 `x` exactly.
 rational exact(float x);
 
-/// floor(log2 v) for v > 0: the largest k with 2^k <= v.
-int floor_log2(const rational& v);
+/// floor(log2(a/b)) for a, b > 0: the largest k with 2^k * b <= a.
+int floor_log2(const integer& a, const integer& b);
 
-/// ceil(log2 v) for v > 0: the smallest k with 2^k >= v.
-int ceil_log2(const rational& v);
+/// ceil(log2(a/b)) for a, b > 0: the smallest k with 2^k * b >= a.
+int ceil_log2(const integer& a, const integer& b);
 
 /// `ticks` rounded to the nearest number of at most `precision` significant bits that is a multiple
 /// of 2^least_exponent, ties to the even significand, exponents unbounded above.

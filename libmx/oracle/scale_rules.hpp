@@ -4,11 +4,10 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
+#include <utility>
 
-#include "libmx/format/element_formats.hpp"
-#include "libmx/oracle/number.hpp"
+#include "libmx/oracle/value_list.hpp"
 
 namespace mx::oracle {
 
@@ -32,7 +31,6 @@ enum class integer_emax : std::uint8_t { zero, log2max, one };
 ///   rceil  2^ceil(log2(amax / max))
 /// where with log2max `- emax` stands inside the floor or ceiling as log2(amax / max). The exponent
 /// is clamped to [-127, 127]; zero gives code 0; Inf, NaN and an `a` of 2^128 give 255.
-int scale_code(scale_rule rule, const format::element_format& element, integer_emax choice,
-               float amax);
+int scale_code(scale_rule rule, const value_list& element, integer_emax choice, float amax);
 
 }  // namespace mx::oracle

@@ -27,12 +27,17 @@ std::int64_t spacing_above(const format::element_format& f, std::int64_t magnitu
 value_list list_values(const format::element_format& f, bool full_range) {
     const bool fixed = f.kind == format::number_kind::fixed;
     value_list list{};
+    list.infinity_code = list.nan_code = -1;
     list.element = &f;
     list.quantum_exponent = (fixed ? 0 : 1 - f.bias) - f.mantissa_bits;
 
     const unsigned codes = 1u << code_bits(f);
     for (unsigned code = 0; code < codes; ++code) {
         const decoded d = decode(f, code);
+        if (d.what == number_class::infinite && !d.negative) {
+            list.infinity_code = static_cast<int>(code);
+        }
+        if (d.what == number_class::nan && !d.negative) list.nan_code = static_cast<int>(code);
         if (d.what != number_class::finite) continue;
         if (d.magnitude == 0 && d.negative) continue;
         if (fixed && !full_range && code == codes / 2) continue;

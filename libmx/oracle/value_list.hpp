@@ -26,6 +26,8 @@ struct value_list {
     std::int64_t greatest;         ///< largest finite value, in quanta
     std::int64_t least;            ///< most negative usable value, in quanta (0 without a sign)
     std::int64_t smallest_normal;  ///< 0 where the format has no subnormals
+    int infinity_code;             ///< positive; -1 where there is none
+    int nan_code;                  ///< the largest positive one; -1 where there is none
     std::vector<listed_value> values;
 };
 

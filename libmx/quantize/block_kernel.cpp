@@ -12,6 +12,11 @@ namespace mx::quantize {
 namespace {
 
 using base::bits_of;
+using base::float_from_bits;
+
+// Squares of anything smaller leave float32's normal range; a block with so small an element next
+// to its maximum is summed in double.
+constexpr float least_float_term = 0x1p-60f;
 
 // What a first look at the block finds.
 struct survey {
@@ -39,15 +44,22 @@ survey look_at(std::span<const float> x) {
     return s;
 }
 
-// fp16(max/2 + min/2): the halves are formed first, so the sum cannot overflow.
+// fp16(max/2 + min/2): the halves are formed first, so the sum cannot overflow. A zero is +0.
 std::uint16_t offset_of(const survey& s) {
-    return base::half_saturated(0.5f * s.high + 0.5f * s.low);
+    const std::uint16_t half = base::half_saturated(0.5f * s.high + 0.5f * s.low);
+    return half == 0x8000u ? std::uint16_t{0} : half;
+}
+
+// float32((max - min) / 2) with one rounding.
+float half_range(const survey& s) {
+    const float range = s.high - s.low;
+    return std::isinf(range) ? 0.5f * s.high - 0.5f * s.low : 0.5f * range;
 }
 
 // What the scale rule sees when there is an offset.
 std::uint32_t range_bits(const block_params& p, const survey& s, std::span<const float> x,
                          float offset) {
-    if (p.range == range_kind::half) return bits_of(0.5f * s.high - 0.5f * s.low);
+    if (p.range == range_kind::half) return bits_of(half_range(s));
     std::uint32_t range = 0;
     for (const float v : x) range = std::max(range, bits_of(v - offset) & base::f32_magnitude_mask);
     return range;
@@ -123,8 +135,8 @@ void settle_flags(block::block_stats& out, std::uint32_t least, std::uint32_t mo
     out.is.dead = out.is.eligible && c.underflow == c.nonzero;
 }
 
-// Encodes the block chunk by chunk and sums as T says: float in units of the scale without an
-// offset, double in units of x with one.
+// Encodes the block chunk by chunk and sums as T says: float in units of the scale (no offset), or
+// double in units of x.
 template <typename T>
 void quantize_chunks(const block_params& p, std::span<const float> x, const block_place& place,
                      float offset, int exponent, std::span<std::uint8_t> codes,
@@ -192,7 +204,8 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
     }
 
     const int exponent = code - format::e8m0_bias;
-    if (p.has_offset) {
+    const float least = float_from_bits(seen.amin) * base::exact_pow2f(-exponent);
+    if (p.has_offset || (seen.amin != 0 && least < least_float_term)) {
         quantize_chunks<double>(p, x, place, offset, exponent, codes, out);
     } else {
         quantize_chunks<float>(p, x, place, offset, exponent, codes, out);

@@ -12,10 +12,14 @@ namespace {
 
 std::string number_text(double x, const column& c) {
     switch (c.kind) {
-        case cell::share: return percent_text(x);
-        case cell::fixed: return fmt::format("{:.{}f}", x, c.digits);
-        case cell::significant: return significant_text(x, c.digits);
-        default: return fmt::format("{}", x);
+        case cell::share:
+            return percent_text(x);
+        case cell::fixed:
+            return fmt::format("{:.{}f}", x, c.digits);
+        case cell::significant:
+            return significant_text(x, c.digits);
+        default:
+            return fmt::format("{}", x);
     }
 }
 
@@ -41,8 +45,8 @@ std::string cell_text(const record& r, const column& c) {
 }
 
 bool is_numeric(cell kind) {
-    return kind == cell::integer || kind == cell::significant || kind == cell::fixed ||
-           kind == cell::share;
+    return kind == cell::integer || kind == cell::shortest || kind == cell::significant ||
+           kind == cell::fixed || kind == cell::share;
 }
 
 std::string extents_text(const list& extents) {

@@ -18,6 +18,7 @@ enum class cell : std::uint8_t {
     integer,      ///< thousands separated
     significant,  ///< real number with `digits` significant digits
     fixed,        ///< real number with `digits` decimals
+    shortest,     ///< the fewest digits that read back exactly
     share,        ///< 0..1 printed as a percentage; 0 and 100 only when exact
     extents,      ///< list of integers printed as 64x128
 };

@@ -37,7 +37,7 @@ class grid {
             widths_.push_back(widest);
         }
         shrink(cell::name, 16, width);
-        shrink(cell::text, 24, width);
+        shrink(cell::text, 16, width);
     }
 
     void print_head(const sink& out) const {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/analysis_summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "apps/mx/values.hpp"
+
+namespace mx::app {
+namespace {
+
+// Rates that are merged, with what they are shares of.
+struct merged_rate {
+    std::string_view name;
+    double (*weight)(const report::record&);
+};
+
+double eligible(const report::record& r) { return number(r, "eligible_blocks"); }
+
+constexpr std::array rates{
+    merged_rate{"overflow_rate", counted},
+    merged_rate{"clamp_rate", counted},
+    merged_rate{"underflow_rate", counted},
+    merged_rate{"saturated_block_rate", eligible},
+};
+
+struct accumulator {
+    std::string recipe;
+    std::int64_t tensors = 0;
+    double elements = 0;
+    double bits = 0;
+    double error2 = 0;  // sums of squares over all elements
+    double x2 = 0;
+    double decibels = 0;
+    int with_error = 0;
+    std::array<std::pair<double, double>, rates.size()> shares{};  // sum of rate * weight, weight
+    std::string worst;
+    double worst_nrmse = -1;
+
+    void add(const report::record& r, double mean_square) {
+        const double n = counted(r);
+        const double rmse = number(r, "rmse");
+        const double nrmse = number(r, "nrmse");
+        ++tensors;
+        elements += number(r, "elements");
+        bits += number(r, "bits_per_element") * number(r, "elements");
+        error2 += rmse * rmse * n;
+        x2 += mean_square * n;
+        if (const report::value* v = report::find(r, "sqnr_db");
+            v != nullptr && std::holds_alternative<double>(*v)) {
+            decibels += std::get<double>(*v);
+            ++with_error;
+        }
+        for (std::size_t i = 0; i < rates.size(); ++i) {
+            const double weight = rates[i].weight(r);
+            shares[i].first += number(r, rates[i].name) * weight;
+            shares[i].second += weight;
+        }
+        if (nrmse > worst_nrmse) {
+            worst_nrmse = nrmse;
+            worst = words(r, "tensor");
+        }
+    }
+
+    report::record finish() const {
+        const bool has_error = error2 > 0 && x2 > 0;
+        const double nrmse = has_error ? std::sqrt(error2 / x2) : 0;
+        report::record r{
+            {"recipe", recipe},
+            {"tensors", integer(tensors)},
+            {"elements", integer(static_cast<std::int64_t>(elements))},
+            {"bits_per_element", elements > 0 ? real(bits / elements) : undefined()},
+            {"nrmse", has_error ? real(nrmse) : undefined()},
+            {"sqnr_db", has_error ? real(-20 * std::log10(nrmse)) : undefined()},
+            {"mean_sqnr_db", with_error > 0 ? real(decibels / with_error) : undefined()}};
+        for (std::size_t i = 0; i < rates.size(); ++i) {
+            const auto [sum, weight] = shares[i];
+            r.emplace_back(std::string(rates[i].name),
+                           weight > 0 ? real(std::min(1.0, sum / weight)) : undefined());
+        }
+        r.emplace_back("worst_tensor", worst);
+        r.emplace_back("worst_sqnr_db",
+                       worst_nrmse > 0 ? real(-20 * std::log10(worst_nrmse)) : undefined());
+        return r;
+    }
+};
+
+std::string identity(const report::record& r) {
+    return words(r, "file") + '\n' + words(r, "tensor");
+}
+
+// mean(x^2) of every tensor. It is (rmse / nrmse)^2 under any recipe with an error; a tensor that
+// is exact under every recipe has none to offer and stays out of the sums of all of them alike.
+std::map<std::string, double> mean_squares(const std::vector<report::record>& results) {
+    std::map<std::string, double> known;
+    for (const report::record& r : results) {
+        const double nrmse = number(r, "nrmse");
+        if (nrmse > 0) {
+            const double rms = number(r, "rmse") / nrmse;
+            known.emplace(identity(r), rms * rms);
+        }
+    }
+    return known;
+}
+
+}  // namespace
+
+double number(const report::record& r, std::string_view name, double otherwise) {
+    const report::value* v = report::find(r, name);
+    if (v == nullptr) return otherwise;
+    if (const auto* d = std::get_if<double>(v)) return *d;
+    if (const auto* i = std::get_if<std::int64_t>(v)) return static_cast<double>(*i);
+    return otherwise;
+}
+
+std::string words(const report::record& r, std::string_view name) {
+    const report::value* v = report::find(r, name);
+    const auto* s = v == nullptr ? nullptr : std::get_if<std::string>(v);
+    return s == nullptr ? std::string() : *s;
+}
+
+double counted(const report::record& r) {
+    return number(r, "elements") - number(r, "nan") - number(r, "inf") - number(r, "poisoned");
+}
+
+std::vector<report::record> summarize(const std::vector<report::record>& results) {
+    const std::map<std::string, double> powers = mean_squares(results);
+    std::vector<accumulator> sums;
+    for (const report::record& r : results) {
+        const std::string recipe = words(r, "recipe");
+        auto at = std::find_if(sums.begin(), sums.end(),
+                               [&](const accumulator& a) { return a.recipe == recipe; });
+        if (at == sums.end()) {
+            sums.emplace_back();
+            at = sums.end() - 1;
+            at->recipe = recipe;
+        }
+        const auto power = powers.find(identity(r));
+        at->add(r, power == powers.end() ? 0 : power->second);
+    }
+    std::vector<report::record> summary;
+    for (const accumulator& a : sums) summary.push_back(a.finish());
+    return summary;
+}
+
+}  // namespace mx::app

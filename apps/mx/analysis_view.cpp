@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/analysis_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "apps/mx/analysis_summary.hpp"
+#include "apps/mx/values.hpp"
+#include "apps/mx/verdict.hpp"
+#include "libmx/report/cells.hpp"
+
+namespace mx::app {
+namespace {
+
+using report::cell;
+using report::column;
+
+// A tensor with its records, one per recipe.
+struct tensor_rows {
+    std::vector<const report::record*> records;
+    double worst_nrmse = -1;
+};
+
+std::vector<tensor_rows> by_tensor(const std::vector<report::record>& results) {
+    std::vector<tensor_rows> tensors;
+    std::map<std::string, std::size_t> places;
+    for (const report::record& r : results) {
+        const std::string identity = words(r, "file") + '\n' + words(r, "tensor");
+        const auto [at, added] = places.emplace(identity, tensors.size());
+        if (added) tensors.emplace_back();
+        tensor_rows& t = tensors[at->second];
+        t.records.push_back(&r);
+        t.worst_nrmse = std::max(t.worst_nrmse, number(r, "nrmse", -1));
+    }
+    return tensors;
+}
+
+std::size_t shown(const view_options& view, std::size_t tensors, std::size_t recipes) {
+    if (view.all) return tensors;
+    // About forty lines: what a terminal scrolls past without losing the reader.
+    const std::size_t automatic = std::clamp<std::size_t>(40 / recipes, 3, 10);
+    return std::min(tensors, view.worst > 0 ? view.worst : automatic);
+}
+
+const std::vector<column> figures = {
+    {"rmse", "R-MSE", cell::significant},
+    {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+    {"max_abs_error", "max\n|error|", cell::significant, 3},
+    {"overflow_rate", "over-\nflow %", cell::share},
+    {"clamp_rate", "clamp\n%", cell::share},
+    {"underflow_rate", "under-\nflow %", cell::share},
+    {"saturated_block_rate", "saturated\nblocks %", cell::share},
+    {"bits_per_element", "bits", cell::fixed, 2},
+};
+
+std::string label_of(const report::record& r, bool with_file) {
+    const report::value* shape = report::find(r, "shape");
+    const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
+    return fmt::format("{}{}  {} {}", with_file ? words(r, "file") + ": " : "", words(r, "tensor"),
+                       words(r, "dtype"), extents == nullptr ? "" : report::extents_text(*extents));
+}
+
+// A record as a row: with its label, and "exact" where there is no error to take a logarithm of.
+report::record row_of(const report::record& r, bool with_file) {
+    report::record row = r;
+    const report::value* exact = report::find(r, "exact");
+    const bool without_error = exact != nullptr && *exact == report::value(true);
+    for (auto& [name, v] : row) {
+        if (name == "sqnr_db" && without_error) v = text("exact");
+    }
+    row.emplace_back("label", label_of(r, with_file));
+    return row;
+}
+
+bool several_files(const std::vector<report::record>& results) {
+    return std::any_of(results.begin(), results.end(), [&](const report::record& r) {
+        return words(r, "file") != words(results.front(), "file");
+    });
+}
+
+report::section tensor_section(const std::vector<report::record>& results,
+                               const std::vector<report::record>& summary,
+                               const view_options& view) {
+    std::vector<tensor_rows> tensors = by_tensor(results);
+    const std::size_t count = shown(view, tensors.size(), summary.size());
+    const bool files = several_files(results);
+    const bool one_recipe = summary.size() == 1;
+    report::section s;
+    if (count < tensors.size()) {
+        std::stable_sort(tensors.begin(), tensors.end(),
+                         [](const tensor_rows& a, const tensor_rows& b) {
+                             return a.worst_nrmse > b.worst_nrmse;
+                         });
+        s.heading =
+            fmt::format("The {} of {} tensors with the largest relative error (--all: every one)",
+                        count, tensors.size());
+    } else {
+        s.heading = fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
+    }
+    if (one_recipe) s.heading += " under " + words(summary.front(), "recipe");
+    if (one_recipe) {
+        s.columns = {{"tensor", "tensor", cell::name}, {"shape", "shape", cell::extents}};
+        if (files) s.group_field = "file";
+    } else {
+        s.columns = {{"recipe", "recipe", cell::text}};
+        s.group_field = "label";
+    }
+    for (const column& c : figures) {
+        // Under one recipe the names need the room more.
+        if (!(one_recipe && c.field == "max_abs_error")) s.columns.push_back(c);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        for (const report::record* r : tensors[i].records) {
+            s.rows.push_back(row_of(*r, files));
+        }
+    }
+    return s;
+}
+
+report::section summary_section(const std::vector<report::record>& summary) {
+    return {"Summary: all tensors together",
+            {{"recipe", "recipe"},
+             {"bits_per_element", "bits", cell::fixed, 2},
+             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+             {"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
+             {"overflow_rate", "over-\nflow %", cell::share},
+             {"clamp_rate", "clamp\n%", cell::share},
+             {"underflow_rate", "under-\nflow %", cell::share},
+             {"saturated_block_rate", "saturated\nblocks %", cell::share},
+             {"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
+             {"worst_tensor", "in tensor", cell::name}},
+            summary,
+            {},
+            {}};
+}
+
+report::section notes_section(const std::vector<pipeline::skipped_tensor>& skipped) {
+    report::section s;
+    s.heading = "Left out";
+    for (const pipeline::skipped_tensor& t : skipped) {
+        s.rows.push_back({{"tensor", t.tensor}, {"recipe", t.recipe}, {"reason", t.reason}});
+    }
+    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
+    return s;
+}
+
+}  // namespace
+
+std::vector<report::section> analysis_sections(const pipeline::analysis& a,
+                                               const std::vector<report::record>& summary,
+                                               const view_options& view) {
+    std::vector<report::section> sections;
+    if (a.results.empty()) {
+        sections.push_back({"No numeric tensor to analyse", {}, {}, {}, {}});
+    } else {
+        sections.push_back(tensor_section(a.results, summary, view));
+        sections.push_back(summary_section(summary));
+    }
+    if (!a.skipped.empty()) sections.push_back(notes_section(a.skipped));
+    std::vector<std::string> verdict = verdict_of(a.results, summary);
+    if (!verdict.empty()) sections.push_back({"Verdict", {}, {}, {}, std::move(verdict)});
+    return sections;
+}
+
+}  // namespace mx::app

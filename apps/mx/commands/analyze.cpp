@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "apps/mx/analysis_summary.hpp"
+#include "apps/mx/analysis_view.hpp"
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/input_records.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/values.hpp"
+#include "libmx/pipeline/analyze.hpp"
+#include "libmx/quantize/recipe.hpp"
+
+namespace mx::app {
+namespace {
+
+// Without --recipe: the OCP formats under the three scale rules in use.
+constexpr std::array default_presets{"mxfp8", "mxfp6", "mxfp4"};
+constexpr std::array default_rules{"floor", "even", "rceil"};
+
+struct options {
+    input_options in;
+    output_options out;
+    run_options run;
+    view_options view;
+    std::vector<std::string> recipes;
+    std::string blocks;
+    bool histograms = false;
+};
+
+// The recipes asked for, each once: two spellings of one recipe are one.
+std::vector<quantize::recipe> recipes_of(const options& o) {
+    std::vector<std::string> spellings = o.recipes;
+    if (spellings.empty()) {
+        for (const std::string_view preset : default_presets) {
+            for (const std::string_view rule : default_rules) {
+                spellings.push_back(fmt::format("{}:scale={}", preset, rule));
+            }
+        }
+    }
+    std::vector<quantize::recipe> recipes;
+    for (const std::string& spelling : spellings) {
+        const quantize::recipe r = quantize::parse_recipe(spelling);
+        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
+    }
+    return recipes;
+}
+
+report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) {
+    report::list list;
+    for (const pipeline::skipped_tensor& s : skipped) {
+        list.emplace_back(
+            report::record{{"file", s.file},
+                           {"tensor", s.tensor},
+                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
+                           {"reason", s.reason}});
+    }
+    return list;
+}
+
+int run(const options& o) {
+    const pipeline::analysis_request request{recipes_of(o), o.histograms, o.blocks};
+    std::vector<std::string> more;
+    if (!o.blocks.empty()) more.push_back(o.blocks);
+    const pipeline::run_control control = control_of(o.run);
+    outputs to(o.out, o.in.files, more);
+    const pipeline::model model = open_inputs(o.in);
+    to.check_inputs(paths_of(model, {}));
+    pipeline::analysis a = pipeline::analyze(model.select(o.in.globs), request, control);
+
+    const std::vector<report::record> summary = summarize(a.results);
+    report::document d;
+    d.sections = analysis_sections(a, summary, o.view);
+    d.head = document_head("mx.analysis/1");
+    d.head.emplace_back("inputs", input_list(model));
+    d.tail.emplace_back("summary", report::list(summary.begin(), summary.end()));
+    d.tail.emplace_back("skipped", skipped_list(a.skipped));
+    d.results = std::move(a.results);
+    to.finish(d, o.run.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_analyze(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    declare_inputs(cmd, o->in);
+    cmd.add_option("-r,--recipe", o->recipes,
+                   "what to quantize to, e.g. mxfp4:scale=even; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RECIPE")
+        ->group("Analysis");
+    cmd.add_flag("--histograms", o->histograms,
+                 "also histograms of codes, scales, block maxima and block spread (JSON)")
+        ->group("Analysis");
+    cmd.add_flag("--all", o->view.all, "show every tensor, in the order of the file")
+        ->group("Analysis");
+    cmd.add_option("--worst", o->view.worst, "show the N tensors with the largest relative error")
+        ->type_name("N")
+        ->group("Analysis");
+    declare_outputs(cmd, o->out);
+    cmd.add_option("--blocks", o->blocks,
+                   "per-block scale codes, amax, counts and squared errors, as HDF5")
+        ->type_name("OUT.h5")
+        ->group("Output");
+    declare_run(cmd, o->run);
+    cmd.description(
+        "Measures what quantization does to every tensor, in one pass over the file however many "
+        "recipes are asked for. Without --recipe: mxfp8, mxfp6 and mxfp4, each with the scale "
+        "rules floor, even and rceil, and a verdict in words. JSON, CSV and Markdown hold every "
+        "tensor.");
+    examples(cmd,
+             "mx analyze model.safetensors\n"
+             "mx analyze model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:block=1x16\n"
+             "mx analyze model.safetensors.index.json --tensor '*norm*' --json norms.json\n"
+             "mx analyze weights.npz --recipe mxfp8 --csv - --quiet\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

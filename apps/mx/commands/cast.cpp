@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/conversion_report.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/input_records.hpp"
+#include "apps/mx/names.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "libmx/format/roundings.hpp"
+#include "libmx/pipeline/convert.hpp"
+
+namespace mx::app {
+namespace {
+
+struct options {
+    input_options in;
+    run_options run;
+    std::string out;
+    std::string round = "rtne";
+    std::string ties = "up";
+    std::string int_min = "symmetric";
+    bool no_saturate = false;
+    pipeline::cast_request request;
+};
+
+// The request with its names looked up; the errors name the option and the nearest valid name.
+pipeline::cast_request request_of(const options& o) {
+    pipeline::cast_request request = o.request;
+    if (format::find_element_format(request.element) == nullptr &&
+        format::find_scale_format(request.element) == nullptr) {
+        std::vector<std::string_view> names = names_of(format::element_formats);
+        for (const std::string_view name : names_of(format::scale_formats)) names.push_back(name);
+        unknown_name("--element", "format", request.element, names);
+    }
+    const format::rounding_row* round = format::find_rounding(o.round);
+    if (round == nullptr) unknown_name("--round", "rounding", o.round, names_of(format::roundings));
+    request.round = round->id;
+    if (o.ties != "up" && o.ties != "even") {
+        unknown_name("--ties", "tie rule", o.ties, {"up", "even"});
+    }
+    request.ties = o.ties == "up" ? format::tie_rule::up : format::tie_rule::even;
+    if (o.int_min != "symmetric" && o.int_min != "full") {
+        unknown_name("--int-min", "choice", o.int_min, {"symmetric", "full"});
+    }
+    request.minimum = o.int_min == "full" ? quantize::int_min::full : quantize::int_min::symmetric;
+    request.saturate = !o.no_saturate;
+    return request;
+}
+
+int run(const options& o) {
+    const pipeline::cast_request request = request_of(o);
+    require_distinct(o.in.files, {o.out});
+    const pipeline::model model = open_inputs(o.in);
+    require_distinct(paths_of(model, {}), {o.out});
+    const auto done = pipeline::cast(model.select(o.in.globs), request, o.out, control_of(o.run));
+    report_conversion(done, o.out, o.run.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_cast(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    declare_inputs(cmd, o->in);
+    declare_destination(cmd, o->out, "safetensors, or .npy for one tensor");
+    cmd.add_option("--element", o->request.element, "element or scale format; see 'mx formats'")
+        ->required()
+        ->type_name("FORMAT")
+        ->group("Conversion");
+    cmd.add_option("--round", o->round, "rounding; see 'mx rules' (default rtne)")
+        ->type_name("ROUNDING")
+        ->group("Conversion");
+    cmd.add_option("--ties", o->ties, "e3m0 under rtne: up, or even (the even code)")
+        ->type_name("RULE")
+        ->group("Conversion");
+    cmd.add_option("--random-bits", o->request.random_bits, "stochastic: random width, 1 to 32")
+        ->check(CLI::Range(1, 32))
+        ->type_name("K")
+        ->group("Conversion");
+    cmd.add_option("--seed", o->request.seed, "stochastic: seed of the counter-based generator")
+        ->type_name("N")
+        ->group("Conversion");
+    cmd.add_option("--int-min", o->int_min, "integers: full uses -2^(n-1), symmetric does not")
+        ->type_name("CHOICE")
+        ->group("Conversion");
+    cmd.add_flag("--no-saturate", o->no_saturate,
+                 "beyond the largest value: NaN (e4m3) or Inf (e5m2) instead of the largest")
+        ->group("Conversion");
+    cmd.add_flag("--packed", o->request.packed, "write codes (w.codes) instead of F32 values")
+        ->group("Conversion");
+    declare_run(cmd, o->run);
+    cmd.description("Rounds every element to a format as it is, without a shared scale.");
+    examples(cmd,
+             "mx cast model.safetensors -o e4m3.safetensors --element e4m3\n"
+             "mx cast w.npy -o codes.safetensors --element e2m1 --round zero --packed\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/conversion_report.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "libmx/io/reader.hpp"
+#include "libmx/pipeline/convert.hpp"
+
+namespace mx::app {
+namespace {
+
+struct options {
+    std::string file;
+    std::string out;
+    run_options run;
+};
+
+int run(const options& o) {
+    require_distinct({o.file}, {o.out});
+    const auto file = io::open_model(o.file);
+    const auto done = pipeline::dequantize_model(*file, o.out, control_of(o.run));
+    report_conversion(done, o.out, o.run.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_dequantize(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("FILE", o->file, "a file written by 'mx quantize --packed'")
+        ->required()
+        ->group("Input");
+    declare_destination(cmd, o->out, "safetensors, or .npy for one tensor");
+    declare_run(cmd, o->run);
+    cmd.description("Multiplies codes and scales out again. The recipe is in the file.");
+    examples(cmd, "mx dequantize mxfp4.safetensors -o values.safetensors\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/format_facts.hpp"
+#include "apps/mx/names.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/recipe_words.hpp"
+#include "apps/mx/values.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/format/block_formats.hpp"
+
+namespace mx::app {
+namespace {
+
+using report::cell;
+
+struct options {
+    std::string subject;
+    std::vector<std::string> codes;
+    output_options out;
+};
+
+// 0x7f, 0b0111 or 127; none when the text is something else.
+std::optional<std::uint32_t> parse_code(const std::string& text) {
+    int radix = 10;
+    std::string digits = text;
+    const std::string prefix = text.substr(0, 2);
+    if (prefix == "0x" || prefix == "0X") radix = 16;
+    if (prefix == "0b" || prefix == "0B") radix = 2;
+    if (radix != 10) digits = text.substr(2);
+    std::uint32_t value = 0;
+    const char* end = digits.data() + digits.size();
+    const auto [stop, failure] = std::from_chars(digits.data(), end, value, radix);
+    if (failure != std::errc{} || stop != end) return std::nullopt;
+    return value;
+}
+
+// Every code of the format, or those asked for.
+template <typename Format>
+std::vector<report::record> meanings(const Format& f, const options& o) {
+    const std::uint32_t count = 1u << f.bits();
+    std::vector<report::record> rows;
+    for (const std::string& text : o.codes) {
+        const std::optional<std::uint32_t> code = parse_code(text);
+        if (!code || *code >= count) {
+            throw base::error(
+                base::error_kind::usage,
+                fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text, f.name,
+                            hex_code(f.bits(), 0), hex_code(f.bits(), count - 1)));
+        }
+        rows.push_back(meaning_of(f, *code));
+    }
+    for (std::uint32_t code = 0; o.codes.empty() && code < count; ++code) {
+        rows.push_back(meaning_of(f, code));
+    }
+    return rows;
+}
+
+template <typename Format>
+report::document code_document(const Format& f, const options& o, std::string heading) {
+    std::vector<report::record> rows = meanings(f, o);
+    report::document d;
+    d.head = document_head("mx.codes/1");
+    d.head.emplace_back("format", limits_of(f));
+    std::vector<std::string> notes;
+    for (const report::record& r : rows) {
+        // A 2^-127 has ninety digits: too many for a column, not for a line.
+        const auto& exact = std::get<std::string>(*report::find(r, "exact"));
+        if (!o.codes.empty() && exact.size() > 24) {
+            notes.push_back(fmt::format("{} is exactly {}",
+                                        std::get<std::string>(*report::find(r, "code")), exact));
+        }
+    }
+    d.sections.push_back({std::move(heading),
+                          {{"code", "code"},
+                           {"decimal_code", "decimal", cell::integer},
+                           {"fields", "bits"},
+                           {"arithmetic", "meaning"},
+                           {"value", "value", cell::shortest},
+                           {"hex", "hexadecimal"},
+                           {"class", "class"}},
+                          rows,
+                          {},
+                          std::move(notes)});
+    d.results = std::move(rows);
+    return d;
+}
+
+report::document recipe_document(const std::string& subject) {
+    const quantize::recipe r = quantize::parse_recipe(subject);
+    report::document d;
+    d.head = document_head("mx.recipe/1");
+    d.results = recipe_words(r);
+    d.sections.push_back({{}, {{"part", "part"}, {"meaning", "meaning"}}, d.results, {}, {}});
+    return d;
+}
+
+report::document explain(const options& o) {
+    if (const format::element_format* f = format::find_element_format(o.subject)) {
+        return code_document(*f, o,
+                             fmt::format("{}: {} ({})", f->name, layout_words(*f), f->summary));
+    }
+    if (const format::scale_format* f = format::find_scale_format(o.subject)) {
+        return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
+    }
+    if (!o.codes.empty()) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("'{}' is no element or scale format, so it has no code "
+                                      "'{}'; 'mx formats' lists them",
+                                      o.subject, o.codes.front()));
+    }
+    if (o.subject.find(':') == std::string::npos &&
+        format::find_block_format(o.subject) == nullptr) {
+        std::vector<std::string_view> names = names_of(format::block_formats);
+        for (const std::string_view name : names_of(format::element_formats)) names.push_back(name);
+        for (const std::string_view name : names_of(format::scale_formats)) names.push_back(name);
+        throw base::error(base::error_kind::usage,
+                          base::unknown("recipe or format", o.subject, names));
+    }
+    return recipe_document(o.subject);
+}
+
+}  // namespace
+
+runner declare_explain(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("WHAT", o->subject, "a recipe, or the name of an element or scale format")
+        ->required()
+        ->group("Input");
+    cmd.add_option("CODE", o->codes, "codes of that format: 0x7, 0b0111 or 7; all when left out")
+        ->group("Input");
+    declare_outputs(cmd, o->out);
+    cmd.description("Says in words what a recipe does, or what the codes of a format mean.");
+    examples(cmd,
+             "mx explain mxfp4:scale=even\n"
+             "mx explain e2m1 0x7\n"
+             "mx explain e4m3\n");
+    return [o] {
+        outputs to(o->out, {});
+        to.finish(explain(*o), false);
+        return exit_code::fine;
+    };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/conversion_report.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/input_records.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "libmx/pipeline/convert.hpp"
+#include "libmx/quantize/recipe.hpp"
+
+namespace mx::app {
+namespace {
+
+struct options {
+    input_options in;
+    run_options run;
+    std::string out;
+    std::string recipe;
+    bool packed = false;
+};
+
+int run(const options& o) {
+    const quantize::recipe recipe = quantize::parse_recipe(o.recipe);
+    require_distinct(o.in.files, {o.out});
+    const pipeline::model model = open_inputs(o.in);
+    require_distinct(paths_of(model, {}), {o.out});
+    const auto done = pipeline::quantize_model(model.select(o.in.globs), recipe, o.packed, o.out,
+                                               control_of(o.run));
+    report_conversion(done, o.out, o.run.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_quantize(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    declare_inputs(cmd, o->in);
+    declare_destination(cmd, o->out, "safetensors, or .npy for one tensor");
+    cmd.add_option("-r,--recipe", o->recipe, "e.g. mxfp4:scale=even; see 'mx explain RECIPE'")
+        ->required()
+        ->type_name("RECIPE")
+        ->group("Conversion");
+    cmd.add_flag("--packed", o->packed,
+                 "write codes and scales (w.codes, w.scales) instead of the dequantized F32 values")
+        ->group("Conversion");
+    declare_run(cmd, o->run);
+    cmd.description(
+        "Writes what the tensors become under a recipe: the dequantized values, or with --packed "
+        "the codes and scales, from which 'mx dequantize' makes the same values.");
+    examples(cmd,
+             "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
+             "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <memory>
+
+#include "apps/mx/backends.hpp"
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/values.hpp"
+
+namespace mx::app {
+namespace {
+
+#if defined(__clang__)
+constexpr std::string_view compiler = "clang " __clang_version__;
+#else
+constexpr std::string_view compiler = "gcc " __VERSION__;
+#endif
+
+int run(const output_options& o) {
+    outputs to(o, {});
+    report::document d;
+    d.head = document_head("mx.version/1");
+    d.results = {{{"item", text("version")}, {"value", text(MX_VERSION)}},
+                 {{"item", text("compiler")}, {"value", text(compiler)}},
+                 {{"item", text("build type")}, {"value", text(MX_BUILD_TYPE)}},
+                 {{"item", text("OpenMP")}, {"value", text(fmt::format("{}", _OPENMP))}},
+                 {{"item", text("threads")},
+                  {"value", text(fmt::format("{} unless --threads says otherwise",
+                                             omp_get_max_threads()))}}};
+    for (const backend& b : backends) {
+        d.results.push_back(
+            {{"item", text(fmt::format("backend {}", b.name))}, {"value", text(b.summary)}});
+    }
+    d.sections = {{fmt::format("mx {}", MX_VERSION),
+                   {{"item", "item"}, {"value", "value"}},
+                   {d.results.begin() + 1, d.results.end()},
+                   {},
+                   {}}};
+    to.finish(d, false);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_version(CLI::App& cmd) {
+    const auto o = std::make_shared<output_options>();
+    declare_outputs(cmd, *o);
+    examples(cmd, "mx version\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs as members of records.
+#pragma once
+
+#include "libmx/pipeline/model.hpp"
+#include "libmx/report/record.hpp"
+#include "libmx/tensor/shape.hpp"
+
+namespace mx::app {
+
+/// [{"path", "bytes"}] of every file read.
+report::list input_list(const pipeline::model& model);
+
+/// A shape as a list of integers.
+report::list shape_value(const tensor::shape& shape);
+
+/// Paths of every file that the model consists of, and those named on the command line.
+std::vector<std::string> paths_of(const pipeline::model& model,
+                                  const std::vector<std::string>& named);
+
+}  // namespace mx::app

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/manual.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/format_tables.hpp"
+#include "apps/mx/help.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/io/writer.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/report/writers.hpp"
+
+namespace mx::app {
+namespace {
+
+constexpr std::string_view made_by =
+    "<!-- Made by `mx help --write-manual docs` from the lists of the program; do not edit. -->\n";
+
+// Markdown that would be a tag or an emphasis as it stands.
+std::string plain(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (std::string_view("*_<>|[]`").find(c) != std::string_view::npos) out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+std::string page_of(std::string_view title, const report::document& d) {
+    std::string out = fmt::format("{}# {}\n\n", made_by, title);
+    report::write_markdown(d, {}, [&](std::string_view text) { out += text; });
+    return out;
+}
+
+std::string metrics_page() {
+    std::string out = fmt::format("{}# Metrics\n\n", made_by);
+    out +=
+        "S is the block's scale, O its offset (0 where the recipe has none), y = (x - O) / S "
+        "exactly, q the final element and d = O + S q. Rates are over finite elements whose block "
+        "has a scale, or over blocks where the definition says so. Undefined values are `null`.\n\n"
+        "| name | unit | definition | with |\n|---|---|---|---|\n";
+    for (const metrics::metric& m : metrics::all()) {
+        out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, m.unit, plain(m.definition),
+                           m.histogram ? "`--histograms`" : "always");
+    }
+    return out;
+}
+
+std::string commands_page() {
+    std::string out = fmt::format("{}# Commands\n", made_by);
+    for (const command& c : commands) {
+        CLI::App parser;
+        c.declare(parser);
+        set_up(parser, c);
+        out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(parser, c));
+    }
+    out += "\n## Exit codes\n\n| code | meaning |\n|---:|---|\n";
+    for (const exit_code_row& row : exit_codes) {
+        out += fmt::format("| {} | {} |\n", row.code, row.meaning);
+    }
+    return out;
+}
+
+// Text as roff wants it: backslashes, hyphens that are minus signs, and leading dots escaped.
+std::string roff(std::string_view text) {
+    std::string out;
+    bool line_start = true;
+    for (const char c : text) {
+        if (c == '\\') {
+            out += "\\e";
+        } else if (c == '-') {
+            out += "\\-";
+        } else {
+            if (line_start && (c == '.' || c == '\'')) out += "\\&";
+            out += c;
+        }
+        line_start = c == '\n';
+    }
+    return out;
+}
+
+std::string man_command(const command& c) {
+    CLI::App parser;
+    c.declare(parser);
+    set_up(parser, c);
+    std::string out = fmt::format(".SS mx {}\n{}.\n", roff(c.name), roff(c.summary));
+    out += fmt::format(".PP\n.B {}\n", roff(synopsis(parser, c)));
+    if (!parser.get_description().empty()) out += ".PP\n" + roff(parser.get_description()) + "\n";
+    for (const option_line& l : option_lines(parser)) {
+        out += fmt::format(".TP\n.B {}\n{}\n", roff(l.spelling), roff(l.text));
+    }
+    if (!parser.get_footer().empty()) out += ".PP\n.EX\n" + roff(parser.get_footer()) + ".EE\n";
+    return out;
+}
+
+std::string man_page() {
+    std::string out = fmt::format(
+        ".\\\" Made by \"mx help --write-manual docs\"; do not edit.\n"
+        ".TH MX 1 \"\" \"mx {}\" \"User Commands\"\n"
+        ".SH NAME\nmx \\- block\\-scaled low\\-precision formats, bit for bit\n"
+        ".SH SYNOPSIS\n.B mx\n.I COMMAND\n[options]\n.SH DESCRIPTION\n",
+        MX_VERSION);
+    out +=
+        "Emulates OCP Microscaling (MX) formats bit for bit and measures what they do to the "
+        "tensors of a checkpoint.\n.SH COMMANDS\n";
+    for (const command& c : commands) out += man_command(c);
+    out += ".SH EXIT STATUS\n";
+    for (const exit_code_row& row : exit_codes) {
+        out += fmt::format(".TP\n.B {}\n{}\n", row.code, roff(row.meaning));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> manual_pages() {
+    return {{"reference/commands.md", commands_page()},
+            {"reference/formats.md", page_of("Formats", formats_document())},
+            {"reference/metrics.md", metrics_page()},
+            {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},
+            {"man/mx.1", man_page()}};
+}
+
+void write_manual(const std::string& directory) {
+    namespace fs = std::filesystem;
+    for (const auto& [name, text] : manual_pages()) {
+        const fs::path path = fs::path(directory) / name;
+        std::error_code failure;
+        fs::create_directories(path.parent_path(), failure);
+        if (failure) {
+            throw base::error(base::error_kind::output,
+                              fmt::format("cannot make this folder: {}", failure.message()),
+                              {path.parent_path().string(), {}, {}});
+        }
+        io::output_file file(path.string());
+        file.append(text);
+        file.commit();
+    }
+}
+
+}  // namespace mx::app

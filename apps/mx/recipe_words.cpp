@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/recipe_words.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "apps/mx/format_facts.hpp"
+#include "apps/mx/values.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/format/decode.hpp"
+#include "libmx/quantize/clamp_zone.hpp"
+#include "libmx/scale/scale_rules.hpp"
+
+namespace mx::app {
+namespace {
+
+constexpr int offset_bits = 16;
+
+std::string preset_words(const quantize::recipe& r) {
+    const format::block_format* b = format::find_block_format(r.preset);
+    return b == nullptr ? std::string(r.preset) : fmt::format("{}: {}", b->name, b->summary);
+}
+
+std::string element_words(const quantize::recipe& r) {
+    const format::element_format& f = *r.element;
+    std::string text = fmt::format("{}: {}; largest value {}", f.name, layout_words(f),
+                                   exact_decimal(format::decode(f, f.max_code())));
+    if (f.floating()) {
+        text += fmt::format(", smallest normal {}", exact_decimal(std::ldexp(1.0, f.emin())));
+    }
+    if (f.has_subnormals()) {
+        text += fmt::format(", smallest subnormal {}", exact_decimal(std::ldexp(1.0, f.quantum())));
+    }
+    if (!f.floating()) {
+        text += fmt::format(", step {}", exact_decimal(std::ldexp(1.0, f.quantum())));
+        text += r.minimum == quantize::int_min::full
+                    ? fmt::format("; the code of {} is used (int_min=full)",
+                                  exact_decimal(format::decode(f, f.sign_bit())))
+                    : "; the code below the negative of the largest is not used "
+                      "(int_min=symmetric)";
+    }
+    return text;
+}
+
+int effective_emax(const quantize::recipe& r) { return scale::rule_facts(*r.element, r.emax).emax; }
+
+std::string rule_words(const quantize::recipe& r) {
+    std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition, r.rule->source);
+    if (r.emax == scale::int_emax::log2max && !r.element->floating()) {
+        return text + "; log2 of the largest value takes the place of emax (int_emax=log2max)";
+    }
+    return text + fmt::format("; emax = {}, max = {}", effective_emax(r),
+                              exact_decimal(format::decode(*r.element, r.element->max_code())));
+}
+
+std::string rounding_words(const quantize::recipe& r) {
+    const auto& row = format::row_of(r.round);
+    std::string text = fmt::format("{}: {}", row.name, row.summary);
+    if (r.round == format::rounding::rtne && r.element->floating() &&
+        r.element->mantissa_bits == 0) {
+        text += r.ties == format::tie_rule::up ? "; ties at 1.5 x 2^k go up (ties=up)"
+                                               : "; ties at 1.5 x 2^k go to the even code "
+                                                 "(ties=even)";
+    }
+    if (r.round == format::rounding::stochastic) {
+        text += fmt::format("; k = {} random bits, seed {}", r.random_bits, r.seed);
+    }
+    return text;
+}
+
+std::string block_words(const quantize::recipe& r) {
+    const auto [rows, cols] = r.block;
+    std::string text = fmt::format("{}x{}: {} elements share a scale, ", rows, cols, rows * cols);
+    using kind = quantize::axis_choice::kind;
+    if (r.axis.what == kind::flat) {
+        text += "counted through the flattened tensor";
+    } else if (r.axis.what == kind::index) {
+        text += fmt::format("along axis {}", r.axis.value);
+    } else if (rows == 1) {
+        text += "along the last axis";
+    } else if (cols == 1) {
+        text += "along the last axis but one";
+    } else {
+        text += "tiles of the last two axes";
+    }
+    return text + "; a short last block is scaled by its own elements";
+}
+
+std::string offset_words(const quantize::recipe& r) {
+    if (r.offset == quantize::offset_kind::none) return "none: the grid is symmetric about zero";
+    return fmt::format("fp16: (max + min) / 2 of the block is taken off first; the scale sees {}",
+                       r.range == quantize::range_kind::max ? "the largest |x - offset| (range=max)"
+                                                            : "(max - min) / 2 (range=half)");
+}
+
+std::string bits_words(const quantize::recipe& r) {
+    const double bits = bits_per_element(r);
+    std::string parts = fmt::format("{} + {}/{}", r.element->bits(), r.scale_format->bits(),
+                                    r.block.rows * r.block.cols);
+    if (r.offset == quantize::offset_kind::fp16) {
+        parts += fmt::format(" + {}/{}", offset_bits, r.block.rows * r.block.cols);
+    }
+    return fmt::format("{} = {} per element: {:.2f} times smaller than bf16, {:.2f} than f32",
+                       parts, bits, 16 / bits, 32 / bits);
+}
+
+std::string overflow_words(const quantize::recipe& r) {
+    const quantize::clamp_zone zone = quantize::clamp_zone_of(r);
+    if (zone.empty()) return "never: the scaled block maximum stays within the largest value";
+    return fmt::format(
+        "when the block maximum is in ({}, {}) x 2^k, k an integer: scaled, it lies beyond the "
+        "largest value and is cut to it",
+        exact_decimal(zone.from), exact_decimal(zone.to));
+}
+
+}  // namespace
+
+double bits_per_element(const quantize::recipe& r) {
+    const int shared =
+        r.scale_format->bits() + (r.offset == quantize::offset_kind::fp16 ? offset_bits : 0);
+    return r.element->bits() + static_cast<double>(shared) / (r.block.rows * r.block.cols);
+}
+
+std::vector<report::record> recipe_words(const quantize::recipe& r) {
+    const auto part = [](std::string_view name, std::string meaning) {
+        return report::record{{"part", text(name)}, {"meaning", std::move(meaning)}};
+    };
+    std::vector<report::record> parts{
+        part("recipe", quantize::to_string(r)),
+        part("preset", preset_words(r)),
+        part("element", element_words(r)),
+        part("scale format", fmt::format("{}: {}", r.scale_format->name, r.scale_format->summary)),
+        part("scale rule", rule_words(r)),
+        part("rounding", rounding_words(r)),
+        part("block", block_words(r)),
+        part("offset", offset_words(r)),
+        part("bits", bits_words(r)),
+    };
+    if (r.scale_format->power_of_two) parts.push_back(part("overflow", overflow_words(r)));
+    parts.push_back(part("NaN and Inf",
+                         "the block's scale is 255 (NaN); its finite elements are counted as "
+                         "poisoned and stay out of every rate and sum"));
+    return parts;
+}
+
+}  // namespace mx::app

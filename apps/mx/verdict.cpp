@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/verdict.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "apps/mx/analysis_summary.hpp"
+#include "apps/mx/recipe_words.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/quantize/recipe.hpp"
+#include "libmx/report/cells.hpp"
+
+namespace mx::app {
+namespace {
+
+// Bits per element, over those of full blocks, from which on short blocks are worth a word.
+constexpr double short_block_cost = 1.1;
+
+// Recipes that differ in their scale rule only.
+struct family {
+    std::string name;  // the recipe under the family's common part
+    std::vector<std::string> recipes;
+    std::vector<std::string> rules;
+};
+
+std::vector<family> families_of(const std::vector<report::record>& summary) {
+    std::vector<family> families;
+    for (const report::record& s : summary) {
+        const std::string recipe = words(s, "recipe");
+        quantize::recipe common = quantize::parse_recipe(recipe);
+        const std::string rule(common.rule->name);
+        common.rule = scale::find_scale_rule("floor");
+        const std::string name = quantize::to_string(common);
+        auto at = std::find_if(families.begin(), families.end(),
+                               [&](const family& f) { return f.name == name; });
+        if (at == families.end()) at = families.insert(at, family{name, {}, {}});
+        at->recipes.push_back(recipe);
+        at->rules.push_back(rule);
+    }
+    return families;
+}
+
+// The records of one tensor under the recipes of one family, in their order; null where the tensor
+// was left out.
+using contest = std::vector<const report::record*>;
+
+std::vector<contest> contests_of(const std::vector<report::record>& results, const family& f) {
+    std::vector<contest> contests;
+    std::map<std::string, std::size_t> places;
+    for (const report::record& r : results) {
+        const auto at = std::find(f.recipes.begin(), f.recipes.end(), words(r, "recipe"));
+        if (at == f.recipes.end()) continue;
+        const std::string identity = words(r, "file") + '\n' + words(r, "tensor");
+        const auto [place, added] = places.emplace(identity, contests.size());
+        if (added) contests.emplace_back(f.recipes.size(), nullptr);
+        contests[place->second][static_cast<std::size_t>(at - f.recipes.begin())] = &r;
+    }
+    return contests;
+}
+
+// Whether every rule was measured on this tensor and at least one of them made an error.
+bool comparable(const contest& c) {
+    return std::all_of(c.begin(), c.end(), [](const report::record* r) { return r != nullptr; }) &&
+           std::any_of(c.begin(), c.end(),
+                       [](const report::record* r) { return number(*r, "rmse") > 0; });
+}
+
+// The index of the smallest R-MSE, the first of equals.
+std::size_t best_of(const contest& c) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < c.size(); ++i) {
+        if (number(*c[i], "rmse") < number(*c[best], "rmse")) best = i;
+    }
+    return best;
+}
+
+const report::record* summary_of(const std::vector<report::record>& summary,
+                                 const std::string& recipe) {
+    for (const report::record& s : summary) {
+        if (words(s, "recipe") == recipe) return &s;
+    }
+    return nullptr;
+}
+
+// "mxfp4: even wins: 18.9 dB over all elements (floor 18.6, rceil 18.8) and the smallest R-MSE in
+// 35 of 36 tensors."
+std::string winner_words(const family& f, const std::vector<contest>& contests,
+                         const std::vector<report::record>& summary) {
+    std::vector<std::pair<double, std::string>> ranking;
+    for (std::size_t i = 0; i < f.recipes.size(); ++i) {
+        const report::record* s = summary_of(summary, f.recipes[i]);
+        if (s != nullptr && number(*s, "nrmse") > 0) {
+            ranking.emplace_back(number(*s, "sqnr_db"), f.rules[i]);
+        }
+    }
+    if (ranking.size() < 2) return {};
+    std::stable_sort(ranking.begin(), ranking.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::map<std::string, int> wins;
+    int total = 0;
+    for (const contest& c : contests) {
+        if (!comparable(c)) continue;
+        ++total;
+        // A tie is a win for everyone who shares it.
+        const double least = number(*c[best_of(c)], "rmse");
+        for (std::size_t i = 0; i < c.size(); ++i) {
+            if (number(*c[i], "rmse") <= least) ++wins[f.rules[i]];
+        }
+    }
+    std::vector<std::string> others;
+    for (std::size_t i = 1; i < ranking.size(); ++i) {
+        others.push_back(fmt::format("{} {:.2f}", ranking[i].second, ranking[i].first));
+    }
+    std::string text = fmt::format(
+        "- {}: {} has the smallest error, {:.2f} dB over all elements ({}); it is best in {} of "
+        "{} tensors",
+        f.name, ranking.front().second, ranking.front().first, fmt::join(others, ", "),
+        wins[ranking.front().second], total);
+    const auto most = std::max_element(
+        wins.begin(), wins.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most->second > wins[ranking.front().second]) {
+        text += fmt::format(", {} in {}", most->first, most->second);
+    }
+    return text + ".";
+}
+
+bool alarming(const report::record& r) {
+    return number(r, "clamp_rate") >= alarming_clamp_rate ||
+           number(r, "saturated_block_rate") >= alarming_saturation;
+}
+
+// What became of the tensor under the other rules of the family.
+std::string remedy_words(const family& f, const contest& c, std::size_t rule) {
+    if (c.size() < 2 || !comparable(c)) {
+        return f.rules[rule] == "rceil"
+                   ? std::string("A smaller block may help.")
+                   : "Try scale=rceil, under which no block maximum overflows.";
+    }
+    const std::size_t best = best_of(c);
+    if (best == rule) {
+        return fmt::format("Even so, no other rule run here has a smaller R-MSE there.");
+    }
+    const double smaller = number(*c[best], "rmse") / number(*c[rule], "rmse");
+    return fmt::format("There, {} clamps {} % and has {:.0f} % less R-MSE.", f.rules[best],
+                       report::percent_text(number(*c[best], "clamp_rate")), 100 * (1 - smaller));
+}
+
+// "mxfp8 under floor clamps in 2 of 10 tensors, worst in norm (12.50 % of elements). There, even
+// clamps 0 % and has 54 % less R-MSE."
+std::string danger_words(const family& f, const std::vector<contest>& contests, std::size_t rule) {
+    int count = 0;
+    const contest* worst = nullptr;
+    for (const contest& c : contests) {
+        if (c[rule] == nullptr || !alarming(*c[rule])) continue;
+        ++count;
+        if (worst == nullptr ||
+            number(*c[rule], "clamp_rate") > number(*(*worst)[rule], "clamp_rate")) {
+            worst = &c;
+        }
+    }
+    if (worst == nullptr) return {};
+    const report::record& r = *(*worst)[rule];
+    std::string figures =
+        fmt::format("{} % of its elements", report::percent_text(number(r, "clamp_rate")));
+    if (number(r, "saturated_block_rate") > 0) {
+        figures += fmt::format(", {} % of its blocks saturated",
+                               report::percent_text(number(r, "saturated_block_rate")));
+    }
+    return fmt::format("- {} under {} clamps in {} of {} tensors, worst in {} ({}). {}", f.name,
+                       f.rules[rule], count, contests.size(), base::printable(words(r, "tensor")),
+                       figures, remedy_words(f, *worst, rule));
+}
+
+// NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
+std::vector<std::string> input_words(const std::vector<report::record>& results) {
+    std::map<std::string, bool> seen;
+    int non_finite = 0;
+    int inexact = 0;
+    std::string first_bad;
+    int thin = 0;  // tensors whose blocks are mostly much shorter than the recipe's
+    double dearest = 0;
+    std::string thinnest;
+    for (const report::record& r : results) {
+        if (!seen.emplace(words(r, "file") + '\n' + words(r, "tensor"), true).second) continue;
+        if (number(r, "nan") + number(r, "inf") > 0) {
+            if (non_finite++ == 0) first_bad = words(r, "tensor");
+        }
+        if (number(r, "inexact_inputs") > 0) ++inexact;
+        const quantize::recipe recipe = quantize::parse_recipe(words(r, "recipe"));
+        const double bits = number(r, "bits_per_element");
+        const bool short_blocks = bits > short_block_cost * bits_per_element(recipe) &&
+                                  number(r, "elements") >= recipe.block.rows * recipe.block.cols;
+        if (!short_blocks) continue;
+        ++thin;
+        if (bits > dearest) {
+            dearest = bits;
+            thinnest = words(r, "tensor");
+        }
+    }
+    std::vector<std::string> notes;
+    if (non_finite > 0) {
+        notes.push_back(
+            fmt::format("- {} tensor{} NaN or Inf ({}{}): the other elements of "
+                        "their blocks are poisoned and left out of every figure.",
+                        non_finite, non_finite == 1 ? " holds" : "s hold",
+                        base::printable(first_bad), non_finite == 1 ? "" : ", ..."));
+    }
+    if (inexact > 0) {
+        notes.push_back(
+            fmt::format("- {} tensor{} values that float32 does not hold; they were "
+                        "rounded to it once (inexact_inputs).",
+                        inexact, inexact == 1 ? " holds" : "s hold"));
+    }
+    if (thin > 0) {
+        notes.push_back(fmt::format(
+            "- {} tensor{} an axis shorter than the block, so that scales weigh more ({} takes "
+            "{:.2f} bits per element); axis=flat blocks the flattened tensor instead.",
+            thin, thin == 1 ? " has" : "s have", base::printable(thinnest), dearest));
+    }
+    return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> verdict_of(const std::vector<report::record>& results,
+                                    const std::vector<report::record>& summary) {
+    std::vector<std::string> verdict;
+    std::vector<std::string> dangers;
+    for (const family& f : families_of(summary)) {
+        const std::vector<contest> contests = contests_of(results, f);
+        if (std::string text = winner_words(f, contests, summary); !text.empty()) {
+            verdict.push_back(std::move(text));
+        }
+        for (std::size_t rule = 0; rule < f.rules.size(); ++rule) {
+            std::string text = danger_words(f, contests, rule);
+            if (!text.empty()) dangers.push_back(std::move(text));
+        }
+    }
+    for (std::string& note : input_words(results)) verdict.push_back(std::move(note));
+    verdict.insert(verdict.end(), dangers.begin(), dangers.end());
+    if (!dangers.empty()) {
+        verdict.push_back(
+            fmt::format("A tensor counts as clamping from a clamp rate of {:.0f} % "
+                        "or {:.0f} % saturated blocks on.",
+                        100 * alarming_clamp_rate, 100 * alarming_saturation));
+    }
+    return verdict;
+}
+
+}  // namespace mx::app

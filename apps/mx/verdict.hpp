@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the figures say, in words: which scale rule wins, who clamps, what to try.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/report/record.hpp"
+
+namespace mx::app {
+
+/// Shares from which on a tensor is called in danger.
+inline constexpr double alarming_clamp_rate = 0.01;
+inline constexpr double alarming_saturation = 0.10;
+
+/// Paragraphs, list items ("- ...") and a closing definition; empty when there is nothing to say.
+std::vector<std::string> verdict_of(const std::vector<report::record>& results,
+                                    const std::vector<report::record>& summary);
+
+}  // namespace mx::app

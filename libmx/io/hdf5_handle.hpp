@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HDF5 C library, made safe to use: one lock, silent, its errors as ours. For hdf5*.cpp only.
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+
+namespace mx::io {
+
+/// Every call into HDF5 happens inside a scope: the usual builds of the library are not
+/// thread-safe. Its habit of printing errors is suspended for as long.
+class hdf5_scope {
+  public:
+    hdf5_scope();
+    ~hdf5_scope();
+    hdf5_scope(const hdf5_scope&) = delete;
+    hdf5_scope& operator=(const hdf5_scope&) = delete;
+
+  private:
+    std::unique_lock<std::recursive_mutex> lock_;
+    H5E_auto2_t report_ = nullptr;
+    void* report_data_ = nullptr;
+};
+
+/// An HDF5 identifier, closed at the end of its life.
+class hdf5_id {
+  public:
+    using closer = herr_t (*)(hid_t);
+
+    hdf5_id() = default;
+    hdf5_id(hid_t id, closer closing) : id_(id), close_(closing) {}
+    hdf5_id(hdf5_id&& other) noexcept
+        : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+    hdf5_id& operator=(hdf5_id&& other) noexcept {
+        std::swap(id_, other.id_);
+        std::swap(close_, other.close_);
+        return *this;
+    }
+    ~hdf5_id() { close(); }
+
+    hid_t get() const noexcept { return id_; }
+    bool valid() const noexcept { return id_ >= 0; }
+    /// Closes it now; false when the library reports a failure.
+    bool close() noexcept;
+
+  private:
+    hid_t id_ = H5I_INVALID_HID;
+    closer close_ = nullptr;
+};
+
+/// The innermost message on the library's error stack, in one line.
+std::string hdf5_problem();
+
+}  // namespace mx::io

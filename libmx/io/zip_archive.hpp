@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A zip archive through libzip, which is not thread-safe: one lock per archive.
+#pragma once
+
+#include <zip.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/io/input_file.hpp"
+#include "libmx/io/sources.hpp"
+
+namespace mx::io {
+
+struct zip_entry {
+    std::string name;
+    std::uint64_t index = 0;
+    std::uint64_t size = 0;    ///< bytes once unpacked, as the archive says
+    std::uint64_t packed = 0;  ///< bytes in the archive
+    std::uint32_t crc = 0;
+    int method = 0;
+    bool encrypted = false;
+};
+
+/// An opened archive. Errors are base::error (input) naming file and entry.
+class zip_archive : public std::enable_shared_from_this<zip_archive> {
+  public:
+    static std::shared_ptr<zip_archive> open(shared_file file);
+    ~zip_archive();
+    zip_archive(const zip_archive&) = delete;
+    zip_archive& operator=(const zip_archive&) = delete;
+
+    const std::vector<zip_entry>& entries() const noexcept { return entries_; }
+    const std::string& path() const noexcept { return file_->path(); }
+
+    /// The first bytes of an entry by position, unpacked as far as asked; for one thread.
+    std::unique_ptr<byte_source> head(const zip_entry& entry);
+    /// All bytes of an entry by position, for many threads. A stored entry is read in place; a
+    /// compressed one is unpacked into a spool at the first read. The checksum is compared once
+    /// everything was read.
+    std::unique_ptr<byte_source> bytes(const zip_entry& entry);
+
+  private:
+    friend class zip_stream;
+    explicit zip_archive(shared_file file) : file_(std::move(file)) {}
+    void read_directory();
+    static zip_int64_t serve(void* self, void* data, zip_uint64_t length, zip_source_cmd_t command);
+    /// Throws for a libzip error, or what made reading the file below fail.
+    [[noreturn]] void fail(zip_error_t* problem, const std::string& entry);
+
+    shared_file file_;
+    std::uint64_t position_ = 0;
+    zip_error_t source_error_{};
+    std::exception_ptr read_failure_;
+    zip_t* zip_ = nullptr;
+    std::vector<zip_entry> entries_;
+    std::mutex mutex_;
+};
+
+}  // namespace mx::io

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's recipe in the oracle's terms. By name where the two have lists of their own.
+#pragma once
+
+#include <optional>
+
+#include "libmx/oracle/recipe.hpp"
+#include "libmx/quantize/recipe.hpp"
+
+namespace mx::tests {
+
+inline std::optional<oracle::scale_rule> oracle_rule(const scale::scale_rule& rule) {
+    for (const auto& [name, id] : oracle::scale_rule_names) {
+        if (name == rule.name) return id;
+    }
+    return std::nullopt;
+}
+
+inline oracle::integer_emax oracle_emax(scale::int_emax choice) {
+    switch (choice) {
+        case scale::int_emax::zero:
+            return oracle::integer_emax::zero;
+        case scale::int_emax::log2max:
+            return oracle::integer_emax::log2max;
+        case scale::int_emax::one:
+            return oracle::integer_emax::one;
+    }
+    return oracle::integer_emax::zero;
+}
+
+/// `r` for the oracle; throws std::bad_optional_access for a scale rule it does not state.
+inline oracle::recipe oracle_recipe(const quantize::recipe& r) {
+    oracle::recipe o;
+    o.element = r.element;
+    o.rule = oracle_rule(*r.rule).value();
+    o.emax = oracle_emax(r.emax);
+    o.round = {r.round, r.ties, r.random_bits};
+    o.full_range = r.minimum == quantize::int_min::full;
+    o.has_offset = r.offset == quantize::offset_kind::fp16;
+    o.range = r.range == quantize::range_kind::half ? oracle::offset_range::half
+                                                    : oracle::offset_range::max;
+    o.seed = r.seed;
+    o.block_rows = static_cast<std::uint64_t>(r.block.rows);
+    o.block_cols = static_cast<std::uint64_t>(r.block.cols);
+    return o;
+}
+
+}  // namespace mx::tests

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/metrics/histograms.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/pipeline/analyze.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/memory_reader.hpp"
+
+using namespace mx;
+using report::find;
+
+namespace {
+
+std::vector<float> heavy_tailed(std::size_t n, unsigned seed) {
+    std::mt19937 random(seed);
+    std::student_t_distribution<float> t(2.0f);
+    std::vector<float> x(n);
+    for (float& v : x) v = t(random);
+    return x;
+}
+
+std::vector<report::record> analyze(const testing::memory_reader& model,
+                                    const std::vector<std::string>& recipes, int threads) {
+    pipeline::analysis_request request;
+    request.histograms = true;
+    for (const std::string& r : recipes) request.recipes.push_back(quantize::parse_recipe(r));
+    pipeline::run_control control;
+    control.threads = threads;
+    return pipeline::analyze(model.refs(), request, control).results;
+}
+
+bool is_null(const report::record& r, const char* name) {
+    return std::holds_alternative<std::monostate>(*find(r, name));
+}
+
+double number(const report::record& r, const char* name) {
+    const report::value& v = *find(r, name);
+    if (const auto* n = std::get_if<std::int64_t>(&v)) return static_cast<double>(*n);
+    return std::get<double>(v);
+}
+
+const std::vector<std::string> many{
+    "mxfp4",
+    "mxfp4:block=32x1",
+    "mxfp4:block=128x128",
+    "mxfp8:block=1x48",
+    "mxfp8:scale=rceil,axis=flat",
+    "mxint4:offset=fp16,block=1x16",
+    "mxfp4:round=stochastic,seed=5",
+    "mxfp6:block=7x5",
+};
+
+}  // namespace
+
+TEST_CASE("figures do not depend on threads or on the other recipes of a run") {
+    testing::memory_reader model;
+    model.add("wide", {3, 150000}, heavy_tailed(450000, 1));
+    model.add("tall", {70000, 5}, heavy_tailed(350000, 2));
+    model.add("stack", {3, 130, 257}, heavy_tailed(3u * 130 * 257, 3));
+    model.add("vector", {1000}, heavy_tailed(1000, 4));
+    model.add("scalar", {}, {1.5f});
+    const auto together = analyze(model, many, 1);
+    REQUIRE(together.size() == 5 * many.size());
+    CHECK(analyze(model, many, 2) == together);
+    CHECK(analyze(model, many, 7) == together);
+    for (std::size_t r = 0; r < many.size(); ++r) {
+        const auto alone = analyze(model, {many[r]}, 2);
+        for (std::size_t t = 0; t < alone.size(); ++t) {
+            CHECK(alone[t] == together[t * many.size() + r]);
+        }
+    }
+}
+
+TEST_CASE("what is undefined is null, and exactness is said") {
+    testing::memory_reader model;
+    model.add("zeros", {64}, std::vector<float>(64, 0.0f));
+    model.add("empty", {0, 32}, {});
+    model.add("powers", {32}, std::vector<float>(32, 0.5f));
+    std::vector<float> poisoned(64, 1.0f);
+    poisoned[3] = NAN;
+    poisoned[5] = INFINITY;
+    model.add("poisoned", {2, 32}, poisoned);
+    const auto r = analyze(model, {"mxfp4"}, 1);
+
+    CHECK(number(r[0], "rmse") == 0.0);
+    CHECK(is_null(r[0], "nrmse"));
+    CHECK(is_null(r[0], "sqnr_db"));
+    CHECK(is_null(r[0], "gain"));
+    CHECK(is_null(r[0], "cosine"));
+    CHECK(is_null(r[0], "saturated_block_rate"));
+    CHECK(number(r[0], "zero_blocks") == 2);
+    CHECK(number(r[0], "underflow_rate") == 0.0);
+
+    CHECK(is_null(r[1], "rmse"));
+    CHECK(is_null(r[1], "overflow_rate"));
+    CHECK(is_null(r[1], "bits_per_element"));
+    CHECK(is_null(r[1], "exact"));
+
+    CHECK(std::get<bool>(*find(r[2], "exact")));
+    CHECK(is_null(r[2], "sqnr_db"));
+    CHECK(number(r[2], "gain") == 1.0);
+    CHECK(number(r[2], "bits_per_element") == 4.25);
+    CHECK(number(r[2], "collapsed_block_rate") == 1.0);
+    CHECK(number(r[2], "saturated_block_rate") == 0.0);
+
+    CHECK(number(r[3], "nan") == 1);
+    CHECK(number(r[3], "inf") == 1);
+    CHECK(number(r[3], "poisoned") == 30);
+    CHECK(number(r[3], "eligible_blocks") == 1);
+    CHECK(number(r[3], "rmse") == 0.0);
+}
+
+TEST_CASE("0.99 everywhere saturates under floor and is mended by rceil") {
+    testing::memory_reader model;
+    model.add("gamma", {32}, std::vector<float>(32, 0.99f));
+    const auto r = analyze(model, {"mxfp8", "mxfp4", "mxfp8:scale=rceil"}, 1);
+    CHECK(number(r[0], "saturated_block_rate") == 1.0);
+    CHECK(number(r[0], "overflow_rate") == 1.0);
+    CHECK(number(r[0], "rmse") == Approx(0.99 - 0.875).epsilon(1e-6));
+    CHECK(number(r[1], "rmse") == Approx(0.99 - 0.75).epsilon(1e-6));
+    CHECK(number(r[2], "overflow_rate") == 0.0);
+    CHECK(number(r[2], "rmse") == Approx(1.0 - 0.99).epsilon(1e-6));
+}
+
+TEST_CASE("histograms account for every code and block") {
+    testing::memory_reader model;
+    model.add("w", {100, 77}, heavy_tailed(7700, 9));
+    const auto r = analyze(model, {"mxfp4"}, 2).front();
+    std::int64_t codes = 0;
+    for (const report::value& n : std::get<report::list>(*find(r, "code_histogram"))) {
+        codes += std::get<std::int64_t>(n);
+    }
+    CHECK(codes == 7700);
+    std::int64_t blocks = 0;
+    for (const auto& [code, n] : std::get<report::record>(*find(r, "scale_histogram"))) {
+        blocks += std::get<std::int64_t>(n);
+    }
+    CHECK(blocks == 300);
+    const double entropy = number(r, "code_entropy_bits");
+    CHECK(entropy > 2.0);
+    CHECK(entropy < 4.0);
+}
+
+TEST_CASE("spread bins hold min/max between their edges") {
+    std::mt19937 random(3);
+    for (int i = 0; i < 20000; ++i) {
+        const std::uint32_t a = random() % 0x7f7fffffu + 1;
+        const std::uint32_t b = i % 3 == 0 ? a + random() % 40u : random() % 0x7f7fffffu + 1;
+        const std::uint32_t low = std::min(a, b);
+        const std::uint32_t high = std::min(std::max(a, b), 0x7f7fffffu);
+        const double ratio = static_cast<double>(base::float_from_bits(low)) /
+                             static_cast<double>(base::float_from_bits(high));
+        const int bin = metrics::spread_bin(low, high);
+        REQUIRE(bin >= 0);
+        REQUIRE(bin < metrics::spread_bins);
+        REQUIRE(ratio <= metrics::spread_edge(bin));
+        if (bin + 1 < metrics::spread_bins) REQUIRE(ratio > metrics::spread_edge(bin + 1));
+    }
+}
+
+TEST_CASE("what is not a number is left out with its reason") {
+    testing::memory_reader model;
+    model.add_raw("mask", tensor::dtype::boolean, {4}, 4, std::vector<std::byte>(4));
+    model.add("w", {4}, {1, 2, 3, 4});
+    pipeline::analysis_request request;
+    request.recipes = {quantize::parse_recipe("mxfp4"), quantize::parse_recipe("mxfp4:axis=3")};
+    const pipeline::analysis a = pipeline::analyze(model.refs(), request, {});
+    REQUIRE(a.results.size() == 1);
+    REQUIRE(a.skipped.size() == 2);
+    CHECK(a.skipped[0].tensor == "mask");
+    CHECK(a.skipped[0].reason.find("BOOL") != std::string::npos);
+    CHECK(a.skipped[1].recipe == "mxfp4:axis=3");
+}
+
+TEST_CASE("a raised flag stops a run") {
+    testing::memory_reader model;
+    model.add("w", {64}, std::vector<float>(64, 1.0f));
+    pipeline::analysis_request request;
+    request.recipes = {quantize::parse_recipe("mxfp4")};
+    std::atomic<bool> cancel{true};
+    pipeline::run_control control;
+    control.cancel = &cancel;
+    try {
+        pipeline::analyze(model.refs(), request, control);
+        FAIL("the run went on");
+    } catch (const base::error& e) {
+        CHECK(e.kind() == base::error_kind::cancelled);
+    }
+}
+
+TEST_CASE("a tiny error next to a large exact value is not lost") {
+    testing::memory_reader model;
+    std::vector<float> x(32, 1.0f);
+    x[7] = 1e-25f;
+    x[8] = 0x1p-149f;
+    model.add("w", {32}, x);
+    const auto r = analyze(model, {"mxfp4"}, 1);
+    CHECK(number(r[0], "rmse") == Approx(std::sqrt(1e-50 / 32)).epsilon(1e-6));
+    CHECK_FALSE(std::get<bool>(*find(r[0], "exact")));
+}

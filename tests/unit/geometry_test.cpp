@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/sweep.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx;
+using pipeline::geometry;
+
+namespace {
+
+geometry layout(const tensor::shape& s, const std::string& recipe) {
+    std::string reason;
+    const auto g = pipeline::lay_out(s, quantize::parse_recipe(recipe), reason);
+    REQUIRE(g.has_value());
+    return *g;
+}
+
+}  // namespace
+
+TEST_CASE("blocks lie along the axes the design names") {
+    CHECK(layout({4, 6, 100}, "mxfp4").grid_shape == tensor::shape{4, 6, 4});
+    CHECK(layout({4, 6, 100}, "mxfp4").grid.over == block::view{1, 24, 100});
+    CHECK(layout({4, 6, 100}, "mxfp4:block=32x1").grid_shape == tensor::shape{4, 1, 100});
+    CHECK(layout({4, 6, 100}, "mxfp4:block=32x1").grid.over == block::view{4, 6, 100});
+    CHECK(layout({4, 6, 100}, "mxfp4:block=4x16").grid_shape == tensor::shape{4, 2, 7});
+    CHECK(layout({4, 6, 100}, "mxfp4:axis=0").grid.over == block::view{1, 4, 600});
+    CHECK(layout({4, 6, 100}, "mxfp4:axis=0").grid_shape == tensor::shape{1, 6, 100});
+    CHECK(layout({4, 64, 1}, "mxfp4:axis=1").grid.over == block::view{1, 4, 64});
+    CHECK(layout({4, 6, 100}, "mxfp4:axis=flat").grid_shape == tensor::shape{75});
+    CHECK(layout({100}, "mxfp4").grid_shape == tensor::shape{4});
+    // One row has no second axis: every element is a (short) column block.
+    CHECK(layout({100}, "mxfp4:block=32x1").grid_shape == tensor::shape{100});
+    CHECK(layout({}, "mxfp4").grid.blocks() == 1);
+    CHECK(layout({}, "mxfp4").grid_shape.empty());
+    CHECK(layout({0, 5}, "mxfp4").grid.blocks() == 0);
+    std::string reason;
+    CHECK_FALSE(pipeline::lay_out({5}, quantize::parse_recipe("mxfp4:axis=1"), reason));
+    CHECK(reason.find("1 axes") != std::string::npos);
+}
+
+TEST_CASE("panels cover every block once and never cut a segment") {
+    struct example {
+        tensor::shape shape;
+        std::vector<std::string> recipes;
+    };
+    const std::vector<example> examples{
+        {{300, 500}, {"mxfp4", "mxfp4:block=32x1", "mxfp4:block=128x128"}},
+        {{7, 33, 65}, {"mxfp4:block=4x4", "mxfp4:block=32x1"}},
+        {{3, 200000}, {"mxfp4", "mxfp4:block=1x48", "mxfp4:block=1x2"}},
+        {{100000, 3}, {"mxfp4", "mxfp4:block=3x2", "mxfp4:block=1x4"}},
+        {{5, 1, 20000}, {"mxfp4:axis=1", "mxfp4:axis=0"}},
+        {{40000}, {"mxfp4:block=1x30000", "mxfp4"}},
+        {{20000, 70}, {"mxfp4:block=9000x1"}},
+    };
+    for (const example& e : examples) {
+        std::vector<pipeline::grid_job> jobs;
+        for (const std::string& r : e.recipes)
+            jobs.push_back({jobs.size(), layout(e.shape, r).grid});
+        const std::vector<pipeline::pass> passes = pipeline::plan_passes(0, jobs);
+        std::size_t placed = 0;
+        for (const pipeline::pass& p : passes) {
+            placed += p.jobs.size();
+            for (const pipeline::grid_job& job : p.jobs) {
+                const block::grid& g = job.grid;
+                const block::segmentation s = block::segments_of(g);
+                std::vector<int> seen(g.blocks(), 0);
+                std::set<std::uint64_t> finished;
+                std::uint64_t covered = 0;
+                bool whole = true;
+                for (std::uint64_t i = 0; i < p.panels.count(); ++i) {
+                    std::vector<std::uint64_t> current;
+                    pipeline::for_each_block(
+                        g, s, p.panels.at(i),
+                        [&](const pipeline::block_in_panel& b) {
+                            ++seen[b.index];
+                            covered += static_cast<std::uint64_t>(b.rows) *
+                                       static_cast<std::uint64_t>(b.cols);
+                            current.push_back(b.index);
+                        },
+                        [&] {
+                            // A segment starts at multiples of its extents and ends there or at
+                            // the end of the grid.
+                            const std::uint64_t first = current.front();
+                            const std::uint64_t row = first / g.cols() % g.rows();
+                            const std::uint64_t col = first % g.cols();
+                            const auto rows = std::min(s.rows, g.rows() - row);
+                            const auto cols = std::min(s.cols, g.cols() - col);
+                            whole = whole && row % s.rows == 0 && col % s.cols == 0 &&
+                                    current.size() == rows * cols && finished.insert(first).second;
+                            current.clear();
+                        });
+                    whole = whole && current.empty();
+                }
+                CHECK(whole);
+                CHECK(std::count(seen.begin(), seen.end(), 1) ==
+                      static_cast<std::ptrdiff_t>(seen.size()));
+                CHECK(covered == g.over.elements());
+            }
+        }
+        CHECK(placed == jobs.size());
+    }
+}
+
+TEST_CASE("row, column and tile blocks of a matrix share one pass") {
+    std::vector<pipeline::grid_job> jobs;
+    for (const char* r :
+         {"mxfp4", "mxfp4:block=32x1", "mxfp4:block=128x128", "mxfp8:block=16x16"}) {
+        jobs.push_back({jobs.size(), layout({4096, 14336}, r).grid});
+    }
+    CHECK(pipeline::plan_passes(0, jobs).size() == 1);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/quantize/clamp_zone.hpp"
+#include "libmx/quantize/recipe.hpp"
+#include "libmx/quantize/recipe_keys.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx::quantize;
+
+namespace {
+
+std::string canonical(const std::string& text) { return to_string(parse_recipe(text)); }
+
+std::string complaint(const std::string& text) {
+    try {
+        parse_recipe(text);
+    } catch (const mx::base::error& e) {
+        CHECK(e.kind() == mx::base::error_kind::usage);
+        return e.what();
+    }
+    return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("canonical recipes name what matters and nothing else") {
+    const std::vector<std::pair<std::string, std::string>> cases{
+        {"mxfp8_e4m3", "mxfp8"},
+        {"mxfp4:scale=floor", "mxfp4"},
+        {"mxfp4:seed=3", "mxfp4"},
+        {"mxfp4:seed=3,round=stochastic", "mxfp4:round=stochastic,seed=3"},
+        {"mxfp4:random_bits=8,round=stochastic", "mxfp4:round=stochastic,random_bits=8"},
+        {"mxfp8:element=e5m2", "mxfp8_e5m2"},
+        {"mxfp4:ties=even", "mxfp4"},
+        {"mxfp4_e3m0:ties=even", "mxfp4_e3m0:ties=even"},
+        {"mxfp4_e3m0:ties=even,round=away", "mxfp4_e3m0:round=away"},
+        {"mxint4:int_min=symmetric", "mxint4"},
+        {"mxint4:int_min=full", "mxint4:int_min=full"},
+        {"mxint8:int_min=full", "mxint8"},
+        {"mxint8:int_min=symmetric", "mxint8:int_min=symmetric"},
+        {"mxint8:int_min=full,element=int5", "mxint8:element=int5,int_min=full"},
+        {"mxint4:int_emax=1,scale=ceil", "mxint4:scale=ceil,int_emax=1"},
+        {"mxint4:int_emax=1,scale=rceil", "mxint4:scale=rceil"},
+        {"mxfp4:range=half", "mxfp4"},
+        {"mxfp4:range=half,offset=fp16", "mxfp4:offset=fp16,range=half"},
+        {"mxfp4:block=32x1,axis=-1", "mxfp4"},
+        {"mxfp4:axis=-2", "mxfp4:block=32x1"},
+        {"mxfp4:axis=0,block=16x1", "mxfp4:block=1x16,axis=0"},
+        {"mxfp4:axis=flat", "mxfp4:axis=flat"},
+        {"mxfp4:block=16x16,dialect=ocp,transform=none,scale_format=e8m0", "mxfp4:block=16x16"},
+    };
+    for (const auto& [text, wanted] : cases) {
+        INFO(text);
+        CHECK(canonical(text) == wanted);
+        CHECK(parse_recipe(canonical(text)) == parse_recipe(text));
+    }
+}
+
+TEST_CASE("every preset and every key's default survives printing and parsing") {
+    for (const mx::format::block_format& f : mx::format::block_formats) {
+        const recipe r = parse_recipe(f.name);
+        CHECK(to_string(r) == f.name);
+        for (const recipe_key& key : recipe_keys()) {
+            INFO(f.name << " " << key.name);
+            std::string text(f.name);
+            text += ":";
+            text += key.name;
+            text += "=" + key.get(r);
+            CHECK(parse_recipe(text) == r);
+        }
+    }
+}
+
+TEST_CASE("a mistake in a recipe is answered with its place and the nearest valid spelling") {
+    CHECK(complaint("mxpf4").find("did you mean 'mxfp4'") != std::string::npos);
+    CHECK(complaint("mxfp4:scales=even").find("did you mean 'scale'") != std::string::npos);
+    CHECK(complaint("mxfp4:scale=evn").find("did you mean 'even'") != std::string::npos);
+    CHECK(complaint("mxfp4:round=rtn").find("did you mean 'rtne'") != std::string::npos);
+    CHECK(complaint("mxfp4:scale").find("not key=value") != std::string::npos);
+    CHECK(complaint("mxfp4:").find("not key=value") != std::string::npos);
+    CHECK(complaint("mxfp4:scale=even,scale=even").find("given twice") != std::string::npos);
+    CHECK(complaint("mxfp4:block=1x1").find("2 to") != std::string::npos);
+    CHECK(complaint("mxfp4:block=4096x4096").find("2 to") != std::string::npos);
+    CHECK(complaint("mxfp4:block=32").find("rows x columns") != std::string::npos);
+    CHECK(complaint("mxfp4:block=4x4,axis=0").find("tile") != std::string::npos);
+    CHECK(complaint("mxfp4:round=stochastic,random_bits=33").find("1 to 32") != std::string::npos);
+    CHECK(complaint("mxfp4:round=stochastic,seed=-1").find("integer") != std::string::npos);
+    CHECK(complaint("mxfp4:scale_format=ue4m3").find("e8m0") != std::string::npos);
+}
+
+TEST_CASE("clamp zones are those of the thresholds") {
+    const auto zone = [](const char* text) {
+        const clamp_zone z = clamp_zone_of(parse_recipe(text));
+        return std::pair(z.from, z.to);
+    };
+    CHECK(zone("mxfp8") == std::pair(1.75, 2.0));
+    CHECK(zone("mxfp4") == std::pair(1.5, 2.0));
+    CHECK(zone("mxfp6") == std::pair(1.875, 2.0));
+    CHECK(zone("mxfp4:scale=even") == std::pair(1.5, 1.75));
+    CHECK(zone("mxfp8:scale=even") == std::pair(1.75, 1.9375));
+    CHECK(zone("mxfp6:scale=even") == std::pair(1.875, 1.9375));
+    CHECK(zone("mxint8") == std::pair(1.984375, 2.0));
+    CHECK(zone("mxint4:int_emax=1") == std::pair(1.0, 2.0));
+    for (const char* rule : {"ceil", "rceil"}) {
+        CHECK(clamp_zone_of(parse_recipe(std::string("mxfp4:scale=") + rule)).empty());
+        CHECK(clamp_zone_of(parse_recipe(std::string("mxfp8_e5m2:scale=") + rule)).empty());
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "libmx/report/cells.hpp"
+#include "libmx/report/text.hpp"
+#include "libmx/report/writers.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx::report;
+
+namespace {
+
+std::string written(void (*write)(const document&, const layout&, const sink&), const document& d,
+                    int width = 100) {
+    std::string out;
+    write(d, {width}, [&](std::string_view text) { out += text; });
+    return out;
+}
+
+document with_record(record r) {
+    document d;
+    d.results.push_back(std::move(r));
+    return d;
+}
+
+value integer(std::int64_t n) { return n; }
+
+}  // namespace
+
+TEST_CASE("JSON numbers read back exactly") {
+    const double hard[] = {0.1,
+                           1.0 / 3.0,
+                           5e-324,
+                           std::numeric_limits<double>::max(),
+                           0x1.fffffffffffffp-1022,
+                           5.877471754111438e-39,
+                           -0.0,
+                           123456789012345678.0};
+    for (const double x : hard) {
+        const std::string json = written(write_json, with_record({{"x", x}}));
+        const auto at = json.find("\"x\":") + 4;
+        const double back = std::strtod(json.c_str() + at, nullptr);
+        CAPTURE(json);
+        CHECK(back == x);
+        CHECK(std::signbit(back) == std::signbit(x));
+    }
+    const std::int64_t big = std::numeric_limits<std::int64_t>::max();
+    CHECK(written(write_json, with_record({{"n", integer(big)}})).find("9223372036854775807") !=
+          std::string::npos);
+}
+
+TEST_CASE("JSON keeps the order of members and knows null") {
+    document d = with_record({{"z", std::monostate{}},
+                              {"a", true},
+                              {"list", list{integer(1), std::string("x")}},
+                              {"nested", record{{"k", 0.5}}}});
+    d.head = {{"schema", std::string("mx.test/1")}};
+    d.tail = {{"empty", list{}}};
+    CHECK(written(write_json, d) ==
+          "{\n\"schema\":\"mx.test/1\",\n\"results\":[\n"
+          "{\"z\":null,\"a\":true,\"list\":[1,\"x\"],\"nested\":{\"k\":0.5}}\n],\n"
+          "\"empty\":[]\n}\n");
+}
+
+TEST_CASE("Names that are not UTF-8 or drive a terminal are made harmless") {
+    const std::string bad = "a\xff\"\x1b[31m\n";
+    const std::string json = written(write_json, with_record({{"name", bad}}));
+    CHECK(json.find("\"a\xef\xbf\xbd\\\"\\u001b[31m\\n\"") != std::string::npos);
+
+    document d;
+    d.sections.push_back({{}, {{"name", "name", cell::name}}, {{{"name", bad}}}, {}, {}});
+    for (const auto write : {write_table, write_markdown}) {
+        const std::string text = written(write, d);
+        CHECK(text.find('\x1b') == std::string::npos);
+        CHECK(text.find('\xff') == std::string::npos);
+        CHECK(text.find("\\x1b") != std::string::npos);
+    }
+}
+
+TEST_CASE("CSV quotes what needs it and leaves nested members out") {
+    document d = with_record({{"name", std::string("a,\"b\"\nc")},
+                              {"shape", list{integer(2), integer(3)}},
+                              {"histogram", list{integer(1)}},
+                              {"nothing", std::monostate{}},
+                              {"x", 0.1}});
+    d.results.push_back({{"x", integer(7)}, {"late", false}});
+    CHECK(written(write_csv, d) ==
+          "name,shape,nothing,x,late\r\n\"a,\"\"b\"\"\nc\",2x3,,0.1,\r\n,,,7,false\r\n");
+    CHECK(written(write_csv, with_record({{"only", std::monostate{}}})) == "only\r\n\r\n");
+}
+
+TEST_CASE("Markdown escapes cells and keeps names in full") {
+    document d;
+    const std::string name = "blocks|0`x*" + std::string(200, 'n');
+    d.sections.push_back({"Head",
+                          {{"name", "the\nname", cell::name}, {"share", "%", cell::share}},
+                          {{{"name", name}, {"share", 0.5}}},
+                          {},
+                          {"- one", "- two", "after"}});
+    CHECK(written(write_markdown, d, 40) ==
+          "## Head\n\n| the name | % |\n|---|---:|\n| `` blocks\\|0`x*" + std::string(200, 'n') +
+              " `` | 50.00 |\n\n- one\n- two\n\nafter\n");
+}
+
+TEST_CASE("A table fits its width by shortening names and wrapping text") {
+    document d;
+    d.sections.push_back({{},
+                          {{"name", "tensor", cell::name}, {"n", "n", cell::integer}},
+                          {{{"name", std::string("model.layers.17.self_attn.q_proj.weight")},
+                            {"n", integer(1234567)}},
+                           {{"name", std::string("b")}, {"n", integer(-5)}}},
+                          {},
+                          {}});
+    CHECK(written(write_table, d, 40) ==
+          "tensor                                n\n"
+          "-----------------------------  ---------\n"
+          "model.laye..lf_attn.q_proj.weight\n");
+}
+
+TEST_CASE("Groups print a line when they change") {
+    document d;
+    d.sections.push_back({"Title",
+                          {{"x", "x", cell::fixed, 1}},
+                          {{{"g", std::string("one")}, {"x", 1.0}},
+                           {{"g", std::string("one")}, {"x", 2.0}},
+                           {{"g", std::string("two")}, {"x", std::monostate{}}}},
+                          "g",
+                          {}});
+    CHECK(written(write_table, d) == "Title\n\n  x\n---\none\n1.0\n2.0\n\ntwo\n  -\n");
+}
+
+TEST_CASE("Percentages round to 0 and 100 only when they are") {
+    CHECK(percent_text(0) == "0");
+    CHECK(percent_text(1) == "100");
+    CHECK(percent_text(1e-9) == "<0.01");
+    CHECK(percent_text(0.99999) == ">99.99");
+    CHECK(percent_text(0.12345) == "12.35");
+    CHECK(percent_text(0.5) == "50.00");
+}
+
+TEST_CASE("Numbers have sensible digits") {
+    CHECK(significant_text(0, 4) == "0");
+    CHECK(significant_text(0.0123456, 4) == "0.01235");
+    CHECK(significant_text(1234.4, 4) == "1234");
+    CHECK(significant_text(1.5e-7, 3) == "1.50e-07");
+    CHECK(grouped(0) == "0");
+    CHECK(grouped(999) == "999");
+    CHECK(grouped(-1000) == "-1,000");
+    CHECK(grouped(1234567890) == "1,234,567,890");
+}
+
+TEST_CASE("Names are shortened in the middle, on whole characters") {
+    CHECK(shortened("short", 16) == "short");
+    CHECK(shortened("abcdefghijklmnopqrstuvwxyz", 12) == "abcd..uvwxyz");
+    const std::string cut = shortened("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc", 5);
+    CHECK(columns_of(cut) == 5);
+    CHECK(cut == "\xc3\xa4..\xc3\xb6\xc3\xbc");
+    CHECK(wrapped("one two three", 7) == std::vector<std::string>{"one two", "three"});
+    CHECK(wrapped("", 7) == std::vector<std::string>{""});
+}
