@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "apps/mx/values.hpp"
@@ -38,17 +37,18 @@ struct accumulator {
     int with_error = 0;
     std::array<std::pair<double, double>, rates.size()> shares{};  // sum of rate * weight, weight
     std::string worst;
-    double worst_nrmse = -1;
+    double worst_nrmse = 0;
 
-    void add(const report::record& r, double mean_square) {
+    void add(const report::record& r) {
         const double n = counted(r);
         const double rmse = number(r, "rmse");
-        const double nrmse = number(r, "nrmse");
+        const double nrmse = number(r, "nrmse", -1);
         ++tensors;
         elements += number(r, "elements");
         bits += number(r, "bits_per_element") * number(r, "elements");
         error2 += rmse * rmse * n;
-        x2 += mean_square * n;
+        const double rms = number(r, "rms");
+        x2 += rms * rms * n;
         if (const report::value* v = report::find(r, "sqnr_db");
             v != nullptr && std::holds_alternative<double>(*v)) {
             decibels += std::get<double>(*v);
@@ -88,24 +88,6 @@ struct accumulator {
     }
 };
 
-std::string identity(const report::record& r) {
-    return words(r, "file") + '\n' + words(r, "tensor");
-}
-
-// mean(x^2) of every tensor. It is (rmse / nrmse)^2 under any recipe with an error; a tensor that
-// is exact under every recipe has none to offer and stays out of the sums of all of them alike.
-std::map<std::string, double> mean_squares(const std::vector<report::record>& results) {
-    std::map<std::string, double> known;
-    for (const report::record& r : results) {
-        const double nrmse = number(r, "nrmse");
-        if (nrmse > 0) {
-            const double rms = number(r, "rmse") / nrmse;
-            known.emplace(identity(r), rms * rms);
-        }
-    }
-    return known;
-}
-
 }  // namespace
 
 double number(const report::record& r, std::string_view name, double otherwise) {
@@ -127,7 +109,6 @@ double counted(const report::record& r) {
 }
 
 std::vector<report::record> summarize(const std::vector<report::record>& results) {
-    const std::map<std::string, double> powers = mean_squares(results);
     std::vector<accumulator> sums;
     for (const report::record& r : results) {
         const std::string recipe = words(r, "recipe");
@@ -138,8 +119,7 @@ std::vector<report::record> summarize(const std::vector<report::record>& results
             at = sums.end() - 1;
             at->recipe = recipe;
         }
-        const auto power = powers.find(identity(r));
-        at->add(r, power == powers.end() ? 0 : power->second);
+        at->add(r);
     }
     std::vector<report::record> summary;
     for (const accumulator& a : sums) summary.push_back(a.finish());

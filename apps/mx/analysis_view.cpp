@@ -28,6 +28,7 @@ std::vector<tensor_rows> by_tensor(const std::vector<report::record>& results) {
     std::vector<tensor_rows> tensors;
     std::map<std::string, std::size_t> places;
     for (const report::record& r : results) {
+        if (number(r, "elements") == 0) continue;  // nothing to show; see left_out_section
         const std::string identity = words(r, "file") + '\n' + words(r, "tensor");
         const auto [at, added] = places.emplace(identity, tensors.size());
         if (added) tensors.emplace_back();
@@ -137,11 +138,20 @@ report::section summary_section(const std::vector<report::record>& summary) {
             {}};
 }
 
-report::section notes_section(const std::vector<pipeline::skipped_tensor>& skipped) {
+report::section left_out_section(const pipeline::analysis& a) {
     report::section s;
     s.heading = "Left out";
-    for (const pipeline::skipped_tensor& t : skipped) {
-        s.rows.push_back({{"tensor", t.tensor}, {"recipe", t.recipe}, {"reason", t.reason}});
+    const auto add = [&](std::string tensor, std::string recipe, std::string reason) {
+        s.rows.push_back({{"tensor", std::move(tensor)},
+                          {"recipe", std::move(recipe)},
+                          {"reason", std::move(reason)}});
+    };
+    for (const pipeline::skipped_tensor& t : a.skipped) add(t.tensor, t.recipe, t.reason);
+    std::string last;
+    for (const report::record& r : a.results) {
+        const std::string tensor = words(r, "tensor");
+        if (number(r, "elements") == 0 && tensor != last) add(tensor, "", "it has no elements");
+        last = tensor;
     }
     s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
     return s;
@@ -159,7 +169,8 @@ std::vector<report::section> analysis_sections(const pipeline::analysis& a,
         sections.push_back(tensor_section(a.results, summary, view));
         sections.push_back(summary_section(summary));
     }
-    if (!a.skipped.empty()) sections.push_back(notes_section(a.skipped));
+    report::section left_out = left_out_section(a);
+    if (!left_out.rows.empty()) sections.push_back(std::move(left_out));
     std::vector<std::string> verdict = verdict_of(a.results, summary);
     if (!verdict.empty()) sections.push_back({"Verdict", {}, {}, {}, std::move(verdict)});
     return sections;

@@ -50,7 +50,8 @@ int guarded(const std::function<int()>& body) {
             io::discard_unfinished_outputs();
             return exit_code::fine;
         }
-        return complain(code_of(e.kind()), e.what());
+        const bool stopped = e.kind() == base::error_kind::cancelled;
+        return complain(code_of(e.kind()), stopped ? "interrupted" : e.what());
     } catch (const std::bad_alloc&) {
         return complain(exit_code::input_output,
                         "out of memory: choose fewer tensors with --tensor, or fewer --threads");

@@ -19,7 +19,8 @@ constexpr std::string_view table_writer = "table";
 // A path as far as it exists with links resolved, so that two spellings of one file compare equal.
 fs::path resolved(const std::string& path) {
     std::error_code failure;
-    const fs::path full = fs::weakly_canonical(path, failure);
+    // Made absolute first: weakly_canonical leaves a relative path whose file is new as it is.
+    const fs::path full = fs::weakly_canonical(fs::absolute(path, failure), failure);
     return failure ? fs::path(path) : full;
 }
 

@@ -16,6 +16,9 @@
 namespace mx::app {
 namespace {
 
+// Differences in SQNR that the verdict's two decimals do not show.
+constexpr double same_decibels = 0.005;
+
 // Bits per element, over those of full blocks, from which on short blocks are worth a word.
 constexpr double short_block_cost = 1.1;
 
@@ -110,15 +113,28 @@ std::string winner_words(const family& f, const std::vector<contest>& contests,
             if (number(*c[i], "rmse") <= least) ++wins[f.rules[i]];
         }
     }
+    // Rules that print the same figure share the first place.
+    std::vector<std::string> leaders;
     std::vector<std::string> others;
-    for (std::size_t i = 1; i < ranking.size(); ++i) {
-        others.push_back(fmt::format("{} {:.2f}", ranking[i].second, ranking[i].first));
+    for (const auto& [decibels, rule] : ranking) {
+        if (ranking.front().first - decibels < same_decibels) {
+            leaders.push_back(rule);
+        } else {
+            others.push_back(fmt::format("{} {:.2f}", rule, decibels));
+        }
     }
-    std::string text = fmt::format(
-        "- {}: {} has the smallest error, {:.2f} dB over all elements ({}); it is best in {} of "
-        "{} tensors",
-        f.name, ranking.front().second, ranking.front().first, fmt::join(others, ", "),
-        wins[ranking.front().second], total);
+    const std::string runners_up =
+        others.empty() ? std::string() : fmt::format(" ({})", fmt::join(others, ", "));
+    std::string text =
+        leaders.size() == 1
+            ? fmt::format(
+                  "- {}: {} has the smallest error, {:.2f} dB over all elements{}; it is "
+                  "best in {} of {} tensors",
+                  f.name, leaders.front(), ranking.front().first, runners_up, wins[leaders.front()],
+                  total)
+            : fmt::format("- {}: {} have the same error, {:.2f} dB over all elements{}", f.name,
+                          fmt::join(leaders, " and "), ranking.front().first, runners_up);
+    if (leaders.size() > 1) return text + ".";
     const auto most = std::max_element(
         wins.begin(), wins.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most->second > wins[ranking.front().second]) {
@@ -130,6 +146,11 @@ std::string winner_words(const family& f, const std::vector<contest>& contests,
 bool alarming(const report::record& r) {
     return number(r, "clamp_rate") >= alarming_clamp_rate ||
            number(r, "saturated_block_rate") >= alarming_saturation;
+}
+
+// Clamping first, saturated blocks where that is equal.
+std::pair<double, double> badness(const report::record& r) {
+    return {number(r, "clamp_rate"), number(r, "saturated_block_rate")};
 }
 
 // What became of the tensor under the other rules of the family.
@@ -148,30 +169,28 @@ std::string remedy_words(const family& f, const contest& c, std::size_t rule) {
                        report::percent_text(number(*c[best], "clamp_rate")), 100 * (1 - smaller));
 }
 
-// "mxfp8 under floor clamps in 2 of 10 tensors, worst in norm (12.50 % of elements). There, even
-// clamps 0 % and has 54 % less R-MSE."
+// "mxfp8 under floor: 2 of 10 tensors clamp or saturate; in norm 12.50 % of the elements clamp.
+// There, even clamps 0 % and has 54 % less R-MSE."
 std::string danger_words(const family& f, const std::vector<contest>& contests, std::size_t rule) {
     int count = 0;
     const contest* worst = nullptr;
     for (const contest& c : contests) {
         if (c[rule] == nullptr || !alarming(*c[rule])) continue;
         ++count;
-        if (worst == nullptr ||
-            number(*c[rule], "clamp_rate") > number(*(*worst)[rule], "clamp_rate")) {
-            worst = &c;
-        }
+        if (worst == nullptr || badness(*c[rule]) > badness(*(*worst)[rule])) worst = &c;
     }
     if (worst == nullptr) return {};
     const report::record& r = *(*worst)[rule];
     std::string figures =
-        fmt::format("{} % of its elements", report::percent_text(number(r, "clamp_rate")));
+        fmt::format("in {} {} % of the elements clamp", base::printable(words(r, "tensor")),
+                    report::percent_text(number(r, "clamp_rate")));
     if (number(r, "saturated_block_rate") > 0) {
-        figures += fmt::format(", {} % of its blocks saturated",
+        figures += fmt::format(" and {} % of the blocks saturate",
                                report::percent_text(number(r, "saturated_block_rate")));
     }
-    return fmt::format("- {} under {} clamps in {} of {} tensors, worst in {} ({}). {}", f.name,
-                       f.rules[rule], count, contests.size(), base::printable(words(r, "tensor")),
-                       figures, remedy_words(f, *worst, rule));
+    return fmt::format("- {} under {}: {} of {} tensors clamp or saturate; {}. {}", f.name,
+                       f.rules[rule], count, contests.size(), figures,
+                       remedy_words(f, *worst, rule));
 }
 
 // NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
@@ -243,8 +262,8 @@ std::vector<std::string> verdict_of(const std::vector<report::record>& results,
     verdict.insert(verdict.end(), dangers.begin(), dangers.end());
     if (!dangers.empty()) {
         verdict.push_back(
-            fmt::format("A tensor counts as clamping from a clamp rate of {:.0f} % "
-                        "or {:.0f} % saturated blocks on.",
+            fmt::format("Counted are tensors with a clamp rate of {:.0f} % or more, or with {:.0f} "
+                        "% or more of their blocks saturated.",
                         100 * alarming_clamp_rate, 100 * alarming_saturation));
     }
     return verdict;

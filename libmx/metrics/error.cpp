@@ -29,6 +29,11 @@ report::value sqnr_db(const totals& t) {
     return -10.0 * std::log10(error2 / x2);
 }
 
+report::value rms(const totals& t) {
+    if (t.counted() == 0) return undefined();
+    return std::sqrt(t.sum.x2.value() / count_of(t));
+}
+
 report::value exact(const totals& t) {
     if (t.counted() == 0) return undefined();
     return t.max_error == 0;

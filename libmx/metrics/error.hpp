@@ -14,6 +14,8 @@ report::value rmse(const totals& t);
 report::value nrmse(const totals& t);
 /// -20 log10(nrmse); null when the error is zero or the tensor is.
 report::value sqnr_db(const totals& t);
+/// sqrt(mean(x^2)): the size of the tensor, which makes errors of several tensors comparable.
+report::value rms(const totals& t);
 /// True when every d equals its x.
 report::value exact(const totals& t);
 /// max |x - d|.

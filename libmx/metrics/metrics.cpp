@@ -14,6 +14,7 @@ constexpr std::array metrics{
     metric{"rmse", "", "sqrt(mean((x - d)^2)), the R-MSE", false, rmse},
     metric{"nrmse", "", "rmse / sqrt(mean(x^2))", false, nrmse},
     metric{"sqnr_db", "dB", "-20 log10(nrmse)", false, sqnr_db},
+    metric{"rms", "", "sqrt(mean(x^2))", false, rms},
     metric{"exact", "", "true when every d equals its x", false, exact},
     metric{"max_abs_error", "", "max |x - d|", false, max_abs_error},
     metric{"overflow_rate", "share", "|y| beyond the largest value", false, overflow_rate},

@@ -136,12 +136,13 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     const rational tick2 = tick * tick;
     const auto number = [](const wide& v) { return static_cast<double>(v); };
 
-    for (const char* name : {"rmse", "nrmse", "sqnr_db", "max_abs_error", "mean_error", "gain",
+    for (const char* name : {"rmse", "nrmse", "sqnr_db", "rms", "max_abs_error", "mean_error", "gain",
                              "cosine", "subnormal_rate", "bits_per_element", "code_entropy_bits"}) {
         out[name] = std::nullopt;
     }
     if (counted != 0) {
         out["rmse"] = number(sqrt(as_wide(quotient(m.sum.error2, counted) * tick2)));
+        out["rms"] = number(sqrt(as_wide(quotient(m.sum.x2, counted) * tick2)));
         out["max_abs_error"] = number(as_wide(value_of_ticks(m.sum.max_error)));
         out["mean_error"] = number(as_wide(quotient(m.sum.error, counted) * tick));
     }

@@ -25,6 +25,11 @@ std::string code_span(const std::string& text) {
 std::string escaped(const std::string& text) {
     std::string out;
     for (const char c : text) {
+        // A title broken inside a word loses its hyphen with the break.
+        if (c == '\n' && !out.empty() && out.back() == '-') {
+            out.pop_back();
+            continue;
+        }
         if (std::string_view("\\`*_[]<>|#").find(c) != std::string_view::npos) out += '\\';
         out += c == '\n' ? ' ' : c;
     }

@@ -114,9 +114,10 @@ TEST_CASE("A table fits its width by shortening names and wrapping text") {
                           {},
                           {}});
     CHECK(written(write_table, d, 40) ==
-          "tensor                                n\n"
+          "tensor                                 n\n"
           "-----------------------------  ---------\n"
-          "model.laye..lf_attn.q_proj.weight\n");
+          "model.laye..ttn.q_proj.weight  1,234,567\n"
+          "b                                     -5\n");
 }
 
 TEST_CASE("Groups print a line when they change") {
@@ -144,6 +145,10 @@ TEST_CASE("Numbers have sensible digits") {
     CHECK(significant_text(0, 4) == "0");
     CHECK(significant_text(0.0123456, 4) == "0.01235");
     CHECK(significant_text(1234.4, 4) == "1234");
+    CHECK(significant_text(-1234.4, 4) == "-1234");
+    CHECK(significant_text(999.96, 4) == "1000");
+    CHECK(significant_text(12.5, 4) == "12.50");
+    CHECK(significant_text(1.5e8, 3) == "1.50e+08");
     CHECK(significant_text(1.5e-7, 3) == "1.50e-07");
     CHECK(grouped(0) == "0");
     CHECK(grouped(999) == "999");

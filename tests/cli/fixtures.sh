@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Small files for the transcripts, made byte by byte so that they need nothing but sh.
+
+byte() { printf "\\$(printf %03o "$1")"; }
+
+# The number $1 as eight bytes, least significant first.
+le64() {
+    n=$1
+    for _ in 1 2 3 4 5 6 7 8; do
+        byte $((n % 256))
+        n=$((n / 256))
+    done
+}
+
+# Hexadecimal digits, two per byte, in the order given.
+hex() {
+    for pair in $(printf '%s' "$*" | tr -d ' ' | sed 's/../& /g'); do byte $((0x$pair)); done
+}
+
+# safetensors HEADER DATA-FILE
+safetensors() {
+    le64 "$(printf '%s' "$1" | wc -c)"
+    printf '%s' "$1"
+    cat "$2"
+}
+
+# norm.weight: 1.5 + k/128, k = 0..63, in bf16: a cluster just under 2. proj.weight: 1 to 12.
+{
+    k=0
+    while [ $k -lt 64 ]; do
+        byte $((192 + k))
+        byte $((0x3f))
+        k=$((k + 1))
+    done
+    hex 803f 0040 4040 8040 a040 c040 e040 0041 1041 2041 3041 4041
+    hex 00010001 003c
+} >data
+safetensors '{"__metadata__":{"made by":"tests/cli"},
+"norm.weight":{"dtype":"BF16","shape":[2,32],"data_offsets":[0,128]},
+"proj.weight":{"dtype":"BF16","shape":[3,4],"data_offsets":[128,152]},
+"mask":{"dtype":"BOOL","shape":[4],"data_offsets":[152,156]},
+"scale":{"dtype":"F16","shape":[],"data_offsets":[156,158]},
+"empty":{"dtype":"F32","shape":[0,4],"data_offsets":[158,158]}}' data >small.safetensors
+
+# A name that would colour the terminal, break a Markdown table and a CSV line; NaN, Inf, 1, 2.
+hex 0000c07f 0000807f 0000803f 00000040 >data
+safetensors '{"\u001b[31m|`a,\"b\n":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}' data >odd.safetensors
+
+# The block of microxcaling issue 4: 960 and 957 as F32.
+hex 00007044 00406f44 >issue4.bin
+
+# A header that lies about its size, and a file cut short.
+le64 1000000000000 >liar.safetensors
+head -c 300 small.safetensors >short.safetensors
+rm data

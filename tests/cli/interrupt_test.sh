@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Ctrl-C in the middle of a long run: exit 130, one line, and nothing left behind.
+set -eu
+mx=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+# 64 Gi zeros that take no room on disk: minutes of work on any machine.
+truncate -s 256G zeros.bin
+
+for command in \
+    "analyze zeros.bin --shape 65536x1048576 --dtype F32 --json out.json --blocks out.h5" \
+    "quantize zeros.bin --shape 65536x1048576 --dtype F32 -o out.safetensors --recipe mxfp4 --packed"
+do
+    code=0
+    # shellcheck disable=SC2086
+    timeout --preserve-status --signal INT --kill-after 60 1 "$mx" $command 2>stderr >stdout || code=$?
+    [ "$code" -eq 130 ] || { echo "$command: exit code $code instead of 130" >&2; exit 1; }
+    [ "$(cat stderr)" = "mx: interrupted" ] || { echo "stderr: $(cat stderr)" >&2; exit 1; }
+    rm stderr stdout
+    [ "$(ls -A)" = zeros.bin ] || { echo "left behind: $(ls -A)" >&2; exit 1; }
+done

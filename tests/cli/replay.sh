@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Replays a transcript: every line "$ COMMAND" is run by sh, with mx on the PATH, in a fresh folder
+# that holds the files of fixtures.sh, and must print what the transcript says. Standard output is
+# marked "|", standard error "!", an exit code other than 0 "?"; other lines are prose.
+#
+#   replay.sh MX TRANSCRIPT            compares, exit 1 and a diff when something differs
+#   replay.sh MX TRANSCRIPT --update   rewrites the transcript; read the diff before committing it
+set -u
+mx=$(realpath "$1")
+transcript=$(realpath "$2")
+here=$(dirname "$(realpath "$0")")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+mkdir "$scratch/bin" "$scratch/files"
+ln -s "$mx" "$scratch/bin/mx"
+PATH=$scratch/bin:$PATH
+LC_ALL=C
+export PATH LC_ALL
+cd "$scratch/files" || exit 2
+. "$here/fixtures.sh"
+
+replay() {
+    while IFS= read -r line; do
+        case $line in
+        '$ '*)
+            printf '%s\n' "$line"
+            sh -c "${line#??}" </dev/null >../stdout 2>../stderr
+            code=$?
+            sed 's/^/| /; s/ *$//' ../stdout
+            sed 's/^/! /; s/ *$//' ../stderr
+            [ "$code" -eq 0 ] || printf '? %s\n' "$code"
+            ;;
+        '|'* | '!'* | '?'*) ;;
+        *) printf '%s\n' "$line" ;;
+        esac
+    done
+}
+
+replay <"$transcript" >../replayed
+if [ "${3-}" = --update ]; then
+    cp ../replayed "$transcript"
+else
+    diff -u "$transcript" ../replayed
+fi

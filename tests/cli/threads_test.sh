@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The same bytes for any number of threads, on hostile data: the program's own bytes read as bf16,
+# NaN and Inf among them.
+set -eu
+mx=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+head -c 1048576 "$mx" >data.bin
+[ "$(wc -c <data.bin)" -eq 1048576 ]
+for threads in 1 2 7; do
+    "$mx" analyze data.bin --shape 512x1024 --dtype BF16 --threads $threads --histograms \
+        --recipe mxfp8 --recipe mxfp4:scale=even,block=32x1 \
+        --recipe mxfp6:round=stochastic,seed=3 --json out.json --csv out.csv --markdown out.md \
+        >table
+    "$mx" quantize data.bin --shape 512x1024 --dtype BF16 --threads $threads \
+        --recipe mxfp4:round=stochastic,seed=5 --packed -o packed.safetensors --quiet
+    mkdir $threads
+    mv out.json out.csv out.md table packed.safetensors $threads
+done
+diff -r 1 2
+diff -r 1 7
+# A recipe alone gives what it gives among others.
+"$mx" analyze data.bin --shape 512x1024 --dtype BF16 --histograms \
+    --recipe mxfp4:scale=even,block=32x1 --json alone.json --quiet
+alone=$(grep '"recipe":"mxfp4:scale=even,block=32x1","elements"' alone.json)
+among=$(grep '"recipe":"mxfp4:scale=even,block=32x1","elements"' 1/out.json)
+[ -n "$alone" ] && [ "${alone%,}" = "${among%,}" ]
