@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <exception>
@@ -73,11 +74,15 @@ class tree_walk {
         if (depth > depth_limit) {
             fail(prefix, fmt::format("groups are nested more than {} deep", depth_limit));
         }
+        // In native order, sorted here: to sort by name the library (1.10) gathers a table first,
+        // and when the file is damaged it frees what it has not filled.
         link_list list;
-        if (H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, nullptr, gather_link, &list) < 0) {
+        if (H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, gather_link, &list) < 0) {
             if (list.failure) std::rethrow_exception(list.failure);
             fail(prefix, fmt::format("cannot list the group: {}", hdf5_problem()));
         }
+        std::sort(list.links.begin(), list.links.end(),
+                  [](const link& a, const link& b) { return a.name < b.name; });
         for (const link& each : list.links) follow(id, each, prefix + each.name, depth);
     }
 
@@ -220,7 +225,7 @@ std::map<std::string, std::string> hdf5_attributes(hid_t file) {
     link_list list;
     hsize_t start = 0;
     // Attributes are an extra: a file whose attributes are damaged still has its tensors.
-    H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, &start, gather_attribute, &list);
+    H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_NATIVE, &start, gather_attribute, &list);
     if (list.failure) std::rethrow_exception(list.failure);
     for (const link& each : list.links) {
         const hdf5_id id(H5Aopen(file, each.name.c_str(), H5P_DEFAULT), H5Aclose);
