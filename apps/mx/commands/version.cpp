@@ -6,6 +6,7 @@
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/commands.hpp"
+#include "apps/mx/exact.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
@@ -31,6 +32,8 @@ int run(const output_options& o) {
                  {{"item", text("threads")},
                   {"value", text(fmt::format("{} unless --threads says otherwise",
                                              omp_get_max_threads()))}}};
+    d.results.push_back({{"item", text("oracle")},
+                         {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
     for (const backend& b : backends) {
         d.results.push_back(
             {{"item", text(fmt::format("backend {}", b.name))}, {"value", text(b.summary)}});
