@@ -10,7 +10,9 @@ install(TARGETS ${mx_rooms} mx_mx EXPORT mx ARCHIVE DESTINATION ${CMAKE_INSTALL_
 install(EXPORT mx NAMESPACE mx:: FILE mx-targets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "oracle" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "oracle" EXCLUDE
+  # Inside io; whoever includes them would need the libraries' own headers.
+  PATTERN "hdf5_*" EXCLUDE PATTERN "zip_*" EXCLUDE)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/mx-config.cmake.in
   ${PROJECT_BINARY_DIR}/mx-config.cmake

@@ -23,6 +23,7 @@ runner declare_tensors(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
 runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
+runner declare_synth(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
@@ -46,6 +47,8 @@ inline constexpr std::array commands{
     command{"dequantize", "Convert", "the way back from `mx quantize --packed`",
             declare_dequantize},
     command{"cast", "Convert", "convert elements to a format without a scale", declare_cast},
+    command{"synth", "Convert", "deterministic checkpoints with transformer-like statistics",
+            declare_synth},
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
             declare_formats},
     command{"rules", "Look up", "scale rules and roundings", declare_rules},

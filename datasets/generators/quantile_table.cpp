@@ -8,7 +8,7 @@ namespace mx::synth {
 quantile_table::quantile_table(const law_row& row) : segments_{} {
     for (std::uint32_t end = 0; end < 2; ++end) {
         const tail side = end == 0 ? tail::upper : tail::lower;
-        cubic* out = &segments_[end * per_end];
+        cubic* out = &segments_[std::size_t{end} * per_end];
         for (int octave = 0; octave < 31; ++octave) {
             for (int eighth = 0; eighth < 8; ++eighth) *out++ = fit(row, side, octave, eighth);
         }

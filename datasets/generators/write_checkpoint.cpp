@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "datasets/generators/tensor_source.hpp"
 #include "libmx/base/status.hpp"
@@ -35,7 +36,7 @@ class run_state {
     void fail(std::exception_ptr error) {
 #pragma omp critical(mx_synth_failure)
         {
-            if (!error_) error_ = error;
+            if (!error_) error_ = std::move(error);
         }
         failed_ = true;
     }

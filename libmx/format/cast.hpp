@@ -25,7 +25,7 @@ MX_HD inline std::uint32_t cast_code(const element_params& f, const rounding_mod
     }
     encoded e{};
     if (magnitude == base::f32_infinity) {
-        const std::uint32_t limit = negative ? f.max_negative : f.max_positive;
+        const std::uint32_t limit = f.limit(negative);
         e = {limit, detail::far_beyond, true, negative};
     } else {
         e = encode_magnitude(f, mode, x, 0, draw);

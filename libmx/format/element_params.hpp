@@ -20,6 +20,11 @@ struct element_params {
     std::uint32_t max_negative;     ///< the same for negative values (fixed, full range: one more)
     std::uint32_t smallest_normal;  ///< first normal magnitude code, 0 without subnormals
     int nan_code;                   ///< -1 where there is none
+
+    /// The largest finite magnitude code of a sign, without a branch on it.
+    MX_HD constexpr std::uint32_t limit(bool negative) const {
+        return max_positive + (max_negative - max_positive) * static_cast<std::uint32_t>(negative);
+    }
 };
 
 /// The parameters of `f`; `full_range` lets integers use the code -2^(n-1).

@@ -81,11 +81,12 @@ MX_HD inline encoded encode_magnitude(const element_params& f, const rounding_mo
     const base::decomposed d = base::decompose(magnitude);
     const int exponent = d.exponent - scale_exponent;  // y = significand * 2^exponent
     const int leading = exponent + 23;                 // floor(log2 |y|)
-    const std::uint32_t limit = negative ? f.max_negative : f.max_positive;
+    const std::uint32_t limit = f.limit(negative);
     // Every format ends below; further down the shift is at least one for fixed point, too.
     if (leading > detail::far_exponent) return {limit, detail::far_beyond, true, negative};
 
-    const int binade = f.floating && leading > f.emin ? leading - f.emin : 0;
+    const int above = f.floating ? leading - f.emin : 0;
+    const int binade = above > 0 ? above : 0;
     // At least one, since mantissas are shorter than 23 bits; from 62 on nothing is kept and the
     // rest, below 2^24, is a vanishing part of the quantum for every rounding.
     const int wanted = f.quantum + binade - exponent;
@@ -97,7 +98,7 @@ MX_HD inline encoded encode_magnitude(const element_params& f, const rounding_mo
         significand + (static_cast<std::uint32_t>(binade) << f.mantissa_bits);
     const bool up = detail::rounds_up(f, mode, below, significand, rest, shift, negative, draw);
     const std::uint32_t unbounded = below + static_cast<std::uint32_t>(up);
-    const bool beyond = below > limit || (below == limit && rest != 0);
+    const bool beyond = (below > limit) | ((below == limit) & (rest != 0));
     return {unbounded < limit ? unbounded : limit, unbounded, beyond, negative};
 }
 
@@ -105,9 +106,10 @@ MX_HD inline encoded encode_magnitude(const element_params& f, const rounding_mo
 /// complement for integers (no negative zero), magnitude alone for unsigned formats.
 MX_HD inline std::uint32_t with_sign(const element_params& f, std::uint32_t magnitude,
                                      bool negative) {
-    if (!negative || !f.has_sign) return magnitude;
-    if (f.floating) return magnitude | 1u << (f.bits - 1);
-    return (0u - magnitude) & ((1u << f.bits) - 1u);
+    const std::uint32_t sign =
+        static_cast<std::uint32_t>(negative) & static_cast<std::uint32_t>(f.has_sign);
+    if (f.floating) return magnitude | sign << (f.bits - 1);
+    return ((magnitude ^ (0u - sign)) + sign) & ((1u << f.bits) - 1u);
 }
 
 }  // namespace mx::format

@@ -14,6 +14,10 @@ extern "C" herr_t keep_description(unsigned, const H5E_error2_t* error, void* ke
     return 1;  // the first is the innermost
 }
 
+// Set, under the lock, by the first failure. A damaged file can leave the library unable to close
+// itself at the program's end, about which it complains unless its reports are off then.
+bool stay_silent = false;
+
 }  // namespace
 
 hdf5_scope::hdf5_scope() : lock_(library_mutex()) {
@@ -21,7 +25,9 @@ hdf5_scope::hdf5_scope() : lock_(library_mutex()) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-hdf5_scope::~hdf5_scope() { H5Eset_auto2(H5E_DEFAULT, report_, report_data_); }
+hdf5_scope::~hdf5_scope() {
+    if (!stay_silent) H5Eset_auto2(H5E_DEFAULT, report_, report_data_);
+}
 
 bool hdf5_id::close() noexcept {
     if (id_ < 0) return true;
@@ -30,6 +36,7 @@ bool hdf5_id::close() noexcept {
 }
 
 std::string hdf5_problem() {
+    stay_silent = true;
     const char* text = nullptr;
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_description, static_cast<void*>(&text));
     return text != nullptr ? text : "unknown failure";

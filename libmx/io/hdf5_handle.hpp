@@ -13,7 +13,8 @@
 namespace mx::io {
 
 /// Every call into HDF5 happens inside a scope: the usual builds of the library are not
-/// thread-safe. Its habit of printing errors is suspended for as long.
+/// thread-safe. Its habit of printing errors is suspended for as long, and for good
+/// once a file turned out to be damaged.
 class hdf5_scope {
   public:
     hdf5_scope();
@@ -53,7 +54,7 @@ class hdf5_id {
     closer close_ = nullptr;
 };
 
-/// The innermost message on the library's error stack, in one line.
+/// The innermost message on the library's error stack, in one line; call it inside a scope.
 std::string hdf5_problem();
 
 }  // namespace mx::io

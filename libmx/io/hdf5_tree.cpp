@@ -143,8 +143,9 @@ class tree_walk {
             fail(name, fmt::format("shape {} is too large", tensor::to_string(info.shape)));
         }
         info.elements = *elements;
-        info.bytes = info.note.empty() ? *bytes : H5Dget_storage_size(id);
+        info.bytes = *bytes;
         if (info.note.empty()) check_storage(plist.get(), type.get(), info);
+        if (!info.note.empty()) info.bytes = H5Dget_storage_size(id);
         found.push_back(std::move(info));
     }
 

@@ -20,21 +20,15 @@ float sum_f32(float a, float b) {
 }
 float difference_f32(float a, float b) { return sum_f32(a, -b); }
 
-// By value, and -0 below +0.
-bool below(float a, float b) { return a != b ? a < b : std::signbit(a) && !std::signbit(b); }
-
 struct extremes {
     float low;
     float high;
 };
 
+// Of zeros either one: an offset loses their sign.
 extremes extremes_of(std::span<const float> x) {
-    extremes e{x[0], x[0]};
-    for (const float v : x) {
-        if (below(v, e.low)) e.low = v;
-        if (below(e.high, v)) e.high = v;
-    }
-    return e;
+    const auto [low, high] = std::minmax_element(x.begin(), x.end());
+    return {*low, *high};
 }
 
 float range_of(offset_range range, std::span<const float> x, const extremes& e, float offset) {
@@ -95,6 +89,7 @@ quantized_block quantize_block(const recipe& r, const value_list& list, std::spa
         const extremes e = extremes_of(x);
         const float middle = sum_f32(product_with_half(e.high), product_with_half(e.low));
         out.offset = nearest_half_saturated(middle);
+        if (value_of_half(out.offset) == 0.0f) out.offset = 0;  // a zero offset is +0
         offset = value_of_half(out.offset);
         out.amax = range_of(r.range, x, e, offset);
     }

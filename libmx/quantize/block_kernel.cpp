@@ -65,25 +65,52 @@ std::uint32_t range_bits(const block_params& p, const survey& s, std::span<const
     return range;
 }
 
-// One encoded element with the counts it adds to.
-std::uint8_t encode_element(const block_params& p, float z, int scale_exponent, std::uint32_t draw,
-                            block::block_counts& count, std::uint32_t& least, std::uint32_t& most) {
-    const format::element_params& f = p.element;
-    const std::uint32_t bits = bits_of(z);
-    const format::encoded e = format::encode_magnitude(f, p.mode, bits, scale_exponent, draw);
-    const std::uint32_t limit = e.negative ? f.max_negative : f.max_positive;
-    if ((bits & base::f32_magnitude_mask) != 0) {
-        ++count.nonzero;
-        least = std::min(least, e.magnitude);
-        most = std::max(most, e.magnitude);
-        count.overflow += e.beyond_max ? 1u : 0u;
-        count.clamp += e.unbounded > limit ? 1u : 0u;
-        count.top_code += e.magnitude == limit ? 1u : 0u;
-        count.underflow += e.magnitude == 0 ? 1u : 0u;
-        count.subnormal += e.magnitude != 0 && e.magnitude < f.smallest_normal ? 1u : 0u;
+// Encodes elements and keeps the counts they add to. A local object: nothing outside can alias its
+// members, so they stay in registers.
+class element_encoder {
+  public:
+    element_encoder(const block_params& p, int scale_exponent)
+        : f_(p.element), mode_(p.mode), exponent_(scale_exponent) {}
+
+    std::uint8_t encode(float z, std::uint32_t draw) {
+        const std::uint32_t bits = bits_of(z);
+        const format::encoded e = format::encode_magnitude(f_, mode_, bits, exponent_, draw);
+        const std::uint32_t limit = f_.limit(e.negative);
+        if ((bits & base::f32_magnitude_mask) != 0) {
+            ++nonzero_;
+            least_ = std::min(least_, e.magnitude);
+            most_ = std::max(most_, e.magnitude);
+            overflow_ += static_cast<std::uint32_t>(e.beyond_max);
+            clamp_ += static_cast<std::uint32_t>(e.unbounded > limit);
+            top_code_ += static_cast<std::uint32_t>(e.magnitude == limit);
+            underflow_ += static_cast<std::uint32_t>(e.magnitude == 0);
+            // Zero wraps to the top, so one comparison asks for 0 < magnitude < smallest normal.
+            subnormal_ += static_cast<std::uint32_t>(e.magnitude - 1u < f_.smallest_normal - 1u);
+        }
+        return static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, e.negative));
     }
-    return static_cast<std::uint8_t>(format::with_sign(f, e.magnitude, e.negative));
-}
+
+    void finish(block::block_stats& out) const {
+        block::block_counts& c = out.count;
+        c.nonzero = nonzero_;
+        c.overflow = overflow_;
+        c.clamp = clamp_;
+        c.top_code = top_code_;
+        c.underflow = underflow_;
+        c.subnormal = f_.smallest_normal == 0 ? 0 : subnormal_;
+        out.is.eligible = nonzero_ >= 2;
+        out.is.collapsed = out.is.eligible && least_ == most_ && least_ != 0;
+        out.is.saturated = out.is.eligible && top_code_ == nonzero_;
+        out.is.dead = out.is.eligible && underflow_ == nonzero_;
+    }
+
+  private:
+    format::element_params f_;
+    format::rounding_mode mode_;
+    int exponent_;
+    std::uint32_t nonzero_ = 0, overflow_ = 0, clamp_ = 0, top_code_ = 0, underflow_ = 0;
+    std::uint32_t subnormal_ = 0, least_ = ~0u, most_ = 0;
+};
 
 // The terms of one chunk; T is float in units of the scale, double in units of x.
 template <typename T>
@@ -127,14 +154,6 @@ void scale_sums(block::block_sums& sum, double s) {
     sum.max_error *= s;
 }
 
-void settle_flags(block::block_stats& out, std::uint32_t least, std::uint32_t most) {
-    const block::block_counts& c = out.count;
-    out.is.eligible = c.nonzero >= 2;
-    out.is.collapsed = out.is.eligible && least == most && least != 0;
-    out.is.saturated = out.is.eligible && c.top_code == c.nonzero;
-    out.is.dead = out.is.eligible && c.underflow == c.nonzero;
-}
-
 // Encodes the block chunk by chunk and sums as T says: float in units of the scale (no offset), or
 // double in units of x.
 template <typename T>
@@ -146,18 +165,18 @@ void quantize_chunks(const block_params& p, std::span<const float> x, const bloc
     const float reciprocal = base::exact_pow2f(-exponent);
     const bool random = p.mode.how == format::rounding::stochastic;
     const base::random_key key{p.seed, place.tensor_id};
-    std::uint32_t least = ~0u;
-    std::uint32_t most = 0;
+    element_encoder encoder(p, exponent);
     const int n = static_cast<int>(x.size());
     for (int begin = 0; begin < n; begin += chunk_size) {
         const int count = std::min(chunk_size, n - begin);
         chunk_terms<T> terms;
+        std::uint8_t code[chunk_size];
         for (int i = 0; i < count; ++i) {
             const auto at = static_cast<std::size_t>(begin + i);
             const float z = in_x ? x[at] - offset : x[at];
             const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
-            codes[at] = encode_element(p, z, exponent, draw, out.count, least, most);
-            const float q = p.value[codes[at]];
+            code[i] = encoder.encode(z, draw);
+            const float q = p.value[code[i]];
             if constexpr (in_x) {
                 terms.set(i, static_cast<double>(x[at]),
                           static_cast<double>(offset) + s * static_cast<double>(q));
@@ -165,9 +184,10 @@ void quantize_chunks(const block_params& p, std::span<const float> x, const bloc
                 terms.set(i, z * reciprocal, q);
             }
         }
+        std::copy_n(code, count, codes.begin() + begin);
         terms.add_to(out.sum);
     }
-    settle_flags(out, least, most);
+    encoder.finish(out);
 }
 
 }  // namespace

@@ -127,6 +127,23 @@ TEST_CASE("synth: stored values are the nearest to those drawn", "[synth]") {
     }
 }
 
+TEST_CASE("synth: ties round to the even neighbour", "[synth]") {
+    struct entry {
+        double value;
+        unsigned bf16;
+    };
+    for (const entry& e : {entry{1.0 + 0x1p-8, 0x3f80}, entry{1.0 + 0x3p-8, 0x3f82},
+                           entry{-1.0 - 0x1p-8, 0xbf80}, entry{2.0 - 0x1p-8, 0x4000}}) {
+        tensor_spec spec;
+        spec.name = "constant";
+        spec.shape = {1};
+        spec.centre = e.value;
+        spec.scale = 0.0;
+        const std::vector<std::byte> bytes = bytes_of(spec, 0);
+        CHECK((static_cast<unsigned>(bytes[0]) | static_cast<unsigned>(bytes[1]) << 8) == e.bf16);
+    }
+}
+
 TEST_CASE("synth: the bytes of the tiny preset are fixed", "[synth]") {
     // A change here changes every published figure made from `mx synth`: bump the changelog.
     CHECK(checksum(tiny(dtype::bf16), 0) == 0xf9777e4daba65e1eu);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/terminal.hpp"
+#include "datasets/generators/checkpoint_plan.hpp"
+#include "datasets/generators/write_checkpoint.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+struct synth_options {
+    std::string out;
+    std::string preset;
+    std::uint64_t seed = 0;
+    std::string dtype = "bf16";
+    std::optional<std::uint64_t> size;
+    bool list = false;
+    run_options run;
+    output_options tables;
+};
+
+std::string preset_names() {
+    std::vector<std::string_view> names;
+    for (const synth::preset_row& row : synth::presets) names.push_back(row.name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+synth::plan_options plan_of(const synth_options& o) {
+    std::string name = o.dtype;
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const std::optional<tensor::dtype> type = tensor::find_dtype(name);
+    if (!type) {
+        throw base::error(
+            base::error_kind::usage,
+            fmt::format("--dtype {}: unknown; choose bf16, f16 or f32", base::printable(o.dtype)));
+    }
+    return {*type, o.size};
+}
+
+/// An unsigned option would take "-1" for 2^64 - 1.
+CLI::Validator not_negative() {
+    return {[](const std::string& text) {
+                return text.rfind('-', 0) == 0 ? std::string("must not be negative")
+                                               : std::string();
+            },
+            ""};
+}
+
+/// --size asks for the preset that has one.
+const synth::preset_row& preset_of(const synth_options& o) {
+    if (!o.preset.empty()) return synth::find_preset(o.preset);
+    return synth::find_preset(o.size ? "bulk" : "tiny");
+}
+
+report::document presets_document() {
+    std::vector<report::record> rows;
+    for (const synth::preset_row& preset : synth::presets) {
+        const auto plan = synth::plan_checkpoint(preset, {});
+        rows.push_back({{"name", std::string(preset.name)},
+                        {"tensors", static_cast<std::int64_t>(plan.size())},
+                        {"bytes", static_cast<std::int64_t>(synth::total_bytes(plan))},
+                        {"scalable", preset.scalable},
+                        {"summary", std::string(preset.summary)}});
+    }
+    report::document d;
+    d.head = document_head("mx.presets/1");
+    d.results = rows;
+    d.sections.push_back({"Presets of synthetic checkpoints",
+                          {{"name", "name"},
+                           {"tensors", "tensors", report::cell::integer},
+                           {"bytes", "bytes\n(BF16)", report::cell::integer},
+                           {"summary", ""}},
+                          rows,
+                          {},
+                          {}});
+    return d;
+}
+
+synth::write_control control_for(const run_options& run) {
+    const pipeline::run_control shared = control_of(run);
+    synth::write_control control;
+    control.threads = shared.threads;
+    control.cancel = shared.cancel;
+    if (shared.on_progress) {
+        control.on_progress = [report = shared.on_progress](std::uint64_t done,
+                                                            std::uint64_t total) {
+            report({done, total});
+        };
+    }
+    return control;
+}
+
+int run_synth(const synth_options& o) {
+    if (o.list) {
+        outputs to(o.tables, {});
+        to.finish(presets_document(), o.run.quiet);
+        return exit_code::fine;
+    }
+    if (o.out.empty()) {
+        throw base::error(base::error_kind::usage,
+                          "synth needs -o OUT.safetensors, or --list to see the presets");
+    }
+    const synth::preset_row& preset = preset_of(o);
+    const synth::plan_options options = plan_of(o);
+    const std::vector<synth::tensor_spec> plan = synth::plan_checkpoint(preset, options);
+    const std::string dtype(tensor::row_of(options.type).name);
+    synth::write_checkpoint(o.out, plan, o.seed,
+                            {{"generator", "mx synth"},
+                             {"preset", std::string(preset.name)},
+                             {"seed", std::to_string(o.seed)},
+                             {"dtype", dtype}},
+                            control_for(o.run));
+    if (!o.run.quiet && o.out != "-") {
+        print(fmt::format("{}: {} tensors, {} bytes of data (preset {}, seed {}, {})\n",
+                          base::printable(o.out), plan.size(), synth::total_bytes(plan),
+                          preset.name, o.seed, dtype));
+    }
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_synth(CLI::App& cmd) {
+    const auto o = std::make_shared<synth_options>();
+    cmd.description(
+        "Writes a deterministic checkpoint with transformer-like statistics: attention, MLP and "
+        "expert weights, norm gains of which some cluster just under a power of two, activations "
+        "with outlier channels, log-normal gradients. The bytes depend on preset, seed, dtype and "
+        "size only.");
+    cmd.add_option("-o,--output", o->out, "safetensors file to write")
+        ->type_name("OUT")
+        ->group("Output");
+    cmd.add_option("--preset", o->preset,
+                   fmt::format("one of: {}; default tiny, with --size bulk", preset_names()))
+        ->type_name("NAME")
+        ->group("Synthesis");
+    cmd.add_option("--seed", o->seed, "another seed gives other values; default 0")
+        ->check(not_negative())
+        ->type_name("N")
+        ->group("Synthesis");
+    cmd.add_option("--dtype", o->dtype, "bf16 (the default), f16 or f32")
+        ->type_name("DTYPE")
+        ->group("Synthesis");
+    cmd.add_option_function<std::uint64_t>(
+           "--size", [o](const std::uint64_t& bytes) { o->size = bytes; },
+           "bytes of tensor data, e.g. 4GiB or 500MB (bulk only)")
+        ->transform(CLI::AsSizeValue(true))
+        ->transform(not_negative())
+        ->type_name("BYTES")
+        ->group("Synthesis");
+    cmd.add_flag("--list", o->list, "list the presets and write nothing")->group("Synthesis");
+    declare_run(cmd, o->run);
+    declare_outputs(cmd, o->tables);
+    examples(cmd,
+             "mx synth -o tiny.safetensors                    # under 1 MiB\n"
+             "mx synth -o big.safetensors --size 4GiB         # any size\n"
+             "mx synth -o norms.safetensors --preset layernorm --seed 7\n"
+             "mx synth --list --json -\n");
+    return [o] { return run_synth(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of a list that nothing outside the list vouches for is named here.
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "libmx/format/roundings.hpp"
+#include "libmx/format/scale_formats.hpp"
+#include "libmx/oracle/rounding.hpp"
+#include "libmx/quantize/recipe.hpp"
+#include "libmx/scale/scale_rules.hpp"
+#include "tests/catch.hpp"
+#include "tests/conformance/translate.hpp"
+
+namespace {
+
+bool typed_table_exists(std::string_view name) {
+    return std::filesystem::exists(std::string(MX_SOURCE_DIR) + "/datasets/vectors/decode/" +
+                                   std::string(name) + ".txt");
+}
+
+// Roundings by what they do to two positive and two negative numbers between neighbours 2 and 3 of
+// E2M1 (2.25, 2.5, -2.25, -2.5) with the largest draw: a new rounding has to add its line.
+struct rounding_statement {
+    std::string_view name;
+    int quanta[4];  ///< in halves
+};
+
+constexpr rounding_statement roundings[] = {
+    {"rtne", {4, 4, -4, -4}}, {"away", {4, 6, -4, -6}}, {"zero", {4, 4, -4, -4}},
+    {"up", {6, 6, -4, -4}},   {"down", {4, 4, -6, -6}}, {"stochastic", {6, 6, -6, -6}},
+};
+
+}  // namespace
+
+TEST_CASE("every format has a typed table") {
+    for (const auto& f : mx::format::element_formats) {
+        INFO("add datasets/vectors/decode/" << f.name << ".txt, typed from the specification");
+        CHECK(typed_table_exists(f.name));
+    }
+    for (const auto& f : mx::format::scale_formats) {
+        INFO("add datasets/vectors/decode/" << f.name << ".txt, typed from the specification");
+        CHECK(typed_table_exists(f.name));
+    }
+}
+
+TEST_CASE("every scale rule is stated in the oracle, and nothing else is") {
+    std::set<std::string> listed;
+    for (const auto& rule : mx::scale::scale_rules) {
+        INFO("state scale rule '" << rule.name << "' in libmx/oracle/scale_rules.cpp");
+        CHECK(mx::tests::oracle_rule(rule).has_value());
+        listed.insert(std::string(rule.name));
+    }
+    std::set<std::string> stated;
+    for (const auto& [name, id] : mx::oracle::scale_rule_names) stated.insert(std::string(name));
+    CHECK(stated == listed);
+}
+
+TEST_CASE("every rounding is stated in the oracle") {
+    const auto list = mx::oracle::list_values(*mx::format::find_element_format("e2m1"), false);
+    for (const auto& row : mx::format::roundings) {
+        INFO("state what rounding '" << row.name
+                                     << "' does, here and in libmx/oracle/rounding.cpp");
+        const rounding_statement* found = nullptr;
+        for (const rounding_statement& r : roundings) {
+            if (r.name == row.name) found = &r;
+        }
+        REQUIRE(found != nullptr);
+        const float inputs[] = {2.25f, 2.5f, -2.25f, -2.5f};
+        for (int i = 0; i < 4; ++i) {
+            const auto q = mx::oracle::round_to(list, mx::oracle::ticks_of(inputs[i]),
+                                                mx::oracle::ticks_of_power(0),
+                                                std::signbit(inputs[i]), {row.id, {}, 32}, ~0u);
+            CHECK(q.quanta == found->quanta[i]);
+        }
+    }
+}
