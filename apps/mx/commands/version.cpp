@@ -28,7 +28,6 @@ int run(const output_options& o) {
     d.results = {{{"item", text("version")}, {"value", text(MX_VERSION)}},
                  {{"item", text("compiler")}, {"value", text(compiler)}},
                  {{"item", text("build type")}, {"value", text(MX_BUILD_TYPE)}},
-                 {{"item", text("OpenMP")}, {"value", text(fmt::format("{}", _OPENMP))}},
                  {{"item", text("threads")},
                   {"value", text(fmt::format("{} unless --threads says otherwise",
                                              omp_get_max_threads()))}}};
