@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "libmx/io/dtype_names.hpp"
 #include "libmx/io/hdf5_types.hpp"
 
 namespace mx::io {
@@ -62,6 +63,40 @@ std::string identity(hid_t object) {
     if (H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) return {};
     return {reinterpret_cast<const char*>(&info.addr), sizeof info.addr};
 #endif
+}
+
+// The text of an attribute; none when it is something else or too long.
+std::optional<std::string> attribute_text(hid_t id) {
+    const hdf5_id type(H5Aget_type(id), H5Tclose);
+    const hdf5_id space(H5Aget_space(id), H5Sclose);
+    if (H5Tget_class(type.get()) != H5T_STRING ||
+        H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
+        H5Aget_storage_size(id) > attribute_limit) {
+        return std::nullopt;
+    }
+    if (H5Tis_variable_str(type.get()) > 0) {
+        char* text = nullptr;
+        if (H5Aread(id, type.get(), static_cast<void*>(&text)) < 0 || text == nullptr) {
+            return std::nullopt;
+        }
+        std::string out(text, strnlen(text, attribute_limit));
+        H5free_memory(text);
+        return out;
+    }
+    std::string out(H5Tget_size(type.get()), '\0');
+    if (out.size() > attribute_limit || H5Aread(id, type.get(), out.data()) < 0) {
+        return std::nullopt;
+    }
+    out.resize(strnlen(out.data(), out.size()));
+    return out;
+}
+
+// What the dataset's own attribute says its bytes are.
+std::optional<tensor::dtype> named_dtype(hid_t dataset) {
+    if (H5Aexists(dataset, hdf5_dtype_attribute) <= 0) return std::nullopt;
+    const hdf5_id id(H5Aopen(dataset, hdf5_dtype_attribute, H5P_DEFAULT), H5Aclose);
+    const auto text = id.valid() ? attribute_text(id.get()) : std::nullopt;
+    return text ? tensor::find_dtype(*text) : std::nullopt;
 }
 
 class tree_walk {
@@ -140,6 +175,8 @@ class tree_walk {
         info.file = path_;
         info.shape.assign(extents.begin(), extents.begin() + rank);
         hdf5_meaning meaning = meaning_of(type.get(), as_);
+        if (meaning.type == tensor::dtype::u8)
+            meaning.type = read_as(tensor::dtype::u8, named_dtype(id));
         info.type = meaning.type;
         info.note = std::move(meaning.note);
         const auto elements = tensor::element_count(info.shape);
@@ -178,32 +215,6 @@ class tree_walk {
     std::optional<tensor::dtype> as_;
     std::set<std::string> seen_;
 };
-
-// The text of an attribute; none when it is something else or too long.
-std::optional<std::string> attribute_text(hid_t id) {
-    const hdf5_id type(H5Aget_type(id), H5Tclose);
-    const hdf5_id space(H5Aget_space(id), H5Sclose);
-    if (H5Tget_class(type.get()) != H5T_STRING ||
-        H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
-        H5Aget_storage_size(id) > attribute_limit) {
-        return std::nullopt;
-    }
-    if (H5Tis_variable_str(type.get()) > 0) {
-        char* text = nullptr;
-        if (H5Aread(id, type.get(), static_cast<void*>(&text)) < 0 || text == nullptr) {
-            return std::nullopt;
-        }
-        std::string out(text, strnlen(text, attribute_limit));
-        H5free_memory(text);
-        return out;
-    }
-    std::string out(H5Tget_size(type.get()), '\0');
-    if (out.size() > attribute_limit || H5Aread(id, type.get(), out.data()) < 0) {
-        return std::nullopt;
-    }
-    out.resize(strnlen(out.data(), out.size()));
-    return out;
-}
 
 }  // namespace
 
