@@ -14,6 +14,5 @@ out=build/demo
 rm -rf "$out" && mkdir -p "$out"
 $mx synth -o "$out/checkpoint.safetensors"
 $mx analyze "$out/checkpoint.safetensors" --markdown "$out/report.md" --json "$out/report.json"
-$mx analyze "$out/checkpoint.safetensors"
 echo
 echo "Report to open: $PWD/$out/report.md (the same figures as JSON: $PWD/$out/report.json)"

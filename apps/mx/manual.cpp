@@ -40,6 +40,13 @@ std::string page_of(std::string_view title, const report::document& d) {
 std::string metrics_page() {
     std::string out = fmt::format("{}# Metrics\n\n", made_by);
     out +=
+        "The members of a result of `mx analyze`: `file`, `tensor`, `dtype` (safetensors' "
+        "spelling), "
+        "`shape`, `recipe` (canonical), the counts `elements`, `blocks`, `nan`, `inf`, `poisoned` "
+        "(finite elements of a block whose scale is NaN) and `inexact_inputs` (stored values that "
+        "float32 does not hold, rounded to it once), and the metrics below. JSON puts them under "
+        "`results` (schema `mx.analysis/1`), followed by `summary` (one record per recipe over all "
+        "tensors) and `skipped`; numbers read back exactly.\n\n"
         "S is the block's scale, O its offset (0 where the recipe has none), y = (x - O) / S "
         "exactly, q the final element and d = O + S q. Rates are over finite elements whose block "
         "has a scale, or over blocks where the definition says so. Undefined values are `null`.\n\n"

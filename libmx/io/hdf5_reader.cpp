@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "libmx/io/dtype_names.hpp"
@@ -153,7 +154,6 @@ class hdf5_reader final : public reader {
         }
         id_ = std::make_shared<const hdf5_id>(std::move(opened));
         tensors_ = hdf5_datasets(id_->get(), file_->path(), parse_as(options.as));
-        metadata_ = hdf5_attributes(id_->get());
     }
 
     const std::vector<tensor_info>& tensors() const override { return tensors_; }
@@ -164,7 +164,14 @@ class hdf5_reader final : public reader {
         }
         return std::make_unique<dataset_source>(id_, info);
     }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+    // Read when asked for: the library is at its weakest with damaged attributes.
+    const std::map<std::string, std::string>& metadata() const override {
+        std::call_once(asked_, [this] {
+            const hdf5_scope scope;
+            metadata_ = hdf5_attributes(id_->get());
+        });
+        return metadata_;
+    }
     std::vector<std::pair<std::string, std::uint64_t>> files() const override {
         return {{file_->path(), file_->size()}};
     }
@@ -173,7 +180,8 @@ class hdf5_reader final : public reader {
     shared_file file_;
     std::shared_ptr<const hdf5_id> id_;
     std::vector<tensor_info> tensors_;
-    std::map<std::string, std::string> metadata_;
+    mutable std::once_flag asked_;
+    mutable std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <exception>
 #include <set>
 #include <utility>
 
+#include "libmx/io/dtype_names.hpp"
 #include "libmx/io/hdf5_types.hpp"
 
 namespace mx::io {
@@ -63,6 +65,40 @@ std::string identity(hid_t object) {
 #endif
 }
 
+// The text of an attribute; none when it is something else or too long.
+std::optional<std::string> attribute_text(hid_t id) {
+    const hdf5_id type(H5Aget_type(id), H5Tclose);
+    const hdf5_id space(H5Aget_space(id), H5Sclose);
+    if (H5Tget_class(type.get()) != H5T_STRING ||
+        H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
+        H5Aget_storage_size(id) > attribute_limit) {
+        return std::nullopt;
+    }
+    if (H5Tis_variable_str(type.get()) > 0) {
+        char* text = nullptr;
+        if (H5Aread(id, type.get(), static_cast<void*>(&text)) < 0 || text == nullptr) {
+            return std::nullopt;
+        }
+        std::string out(text, strnlen(text, attribute_limit));
+        H5free_memory(text);
+        return out;
+    }
+    std::string out(H5Tget_size(type.get()), '\0');
+    if (out.size() > attribute_limit || H5Aread(id, type.get(), out.data()) < 0) {
+        return std::nullopt;
+    }
+    out.resize(strnlen(out.data(), out.size()));
+    return out;
+}
+
+// What the dataset's own attribute says its bytes are.
+std::optional<tensor::dtype> named_dtype(hid_t dataset) {
+    if (H5Aexists(dataset, hdf5_dtype_attribute) <= 0) return std::nullopt;
+    const hdf5_id id(H5Aopen(dataset, hdf5_dtype_attribute, H5P_DEFAULT), H5Aclose);
+    const auto text = id.valid() ? attribute_text(id.get()) : std::nullopt;
+    return text ? tensor::find_dtype(*text) : std::nullopt;
+}
+
 class tree_walk {
   public:
     tree_walk(std::string path, std::optional<tensor::dtype> as)
@@ -73,11 +109,15 @@ class tree_walk {
         if (depth > depth_limit) {
             fail(prefix, fmt::format("groups are nested more than {} deep", depth_limit));
         }
+        // In native order, sorted here: to sort by name the library (1.10) gathers a table first,
+        // and when the file is damaged it frees what it has not filled.
         link_list list;
-        if (H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, nullptr, gather_link, &list) < 0) {
+        if (H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, gather_link, &list) < 0) {
             if (list.failure) std::rethrow_exception(list.failure);
             fail(prefix, fmt::format("cannot list the group: {}", hdf5_problem()));
         }
+        std::sort(list.links.begin(), list.links.end(),
+                  [](const link& a, const link& b) { return a.name < b.name; });
         for (const link& each : list.links) follow(id, each, prefix + each.name, depth);
     }
 
@@ -135,6 +175,8 @@ class tree_walk {
         info.file = path_;
         info.shape.assign(extents.begin(), extents.begin() + rank);
         hdf5_meaning meaning = meaning_of(type.get(), as_);
+        if (meaning.type == tensor::dtype::u8)
+            meaning.type = read_as(tensor::dtype::u8, named_dtype(id));
         info.type = meaning.type;
         info.note = std::move(meaning.note);
         const auto elements = tensor::element_count(info.shape);
@@ -174,32 +216,6 @@ class tree_walk {
     std::set<std::string> seen_;
 };
 
-// The text of an attribute; none when it is something else or too long.
-std::optional<std::string> attribute_text(hid_t id) {
-    const hdf5_id type(H5Aget_type(id), H5Tclose);
-    const hdf5_id space(H5Aget_space(id), H5Sclose);
-    if (H5Tget_class(type.get()) != H5T_STRING ||
-        H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
-        H5Aget_storage_size(id) > attribute_limit) {
-        return std::nullopt;
-    }
-    if (H5Tis_variable_str(type.get()) > 0) {
-        char* text = nullptr;
-        if (H5Aread(id, type.get(), static_cast<void*>(&text)) < 0 || text == nullptr) {
-            return std::nullopt;
-        }
-        std::string out(text, strnlen(text, attribute_limit));
-        H5free_memory(text);
-        return out;
-    }
-    std::string out(H5Tget_size(type.get()), '\0');
-    if (out.size() > attribute_limit || H5Aread(id, type.get(), out.data()) < 0) {
-        return std::nullopt;
-    }
-    out.resize(strnlen(out.data(), out.size()));
-    return out;
-}
-
 }  // namespace
 
 std::vector<tensor_info> hdf5_datasets(hid_t file, const std::string& path,
@@ -220,7 +236,7 @@ std::map<std::string, std::string> hdf5_attributes(hid_t file) {
     link_list list;
     hsize_t start = 0;
     // Attributes are an extra: a file whose attributes are damaged still has its tensors.
-    H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, &start, gather_attribute, &list);
+    H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_NATIVE, &start, gather_attribute, &list);
     if (list.failure) std::rethrow_exception(list.failure);
     for (const link& each : list.links) {
         const hdf5_id id(H5Aopen(file, each.name.c_str(), H5P_DEFAULT), H5Aclose);

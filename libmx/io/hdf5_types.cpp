@@ -107,14 +107,6 @@ hdf5_meaning meaning_of_compound(hid_t type) {
 hdf5_meaning meaning_of_opaque(hid_t type, std::optional<dtype> as) {
     const std::size_t bits = 8 * H5Tget_size(type);
     if (as && static_cast<std::size_t>(tensor::row_of(*as).bits) == bits) return {*as, {}};
-    char* const tag = H5Tget_tag(type);
-    const std::optional<dtype> named =
-        tag != nullptr ? tensor::find_dtype(tag) : std::optional<dtype>{};
-    if (tag != nullptr) H5free_memory(tag);
-    if (named && *named != dtype::other &&
-        static_cast<std::size_t>(tensor::row_of(*named).bits) == bits) {
-        return {*named, {}};
-    }
     return no_number(fmt::format("bare elements of {} bytes; say what they are with --as{}",
                                  bits / 8, bits == 16 ? " bf16" : ""));
 }
@@ -128,13 +120,6 @@ hdf5_id custom_float(const float_layout& layout) {
                       H5Tset_precision(type.get(), bits) >= 0 &&
                       H5Tset_size(type.get(), layout.bytes) >= 0 &&
                       H5Tset_ebias(type.get(), layout.bias) >= 0;
-    return made ? std::move(type) : hdf5_id();
-}
-
-hdf5_id opaque(dtype id) {
-    const tensor::dtype_row& row = tensor::row_of(id);
-    hdf5_id type(H5Tcreate(H5T_OPAQUE, static_cast<std::size_t>(row.bits / 8)), H5Tclose);
-    const bool made = H5Tset_tag(type.get(), std::string(row.name).c_str()) >= 0;
     return made ? std::move(type) : hdf5_id();
 }
 
@@ -230,12 +215,12 @@ hdf5_id stored_type(dtype type) {
             return custom_float(
                 *std::find_if(float_layouts.begin(), float_layouts.end(),
                               [&](const float_layout& layout) { return layout.type == type; }));
-        // Their special codes are not IEEE's: bare bytes with our name as the tag.
+        // Their special codes are not IEEE's: bytes, which an attribute explains.
         case dtype::f8_e4m3:
         case dtype::f8_e8m0:
         case dtype::f8_e4m3fnuz:
         case dtype::f8_e5m2fnuz:
-            return opaque(type);
+            return standard(H5T_STD_U8LE);
         case dtype::f4:
         case dtype::f6_e2m3:
         case dtype::f6_e3m2:

@@ -16,15 +16,18 @@ struct hdf5_meaning {
     std::string note;
 };
 
+/// The attribute of a dataset that names the dtype of its bytes, where HDF5 has no such type.
+inline constexpr const char* hdf5_dtype_attribute = "mx.dtype";
+
 /// The dtype of `stored`: integers and IEEE-like floats of any byte order, h5py's truth values
-/// and complex numbers, and opaque elements whose tag is a dtype's name or that `as` explains.
+/// and complex numbers, and opaque elements that `as` explains.
 hdf5_meaning meaning_of(hid_t stored, std::optional<tensor::dtype> as);
 
 /// `stored` with its numbers little-endian: what datasets are read as.
 hdf5_id little_endian(hid_t stored);
 
-/// The datatype under which arrays of `type` are written; not valid for types HDF5 has no place
-/// for (packed ones).
+/// The datatype under which arrays of `type` are written; bytes for the FP8 formats whose special
+/// codes are not IEEE's, and not valid for packed types, which HDF5 has no place for.
 hdf5_id stored_type(tensor::dtype type);
 
 }  // namespace mx::io

@@ -53,6 +53,10 @@ class layout_writer {
                                   : H5I_INVALID_HID,
                               H5Dclose);
         if (!dataset.valid()) fail(array.name, "cannot create a dataset of this name and shape");
+        if (meaning_of(type.get(), {}).type != array.type) {
+            describe(dataset.get(), hdf5_dtype_attribute,
+                     std::string(tensor::row_of(array.type).name));
+        }
         if (bytes == 0) return {};
         const haddr_t offset = H5Dget_offset(dataset.get());
         if (offset == HADDR_UNDEF) fail(array.name, "cannot reserve room");
@@ -60,16 +64,7 @@ class layout_writer {
     }
 
     void describe(const std::string& name, const std::string& text) {
-        const hdf5_id type(H5Tcopy(H5T_C_S1), H5Tclose);
-        H5Tset_size(type.get(), text.size() + 1);
-        H5Tset_cset(type.get(), H5T_CSET_UTF8);
-        const hdf5_id space(H5Screate(H5S_SCALAR), H5Sclose);
-        const hdf5_id attribute(H5Acreate2(file_.get(), name.c_str(), type.get(), space.get(),
-                                           H5P_DEFAULT, H5P_DEFAULT),
-                                H5Aclose);
-        if (!attribute.valid() || H5Awrite(attribute.get(), type.get(), text.c_str()) < 0) {
-            fail({}, fmt::format("cannot store the metadata '{}' of {} bytes", name, text.size()));
-        }
+        describe(file_.get(), name, text);
     }
 
     void close() {
@@ -77,6 +72,19 @@ class layout_writer {
     }
 
   private:
+    void describe(hid_t object, const std::string& name, const std::string& text) const {
+        const hdf5_id type(H5Tcopy(H5T_C_S1), H5Tclose);
+        H5Tset_size(type.get(), text.size() + 1);
+        H5Tset_cset(type.get(), H5T_CSET_UTF8);
+        const hdf5_id space(H5Screate(H5S_SCALAR), H5Sclose);
+        const hdf5_id attribute(
+            H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
+            H5Aclose);
+        if (!attribute.valid() || H5Awrite(attribute.get(), type.get(), text.c_str()) < 0) {
+            fail({}, fmt::format("cannot store the metadata '{}' of {} bytes", name, text.size()));
+        }
+    }
+
     [[noreturn]] void fail(const std::string& name, const std::string& what) const {
         throw base::error(base::error_kind::output, fmt::format("{}: {}", what, hdf5_problem()),
                           {path_, name, {}});

@@ -112,28 +112,41 @@ class element_encoder {
     std::uint32_t subnormal_ = 0, least_ = ~0u, most_ = 0;
 };
 
+// d - x = (O + product) - x without the cancellation of a large offset: x - O is formed as a sum of
+// two doubles without error (Knuth's TwoSum), and S*q lies near its larger part.
+double error_of(double x, double offset, double product) {
+    const double difference = x - offset;
+    const double x_part = difference + offset;
+    const double rest = (x - x_part) - (offset - (x_part - difference));
+    return (product - difference) - rest;
+}
+
 // The terms of one chunk; T is float in units of the scale, double in units of x.
 template <typename T>
 struct chunk_terms {
     T x[chunk_size] = {};
     T d[chunk_size] = {};
+    T e[chunk_size] = {};
 
-    void set(int i, T x_i, T d_i) {
+    void set(int i, T x_i, T d_i, T e_i) {
         x[i] = x_i;
         d[i] = d_i;
+        e[i] = e_i;
     }
     void add_to(block::block_sums& sum) const {
         T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
         double error[chunk_size];
         T max_error = 0;
         for (int i = 0; i < chunk_size; ++i) {
-            const T e = d[i] - x[i];
-            error2[i] = e * e;
+            error2[i] = e[i] * e[i];
             x2[i] = x[i] * x[i];
             xd[i] = x[i] * d[i];
             d2[i] = d[i] * d[i];
-            error[i] = static_cast<double>(e);
-            max_error = std::max(max_error, std::abs(e));
+            // Exact in double also where a directed rounding leaves more than a float's bits.
+            error[i] = std::is_same_v<T, float>
+                           ? static_cast<double>(d[i]) - static_cast<double>(x[i])
+                           : static_cast<double>(e[i]);
+            max_error = std::max(max_error, std::abs(e[i]));
         }
         sum.error2 += static_cast<double>(sum_chunk(error2));
         sum.x2 += static_cast<double>(sum_chunk(x2));
@@ -178,10 +191,13 @@ void quantize_chunks(const block_params& p, std::span<const float> x, const bloc
             code[i] = encoder.encode(z, draw);
             const float q = p.value[code[i]];
             if constexpr (in_x) {
-                terms.set(i, static_cast<double>(x[at]),
-                          static_cast<double>(offset) + s * static_cast<double>(q));
+                const double product = s * static_cast<double>(q);
+                terms.set(
+                    i, static_cast<double>(x[at]), static_cast<double>(offset) + product,
+                    error_of(static_cast<double>(x[at]), static_cast<double>(offset), product));
             } else {
-                terms.set(i, z * reciprocal, q);
+                const float y = z * reciprocal;
+                terms.set(i, y, q, q - y);
             }
         }
         std::copy_n(code, count, codes.begin() + begin);

@@ -8,6 +8,7 @@
 #include "apps/mx/analysis_summary.hpp"
 #include "apps/mx/analysis_view.hpp"
 #include "apps/mx/commands.hpp"
+#include "apps/mx/exact.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
@@ -31,6 +32,7 @@ struct options {
     std::vector<std::string> recipes;
     std::string blocks;
     bool histograms = false;
+    bool exact = false;
 };
 
 // The recipes asked for, each once: two spellings of one recipe are one.
@@ -64,6 +66,7 @@ report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) 
 }
 
 int run(const options& o) {
+    if (o.exact) require_oracle();
     const pipeline::analysis_request request{recipes_of(o), o.histograms, o.blocks};
     std::vector<std::string> more;
     if (!o.blocks.empty()) more.push_back(o.blocks);
@@ -71,7 +74,9 @@ int run(const options& o) {
     outputs to(o.out, o.in.files, more);
     const pipeline::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
-    pipeline::analysis a = pipeline::analyze(model.select(o.in.globs), request, control);
+    const std::vector<pipeline::tensor_ref> tensors = model.select(o.in.globs);
+    pipeline::analysis a = pipeline::analyze(tensors, request, control);
+    if (o.exact) make_exact(a, tensors, request.recipes, control);
 
     const std::vector<report::record> summary = summarize(a.results);
     report::document d;
@@ -97,6 +102,9 @@ runner declare_analyze(CLI::App& cmd) {
         ->group("Analysis");
     cmd.add_flag("--histograms", o->histograms,
                  "also histograms of codes, scales, block maxima and block spread (JSON)")
+        ->group("Analysis");
+    cmd.add_flag("--exact", o->exact,
+                 "compute the figures in exact rationals, one tensor in memory at a time; slow")
         ->group("Analysis");
     cmd.add_flag("--all", o->view.all, "show every tensor, in the order of the file")
         ->group("Analysis");

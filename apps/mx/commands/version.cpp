@@ -6,6 +6,7 @@
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/commands.hpp"
+#include "apps/mx/exact.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
@@ -27,10 +28,11 @@ int run(const output_options& o) {
     d.results = {{{"item", text("version")}, {"value", text(MX_VERSION)}},
                  {{"item", text("compiler")}, {"value", text(compiler)}},
                  {{"item", text("build type")}, {"value", text(MX_BUILD_TYPE)}},
-                 {{"item", text("OpenMP")}, {"value", text(fmt::format("{}", _OPENMP))}},
                  {{"item", text("threads")},
                   {"value", text(fmt::format("{} unless --threads says otherwise",
                                              omp_get_max_threads()))}}};
+    d.results.push_back({{"item", text("oracle")},
+                         {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
     for (const backend& b : backends) {
         d.results.push_back(
             {{"item", text(fmt::format("backend {}", b.name))}, {"value", text(b.summary)}});

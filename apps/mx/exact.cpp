@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/exact.hpp"
+
+#include <string>
+
+#include "libmx/base/status.hpp"
+
+#if defined(MX_HAS_ORACLE)
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+#include "apps/mx/analysis_summary.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/io/widen.hpp"
+#include "libmx/oracle/metrics.hpp"
+#include "libmx/pipeline/geometry.hpp"
+
+namespace mx::app {
+namespace {
+
+oracle::scale_rule oracle_rule(std::string_view name) {
+    for (const auto& [known, rule] : oracle::scale_rule_names) {
+        if (known == name) return rule;
+    }
+    throw base::error(base::error_kind::unavailable,
+                      fmt::format("--exact: the oracle does not state scale={}", name));
+}
+
+oracle::integer_emax oracle_emax(scale::int_emax choice) {
+    switch (choice) {
+        case scale::int_emax::log2max:
+            return oracle::integer_emax::log2max;
+        case scale::int_emax::one:
+            return oracle::integer_emax::one;
+        case scale::int_emax::zero:
+            break;
+    }
+    return oracle::integer_emax::zero;
+}
+
+oracle::recipe oracle_recipe(const quantize::recipe& r, const block::grid& grid) {
+    oracle::recipe o;
+    o.element = r.element;
+    o.rule = oracle_rule(r.rule->name);
+    o.emax = oracle_emax(r.emax);
+    o.round = {r.round, r.ties, r.random_bits};
+    o.full_range = r.minimum == quantize::int_min::full;
+    o.has_offset = r.offset == quantize::offset_kind::fp16;
+    o.range = r.range == quantize::range_kind::half ? oracle::offset_range::half
+                                                    : oracle::offset_range::max;
+    o.seed = r.seed;
+    o.block_rows = grid.block_rows;
+    o.block_cols = grid.block_cols;
+    return o;
+}
+
+std::vector<float> read_whole(const pipeline::tensor_ref& t) {
+    const io::tensor_info& info = t.info();
+    std::vector<float> values(info.elements);
+    std::vector<std::byte> scratch;
+    const auto source = t.file->open(t.index);
+    io::read_f32(*source, info.type, 0, values, scratch);
+    return values;
+}
+
+// Reals are replaced. Counts are exact on both sides, so that a difference is a defect.
+void replace(report::record& r, const std::map<std::string, std::optional<double>>& figures) {
+    for (auto& [name, value] : r) {
+        const auto figure = figures.find(name);
+        if (figure == figures.end()) continue;
+        if (const auto* count = std::get_if<std::int64_t>(&value)) {
+            if (static_cast<double>(*count) == figure->second) continue;
+            throw std::logic_error(fmt::format("{} of tensor {} under {} is {}, the oracle says {}",
+                                               name, words(r, "tensor"), words(r, "recipe"), *count,
+                                               figure->second.value_or(-1)));
+        }
+        value = figure->second ? report::value(*figure->second) : report::value();
+    }
+}
+
+}  // namespace
+
+bool oracle_available() { return true; }
+
+void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& tensors,
+                const std::vector<quantize::recipe>& recipes,
+                const pipeline::run_control& control) {
+    // Results stand in the order of tensors and recipes, without those that were skipped.
+    auto result = a.results.begin();
+    for (const pipeline::tensor_ref& t : tensors) {
+        std::vector<float> values;
+        for (const quantize::recipe& r : recipes) {
+            if (result == a.results.end()) return;
+            if (control.cancel != nullptr && control.cancel->load()) {
+                throw base::error(base::error_kind::cancelled, "interrupted");
+            }
+            std::string reason;
+            const auto layout = pipeline::lay_out(t.info().shape, r, reason);
+            const bool theirs = words(*result, "tensor") == t.info().name &&
+                                words(*result, "file") == t.info().file &&
+                                words(*result, "recipe") == quantize::to_string(r);
+            if (!theirs || !layout) continue;
+            if (values.empty()) values = read_whole(t);
+            const block::view& view = layout->grid.over;
+            const oracle::tensor exact{values, view.batch, view.rows, view.cols,
+                                       base::tensor_id(t.info().name)};
+            replace(*result, oracle::metrics_of(exact, oracle_recipe(r, layout->grid)));
+            ++result;
+        }
+    }
+}
+
+}  // namespace mx::app
+
+#else
+
+namespace mx::app {
+
+bool oracle_available() { return false; }
+
+void make_exact(pipeline::analysis&, const std::vector<pipeline::tensor_ref>&,
+                const std::vector<quantize::recipe>&, const pipeline::run_control&) {
+    require_oracle();
+}
+
+}  // namespace mx::app
+
+#endif
+
+namespace mx::app {
+
+void require_oracle() {
+    if (oracle_available()) return;
+    throw base::error(
+        base::error_kind::unavailable,
+        "--exact: this build is without the oracle; configure with MX_BUILD_TESTS=ON");
+}
+
+}  // namespace mx::app

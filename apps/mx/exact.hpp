@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mx analyze --exact`: the figures computed once more, in exact rationals.
+#pragma once
+
+#include <vector>
+
+#include "libmx/pipeline/analyze.hpp"
+
+namespace mx::app {
+
+/// Whether this build holds the oracle (it needs Boost; builds with tests have it).
+bool oracle_available();
+
+/// Throws base::error (unavailable) when it does not.
+void require_oracle();
+
+/// Replaces the real-valued figures of `a`, which came from `tensors` under `recipes`, with the
+/// oracle's: exact counts and sums, roots and logarithms at 50 digits, rounded to double once.
+/// Holds one tensor at a time in memory, and is slow. Throws base::error: unavailable for
+/// what the oracle does not state, cancelled between two tensors.
+void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& tensors,
+                const std::vector<quantize::recipe>& recipes, const pipeline::run_control& control);
+
+}  // namespace mx::app
