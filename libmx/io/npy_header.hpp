@@ -31,10 +31,10 @@ struct npy_layout {
 /// Reads the header of the array in the first `size` bytes of `source` and checks it against
 /// `size`. Bare 2-byte elements are bfloat16, which is what ml_dtypes writes, unless `as` says
 /// otherwise. Types that are no numbers are described, never interpreted. Throws base::error
-/// (input) with `file`, `tensor` and the offset in the array's own bytes.
+/// (input) with `file`, `name` and the offset in the array's own bytes.
 npy_layout read_npy_header(const byte_source& source, std::uint64_t size,
                            std::optional<tensor::dtype> as, const std::string& file,
-                           const std::string& tensor);
+                           const std::string& name);
 
 /// The array as `tensors()` lists it.
 tensor_info describe(const npy_layout& layout, const std::string& file, const std::string& name);
@@ -42,7 +42,7 @@ tensor_info describe(const npy_layout& layout, const std::string& file, const st
 /// The array's numbers in C order, little-endian, from the bytes `source` that hold header and
 /// data. Throws base::error (input) when they are no numbers.
 std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout,
-                                         const std::string& file, const std::string& tensor);
+                                         const std::string& file, const std::string& name);
 
 /// The three entries of the header's dictionary.
 struct npy_dictionary {

@@ -18,14 +18,14 @@ constexpr std::string_view array_ending = ".npy";
 class npz_reader final : public reader {
   public:
     npz_reader(shared_file file, const open_options& options)
-        : file_(file), archive_(zip_archive::open(file)) {
+        : file_(std::move(file)), archive_(zip_archive::open(file_)) {
         const auto as = parse_as(options.as);
         std::set<std::string> names;
         for (const zip_entry& entry : archive_->entries()) {
             if (!entry.name.ends_with(array_ending)) continue;
-            std::string name = entry.name.substr(0, entry.name.size() - array_ending.size());
+            const std::string name = entry.name.substr(0, entry.name.size() - array_ending.size());
             if (!names.insert(name).second) fail(name, "two arrays of this name");
-            add(entry, std::move(name), as);
+            add(entry, name, as);
         }
         if (entries_.empty()) fail({}, foreign());
     }
@@ -53,7 +53,7 @@ class npz_reader final : public reader {
         throw base::error(base::error_kind::input, message, {file_->path(), name, {}});
     }
 
-    void add(const zip_entry& entry, std::string name, std::optional<tensor::dtype> as) {
+    void add(const zip_entry& entry, const std::string& name, std::optional<tensor::dtype> as) {
         npy_layout layout;
         if (entry.encrypted) {
             layout.note = "encrypted entries are not read";

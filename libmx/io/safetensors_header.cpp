@@ -16,6 +16,8 @@ namespace {
 
 // More than any library can hold; stops a header from filling memory with extents.
 constexpr std::size_t axes_limit = 64;
+// Far beyond any model (the largest have about 100,000 in all their shards); bounds memory.
+constexpr std::size_t tensors_limit = 1 << 18;
 
 [[noreturn]] void fail(const input_file& file, const std::string& tensor, std::uint64_t offset,
                        const std::string& message) {
@@ -32,7 +34,7 @@ class header_listener final : public json_listener {
             if (!object) fail("the header is not a JSON object");
         } else if (depth() == 2) {
             if (!object) fail("the header's entry is not an object", name_);
-            if (!in_metadata_) header_.entries.emplace_back().name = name_;
+            if (!in_metadata_) add_entry();
             has_ = {};
         } else if (in_metadata_) {
             fail(fmt::format("the metadata value of '{}' is not a string", field_));
@@ -87,6 +89,13 @@ class header_listener final : public json_listener {
 
   private:
     static constexpr std::array<std::string_view, 3> fields{"dtype", "shape", "data_offsets"};
+
+    void add_entry() {
+        if (header_.entries.size() == tensors_limit) {
+            fail(fmt::format("the header lists more than {} tensors", tensors_limit));
+        }
+        header_.entries.emplace_back().name = name_;
+    }
 
     bool known() const { return field_ == "shape" || field_ == "data_offsets"; }
 

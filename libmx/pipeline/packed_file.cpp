@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -124,6 +125,9 @@ packed_model read_packed(const io::reader& file) {
         const std::string name = key.substr(tensor_prefix.size());
         model.tensors.push_back(read_entry(file, name, entry, model.recipe));
     }
+    // The metadata is sorted by name; the file has the order of the original.
+    std::sort(model.tensors.begin(), model.tensors.end(),
+              [](const packed_tensor& a, const packed_tensor& b) { return a.codes < b.codes; });
     return model;
 }
 

@@ -42,6 +42,9 @@ inline constexpr std::array oracle_may_read{
     "libmx/base/status.hpp",
 };
 
+/// The one file of the apps that may ask the oracle: `mx analyze --exact`.
+inline constexpr std::string_view oracle_user = "apps/mx/exact.cpp";
+
 /// Headers that begin with `prefix` may be included only by files whose path begins with one of
 /// the `places` (separated by spaces) and ends with `ending`.
 struct confined_library {

@@ -138,6 +138,9 @@ TEST_CASE("safetensors: duplicate keys and deep nesting", "[safetensors][hostile
     std::string axes = "1";
     for (int i = 0; i < 64; ++i) axes += ",1";
     has(refused("{" + entry("a", "U8", axes, "0,1") + "}", "x"), "more than 64 axes");
+    std::string many = "{";
+    for (int i = 0; i <= 1 << 18; ++i) many += entry(std::to_string(i), "U8", "0", "0,0") + ",";
+    has(refused(many + "}", ""), "more than 262144 tensors");
 }
 
 TEST_CASE("safetensors: unknown dtypes are named", "[safetensors][hostile]") {
