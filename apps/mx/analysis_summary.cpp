@@ -108,7 +108,7 @@ double counted(const report::record& r) {
     return number(r, "elements") - number(r, "nan") - number(r, "inf") - number(r, "poisoned");
 }
 
-std::vector<report::record> summarize(const std::vector<report::record>& results) {
+std::vector<report::record> summarize(const report::record_list& results) {
     std::vector<accumulator> sums;
     for (const report::record& r : results) {
         const std::string recipe = words(r, "recipe");

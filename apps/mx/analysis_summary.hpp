@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/record_list.hpp"
 
 namespace mx::app {
 
@@ -22,6 +22,6 @@ double counted(const report::record& r);
 /// bits_per_element, nrmse and sqnr_db over all elements together, mean_sqnr_db (the geometric mean
 /// of the tensors' nrmse, in dB, tensors without an error left out), rates over all elements or
 /// blocks together, and the tensor with the largest nrmse.
-std::vector<report::record> summarize(const std::vector<report::record>& results);
+std::vector<report::record> summarize(const report::record_list& results);
 
 }  // namespace mx::app

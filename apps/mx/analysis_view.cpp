@@ -20,20 +20,21 @@ using report::column;
 
 // A tensor with its records, one per recipe.
 struct tensor_rows {
-    std::vector<const report::record*> records;
+    std::vector<std::size_t> records;  // places in the results
     double worst_nrmse = -1;
 };
 
-std::vector<tensor_rows> by_tensor(const std::vector<report::record>& results) {
+std::vector<tensor_rows> by_tensor(const report::record_list& results) {
     std::vector<tensor_rows> tensors;
     std::map<std::string, std::size_t> places;
-    for (const report::record& r : results) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const report::record r = results[i];
         if (number(r, "elements") == 0) continue;  // nothing to show; see left_out_section
         const std::string identity = words(r, "file") + '\n' + words(r, "tensor");
         const auto [at, added] = places.emplace(identity, tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
-        t.records.push_back(&r);
+        t.records.push_back(i);
         t.worst_nrmse = std::max(t.worst_nrmse, number(r, "nrmse", -1));
     }
     return tensors;
@@ -76,13 +77,13 @@ report::record row_of(const report::record& r, bool with_file) {
     return row;
 }
 
-bool several_files(const std::vector<report::record>& results) {
-    return std::any_of(results.begin(), results.end(), [&](const report::record& r) {
-        return words(r, "file") != words(results.front(), "file");
-    });
+bool several_files(const report::record_list& results) {
+    const std::string first = words(results.front(), "file");
+    return std::any_of(results.begin(), results.end(),
+                       [&](const report::record& r) { return words(r, "file") != first; });
 }
 
-report::section tensor_section(const std::vector<report::record>& results,
+report::section tensor_section(const report::record_list& results,
                                const std::vector<report::record>& summary,
                                const view_options& view) {
     std::vector<tensor_rows> tensors = by_tensor(results);
@@ -114,8 +115,8 @@ report::section tensor_section(const std::vector<report::record>& results,
         if (!(one_recipe && c.field == "max_abs_error")) s.columns.push_back(c);
     }
     for (std::size_t i = 0; i < count; ++i) {
-        for (const report::record* r : tensors[i].records) {
-            s.rows.push_back(row_of(*r, files));
+        for (const std::size_t r : tensors[i].records) {
+            s.rows.push_back(row_of(results[r], files));
         }
     }
     return s;

@@ -66,26 +66,27 @@ void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& 
                 const std::vector<quantize::recipe>& recipes,
                 const pipeline::run_control& control) {
     // Results stand in the order of tensors and recipes, without those that were skipped.
-    auto result = a.results.begin();
+    std::size_t next = 0;
     for (const pipeline::tensor_ref& t : tensors) {
         std::vector<float> values;
         for (const quantize::recipe& r : recipes) {
-            if (result == a.results.end()) return;
+            if (next == a.results.size()) return;
             if (control.cancel != nullptr && control.cancel->load()) {
                 throw base::error(base::error_kind::cancelled, "interrupted");
             }
             std::string reason;
             const auto layout = pipeline::lay_out(t.info().shape, r, reason);
-            const bool theirs = words(*result, "tensor") == t.info().name &&
-                                words(*result, "file") == t.info().file &&
-                                words(*result, "recipe") == quantize::to_string(r);
+            report::record result = a.results[next];
+            const bool theirs = words(result, "tensor") == t.info().name &&
+                                words(result, "file") == t.info().file &&
+                                words(result, "recipe") == quantize::to_string(r);
             if (!theirs || !layout) continue;
             if (values.empty()) values = read_whole(t);
             const block::view& view = layout->grid.over;
             const oracle::tensor exact{values, view.batch, view.rows, view.cols,
                                        base::tensor_id(t.info().name)};
-            replace(*result, oracle::metrics_of(exact, stated(r, layout->grid)));
-            ++result;
+            replace(result, oracle::metrics_of(exact, stated(r, layout->grid)));
+            a.results.replace(next++, result);
         }
     }
 }

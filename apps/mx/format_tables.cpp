@@ -83,7 +83,7 @@ report::document formats_document() {
     report::document d;
     d.head = document_head("mx.formats/1");
     for (const auto* part : {&elements, &scales, &presets}) {
-        d.results.insert(d.results.end(), part->begin(), part->end());
+        for (const report::record& r : *part) d.results.push_back(r);
     }
     d.sections.push_back({"Element formats", element_limits, elements, {}, {}});
     d.sections.push_back({"Element formats, hexadecimal", hex_limits, elements, {}, {}});
@@ -131,7 +131,7 @@ report::document rules_document() {
     report::document d;
     d.head = document_head("mx.rules/1");
     for (const auto* part : {&rules, &roundings, &keys}) {
-        d.results.insert(d.results.end(), part->begin(), part->end());
+        for (const report::record& r : *part) d.results.push_back(r);
     }
     d.sections.push_back({"Scale rules: the shared scale of a block with largest magnitude amax",
                           {{"key", "key"}, {"definition", "scale"}, {"source", "source"}},

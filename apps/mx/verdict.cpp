@@ -46,11 +46,21 @@ std::vector<family> families_of(const std::vector<report::record>& summary) {
     return families;
 }
 
-// The records of one tensor under the recipes of one family, in their order; null where the tensor
-// was left out.
-using contest = std::vector<const report::record*>;
+// What the verdict looks at in one record.
+struct entrant {
+    bool present = false;  // false where the tensor was left out
+    double rmse = 0;
+    double clamp_rate = 0;
+    double saturated_block_rate = 0;
+};
 
-std::vector<contest> contests_of(const std::vector<report::record>& results, const family& f) {
+// One tensor under the recipes of one family, in their order.
+struct contest {
+    std::string tensor;
+    std::vector<entrant> under;
+};
+
+std::vector<contest> contests_of(const report::record_list& results, const family& f) {
     std::vector<contest> contests;
     std::map<std::string, std::size_t> places;
     for (const report::record& r : results) {
@@ -58,24 +68,26 @@ std::vector<contest> contests_of(const std::vector<report::record>& results, con
         if (at == f.recipes.end()) continue;
         const std::string identity = words(r, "file") + '\n' + words(r, "tensor");
         const auto [place, added] = places.emplace(identity, contests.size());
-        if (added) contests.emplace_back(f.recipes.size(), nullptr);
-        contests[place->second][static_cast<std::size_t>(at - f.recipes.begin())] = &r;
+        if (added) contests.push_back({words(r, "tensor"), std::vector<entrant>(f.recipes.size())});
+        const auto recipe = static_cast<std::size_t>(at - f.recipes.begin());
+        contests[place->second].under[recipe] = {true, number(r, "rmse"), number(r, "clamp_rate"),
+                                                 number(r, "saturated_block_rate")};
     }
     return contests;
 }
 
 // Whether every rule was measured on this tensor and at least one of them made an error.
 bool comparable(const contest& c) {
-    return std::all_of(c.begin(), c.end(), [](const report::record* r) { return r != nullptr; }) &&
-           std::any_of(c.begin(), c.end(),
-                       [](const report::record* r) { return number(*r, "rmse") > 0; });
+    return std::all_of(c.under.begin(), c.under.end(),
+                       [](const entrant& e) { return e.present; }) &&
+           std::any_of(c.under.begin(), c.under.end(), [](const entrant& e) { return e.rmse > 0; });
 }
 
 // The index of the smallest R-MSE, the first of equals.
 std::size_t best_of(const contest& c) {
     std::size_t best = 0;
-    for (std::size_t i = 1; i < c.size(); ++i) {
-        if (number(*c[i], "rmse") < number(*c[best], "rmse")) best = i;
+    for (std::size_t i = 1; i < c.under.size(); ++i) {
+        if (c.under[i].rmse < c.under[best].rmse) best = i;
     }
     return best;
 }
@@ -108,9 +120,9 @@ std::string winner_words(const family& f, const std::vector<contest>& contests,
         if (!comparable(c)) continue;
         ++total;
         // A tie is a win for everyone who shares it.
-        const double least = number(*c[best_of(c)], "rmse");
-        for (std::size_t i = 0; i < c.size(); ++i) {
-            if (number(*c[i], "rmse") <= least) ++wins[f.rules[i]];
+        const double least = c.under[best_of(c)].rmse;
+        for (std::size_t i = 0; i < c.under.size(); ++i) {
+            if (c.under[i].rmse <= least) ++wins[f.rules[i]];
         }
     }
     // Rules that print the same figure share the first place.
@@ -143,19 +155,18 @@ std::string winner_words(const family& f, const std::vector<contest>& contests,
     return text + ".";
 }
 
-bool alarming(const report::record& r) {
-    return number(r, "clamp_rate") >= alarming_clamp_rate ||
-           number(r, "saturated_block_rate") >= alarming_saturation;
+bool alarming(const entrant& e) {
+    return e.clamp_rate >= alarming_clamp_rate || e.saturated_block_rate >= alarming_saturation;
 }
 
 // Clamping first, saturated blocks where that is equal.
-std::pair<double, double> badness(const report::record& r) {
-    return {number(r, "clamp_rate"), number(r, "saturated_block_rate")};
+std::pair<double, double> badness(const entrant& e) {
+    return {e.clamp_rate, e.saturated_block_rate};
 }
 
 // What became of the tensor under the other rules of the family.
 std::string remedy_words(const family& f, const contest& c, std::size_t rule) {
-    if (c.size() < 2 || !comparable(c)) {
+    if (c.under.size() < 2 || !comparable(c)) {
         return f.rules[rule] == "rceil"
                    ? std::string("A smaller block may help.")
                    : "Try scale=rceil, under which no block maximum overflows.";
@@ -164,9 +175,9 @@ std::string remedy_words(const family& f, const contest& c, std::size_t rule) {
     if (best == rule) {
         return fmt::format("Even so, no other rule run here has a smaller R-MSE there.");
     }
-    const double smaller = number(*c[best], "rmse") / number(*c[rule], "rmse");
+    const double smaller = c.under[best].rmse / c.under[rule].rmse;
     return fmt::format("There, {} clamps {} % and has {:.0f} % less R-MSE.", f.rules[best],
-                       report::percent_text(number(*c[best], "clamp_rate")), 100 * (1 - smaller));
+                       report::percent_text(c.under[best].clamp_rate), 100 * (1 - smaller));
 }
 
 // "mxfp8 under floor: 2 of 10 tensors clamp or saturate; in norm 12.50 % of the elements clamp.
@@ -175,18 +186,19 @@ std::string danger_words(const family& f, const std::vector<contest>& contests, 
     int count = 0;
     const contest* worst = nullptr;
     for (const contest& c : contests) {
-        if (c[rule] == nullptr || !alarming(*c[rule])) continue;
+        const entrant& e = c.under[rule];
+        if (!e.present || !alarming(e)) continue;
         ++count;
-        if (worst == nullptr || badness(*c[rule]) > badness(*(*worst)[rule])) worst = &c;
+        if (worst == nullptr || badness(e) > badness(worst->under[rule])) worst = &c;
     }
     if (worst == nullptr) return {};
-    const report::record& r = *(*worst)[rule];
+    const entrant& e = worst->under[rule];
     std::string figures =
-        fmt::format("in {} {} % of the elements clamp", base::printable(words(r, "tensor")),
-                    report::percent_text(number(r, "clamp_rate")));
-    if (number(r, "saturated_block_rate") > 0) {
+        fmt::format("in {} {} % of the elements clamp", base::printable(worst->tensor),
+                    report::percent_text(e.clamp_rate));
+    if (e.saturated_block_rate > 0) {
         figures += fmt::format(" and {} % of the blocks saturate",
-                               report::percent_text(number(r, "saturated_block_rate")));
+                               report::percent_text(e.saturated_block_rate));
     }
     return fmt::format("- {} under {}: {} of {} tensors clamp or saturate; {}. {}", f.name,
                        f.rules[rule], count, contests.size(), figures,
@@ -194,7 +206,7 @@ std::string danger_words(const family& f, const std::vector<contest>& contests, 
 }
 
 // NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
-std::vector<std::string> input_words(const std::vector<report::record>& results) {
+std::vector<std::string> input_words(const report::record_list& results) {
     std::map<std::string, bool> seen;
     int non_finite = 0;
     int inexact = 0;
@@ -244,7 +256,7 @@ std::vector<std::string> input_words(const std::vector<report::record>& results)
 
 }  // namespace
 
-std::vector<std::string> verdict_of(const std::vector<report::record>& results,
+std::vector<std::string> verdict_of(const report::record_list& results,
                                     const std::vector<report::record>& summary) {
     std::vector<std::string> verdict;
     std::vector<std::string> dangers;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/record_list.hpp"
 
 namespace mx::app {
 
@@ -14,7 +14,7 @@ inline constexpr double alarming_clamp_rate = 0.01;
 inline constexpr double alarming_saturation = 0.10;
 
 /// Paragraphs, list items ("- ...") and a closing definition; empty when there is nothing to say.
-std::vector<std::string> verdict_of(const std::vector<report::record>& results,
+std::vector<std::string> verdict_of(const report::record_list& results,
                                     const std::vector<report::record>& summary);
 
 }  // namespace mx::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/analyze.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,7 @@ namespace {
 struct job {
     std::size_t tensor;
     std::size_t recipe;
-    geometry layout;
+    block::grid grid;
     std::size_t first_array = 0;  // of the block table
     std::mutex guard;
     metrics::totals totals;
@@ -84,35 +85,110 @@ std::string unique_group(std::set<std::string>& used, const std::string& name) {
     return candidate;
 }
 
+// Jobs worked on at a time: what they hold (kilobytes of exact sums, tens of kilobytes with
+// histograms) must not grow with the number of tensors.
+constexpr std::size_t jobs_at_once = 4096;
+constexpr std::size_t histogram_jobs_at_once = 256;
+
+// Progress in elements of the files, whatever the number of recipes and batches.
+class batch_progress {
+  public:
+    batch_progress(const run_control& control, std::uint64_t elements, std::uint64_t recipes)
+        : control_(control), elements_(elements), recipes_(std::max<std::uint64_t>(1, recipes)) {}
+
+    run_control for_batch() {
+        run_control c = control_;
+        if (control_.on_progress) {
+            c.on_progress = [this](const progress& p) {
+                control_.on_progress({(finished_ + p.done) / recipes_, elements_});
+            };
+        }
+        return c;
+    }
+    void finish_batch(std::uint64_t work) { finished_ += work; }
+
+  private:
+    const run_control& control_;
+    std::uint64_t elements_;
+    std::uint64_t recipes_;
+    std::uint64_t finished_ = 0;
+};
+
 class analysis_run {
   public:
     analysis_run(const std::vector<tensor_ref>& tensors, const analysis_request& request)
         : request_(request) {
         tensors_ = numeric_only(tensors, result_.skipped);
         for (const quantize::recipe& r : request.recipes) recipes_.push_back(prepare(r));
-        inexact_ = std::vector<std::atomic<std::uint64_t>>(tensors_.size());
-        for (std::size_t t = 0; t < tensors_.size(); ++t) plan_tensor(t);
-        if (!request.blocks_path.empty()) {
-            table_ = io::create_hdf5(request.blocks_path, arrays_, {{"schema", "mx.blocks/1"}});
-        }
+        if (!request.blocks_path.empty()) plan_table();
     }
 
     analysis run(const run_control& control) {
-        sweep(tensors_, passes_, control, [&](const loaded_panel& p) { work(p); });
-        for (const std::unique_ptr<job>& j : jobs_) {
-            result_.results.push_back(finish(tensors_[j->tensor].info(), recipes_[j->recipe].name,
-                                             *j, inexact_[j->tensor], request_.histograms));
+        const std::size_t at_once = request_.histograms ? histogram_jobs_at_once : jobs_at_once;
+        const std::size_t step =
+            std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, recipes_.size()));
+        std::uint64_t elements = 0;
+        for (const tensor_ref& t : tensors_) elements += t.info().elements;
+        batch_progress report(control, elements, recipes_.size());
+        for (std::size_t first = 0; first < tensors_.size(); first += step) {
+            run_batch(first, std::min(step, tensors_.size() - first), report);
         }
         if (table_) table_->commit();
         return std::move(result_);
     }
 
   private:
-    void plan_tensor(std::size_t t) {
-        const io::tensor_info& info = tensors_[t].info();
+    // Every array of the block table, in the order of tensors, recipes and columns.
+    void plan_table() {
+        std::vector<io::planned_array> arrays;
+        std::set<std::string> groups;
+        for (const tensor_ref& t : tensors_) {
+            const std::string group = unique_group(groups, t.info().name);
+            first_array_.push_back(arrays.size());
+            for (std::size_t r = 0; r < recipes_.size(); ++r) {
+                std::string reason;
+                const auto layout = lay_out(t.info().shape, request_.recipes[r], reason);
+                if (!layout) continue;
+                for (io::planned_array& a :
+                     block_arrays(group + "/" + recipes_[r].name, layout->grid_shape)) {
+                    arrays.push_back(std::move(a));
+                }
+            }
+        }
+        table_ = io::create_hdf5(request_.blocks_path, arrays, {{"schema", "mx.blocks/1"}});
+    }
+
+    void run_batch(std::size_t first, std::size_t count, batch_progress& report) {
+        batch b;
+        b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
+                         tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
+        b.inexact = std::vector<std::atomic<std::uint64_t>>(count);
+        for (std::size_t t = 0; t < count; ++t) {
+            plan_tensor(b, t, table_ ? first_array_[first + t] : 0);
+        }
+        sweep(b.tensors, b.passes, report.for_batch(), [&](const loaded_panel& p) { work(b, p); });
+        std::uint64_t done = 0;
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            const io::tensor_info& info = b.tensors[j->tensor].info();
+            result_.results.push_back(finish(info, recipes_[j->recipe].name, *j,
+                                             b.inexact[j->tensor], request_.histograms));
+            done += info.elements;
+        }
+        report.finish_batch(done);
+    }
+
+    // Some tensors of the run, with their jobs.
+    struct batch {
+        std::vector<tensor_ref> tensors;
+        std::vector<std::unique_ptr<job>> jobs;
+        std::vector<pass> passes;
+        std::vector<bool> first_pass;  // of its tensor
+        std::vector<std::atomic<std::uint64_t>> inexact;
+    };
+
+    void plan_tensor(batch& b, std::size_t t, std::size_t next_array) {
+        const io::tensor_info& info = b.tensors[t].info();
         std::vector<grid_job> grids;
-        const std::string group =
-            request_.blocks_path.empty() ? std::string() : unique_group(groups_, info.name);
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
             std::string reason;
             std::optional<geometry> layout = lay_out(info.shape, request_.recipes[r], reason);
@@ -123,32 +199,29 @@ class analysis_run {
             auto j = std::make_unique<job>();
             j->tensor = t;
             j->recipe = r;
-            j->layout = *layout;
+            j->grid = layout->grid;
+            j->first_array = next_array;
+            next_array += block_array_count;
             j->totals = recipes_[r].empty;
             if (request_.histograms) j->histograms = std::make_unique<metrics::histograms>();
-            if (!request_.blocks_path.empty()) {
-                j->first_array = arrays_.size();
-                for (io::planned_array& a :
-                     block_arrays(group + "/" + recipes_[r].name, layout->grid_shape)) {
-                    arrays_.push_back(std::move(a));
-                }
-            }
-            if (layout->grid.over.elements() != 0) grids.push_back({jobs_.size(), layout->grid});
-            jobs_.push_back(std::move(j));
+            if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
+            b.jobs.push_back(std::move(j));
         }
         for (pass& p : plan_passes(t, grids)) {
-            first_pass_.push_back(passes_.empty() || passes_.back().tensor != t);
-            passes_.push_back(std::move(p));
+            b.first_pass.push_back(b.passes.empty() || b.passes.back().tensor != t);
+            b.passes.push_back(std::move(p));
         }
     }
 
-    void work(const loaded_panel& p) {
+    void work(batch& b, const loaded_panel& p) {
         // Every pass of a tensor reads all of it; the first one counts.
-        if (first_pass_[p.pass_index]) inexact_[p.of->tensor] += p.inexact;
-        for (const grid_job& g : p.of->jobs) work(p, *jobs_[g.job]);
+        if (b.first_pass[p.pass_index]) b.inexact[p.of->tensor] += p.inexact;
+        for (const grid_job& g : p.of->jobs) {
+            work(p, *b.jobs[g.job], b.tensors[p.of->tensor].info().name);
+        }
     }
 
-    void work(const loaded_panel& p, job& j) {
+    void work(const loaded_panel& p, job& j, const std::string& tensor_name) {
         const prepared_recipe& recipe = recipes_[j.recipe];
         metrics::totals totals;
         metrics::segment segment;
@@ -158,8 +231,7 @@ class analysis_run {
         if (table_) rows = std::make_unique<block_rows>(*table_, j.first_array);
         block_scratch scratch;
         quantize_panel(
-            recipe.params, base::tensor_id(tensors_[j.tensor].info().name), j.layout.grid, p.where,
-            p.x, scratch,
+            recipe.params, base::tensor_id(tensor_name), j.grid, p.where, p.x, scratch,
             [&](const block_in_panel& at, const block::block_stats& stats,
                 std::span<const std::uint8_t> codes) {
                 segment.add(stats);
@@ -176,13 +248,8 @@ class analysis_run {
     const analysis_request& request_;
     std::vector<tensor_ref> tensors_;
     std::vector<prepared_recipe> recipes_;
-    std::vector<std::unique_ptr<job>> jobs_;
-    std::vector<pass> passes_;
-    std::vector<bool> first_pass_;
-    std::vector<std::atomic<std::uint64_t>> inexact_;
-    std::set<std::string> groups_;
-    std::vector<io::planned_array> arrays_;
     std::unique_ptr<io::array_writer> table_;
+    std::vector<std::size_t> first_array_;  // of the block table, by tensor
     analysis result_;
 };
 

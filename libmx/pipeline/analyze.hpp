@@ -8,7 +8,7 @@
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/quantize/recipe.hpp"
-#include "libmx/report/record.hpp"
+#include "libmx/report/record_list.hpp"
 
 namespace mx::pipeline {
 
@@ -29,7 +29,7 @@ struct skipped_tensor {
 struct analysis {
     /// One record per tensor and recipe, tensors in file order, recipes as given; members are
     /// those of the JSON schema mx.analysis/1 (design, section 5) in that order.
-    std::vector<report::record> results;
+    report::record_list results;
     std::vector<skipped_tensor> skipped;
 };
 

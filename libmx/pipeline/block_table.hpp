@@ -13,7 +13,10 @@
 
 namespace mx::pipeline {
 
-/// Names and types of the arrays of a block table, in order.
+/// Arrays of a block table per tensor and recipe.
+inline constexpr std::size_t block_array_count = 9;
+
+/// Their names and types, in order.
 std::vector<io::planned_array> block_arrays(const std::string& group, const tensor::shape& grid);
 
 /// Buffers the blocks of one panel and writes them in runs. `first_array` is the position of the

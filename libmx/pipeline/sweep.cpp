@@ -112,14 +112,14 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
     // ends[i]: number of panels in passes 0..i; a global panel index finds its pass by bisection.
     std::vector<std::uint64_t> ends;
     std::uint64_t panels = 0;
-    std::uint64_t elements = 0;
+    std::uint64_t work = 0;
     for (const pass& p : passes) {
         panels += p.panels.count();
-        elements += p.panels.over().elements();
+        work += p.panels.over().elements() * p.jobs.size();
         ends.push_back(panels);
     }
     open_sources sources(tensors, passes);
-    reporter report(control, elements);
+    reporter report(control, work);
     std::vector<workspace> spaces(static_cast<std::size_t>(base::thread_count(control.threads)));
 
     base::parallel_for(panels, control.threads, control.cancel, [&](std::uint64_t i, int thread) {
@@ -134,7 +134,7 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
             load(*source, tensors[p.tensor].info().type, p.panels.over(), where, space);
         body({&p, pass_index, where, space.x, inexact, thread});
         sources.done(p.tensor);
-        report.add(where.elements());
+        report.add(where.elements() * p.jobs.size());
     });
 }
 

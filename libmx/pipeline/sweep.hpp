@@ -43,7 +43,7 @@ struct loaded_panel {
 };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
-/// Progress counts elements times passes.
+/// Progress counts elements times jobs.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, const std::function<void(const loaded_panel&)>& body);
 

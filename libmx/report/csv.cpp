@@ -36,7 +36,7 @@ std::string field_text(const value& v) {
 }
 
 // Names in the order of their first appearance; records of one document may differ in members.
-std::vector<std::string> header_of(const std::vector<record>& results) {
+std::vector<std::string> header_of(const record_list& results) {
     std::vector<std::string> names;
     for (const record& r : results) {
         for (const auto& [name, v] : r) {

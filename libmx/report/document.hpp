@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libmx/report/record.hpp"
+#include "libmx/report/record_list.hpp"
 
 namespace mx::report {
 
@@ -44,7 +45,7 @@ struct section {
 /// the scalar members of `results`; Markdown and the terminal show `sections`.
 struct document {
     record head;
-    std::vector<record> results;
+    record_list results;
     record tail;
     std::vector<section> sections;
 };

@@ -38,7 +38,8 @@ std::vector<report::record> analyze(const tests::memory_model& model,
     for (const std::string& r : recipes) request.recipes.push_back(quantize::parse_recipe(r));
     pipeline::run_control control;
     control.threads = threads;
-    return pipeline::analyze(model.all(), request, control).results;
+    const pipeline::analysis a = pipeline::analyze(model.all(), request, control);
+    return {a.results.begin(), a.results.end()};
 }
 
 bool is_null(const report::record& r, const char* name) {
@@ -81,6 +82,25 @@ TEST_CASE("figures do not depend on threads or on the other recipes of a run") {
             CHECK(alone[t] == together[t * many.size() + r]);
         }
     }
+}
+
+TEST_CASE("many small tensors are worked on in batches, and come out in order") {
+    tests::memory_model model;
+    for (int i = 0; i < 700; ++i) {
+        add(model, ("t" + std::to_string(i)).c_str(), {3, 5}, heavy_tailed(15, 1));
+    }
+    // 700 tensors under 8 recipes are more than one batch, with histograms more than twenty.
+    const auto results = analyze(model, many, 3);
+    REQUIRE(results.size() == 700 * many.size());
+    bool in_order = true;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const std::string name = "t" + std::to_string(i / many.size());
+        in_order = in_order && std::get<std::string>(*find(results[i], "tensor")) == name;
+        if (many[i % many.size()].find("stochastic") != std::string::npos) continue;
+        in_order = in_order && find(results[i], "rmse") != nullptr &&
+                   *find(results[i], "rmse") == *find(results[i % many.size()], "rmse");
+    }
+    CHECK(in_order);
 }
 
 TEST_CASE("what is undefined is null, and exactness is said") {

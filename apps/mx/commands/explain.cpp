@@ -89,7 +89,7 @@ report::document code_document(const Format& f, const options& o, std::string he
                           rows,
                           {},
                           std::move(notes)});
-    d.results = std::move(rows);
+    d.results = rows;
     return d;
 }
 
@@ -97,8 +97,9 @@ report::document recipe_document(const std::string& subject) {
     const quantize::recipe r = quantize::parse_recipe(subject);
     report::document d;
     d.head = document_head("mx.recipe/1");
-    d.results = recipe_words(r);
-    d.sections.push_back({{}, {{"part", "part"}, {"meaning", "meaning"}}, d.results, {}, {}});
+    const std::vector<report::record> rows = recipe_words(r);
+    d.results = rows;
+    d.sections.push_back({{}, {{"part", "part"}, {"meaning", "meaning"}}, rows, {}, {}});
     return d;
 }
 

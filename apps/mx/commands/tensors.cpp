@@ -71,11 +71,13 @@ int run(const options& o) {
     report::document d;
     d.head = document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model));
+    std::vector<report::record> rows;
     bool noted = false;
     for (const pipeline::tensor_ref& t : tensors) {
-        d.results.push_back(tensor_record(t));
+        rows.push_back(tensor_record(t));
         noted = noted || !t.info().note.empty();
     }
+    d.results = rows;
     std::vector<report::record> metadata = metadata_records(model);
     d.tail.emplace_back("metadata", report::list(metadata.begin(), metadata.end()));
 
@@ -85,7 +87,7 @@ int run(const options& o) {
                              {"shape", "shape", cell::extents},
                              {"elements", "elements", cell::integer},
                              {"bytes", "bytes", cell::integer}},
-                            d.results,
+                            rows,
                             {},
                             {}};
     if (noted) listing.columns.push_back({"note", "note"});

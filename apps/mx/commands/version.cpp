@@ -25,21 +25,23 @@ int run(const output_options& o) {
     outputs to(o, {});
     report::document d;
     d.head = document_head("mx.version/1");
-    d.results = {{{"item", text("version")}, {"value", text(MX_VERSION)}},
-                 {{"item", text("compiler")}, {"value", text(compiler)}},
-                 {{"item", text("build type")}, {"value", text(MX_BUILD_TYPE)}},
-                 {{"item", text("threads")},
-                  {"value", text(fmt::format("{} unless --threads says otherwise",
-                                             omp_get_max_threads()))}}};
-    d.results.push_back({{"item", text("oracle")},
-                         {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
+    std::vector<report::record> rows{
+        {{"item", text("version")}, {"value", text(MX_VERSION)}},
+        {{"item", text("compiler")}, {"value", text(compiler)}},
+        {{"item", text("build type")}, {"value", text(MX_BUILD_TYPE)}},
+        {{"item", text("threads")},
+         {"value",
+          text(fmt::format("{} unless --threads says otherwise", omp_get_max_threads()))}}};
+    rows.push_back({{"item", text("oracle")},
+                    {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
     for (const backend& b : backends) {
-        d.results.push_back(
+        rows.push_back(
             {{"item", text(fmt::format("backend {}", b.name))}, {"value", text(b.summary)}});
     }
+    d.results = rows;
     d.sections = {{fmt::format("mx {}", MX_VERSION),
                    {{"item", "item"}, {"value", "value"}},
-                   {d.results.begin() + 1, d.results.end()},
+                   {rows.begin() + 1, rows.end()},
                    {},
                    {}}};
     to.finish(d, false);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many records in little memory: an analysis has one per tensor and recipe, and a checkpoint can
+// have a hundred thousand tensors. Member names are stored once per kind of record, strings once
+// however often they occur, and numbers as the eight bytes they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "libmx/report/record.hpp"
+
+namespace mx::report {
+
+/// A sequence of records, handed out by value. About 9 bytes per scalar member.
+class record_list {
+  public:
+    class iterator;
+
+    record_list() = default;
+    record_list(const std::vector<record>& records);
+    record_list(record_list&&) = default;
+    record_list& operator=(record_list&&) = default;
+
+    void push_back(const record& r);
+    /// Replaces record `index` by one with the same members in the same order.
+    void replace(std::size_t index, const record& r);
+
+    std::size_t size() const { return rows_.size(); }
+    bool empty() const { return rows_.empty(); }
+    record operator[](std::size_t index) const;
+    record front() const { return (*this)[0]; }
+    iterator begin() const;
+    iterator end() const;
+
+  private:
+    enum class tag : std::uint8_t { null, boolean, integer, real, text, nested };
+    struct row {
+        std::uint32_t names;  // index into names_
+        std::uint64_t first;  // index of its first cell
+    };
+
+    std::uint32_t names_of(const record& r);
+    void store(std::size_t cell, std::size_t column, const value& v);
+    value load(std::size_t cell) const;
+
+    std::vector<std::vector<std::string>> names_;
+    std::deque<row> rows_;  // deques grow without holding everything twice
+    std::deque<std::uint64_t> bits_;
+    std::deque<tag> tags_;
+    std::unordered_map<std::string, std::uint64_t> text_index_;
+    std::vector<const std::string*> texts_;  // keys of text_index_, whose addresses stay
+    std::deque<value> nested_;
+    std::vector<std::uint64_t> last_nested_;  // by column: tensors repeat their shape
+};
+
+/// Input iterator over records by value.
+class record_list::iterator {
+  public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = record;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = record;
+
+    iterator(const record_list& list, std::size_t index) : list_(&list), index_(index) {}
+    record operator*() const { return (*list_)[index_]; }
+    iterator& operator++() {
+        ++index_;
+        return *this;
+    }
+    void operator++(int) { ++index_; }
+    friend bool operator==(const iterator& a, const iterator& b) { return a.index_ == b.index_; }
+
+  private:
+    const record_list* list_;
+    std::size_t index_;
+};
+
+}  // namespace mx::report
