@@ -136,8 +136,9 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     const rational tick2 = tick * tick;
     const auto number = [](const wide& v) { return static_cast<double>(v); };
 
-    for (const char* name : {"rmse", "nrmse", "sqnr_db", "rms", "max_abs_error", "mean_error", "gain",
-                             "cosine", "subnormal_rate", "bits_per_element", "code_entropy_bits"}) {
+    for (const char* name :
+         {"rmse", "nrmse", "sqnr_db", "rms", "max_abs_error", "mean_error", "gain", "cosine",
+          "subnormal_rate", "bits_per_element", "code_entropy_bits"}) {
         out[name] = std::nullopt;
     }
     if (counted != 0) {
@@ -170,7 +171,7 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     out["dead_block_rate"] = share(m.block.dead, m.block.eligible);
     out["zero_blocks"] = static_cast<double>(m.block.zero);
     if (c.elements != 0) {
-        const int side_bits = m.under.has_offset ? 8 + 16 : 8;
+        const std::uint64_t side_bits = m.under.has_offset ? 8 + 16 : 8;
         out["bits_per_element"] =
             number(as_wide(code_bits(f) + rational(side_bits * m.block.blocks, c.elements)));
         wide entropy = 0;

@@ -31,6 +31,6 @@ enum class integer_emax : std::uint8_t { zero, log2max, one };
 ///   rceil  2^ceil(log2(amax / max))
 /// where with log2max `- emax` stands inside the floor or ceiling as log2(amax / max). The exponent
 /// is clamped to [-127, 127]; zero gives code 0; Inf, NaN and an `a` of 2^128 give 255.
-int scale_code(scale_rule rule, const value_list& element, integer_emax choice, float amax);
+int scale_code(scale_rule rule, const value_list& list, integer_emax choice, float amax);
 
 }  // namespace mx::oracle

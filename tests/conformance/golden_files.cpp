@@ -90,7 +90,7 @@ void cast_and_compare(const vectors& v, const cast_case& c) {
 
     for (const std::string set : {"bf16", "fp16", "fp32"}) {
         const std::string name = std::string(set) + "." + c.suffix;
-        if (v.tensor.count(name) == 0) continue;
+        if (!v.tensor.contains(name)) continue;
         CAPTURE(element, name);
         const std::vector<std::uint8_t> expected = v.codes(name);
         const auto bytes = mx::tests::bytes_of(*written, std::string(set) + ".codes");
@@ -108,7 +108,7 @@ void cast_and_compare(const vectors& v, const cast_case& c) {
 }
 
 bool has_case(const vectors& v, const cast_case& c) {
-    return v.tensor.count("fp32." + c.suffix) != 0;
+    return v.tensor.contains("fp32." + c.suffix);
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ TEST_CASE("oracle: scale codes decode to the values of the specification") {
 TEST_CASE("oracle: value lists end where the formats do and go on in the same steps") {
     const auto list = mx::oracle::list_values(*mx::format::find_element_format("e4m3"), false);
     CHECK(list.quantum_exponent == -9);
-    CHECK(list.greatest == 448 * 512);
-    CHECK(list.least == -448 * 512);
+    CHECK(list.greatest == 229376);
+    CHECK(list.least == -229376);
     CHECK(list.smallest_normal == 8);
     CHECK(list.nan_code == 0x7f);
     CHECK(list.infinity_code == -1);
