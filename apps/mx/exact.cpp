@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "apps/mx/analysis_summary.hpp"
+#include "apps/mx/oracle_recipe.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/io/widen.hpp"
 #include "libmx/oracle/metrics.hpp"
@@ -22,37 +23,12 @@
 namespace mx::app {
 namespace {
 
-oracle::scale_rule oracle_rule(std::string_view name) {
-    for (const auto& [known, rule] : oracle::scale_rule_names) {
-        if (known == name) return rule;
+oracle::recipe stated(const quantize::recipe& r, const block::grid& grid) {
+    if (!oracle_rule(*r.rule)) {
+        throw base::error(base::error_kind::unavailable,
+                          fmt::format("--exact: the oracle does not state scale={}", r.rule->name));
     }
-    throw base::error(base::error_kind::unavailable,
-                      fmt::format("--exact: the oracle does not state scale={}", name));
-}
-
-oracle::integer_emax oracle_emax(scale::int_emax choice) {
-    switch (choice) {
-        case scale::int_emax::log2max:
-            return oracle::integer_emax::log2max;
-        case scale::int_emax::one:
-            return oracle::integer_emax::one;
-        case scale::int_emax::zero:
-            break;
-    }
-    return oracle::integer_emax::zero;
-}
-
-oracle::recipe oracle_recipe(const quantize::recipe& r, const block::grid& grid) {
-    oracle::recipe o;
-    o.element = r.element;
-    o.rule = oracle_rule(r.rule->name);
-    o.emax = oracle_emax(r.emax);
-    o.round = {r.round, r.ties, r.random_bits};
-    o.full_range = r.minimum == quantize::int_min::full;
-    o.has_offset = r.offset == quantize::offset_kind::fp16;
-    o.range = r.range == quantize::range_kind::half ? oracle::offset_range::half
-                                                    : oracle::offset_range::max;
-    o.seed = r.seed;
+    oracle::recipe o = oracle_recipe(r);
     o.block_rows = grid.block_rows;
     o.block_cols = grid.block_cols;
     return o;
@@ -108,7 +84,7 @@ void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& 
             const block::view& view = layout->grid.over;
             const oracle::tensor exact{values, view.batch, view.rows, view.cols,
                                        base::tensor_id(t.info().name)};
-            replace(*result, oracle::metrics_of(exact, oracle_recipe(r, layout->grid)));
+            replace(*result, oracle::metrics_of(exact, stated(r, layout->grid)));
             ++result;
         }
     }

@@ -42,8 +42,9 @@ inline constexpr std::array oracle_may_read{
     "libmx/base/status.hpp",
 };
 
-/// The one file of the apps that may ask the oracle: `mx analyze --exact`.
-inline constexpr std::string_view oracle_user = "apps/mx/exact.cpp";
+/// The files of the apps that may name the oracle: they are `mx analyze --exact`.
+inline constexpr std::array<std::string_view, 2> oracle_users{"apps/mx/exact.cpp",
+                                                              "apps/mx/oracle_recipe.hpp"};
 
 /// Headers that begin with `prefix` may be included only by files whose path begins with one of
 /// the `places` (separated by spaces) and ends with `ending`.

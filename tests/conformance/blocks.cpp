@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "apps/mx/oracle_recipe.hpp"
 #include "libmx/oracle/block.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/block_inputs.hpp"
-#include "tests/conformance/translate.hpp"
 
 namespace {
 
@@ -148,7 +148,7 @@ TEST_CASE("blocks of every recipe equal the oracle's") {
     std::uint64_t seed = 0;
     std::uint64_t blocks = 0;
     for (const recipe& r : all_recipes()) {
-        const mx::oracle::recipe stated = mx::tests::oracle_recipe(r);
+        const mx::oracle::recipe stated = mx::app::oracle_recipe(r);
         const auto list = mx::oracle::list_values(*r.element, stated.full_range);
         comparison result;
         for (const block_kind kind : mx::tests::block_kinds) {

@@ -5,13 +5,13 @@
 #include <set>
 #include <string>
 
+#include "apps/mx/oracle_recipe.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
 #include "libmx/oracle/rounding.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
-#include "tests/conformance/translate.hpp"
 
 namespace {
 
@@ -49,7 +49,7 @@ TEST_CASE("every scale rule is stated in the oracle, and nothing else is") {
     std::set<std::string> listed;
     for (const auto& rule : mx::scale::scale_rules) {
         INFO("state scale rule '" << rule.name << "' in libmx/oracle/scale_rules.cpp");
-        CHECK(mx::tests::oracle_rule(rule).has_value());
+        CHECK(mx::app::oracle_rule(rule).has_value());
         listed.insert(std::string(rule.name));
     }
     std::set<std::string> stated;

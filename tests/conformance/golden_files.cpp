@@ -9,8 +9,9 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "tests/catch.hpp"
-#include "tests/conformance/memory_model.hpp"
+#include "tests/conformance/model_files.hpp"
 #include "tests/conformance/vectors.hpp"
+#include "tests/memory_model.hpp"
 
 namespace {
 

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "apps/mx/oracle_recipe.hpp"
 #include "libmx/oracle/block.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "tests/catch.hpp"
-#include "tests/conformance/translate.hpp"
 
 // microsoft/microxcaling issue 4: a block whose maximum is 960, near the top of its binade. Floor
 // and even (threshold 1.9375 * 512 = 992) take the scale 2, under which 957 and 960 clamp to
@@ -40,8 +40,7 @@ TEST_CASE("microxcaling issue 4: in a block with maximum 960, 957 becomes 896 or
         CHECK(stats.count.overflow == (expected.result == 896.0f ? 2u : 0u));
 
         const auto list = mx::oracle::list_values(*r.element, false);
-        const auto stated =
-            mx::oracle::quantize_block(mx::tests::oracle_recipe(r), list, block, {});
+        const auto stated = mx::oracle::quantize_block(mx::app::oracle_recipe(r), list, block, {});
         CHECK(stated.scale_code == expected.scale_code);
         CHECK(mx::oracle::dequantized_f32(stated, 3) == expected.result);
     }

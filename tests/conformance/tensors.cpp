@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/mx/oracle_recipe.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/oracle/decode.hpp"
@@ -15,8 +16,8 @@
 #include "libmx/pipeline/analyze.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/block_inputs.hpp"
-#include "tests/conformance/memory_model.hpp"
-#include "tests/conformance/translate.hpp"
+#include "tests/conformance/model_files.hpp"
+#include "tests/memory_model.hpp"
 
 namespace {
 
@@ -147,7 +148,7 @@ void compare_tensor(const shape& s, const std::string& recipe_text, std::uint64_
     REQUIRE(result.results.size() == 1);
     const mx::report::record& got = result.results[0];
 
-    mx::oracle::recipe stated = mx::tests::oracle_recipe(r);
+    mx::oracle::recipe stated = mx::app::oracle_recipe(r);
     mx::oracle::tensor t = laid_out(x, s, r, stated);
     t.id = mx::base::tensor_id(name);
     const mx::oracle::measurement m = mx::oracle::measure(t, stated);

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/mx/oracle_recipe.hpp"
 #include "libmx/base/bits.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
-#include "tests/conformance/translate.hpp"
 
 namespace {
 
@@ -59,7 +59,7 @@ TEST_CASE("every scale rule agrees with its definition at every boundary") {
                                     mx::scale::int_emax::one}) {
                 if (f.floating() && emax != mx::scale::int_emax::zero) continue;
                 CAPTURE(std::string(f.name), std::string(rule.name), static_cast<int>(emax));
-                const auto stated = mx::tests::oracle_rule(rule);
+                const auto stated = mx::app::oracle_rule(rule);
                 REQUIRE(stated.has_value());
                 mx::scale::rule_input in = mx::scale::rule_facts(f, emax);
                 std::uint64_t differences = 0;
@@ -68,7 +68,7 @@ TEST_CASE("every scale rule agrees with its definition at every boundary") {
                     in.amax_bits = u;
                     const int code = mx::scale::scale_code(rule.id, in);
                     const int expected = mx::oracle::scale_code(
-                        *stated, list, mx::tests::oracle_emax(emax), mx::base::float_from_bits(u));
+                        *stated, list, mx::app::oracle_emax(emax), mx::base::float_from_bits(u));
                     if (code != expected && differences++ == 0) first = u;
                 }
                 CAPTURE(first);

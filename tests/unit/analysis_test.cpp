@@ -11,12 +11,17 @@
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/memory_reader.hpp"
+#include "tests/memory_model.hpp"
 
 using namespace mx;
 using report::find;
 
 namespace {
+
+void add(tests::memory_model& model, const char* name, const tensor::shape& shape,
+         const std::vector<float>& values) {
+    model.add(name, tensor::dtype::f32, shape, values);
+}
 
 std::vector<float> heavy_tailed(std::size_t n, unsigned seed) {
     std::mt19937 random(seed);
@@ -26,14 +31,14 @@ std::vector<float> heavy_tailed(std::size_t n, unsigned seed) {
     return x;
 }
 
-std::vector<report::record> analyze(const testing::memory_reader& model,
+std::vector<report::record> analyze(const tests::memory_model& model,
                                     const std::vector<std::string>& recipes, int threads) {
     pipeline::analysis_request request;
     request.histograms = true;
     for (const std::string& r : recipes) request.recipes.push_back(quantize::parse_recipe(r));
     pipeline::run_control control;
     control.threads = threads;
-    return pipeline::analyze(model.refs(), request, control).results;
+    return pipeline::analyze(model.all(), request, control).results;
 }
 
 bool is_null(const report::record& r, const char* name) {
@@ -60,12 +65,12 @@ const std::vector<std::string> many{
 }  // namespace
 
 TEST_CASE("figures do not depend on threads or on the other recipes of a run") {
-    testing::memory_reader model;
-    model.add("wide", {3, 150000}, heavy_tailed(450000, 1));
-    model.add("tall", {70000, 5}, heavy_tailed(350000, 2));
-    model.add("stack", {3, 130, 257}, heavy_tailed(3u * 130 * 257, 3));
-    model.add("vector", {1000}, heavy_tailed(1000, 4));
-    model.add("scalar", {}, {1.5f});
+    tests::memory_model model;
+    add(model, "wide", {3, 150000}, heavy_tailed(450000, 1));
+    add(model, "tall", {70000, 5}, heavy_tailed(350000, 2));
+    add(model, "stack", {3, 130, 257}, heavy_tailed(3u * 130 * 257, 3));
+    add(model, "vector", {1000}, heavy_tailed(1000, 4));
+    add(model, "scalar", {}, {1.5f});
     const auto together = analyze(model, many, 1);
     REQUIRE(together.size() == 5 * many.size());
     CHECK(analyze(model, many, 2) == together);
@@ -79,14 +84,14 @@ TEST_CASE("figures do not depend on threads or on the other recipes of a run") {
 }
 
 TEST_CASE("what is undefined is null, and exactness is said") {
-    testing::memory_reader model;
-    model.add("zeros", {64}, std::vector<float>(64, 0.0f));
-    model.add("empty", {0, 32}, {});
-    model.add("powers", {32}, std::vector<float>(32, 0.5f));
+    tests::memory_model model;
+    add(model, "zeros", {64}, std::vector<float>(64, 0.0f));
+    add(model, "empty", {0, 32}, {});
+    add(model, "powers", {32}, std::vector<float>(32, 0.5f));
     std::vector<float> poisoned(64, 1.0f);
     poisoned[3] = NAN;
     poisoned[5] = INFINITY;
-    model.add("poisoned", {2, 32}, poisoned);
+    add(model, "poisoned", {2, 32}, poisoned);
     const auto r = analyze(model, {"mxfp4"}, 1);
 
     CHECK(number(r[0], "rmse") == 0.0);
@@ -118,8 +123,8 @@ TEST_CASE("what is undefined is null, and exactness is said") {
 }
 
 TEST_CASE("0.99 everywhere saturates under floor and is mended by rceil") {
-    testing::memory_reader model;
-    model.add("gamma", {32}, std::vector<float>(32, 0.99f));
+    tests::memory_model model;
+    add(model, "gamma", {32}, std::vector<float>(32, 0.99f));
     const auto r = analyze(model, {"mxfp8", "mxfp4", "mxfp8:scale=rceil"}, 1);
     CHECK(number(r[0], "saturated_block_rate") == 1.0);
     CHECK(number(r[0], "overflow_rate") == 1.0);
@@ -130,8 +135,8 @@ TEST_CASE("0.99 everywhere saturates under floor and is mended by rceil") {
 }
 
 TEST_CASE("histograms account for every code and block") {
-    testing::memory_reader model;
-    model.add("w", {100, 77}, heavy_tailed(7700, 9));
+    tests::memory_model model;
+    add(model, "w", {100, 77}, heavy_tailed(7700, 9));
     const auto r = analyze(model, {"mxfp4"}, 2).front();
     std::int64_t codes = 0;
     for (const report::value& n : std::get<report::list>(*find(r, "code_histogram"))) {
@@ -167,12 +172,12 @@ TEST_CASE("spread bins hold min/max between their edges") {
 }
 
 TEST_CASE("what is not a number is left out with its reason") {
-    testing::memory_reader model;
-    model.add_raw("mask", tensor::dtype::boolean, {4}, 4, std::vector<std::byte>(4));
-    model.add("w", {4}, {1, 2, 3, 4});
+    tests::memory_model model;
+    model.add("mask", tensor::dtype::boolean, {4}, std::vector<std::uint8_t>(4));
+    add(model, "w", {4}, {1, 2, 3, 4});
     pipeline::analysis_request request;
     request.recipes = {quantize::parse_recipe("mxfp4"), quantize::parse_recipe("mxfp4:axis=3")};
-    const pipeline::analysis a = pipeline::analyze(model.refs(), request, {});
+    const pipeline::analysis a = pipeline::analyze(model.all(), request, {});
     REQUIRE(a.results.size() == 1);
     REQUIRE(a.skipped.size() == 2);
     CHECK(a.skipped[0].tensor == "mask");
@@ -181,15 +186,15 @@ TEST_CASE("what is not a number is left out with its reason") {
 }
 
 TEST_CASE("a raised flag stops a run") {
-    testing::memory_reader model;
-    model.add("w", {64}, std::vector<float>(64, 1.0f));
+    tests::memory_model model;
+    add(model, "w", {64}, std::vector<float>(64, 1.0f));
     pipeline::analysis_request request;
     request.recipes = {quantize::parse_recipe("mxfp4")};
     std::atomic<bool> cancel{true};
     pipeline::run_control control;
     control.cancel = &cancel;
     try {
-        pipeline::analyze(model.refs(), request, control);
+        pipeline::analyze(model.all(), request, control);
         FAIL("the run went on");
     } catch (const base::error& e) {
         CHECK(e.kind() == base::error_kind::cancelled);
@@ -197,11 +202,11 @@ TEST_CASE("a raised flag stops a run") {
 }
 
 TEST_CASE("a tiny error next to a large exact value is not lost") {
-    testing::memory_reader model;
+    tests::memory_model model;
     std::vector<float> x(32, 1.0f);
     x[7] = 1e-25f;
     x[8] = 0x1p-149f;
-    model.add("w", {32}, x);
+    add(model, "w", {32}, x);
     const auto r = analyze(model, {"mxfp4"}, 1);
     CHECK(number(r[0], "rmse") == Approx(std::sqrt(1e-50 / 32)).epsilon(1e-6));
     CHECK_FALSE(std::get<bool>(*find(r[0], "exact")));

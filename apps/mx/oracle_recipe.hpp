@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's recipe in the oracle's terms. By name where the two have lists of their own.
+// The library's recipe in the oracle's terms, for `mx analyze --exact` and the tests. By name where
+// the two have lists of their own.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 #include "libmx/oracle/recipe.hpp"
 #include "libmx/quantize/recipe.hpp"
 
-namespace mx::tests {
+namespace mx::app {
 
 inline std::optional<oracle::scale_rule> oracle_rule(const scale::scale_rule& rule) {
     for (const auto& [name, id] : oracle::scale_rule_names) {
@@ -45,4 +46,4 @@ inline oracle::recipe oracle_recipe(const quantize::recipe& r) {
     return o;
 }
 
-}  // namespace mx::tests
+}  // namespace mx::app
