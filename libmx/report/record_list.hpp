@@ -66,7 +66,7 @@ class record_list::iterator {
     using pointer = void;
     using reference = record;
 
-    iterator(const record_list& list, std::size_t index) : list_(&list), index_(index) {}
+    iterator(const record_list& records, std::size_t index) : list_(&records), index_(index) {}
     record operator*() const { return (*list_)[index_]; }
     iterator& operator++() {
         ++index_;
