@@ -31,8 +31,8 @@ struct block_place {
 /// Without an offset, y = x / S and the sums are formed in float32 in units of S, where y, q and
 /// (for the nearest roundings) q - y are exact, and scaled by the exact power of two afterwards;
 /// the error sum, which cancels, is formed in double. With an offset, or when the smallest non-zero
-/// |y| is below 2^-60, everything is in double and in units of x, with d = O + S*q. The shape of the
-/// sums is that of sum_tree.hpp.
+/// |y| is below 2^-60, everything is in double and in units of x, with d = O + S*q. The shape of
+/// the sums is that of sum_tree.hpp.
 ///
 /// A NaN or Inf element gives scale code 255; finite elements are then `poisoned`, codes are the
 /// format's NaN (or what it encodes NaN as) and the block takes part in no sum and no rate.

@@ -79,9 +79,7 @@ inline constexpr std::array dtypes{
 };
 
 /// The row of `id`.
-constexpr const dtype_row& row_of(dtype id) {
-    return dtypes[static_cast<std::size_t>(id)];
-}
+constexpr const dtype_row& row_of(dtype id) { return dtypes[static_cast<std::size_t>(id)]; }
 
 static_assert([] {
     for (std::size_t i = 0; i < dtypes.size(); ++i) {
