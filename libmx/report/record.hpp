@@ -26,5 +26,7 @@ using record = std::vector<std::pair<std::string, value>>;
 
 /// The member `name` of `r`, or nullptr.
 const value* find(const record& r, std::string_view name);
+/// Not of a temporary: the pointer would dangle.
+const value* find(record&& r, std::string_view name) = delete;
 
 }  // namespace mx::report

@@ -17,7 +17,8 @@ int main() {
         mx::pipeline::analysis_request request;
         request.recipes.push_back(mx::quantize::parse_recipe("mxfp8:scale=floor"));
         const auto analysis = mx::pipeline::analyze(model.select({}), request, {});
-        const auto* error = mx::report::find(analysis.results.at(0), "max_abs_error");
+        const mx::report::record result = analysis.results[0];
+        const auto* error = mx::report::find(result, "max_abs_error");
         std::printf("max_abs_error %g\n", std::get<double>(*error));
         return std::get<double>(*error) == 64.0 ? 0 : 1;
     } catch (const mx::base::error& e) {
