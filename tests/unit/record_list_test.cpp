@@ -37,7 +37,8 @@ TEST_CASE("a record list gives back what was put in") {
     std::size_t at = 0;
     for (const record& r : packed) CHECK(r == plain[at++]);
     CHECK(packed.front() == plain.front());
-    CHECK(std::signbit(std::get<double>(*find(packed[0], "real"))));
+    const record first = packed[0];
+    CHECK(std::signbit(std::get<double>(*find(first, "real"))));
 
     packed.replace(1, sample(9));
     CHECK(packed[1] == sample(9));
