@@ -7,9 +7,8 @@ set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 
-tools=
-[ -z "${CI:-}" ] && [ "$preset" != tsan ] || tools=tool
-scripts/install-dependencies.sh build $tools
+# shellcheck disable=SC2046 # words, or nothing
+scripts/install-dependencies.sh build ${CI:+format} $([ "$preset" != tsan ] || echo tsan)
 [ -z "${CI:-}" ] || scripts/check-format.sh
 cmake --preset "$preset" ${CI:+-DMX_WERROR=ON}
 cmake --build --preset "$preset"

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-scripts/install-dependencies.sh build tool
+scripts/install-dependencies.sh build tidy
 [ -f build/dev/compile_commands.json ] || cmake --preset dev
 [ $# -gt 0 ] || set -- $(find libmx apps datasets tests -name '*.cpp' ! -path 'tests/package/*' ! -path 'tests/tsan/*')
 printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/dev --quiet\
