@@ -18,7 +18,6 @@ int code_of(base::error_kind kind) {
         case base::error_kind::usage:
             return exit_code::usage;
         case base::error_kind::input:
-            return exit_code::input_output;
         case base::error_kind::output:
             return exit_code::input_output;
         case base::error_kind::unavailable:

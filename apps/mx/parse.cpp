@@ -48,7 +48,7 @@ runner parse_command_line(int argc, char** argv) {
     }
     const command& chosen = command_named(first);
     CLI::App parser;
-    const runner run = chosen.declare(parser);
+    runner run = chosen.declare(parser);
     set_up(parser, chosen);
     try {
         parser.parse(argc - 1, argv + 1);

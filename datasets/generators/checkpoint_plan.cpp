@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "datasets/generators/checkpoint_plan.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "datasets/generators/transformer.hpp"
@@ -47,7 +48,7 @@ architecture scaled(architecture shape, tensor::dtype type, std::uint64_t size) 
     };
     // From two layers on, each further one adds the same.
     const std::uint64_t two = bytes(2);
-    const std::uint64_t each = bytes(3) - two;
+    const std::uint64_t each = std::max<std::uint64_t>(1, bytes(3) - two);
     const std::uint64_t wanted = size / 10 * 9;
     shape.layers = wanted > two ? 2 + (wanted - two) / each : 1;
     const std::uint64_t used = bytes(shape.layers);

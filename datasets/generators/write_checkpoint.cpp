@@ -59,6 +59,7 @@ void write_tensor(io::array_writer& out, std::size_t index, const tensor_source&
                   int threads, run_state& state) {
     const std::uint64_t size = source.bytes_per_element();
     const std::uint64_t chunks = (source.elements() + chunk_elements - 1) / chunk_elements;
+    // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it sees no OpenMP clauses
     const auto team = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads),
                                                                std::max<std::uint64_t>(chunks, 1)));
 #pragma omp parallel num_threads(team)
