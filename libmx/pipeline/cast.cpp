@@ -43,7 +43,8 @@ target find_target(const cast_request& request) {
     t.bits = e != nullptr ? e->bits() : 8;
     if (!t.power_of_two) {
         const format::element_format& f = e != nullptr ? *e : s->number;
-        t.element = format::params_of(f, request.minimum == quantize::int_min::full);
+        const quantize::int_min minimum = request.minimum.value_or(quantize::default_int_min(f));
+        t.element = format::params_of(f, minimum == quantize::int_min::full);
         for (std::uint32_t c = 0; c < 256; ++c) t.value[c] = format::decode(f, c);
     } else {
         for (int c = 0; c < 256; ++c) t.value[c] = static_cast<float>(format::decode_e8m0(c));

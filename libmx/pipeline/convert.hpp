@@ -2,6 +2,7 @@
 // Tensors in, converted tensors out: cast, quantize, dequantize.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct cast_request {
     std::uint64_t seed = 0;
     bool saturate = true;  ///< false: beyond the maximum gives NaN (e4m3) or Inf (e5m2)
     bool packed = false;   ///< codes (`w.codes`) instead of float32 values (`w`)
-    quantize::int_min minimum = quantize::int_min::symmetric;
+    std::optional<quantize::int_min> minimum;  ///< integers; none: quantize::default_int_min
 };
 
 /// Element conversion without a scale. With `packed`, `w.codes` in the packed layout of

@@ -22,6 +22,10 @@ enum class range_kind : std::uint8_t {
 };
 enum class int_min : std::uint8_t { full, symmetric };
 
+/// What `int_min` is unless said otherwise: full for int8 (OCP MX 1.0), symmetric for other
+/// integers (as microxcaling has it); without meaning for floating formats, which get symmetric.
+int_min default_int_min(const format::element_format& f);
+
 /// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
 struct block_shape {
     int rows = 1;

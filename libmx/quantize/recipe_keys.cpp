@@ -77,7 +77,7 @@ void set_element(recipe& r, std::string_view text) {
     if (f == nullptr)
         fail(base::unknown("element format", text, names_of(format::element_formats)));
     r.element = f;
-    r.minimum = f->name == "int8" ? int_min::full : int_min::symmetric;
+    r.minimum = default_int_min(*f);
 }
 
 void set_scale(recipe& r, std::string_view text) {
@@ -225,6 +225,10 @@ void normalize(recipe& r) {
         if (f.element == r.element->name && f.scale == r.scale_format->name) own = &f;
     }
     r.preset = own != nullptr ? own->name : "mxint8";
+}
+
+int_min default_int_min(const format::element_format& f) {
+    return f.name == "int8" ? int_min::full : int_min::symmetric;
 }
 
 recipe preset_recipe(std::string_view name) {

@@ -22,7 +22,7 @@ struct options {
     std::string out;
     std::string round = "rtne";
     std::string ties = "up";
-    std::string int_min = "symmetric";
+    std::string int_min;
     bool no_saturate = false;
     pipeline::cast_request request;
 };
@@ -43,10 +43,11 @@ pipeline::cast_request request_of(const options& o) {
         unknown_name("--ties", "tie rule", o.ties, {"up", "even"});
     }
     request.ties = o.ties == "up" ? format::tie_rule::up : format::tie_rule::even;
-    if (o.int_min != "symmetric" && o.int_min != "full") {
+    if (!o.int_min.empty() && o.int_min != "symmetric" && o.int_min != "full") {
         unknown_name("--int-min", "choice", o.int_min, {"symmetric", "full"});
     }
-    request.minimum = o.int_min == "full" ? quantize::int_min::full : quantize::int_min::symmetric;
+    if (o.int_min == "full") request.minimum = quantize::int_min::full;
+    if (o.int_min == "symmetric") request.minimum = quantize::int_min::symmetric;
     request.saturate = !o.no_saturate;
     return request;
 }
@@ -84,7 +85,8 @@ runner declare_cast(CLI::App& cmd) {
     cmd.add_option("--seed", o->request.seed, "stochastic: seed of the counter-based generator")
         ->type_name("N")
         ->group("Conversion");
-    cmd.add_option("--int-min", o->int_min, "integers: full uses -2^(n-1), symmetric does not")
+    cmd.add_option("--int-min", o->int_min,
+                   "integers: full uses -2^(n-1), symmetric does not; default full for int8 alone")
         ->type_name("CHOICE")
         ->group("Conversion");
     cmd.add_flag("--no-saturate", o->no_saturate,
