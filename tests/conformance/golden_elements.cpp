@@ -108,6 +108,7 @@ void compare_file(const std::string& path) {
         const auto* scale = mx::format::find_scale_format(name);
         const auto* element = mx::format::find_element_format(name);
         REQUIRE((element != nullptr || scale != nullptr));
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): REQUIRE has thrown
         const mx::format::element_format& f = element != nullptr ? *element : scale->number;
         const auto int_min = v.metadata.find("int_min");
         const bool full = int_min != v.metadata.end() && int_min->second == "full";

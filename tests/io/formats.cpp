@@ -9,7 +9,6 @@
 
 using namespace mx;
 using namespace mx::test;
-using tensor::dtype;
 
 TEST_CASE("what is not read is named", "[formats]") {
     const scratch_dir dir;

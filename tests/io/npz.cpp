@@ -32,7 +32,7 @@ struct member {
 };
 
 std::string archive(const scratch_dir& dir, const std::vector<member>& members) {
-    const std::string path = dir / "x.npz";
+    std::string path = dir / "x.npz";
     int problem = 0;
     zip_t* zip = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &problem);
     REQUIRE(zip != nullptr);

@@ -253,7 +253,7 @@ TEST_CASE("arrays may be written by several threads", "[output][threads]") {
         for (int t = 0; t < 4; ++t) {
             threads.emplace_back([&, t] {
                 for (std::size_t at = static_cast<std::size_t>(t) * 4096; at < count;
-                     at += 4 * 4096) {
+                     at += std::size_t{4} * 4096) {
                     const std::string piece(4096, static_cast<char>('a' + t));
                     writer->write(0, at, bytes_of(piece));
                     writer->write(1, count - 4096 - at, bytes_of(piece));

@@ -69,7 +69,7 @@ TEST_CASE("figures do not depend on threads or on the other recipes of a run") {
     tests::memory_model model;
     add(model, "wide", {3, 150000}, heavy_tailed(450000, 1));
     add(model, "tall", {70000, 5}, heavy_tailed(350000, 2));
-    add(model, "stack", {3, 130, 257}, heavy_tailed(3u * 130 * 257, 3));
+    add(model, "stack", {3, 130, 257}, heavy_tailed(std::size_t{3} * 130 * 257, 3));
     add(model, "vector", {1000}, heavy_tailed(1000, 4));
     add(model, "scalar", {}, {1.5f});
     const auto together = analyze(model, many, 1);

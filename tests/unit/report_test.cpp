@@ -19,9 +19,9 @@ std::string written(void (*write)(const document&, const layout&, const sink&), 
     return out;
 }
 
-document with_record(record r) {
+document with_record(const record& r) {
     document d;
-    d.results.push_back(std::move(r));
+    d.results.push_back(r);
     return d;
 }
 
