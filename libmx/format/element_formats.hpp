@@ -53,9 +53,9 @@ struct element_format {
     constexpr int quantum() const { return emin() - mantissa_bits; }
     /// Largest finite magnitude code of positive values.
     constexpr std::uint32_t max_code() const {
-        // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no row is without bits
         const std::uint32_t all_ones = (1u << magnitude_bits()) - 1u;
         if (special == specials::fn) return all_ones - 1u;
+        // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): bits are not negative
         if (special == specials::ieee) return all_ones - (1u << mantissa_bits);
         return all_ones;
     }
