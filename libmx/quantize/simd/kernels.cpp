@@ -17,7 +17,9 @@
                   chunk_sums&, grid_counts&);                                                 \
     void judge(const element_grid&, const block_run&, const block_scales&, const chunk_sums&, \
                block_verdicts&, std::uint8_t*);                                               \
-    constexpr kernels table{lanes, load, draw, scale, elements, judge};                       \
+    void add_blocks(const block_run&, const block_scales&, const chunk_sums&,                 \
+                    const block::block_sums*, block::segment_lanes&);                         \
+    constexpr kernels table{lanes, load, draw, scale, elements, judge, add_blocks};           \
     }
 
 namespace mx::quantize::simd {

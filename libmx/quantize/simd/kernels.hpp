@@ -55,6 +55,9 @@ struct kernels {
     /// gets 1 where only the reference can say.
     void (*judge)(const element_grid& g, const block_run& run, const block_scales& scales,
                   const chunk_sums& sums, block_verdicts& out, std::uint8_t* doubtful);
+    /// Sums of the blocks, in order, to the lanes of the segment; `slow` has those of slow blocks.
+    void (*add_blocks)(const block_run& run, const block_scales& scales, const chunk_sums& sums,
+                       const block::block_sums* slow, block::segment_lanes& lanes);
 };
 
 /// The kernels of an instruction set, or null when this build lacks it.

@@ -251,6 +251,60 @@ HWY_ATTR void survey(block_run& run) {
     }
 }
 
+// Widens bfloat16 chunks that lie one after the other, and surveys them on the way, two to a lane.
+HWY_ATTR void widen_and_survey(const std::uint16_t* HWY_RESTRICT from, block_run& run) {
+    const bits_tag du;
+    const hn::Repartition<std::uint16_t, bits_tag> ds;
+    constexpr std::size_t chunk = 32;
+    constexpr std::size_t short_lanes = 2 * float_lanes;
+    const auto mask = hn::Set(ds, std::uint16_t{0x7fff});
+    const auto one = hn::Set(ds, std::uint16_t{1});
+    const words upper = hn::Set(du, 0xffff0000u);
+    HWY_ALIGN std::uint32_t most[batch * float_lanes];
+    HWY_ALIGN std::uint32_t least[batch * float_lanes];
+    HWY_ALIGN std::uint32_t few[batch];
+    float* HWY_RESTRICT to = run.room.room_for(run.blocks * chunk);
+    run.x = to;
+    const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
+    for (std::size_t first = 0; first < padded; first += batch) {
+        for (std::size_t i = 0; i < batch; ++i) {
+            auto top = hn::Zero(ds);
+            auto bottom = hn::Set(ds, std::uint16_t{0xffff});
+            std::size_t count = 0;
+            if (first + i < run.blocks) {
+                for (std::size_t v = 0; v < chunk; v += short_lanes) {
+                    const auto bits = hn::LoadU(ds, from + v);
+                    const auto a = hn::And(bits, mask);
+                    top = hn::Max(top, a);
+                    bottom = hn::Min(bottom, hn::Sub(a, one));
+                    count += hn::CountTrue(ds, hn::Ne(a, hn::Zero(ds)));
+                }
+                for (std::size_t v = 0; v < chunk; v += float_lanes) {
+                    hn::StoreU(from_bf16::widen(from + v), float_tag(), to + v);
+                }
+                from += chunk;
+                to += chunk;
+            }
+            const words tops = hn::BitCast(du, top);
+            const words bottoms = hn::BitCast(du, bottom);
+            hn::Store(hn::Max(hn::ShiftLeft<16>(tops), hn::And(tops, upper)), du,
+                      most + i * float_lanes);
+            hn::Store(hn::Min(hn::ShiftLeft<16>(bottoms), hn::And(bottoms, upper)), du,
+                      least + i * float_lanes);
+            run.nonzero.data()[first + i] = static_cast<std::uint32_t>(count);
+        }
+        fold_batch<max_op>(du, most, run.amax.data() + first);
+        fold_batch<min_op>(du, least, few);
+        for (std::size_t i = 0; i < batch; ++i) run.amin.data()[first + i] = few[i] + 0x10000u;
+    }
+}
+
+// Whether the elements of a segment lie one after the other, in whole blocks.
+bool is_dense(const stored_values& values, const segment_place& place, std::size_t stride) {
+    return place.block_rows == 1 && place.block_cols == stride && place.cols % stride == 0 &&
+           (place.rows == 1 || values.stride == place.cols);
+}
+
 }  // namespace
 
 int lanes() { return static_cast<int>(float_lanes); }
@@ -260,11 +314,18 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
     run.stride = block_stride(place.block_size());
     run.blocks = place.blocks();
     run.draws = nullptr;
-    run.x = lay_out(values, place, run.stride, run.room, run.rows_room);
     const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
     run.amax.room_for(padded);
     run.amin.room_for(padded);
     run.nonzero.room_for(padded);
+    const bool dense = is_dense(values, place, run.stride);
+    // What lies behind a dense segment is the next one of the panel, or harmless to ask for.
+    run.next = dense ? values.from(place.elements()).data : nullptr;
+    run.next_step = static_cast<std::size_t>(tensor::row_of(values.type).bits / 8);
+    if (dense && run.stride == 32 && values.type == tensor::dtype::bf16) {
+        return widen_and_survey(reinterpret_cast<const std::uint16_t*>(values.data), run);
+    }
+    run.x = lay_out(values, place, run.stride, run.room, run.rows_room);
     if (run.stride < 32) {
         survey<16>(run);
     } else {
