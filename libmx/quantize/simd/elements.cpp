@@ -26,7 +26,6 @@ namespace {
 struct term_sums {
     floats error2, x2, xd, d2, max_error;
     doubles low, high;  // of errors: the lower and upper half of the lanes
-    floats least, most;
 };
 
 // One vector of elements.
@@ -154,15 +153,9 @@ class chunk_kernel {
     }
 
     static HWY_INLINE term_sums joined(const term_sums& a, const term_sums& b, floats max_error) {
-        return {hn::Add(a.error2, b.error2),
-                hn::Add(a.x2, b.x2),
-                hn::Add(a.xd, b.xd),
-                hn::Add(a.d2, b.d2),
-                max_error,
-                hn::Add(a.low, b.low),
-                hn::Add(a.high, b.high),
-                hn::Min(a.least, b.least),
-                hn::Max(a.most, b.most)};
+        return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2), hn::Add(a.xd, b.xd),
+                hn::Add(a.d2, b.d2),         max_error,           hn::Add(a.low, b.low),
+                hn::Add(a.high, b.high)};
     }
 
     HWY_INLINE element_vector round(const float* x, const std::uint32_t* draws,
@@ -194,7 +187,6 @@ class chunk_kernel {
 
     // The terms of a vector; its error in place of the largest.
     HWY_INLINE term_sums products(const element_vector& v) const {
-        const float_tag df;
         const floats e = hn::Sub(v.q, v.y);
         term_sums t;
         t.error2 = hn::Mul(e, e);
@@ -205,13 +197,9 @@ class chunk_kernel {
         if constexpr (kind == rounding_kind::nearest) {
             t.low = lower(e);
             t.high = upper(e);
-            t.least = t.most = v.a;  // not looked at
         } else {
             t.low = hn::Sub(lower(v.q), lower(v.y));
             t.high = hn::Sub(upper(v.q), upper(v.y));
-            t.most = hn::Abs(v.q);
-            const auto is_zero = hn::Eq(v.a, hn::Zero(df));
-            t.least = hn::IfThenElse(is_zero, hn::Set(df, 0x1p100f), t.most);
         }
         return t;
     }
@@ -269,8 +257,6 @@ struct batch_terms {
     HWY_ALIGN float xd[batch * float_lanes];
     HWY_ALIGN float d2[batch * float_lanes];
     HWY_ALIGN double error[batch * double_lanes];
-    HWY_ALIGN float least[batch * float_lanes];
-    HWY_ALIGN float most[batch * float_lanes];
 };
 
 template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes>
@@ -316,20 +302,12 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             hn::Store(t.d2, df, terms.d2 + i * float_lanes);
             hn::Store(hn::Add(t.low, t.high), double_tag(), terms.error + i * double_lanes);
             kernel.keep_max(t.max_error);
-            if constexpr (kind != rounding_kind::nearest) {
-                hn::Store(t.least, df, terms.least + i * float_lanes);
-                hn::Store(t.most, df, terms.most + i * float_lanes);
-            }
         }
         fold_batch<add_op>(df, terms.error2, sums.error2.data() + first);
         fold_batch<add_op>(df, terms.x2, sums.x2.data() + first);
         fold_batch<add_op>(df, terms.xd, sums.xd.data() + first);
         fold_batch<add_op>(df, terms.d2, sums.d2.data() + first);
         fold_double_batch(terms.error, sums.error.data() + first);
-        if constexpr (kind != rounding_kind::nearest) {
-            fold_batch<min_op>(df, terms.least, sums.least.data() + first);
-            fold_batch<max_op>(df, terms.most, sums.most.data() + first);
-        }
         counts.slots += batch * chunk;
         if (first % (64 * batch) == 0) kernel.flush(counts);
     }

@@ -32,8 +32,6 @@ struct workspace {
         sums.xd.room_for(chunks);
         sums.d2.room_for(chunks);
         sums.error.room_for(chunks);
-        sums.least.room_for(chunks);
-        sums.most.room_for(chunks);
     }
 };
 
@@ -65,7 +63,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     k.elements(grid, run, space.scales, codes, space.sums, counts);
     if (codes != nullptr) keep_details(run, space.scales, details);
     block_verdicts verdicts;
-    k.judge(grid, run, space.scales, space.sums, verdicts, space.doubtful.data());
+    k.judge(grid, run, space.scales, verdicts, space.doubtful.data());
 
     block::segment_stats out{};
     block::segment_lanes lanes;
@@ -78,7 +76,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
             *slow++ = s.sum;
         }
     }
-    if (grid.max_negative != grid.max_positive) {
+    if (verdicts.doubtful != 0) {
         block_details none;
         for (std::size_t b = 0; b < run.blocks; ++b) {
             if (space.doubtful.data()[b] == 0) continue;
