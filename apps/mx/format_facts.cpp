@@ -135,7 +135,7 @@ report::record limits_of(const format::element_format& f) {
 }
 
 report::record limits_of(const format::scale_format& f) {
-    if (!f.power_of_two) {
+    if (f.is_number()) {
         report::record r = limits_of(f.number);
         r[0].second = text("scale");
         r.back().second = text(f.summary);
@@ -170,7 +170,7 @@ report::record meaning_of(const format::element_format& f, std::uint32_t code) {
 }
 
 report::record meaning_of(const format::scale_format& f, std::uint32_t code) {
-    if (!f.power_of_two) return meaning_of(f.number, code);
+    if (f.is_number()) return meaning_of(f.number, code);
     const double value = format::decode_e8m0(static_cast<int>(code));
     const bool nan = code == format::e8m0_nan;
     return meaning(8, code, binary(code, 8),

@@ -138,7 +138,7 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
         part("offset", offset_words(r)),
         part("bits", bits_words(r)),
     };
-    if (r.scale_format->power_of_two) parts.push_back(part("overflow", overflow_words(r)));
+    if (r.scale_format->power_of_two()) parts.push_back(part("overflow", overflow_words(r)));
     parts.push_back(part("NaN and Inf",
                          "the block's scale is 255 (NaN); its finite elements are counted as "
                          "poisoned and stay out of every rate and sum"));

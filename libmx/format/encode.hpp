@@ -53,6 +53,8 @@ MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
             return negative && rest != 0;
         case rounding::away:
             return 2 * rest >= one;
+        case rounding::ties_to_zero:
+            return 2 * rest > one;
         case rounding::rtne: {
             // Without mantissa bits the significand is 1 at every normal code: tie_rule::up.
             const bool by_significand = f.mantissa_bits == 0 && mode.ties == tie_rule::up;

@@ -54,11 +54,13 @@ const listed_value& choose(const listed_value& lo, const listed_value& hi, const
         }
         case format::rounding::rtne:
         case format::rounding::away:
+        case format::rounding::ties_to_zero:
             break;
     }
     const integer twice = 2 * above_lo;
     if (twice != gap) return twice > gap ? hi : lo;
     if (choice.how == format::rounding::away) return outer;
+    if (choice.how == format::rounding::ties_to_zero) return inner;
     if (no_mantissa && choice.ties == format::tie_rule::up) {
         return inner.quanta == 0 ? inner : outer;
     }

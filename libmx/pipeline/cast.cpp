@@ -38,12 +38,13 @@ target find_target(const cast_request& request) {
                           base::unknown("element format", request.element, names));
     }
     target t;
-    t.power_of_two = e == nullptr && s->power_of_two;
+    t.power_of_two = e == nullptr && s->power_of_two();
     t.type_name = e != nullptr ? e->safetensors : s->safetensors;
     t.bits = e != nullptr ? e->bits() : 8;
     if (!t.power_of_two) {
         const format::element_format& f = e != nullptr ? *e : s->number;
-        const quantize::int_min minimum = request.minimum.value_or(quantize::default_int_min(f));
+        const quantize::int_min minimum = request.minimum.value_or(
+            quantize::default_int_min(f, quantize::row_of(quantize::dialect_id::ocp)));
         t.element = format::params_of(f, minimum == quantize::int_min::full);
         for (std::uint32_t c = 0; c < 256; ++c) t.value[c] = format::decode(f, c);
     } else {

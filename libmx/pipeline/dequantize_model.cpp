@@ -3,6 +3,7 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/format/decode.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
 #include "libmx/pipeline/geometry.hpp"
@@ -72,7 +73,8 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
                           block_codes.begin() + static_cast<std::ptrdiff_t>(r * cols));
             }
             const std::uint16_t offset = from.offsets ? offsets[i] : std::uint16_t{0};
-            quantize::dequantize_block(params, scales[i], offset, block_codes, block_values);
+            const auto scale = static_cast<float>(format::decode_e8m0(scales[i]));
+            quantize::dequantize_block(params, scale, offset, block_codes, block_values);
             for (std::size_t r = 0; r < static_cast<std::size_t>(b.rows); ++r) {
                 const auto row = std::span(block_values).subspan(r * cols, cols);
                 std::copy(row.begin(), row.end(),

@@ -117,8 +117,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
                     if (has_offset) offsets.put(at.index, stats.offset);
                 } else {
                     values.resize(codes.size());
-                    quantize::dequantize_block(params, stats.scale_code, stats.offset, codes,
-                                               values);
+                    quantize::dequantize_block(params, stats.scale, stats.offset, codes, values);
                     scatter(std::span<const float>(values), at, p.where.cols, panel_values);
                 }
             },

@@ -208,7 +208,9 @@ void quantize_chunks(const block_params& p, std::span<const float> x, const bloc
 
 }  // namespace
 
-block::block_stats quantize_block(const block_params& p, std::span<const float> x,
+namespace {
+
+block::block_stats quantize_plain(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes) {
     block::block_stats out{};
     const survey seen = look_at(x);
@@ -250,9 +252,20 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
     return out;
 }
 
-void dequantize_block(const block_params& p, std::uint8_t scale_code, std::uint16_t offset,
+}  // namespace
+
+block::block_stats quantize_block(const block_params& p, std::span<const float> x,
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  std::span<float> values) {
+    block::block_stats out = quantize_plain(p, x, place, codes);
+    out.scale = static_cast<float>(format::decode_e8m0(out.scale_code));
+    if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
+    return out;
+}
+
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values) {
-    const double s = format::decode_e8m0(scale_code);
+    const auto s = static_cast<double>(scale);
     const auto o = static_cast<double>(base::float_from_half(offset));
     for (std::size_t i = 0; i < codes.size(); ++i) {
         const double product = s * static_cast<double>(p.value[codes[i]]);

@@ -6,9 +6,14 @@
 
 namespace mx::quantize {
 
-block_params params_of(const recipe& r) {
+bool needs_tensor_facts(const recipe&) { return false; }
+
+block_params params_of(const recipe& r, const tensor_facts&) {
     const format::element_format& f = *r.element;
     block_params p{};
+    p.by = r.by;
+    p.plain = r.by->id == dialect_id::ocp && r.scale_format->power_of_two();
+    p.flush_subnormals = r.flush_subnormals;
     p.element = format::params_of(f, r.minimum == int_min::full);
     p.mode = {r.round, r.ties, r.random_bits};
     p.rule = r.rule->id;

@@ -11,7 +11,17 @@
 
 namespace mx::quantize {
 
+/// What a recipe may need to know about the whole tensor before its first block.
+struct tensor_facts {
+    std::uint32_t amax_bits = 0;  ///< float32 bits of max |x| over the finite elements
+};
+
+/// Whether `r` needs tensor_facts: then a pass over the tensor goes first.
+bool needs_tensor_facts(const recipe& r);
+
 struct block_params {
+    bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast drivers are written for
+    const dialect* by;
     format::element_params element;
     format::rounding_mode mode;
     scale::rule_id rule;
@@ -21,9 +31,10 @@ struct block_params {
     std::uint64_t seed;
     float value[256];            ///< decoded value of every code
     std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
+    bool flush_subnormals;
 };
 
-/// The parameters of `r`.
-block_params params_of(const recipe& r);
+/// The parameters of `r` in a tensor with these facts (which matter where needs_tensor_facts).
+block_params params_of(const recipe& r, const tensor_facts& facts = {});
 
 }  // namespace mx::quantize

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <vector>
@@ -69,7 +70,7 @@ constexpr std::array int_min_words{word<int_min>{"full", int_min::full},
 constexpr std::array int_emax_words{word<scale::int_emax>{"0", scale::int_emax::zero},
                                     word<scale::int_emax>{"log2max", scale::int_emax::log2max},
                                     word<scale::int_emax>{"1", scale::int_emax::one}};
-constexpr std::array dialect_words{word<int>{"ocp", 0}};
+constexpr std::array flag_words{word<bool>{"false", false}, word<bool>{"true", true}};
 constexpr std::array transform_words{word<int>{"none", 0}};
 
 void set_element(recipe& r, std::string_view text) {
@@ -77,7 +78,38 @@ void set_element(recipe& r, std::string_view text) {
     if (f == nullptr)
         fail(base::unknown("element format", text, names_of(format::element_formats)));
     r.element = f;
-    r.minimum = default_int_min(*f);
+    r.minimum = default_int_min(*f, *r.by);
+}
+
+// The rule of a scale format that a dialect starts with: its first one for that format.
+const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
+    for (std::string_view rest = by.rules; !rest.empty();) {
+        const std::string_view name = first_of(rest);
+        const scale::scale_rule* rule = scale::find_scale_rule(name);
+        if (rule->scale_format == scale_format) return rule;
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    return nullptr;
+}
+
+void set_dialect(recipe& r, std::string_view text) {
+    const dialect* by = find_dialect(text);
+    if (by == nullptr) fail(base::unknown("dialect", text, names_of(dialects())));
+    if (!by->blocks) {
+        fail(
+            fmt::format("dialect={}: it converts single values only (mx cast); "
+                        "'mx dialects' lists those with blocks",
+                        text));
+    }
+    const scale::scale_rule* rule = default_rule(*by, r.scale_format->name);
+    if (rule == nullptr) {
+        fail(fmt::format("dialect={}: it has no scale rule for {} scales", text,
+                         r.scale_format->name));
+    }
+    r.by = by;
+    r.rule = rule;
+    r.round = format::find_rounding(first_of(by->roundings))->id;
+    r.minimum = default_int_min(*r.element, *by);
 }
 
 void set_scale(recipe& r, std::string_view text) {
@@ -89,7 +121,7 @@ void set_scale(recipe& r, std::string_view text) {
 void set_scale_format(recipe& r, std::string_view text) {
     const format::scale_format* f = format::find_scale_format(text);
     if (f == nullptr) fail(base::unknown("scale format", text, names_of(format::scale_formats)));
-    if (!f->power_of_two) {
+    if (!f->power_of_two()) {
         fail(fmt::format("scale_format={}: the scale rules here choose powers of two; use e8m0",
                          text));
     }
@@ -132,12 +164,12 @@ std::string get_axis(const recipe& r) {
 constexpr std::array keys{
     recipe_key{"element", "an element format", "format of the elements", set_element,
                [](const recipe& r) { return std::string(r.element->name); }},
-    recipe_key{"scale", "floor, ceil, even, rceil", "how the shared scale is chosen", set_scale,
+    recipe_key{"scale", "a scale rule (mx rules)", "how the shared scale is chosen", set_scale,
                [](const recipe& r) { return std::string(r.rule->name); }},
     recipe_key{"scale_format", "e8m0", "format of the shared scale", set_scale_format,
                [](const recipe& r) { return std::string(r.scale_format->name); }},
-    recipe_key{"round", "rtne, away, zero, up, down, stochastic", "how an element is rounded",
-               set_round, [](const recipe& r) { return std::string(row_of(r.round).name); }},
+    recipe_key{"round", "a rounding (mx rules)", "how an element is rounded", set_round,
+               [](const recipe& r) { return std::string(row_of(r.round).name); }},
     recipe_key{"ties", "up, even", "e3m0 under rtne: where 1.5 * 2^k goes",
                [](recipe& r, std::string_view v) { r.ties = read_word("ties", v, tie_words); },
                [](const recipe& r) { return print_word(r.ties, tie_words); }},
@@ -175,9 +207,14 @@ constexpr std::array keys{
     recipe_key{"transform", "none", "rotation before quantization",
                [](recipe&, std::string_view v) { read_word("transform", v, transform_words); },
                [](const recipe&) { return std::string("none"); }},
-    recipe_key{"dialect", "ocp", "whose exact behaviour is followed",
-               [](recipe&, std::string_view v) { read_word("dialect", v, dialect_words); },
-               [](const recipe&) { return std::string("ocp"); }},
+    recipe_key{"flush_subnormals", "false, true",
+               "dialect microxcaling: blocks of float32 subnormals become zero",
+               [](recipe& r, std::string_view v) {
+                   r.flush_subnormals = read_word("flush_subnormals", v, flag_words);
+               },
+               [](const recipe& r) { return print_word(r.flush_subnormals, flag_words); }},
+    recipe_key{"dialect", "a dialect (mx dialects)", "whose exact behaviour is followed",
+               set_dialect, [](const recipe& r) { return std::string(r.by->name); }},
 };
 
 // 1-D blocks have one form per axis: 1xN and Nx1 say which of the last two axes, any other axis
@@ -205,9 +242,35 @@ void normalize_axis(recipe& r) {
 
 std::span<const recipe_key> recipe_keys() { return keys; }
 
+namespace {
+
+// What the dialect or the scale format cannot take is an error that names it.
+void check_dialect(const recipe& r) {
+    const dialect& by = *r.by;
+    if (r.rule->scale_format != r.scale_format->name) {
+        fail(fmt::format("scale={}: that rule chooses {} scales; this recipe has {} scales",
+                         r.rule->name, r.rule->scale_format, r.scale_format->name));
+    }
+    const auto require = [&](std::string_view key, std::string_view list, std::string_view value) {
+        if (list.empty() || lists(list, value)) return;
+        fail(fmt::format("{}={}: dialect {} does not have it; it has {}", key, value, by.name,
+                         list));
+    };
+    require("scale", by.rules, r.rule->name);
+    require("round", by.roundings, row_of(r.round).name);
+    require("element", by.elements, r.element->name);
+    if (by.id != dialect_id::ocp && r.offset != offset_kind::none) {
+        fail(fmt::format("offset=fp16: dialect {} does not have it", by.name));
+    }
+}
+
+}  // namespace
+
 void normalize(recipe& r) {
     normalize_axis(r);
-    const bool random = r.round == format::rounding::stochastic;
+    check_dialect(r);
+    const bool random =
+        r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
     if (!random) {
         r.seed = 0;
         r.random_bits = 32;
@@ -218,6 +281,7 @@ void normalize(recipe& r) {
     if (r.element->floating()) r.minimum = int_min::symmetric;
     if (r.element->floating() || r.rule->id == scale::rule_id::rceil)
         r.emax = scale::int_emax::zero;
+    if (r.by->id != dialect_id::microxcaling) r.flush_subnormals = false;
 
     // The preset's name follows the element, so that one behaviour has one spelling.
     const format::block_format* own = nullptr;
@@ -227,8 +291,9 @@ void normalize(recipe& r) {
     r.preset = own != nullptr ? own->name : "mxint8";
 }
 
-int_min default_int_min(const format::element_format& f) {
-    return f.name == "int8" ? int_min::full : int_min::symmetric;
+int_min default_int_min(const format::element_format& f, const dialect& by) {
+    const bool full = f.name == "int8" && by.integers.value == int_range::ocp;
+    return full ? int_min::full : int_min::symmetric;
 }
 
 recipe preset_recipe(std::string_view name) {

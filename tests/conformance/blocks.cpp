@@ -87,7 +87,7 @@ void compare_block(const recipe& r, const mx::oracle::recipe& stated,
     std::vector<std::uint8_t> codes(size);
     std::vector<float> values(size);
     const auto got = mx::quantize::quantize_block(p, x, place, codes);
-    mx::quantize::dequantize_block(p, got.scale_code, got.offset, codes, values);
+    mx::quantize::dequantize_block(p, got.scale, got.offset, codes, values);
 
     std::vector<std::uint32_t> draws;
     if (r.round == mx::format::rounding::stochastic) {
