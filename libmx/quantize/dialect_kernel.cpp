@@ -140,6 +140,7 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
         const float held = as_held(p, x[at]);
         float y = held / scale;
         if (narrow) y = bfloat16_arithmetic::round(y);
+        if (s.nan_quotients) y = std::numeric_limits<float>::quiet_NaN();
         const converted q = convert(c, bits_of(zeroed ? 0.0f : y), draw);
         codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
         if (!values.empty()) {
