@@ -8,6 +8,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/chunk_terms.hpp"
 #include "libmx/quantize/element_tally.hpp"
+#include "libmx/quantize/fractional_kernel.hpp"
 
 namespace mx::quantize {
 namespace {
@@ -198,14 +199,20 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
                                   std::span<float> values) {
-    block::block_stats out = quantize_plain(p, x, place, codes);
-    out.scale = static_cast<float>(format::decode_e8m0(out.scale_code));
+    block::block_stats out{};
+    if (p.scale_format->power_of_two()) {
+        out = quantize_plain(p, x, place, codes);
+        out.scale = static_cast<float>(format::decode_e8m0(out.scale_code));
+    } else {
+        out = quantize_fractional(p, x, place, codes);
+    }
     if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
     return out;
 }
 
 void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values) {
+    if (!p.scale_format->power_of_two()) return dequantize_fractional(p, scale, codes, values);
     const auto s = static_cast<double>(scale);
     const auto o = static_cast<double>(base::float_from_half(offset));
     for (std::size_t i = 0; i < codes.size(); ++i) {
