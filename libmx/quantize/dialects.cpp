@@ -208,6 +208,7 @@ constexpr dialect modelopt_row() {
     d.verified_by = "vectors: MXFP4 blocks and scales of a transcription; NVFP4 read only";
     d.rules = "rceil two-level";
     d.roundings = "nearest-ties-to-zero";
+    d.two_level_roundings = "rtne";
     d.elements = "e2m1";
     d.rceil = {rceil_kind::log2, T};
     d.inf = {inf_amax::zero, T};
