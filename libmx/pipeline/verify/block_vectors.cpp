@@ -5,6 +5,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/quantize/block_kernel.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -19,6 +20,12 @@ quantize::tensor_facts facts_of(const quantize::recipe& r, std::span<const float
     return facts;
 }
 
+// Dialect systems-scaling raises exponents by column, over all blocks of a row.
+bool bumps_by_column(const quantize::recipe& r) {
+    return r.by->id == quantize::dialect_id::systems_scaling &&
+           r.rule->id == scale::rule_id::floor_bump;
+}
+
 }  // namespace
 
 std::size_t elements_of_block(const quantize::recipe& r) {
@@ -26,7 +33,7 @@ std::size_t elements_of_block(const quantize::recipe& r) {
 }
 
 block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
-                              std::size_t) {
+                              std::size_t row_blocks) {
     const quantize::block_params p = quantize::params_of(r, facts_of(r, input));
     block_vectors out;
     out.block_elements = elements_of_block(r);
@@ -36,8 +43,15 @@ block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> 
     place.tensor_id = base::tensor_id("input");
     place.cols = r.block.cols;
     place.row_stride = static_cast<std::uint64_t>(r.block.cols);
+    const bool bumped = bumps_by_column(r);
+    const std::size_t row = row_blocks * out.block_elements;
+    std::vector<std::uint8_t> bump(static_cast<std::size_t>(r.block.cols));
     for (std::size_t at = 0; at < input.size(); at += out.block_elements) {
         place.first = at;
+        if (bumped && at % row == 0) {
+            quantize::bumps_of_row(input.subspan(at, row), bump);
+            place.bump = bump.data();
+        }
         const std::span<std::uint8_t> codes(out.code.data() + at, out.block_elements);
         const block::block_stats stats =
             quantize::quantize_block(p, input.subspan(at, out.block_elements), place, codes, values);
