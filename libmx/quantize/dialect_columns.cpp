@@ -278,9 +278,9 @@ dialect_answer of_blocks(const dialect& d) {
 
 dialect_answer log2_answer(const dialect& d) {
     if (!d.blocks) return lacks("no blocks");
-    const bool takes = has_any(d, "floor ceil nearest enhanced ceil-div-max floor-bump") ||
-                       (has_any(d, "rceil") && d.rceil.value == rceil_kind::log2);
-    return takes ? say<&dialect::log2>(d) : lacks("no log2");
+    return has_any(d, "floor ceil nearest enhanced ceil-div-max floor-bump")
+               ? say<&dialect::log2>(d)
+               : lacks("no log2");
 }
 
 dialect_answer emax_answer(const dialect& d) {
