@@ -6,7 +6,8 @@
 #include <type_traits>
 
 #include "libmx/format/decode.hpp"
-#include "libmx/quantize/sum_tree.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/sum_terms.hpp"
 
 namespace mx::quantize {
 namespace {
@@ -121,42 +122,6 @@ double error_of(double x, double offset, double product) {
     return (product - difference) - rest;
 }
 
-// The terms of one chunk; T is float in units of the scale, double in units of x.
-template <typename T>
-struct chunk_terms {
-    T x[chunk_size] = {};
-    T d[chunk_size] = {};
-    T e[chunk_size] = {};
-
-    void set(int i, T x_i, T d_i, T e_i) {
-        x[i] = x_i;
-        d[i] = d_i;
-        e[i] = e_i;
-    }
-    void add_to(block::block_sums& sum) const {
-        T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
-        double error[chunk_size];
-        T max_error = 0;
-        for (int i = 0; i < chunk_size; ++i) {
-            error2[i] = e[i] * e[i];
-            x2[i] = x[i] * x[i];
-            xd[i] = x[i] * d[i];
-            d2[i] = d[i] * d[i];
-            // Exact in double also where a directed rounding leaves more than a float's bits.
-            error[i] = std::is_same_v<T, float>
-                           ? static_cast<double>(d[i]) - static_cast<double>(x[i])
-                           : static_cast<double>(e[i]);
-            max_error = std::max(max_error, std::abs(e[i]));
-        }
-        sum.error2 += static_cast<double>(sum_chunk(error2));
-        sum.x2 += static_cast<double>(sum_chunk(x2));
-        sum.xd += static_cast<double>(sum_chunk(xd));
-        sum.d2 += static_cast<double>(sum_chunk(d2));
-        sum.error += sum_chunk(error);
-        sum.max_error = std::max(sum.max_error, static_cast<double>(max_error));
-    }
-};
-
 void scale_sums(block::block_sums& sum, double s) {
     const double s2 = s * s;
     sum.error2 *= s2;
@@ -257,6 +222,7 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
                                   std::span<float> values) {
+    if (!p.plain) return quantize_dialect_block(p, x, place, codes, values);
     block::block_stats out = quantize_plain(p, x, place, codes);
     out.scale = static_cast<float>(format::decode_e8m0(out.scale_code));
     if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);

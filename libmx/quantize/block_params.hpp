@@ -6,6 +6,7 @@
 
 #include "libmx/format/element_params.hpp"
 #include "libmx/format/encode.hpp"
+#include "libmx/quantize/dialect_element.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
@@ -26,12 +27,14 @@ struct block_params {
     format::rounding_mode mode;
     scale::rule_id rule;
     scale::rule_input facts;  ///< amax_bits is filled in per block
+    int exponent_bits;        ///< of the element format
     bool has_offset;
     range_kind range;
     std::uint64_t seed;
     float value[256];            ///< decoded value of every code
     std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
     bool flush_subnormals;
+    quantize::conversion conversion;  ///< of an element, as dialects other than ocp do it
 };
 
 /// The parameters of `r` in a tensor with these facts (which matter where needs_tensor_facts).

@@ -52,7 +52,8 @@ enum class inf_amax : std::uint8_t {
     saturate,    ///< code 254
     clamp_252,   ///< 2^125, code 252
     keep,        ///< the scale is Inf
-    finite_max,  ///< undefined there: as if the maximum were the largest float32
+    zero,        ///< code 0
+    finite_max,  ///< as if the maximum were the largest float32
 };
 
 /// What a NaN in the block does to its scale.
@@ -67,7 +68,6 @@ enum class zero_block : std::uint8_t {
     code_0,       ///< 2^-127
     tiny_amax,    ///< as if the maximum were 2^-126 (code 1 where emax is 0)
     f32_epsilon,  ///< 2^-23, and so for every scale that underflows
-    one,          ///< 1
     plus_1e_8,    ///< 1e-8 is added to every maximum
 };
 
@@ -105,7 +105,6 @@ enum class inf_element : std::uint8_t {
 enum class nan_element : std::uint8_t {
     nan_or_max,    ///< positive NaN code, +max where there is none
     nan_or_zero,   ///< NaN code, a zero of the opposite sign where there is none
-    nan_or_first,  ///< NaN code, code 0 where there is none
     nan_or_inner,  ///< NaN code; elsewhere what the payload leaves (the code of 1.5)
     keep,          ///< stays NaN in the result, which has no code for it
     zero,          ///< code 0
