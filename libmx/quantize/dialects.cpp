@@ -345,6 +345,7 @@ constexpr dialect gfloat_row() {
     d.source = "graphcore-research/gfloat@b142762";
     d.verified_by = "vectors: element and stochastic conversions";
     d.blocks = false;
+    d.rules = "";
     d.nan_value = {nan_element::keep, R};
     d.stochastic = {stochastic_kind::rounded_delta, R};
     d.e8m0 = {e8m0_cast::none, S};
@@ -359,6 +360,7 @@ constexpr dialect ml_dtypes_row() {
     d.source = "jax-ml/ml_dtypes@b793a6e";
     d.verified_by = "vectors: all element conversions, E8M0";
     d.blocks = false;
+    d.rules = "";
     d.roundings = "rtne";
     d.elements = fp_elements;
     d.inf_value = {inf_element::special, R};
@@ -376,7 +378,11 @@ constexpr dialect cutlass_row() {
     d.source = "NVIDIA/cutlass@7107b05";
     d.verified_by = "vectors: E8M0 of a transcription";
     d.blocks = false;
+    d.rules = "";
+    d.roundings = "rtne";
+    d.elements = fp_elements;
     d.inf = {inf_amax::nan, T};
+    d.stochastic = {stochastic_kind::none, S};
     d.e8m0 = {e8m0_cast::up_inf_nan, T};
     return d;
 }
