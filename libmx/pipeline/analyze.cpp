@@ -12,6 +12,7 @@
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/quantize_panel.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
@@ -25,7 +26,8 @@ struct job {
     std::size_t tensor;
     std::size_t recipe;
     block::grid grid;
-    std::size_t first_array = 0;  // of the block table
+    std::size_t first_array = 0;                         // of the block table
+    std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
     std::mutex guard;
     metrics::totals totals;
     std::unique_ptr<metrics::histograms> histograms;
@@ -34,12 +36,14 @@ struct job {
 // What every job of a recipe has in common.
 struct prepared_recipe {
     quantize::block_params params;
+    bool needs_facts;
     std::string name;
     metrics::totals empty;  // totals with the recipe's facts filled in
 };
 
 prepared_recipe prepare(const quantize::recipe& r) {
-    prepared_recipe p{quantize::params_of(r), quantize::to_string(r), {}};
+    prepared_recipe p{
+        quantize::params_of(r), quantize::needs_tensor_facts(r), quantize::to_string(r), {}};
     p.empty.has_subnormals = r.element->has_subnormals();
     p.empty.element_bits = r.element->bits();
     const int offset_bits = r.offset == quantize::offset_kind::fp16 ? 16 : 0;
@@ -51,6 +55,13 @@ prepared_recipe prepare(const quantize::recipe& r) {
 }
 
 report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+
+// How often the tensor was read for this result, and the tensor scale that the first pass was for.
+void add_prologue(report::record& r, const io::tensor_info& info, const job& j) {
+    r.emplace_back("passes", tally(j.own_params && !is_kept(info) ? 2 : 1));
+    r.emplace_back("tensor_scale", j.own_params ? report::value(double{j.own_params->tensor.decode})
+                                                : report::value());
+}
 
 report::record finish(const io::tensor_info& info, const std::string& recipe, job& j,
                       std::uint64_t inexact, bool with_histograms) {
@@ -70,6 +81,7 @@ report::record finish(const io::tensor_info& info, const std::string& recipe, jo
     r.emplace_back("inf", tally(t.count.inf));
     r.emplace_back("poisoned", tally(t.count.poisoned));
     r.emplace_back("inexact_inputs", tally(inexact));
+    add_prologue(r, info, j);
     for (const metrics::metric& m : metrics::all()) {
         if (!m.histogram || with_histograms) r.emplace_back(std::string(m.name), m.finish(t));
     }
@@ -130,14 +142,22 @@ class analysis_run {
         std::uint64_t elements = 0;
         for (const tensor_ref& t : tensors_) elements += t.info().elements;
         batch_progress report(control, elements, recipes_.size());
-        for (std::size_t first = 0; first < tensors_.size(); first += step) {
-            run_batch(first, std::min(step, tensors_.size() - first), report);
+        for (std::size_t first = 0; first < tensors_.size();) {
+            std::size_t count = std::min(step, tensors_.size() - first);
+            if (needs_prologue()) count = prologue_share(tensors_, first, count);
+            run_batch(first, count, report);
+            first += count;
         }
         if (table_) table_->commit();
         return std::move(result_);
     }
 
   private:
+    bool needs_prologue() const {
+        return std::any_of(recipes_.begin(), recipes_.end(),
+                           [](const prepared_recipe& r) { return r.needs_facts; });
+    }
+
     // Every array of the block table, in the order of tensors, recipes and columns.
     void plan_table() {
         std::vector<io::planned_array> arrays;
@@ -163,10 +183,16 @@ class analysis_run {
         b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
                          tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
         b.inexact = std::vector<std::atomic<std::uint64_t>>(count);
+        if (needs_prologue()) {
+            b.before = run_prologue(b.tensors, report.for_batch());
+            for (std::size_t t = 0; t < count; ++t) b.inexact[t] = b.before.inexact[t];
+        }
         for (std::size_t t = 0; t < count; ++t) {
             plan_tensor(b, t, table_ ? first_array_[first + t] : 0);
         }
-        sweep(b.tensors, b.passes, report.for_batch(), [&](const loaded_panel& p) { work(b, p); });
+        sweep(
+            b.tensors, b.passes, report.for_batch(), [&](const loaded_panel& p) { work(b, p); },
+            b.before.kept);
         std::uint64_t done = 0;
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
@@ -180,6 +206,7 @@ class analysis_run {
     // Some tensors of the run, with their jobs.
     struct batch {
         std::vector<tensor_ref> tensors;
+        prologue before;
         std::vector<std::unique_ptr<job>> jobs;
         std::vector<pass> passes;
         std::vector<bool> first_pass;  // of its tensor
@@ -203,6 +230,10 @@ class analysis_run {
             j->first_array = next_array;
             next_array += block_array_count;
             j->totals = recipes_[r].empty;
+            if (recipes_[r].needs_facts) {
+                j->own_params = std::make_unique<quantize::block_params>(
+                    quantize::params_of(request_.recipes[r], b.before.facts[t]));
+            }
             if (request_.histograms) j->histograms = std::make_unique<metrics::histograms>();
             if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
             b.jobs.push_back(std::move(j));
@@ -231,7 +262,8 @@ class analysis_run {
         if (table_) rows = std::make_unique<block_rows>(*table_, j.first_array);
         block_scratch scratch;
         quantize_panel(
-            recipe.params, base::tensor_id(tensor_name), j.grid, p.where, p.x, scratch,
+            j.own_params ? *j.own_params : recipe.params, base::tensor_id(tensor_name), j.grid,
+            p.where, p.x, scratch,
             [&](const block_in_panel& at, const block::block_stats& stats,
                 std::span<const std::uint8_t> codes) {
                 segment.add(stats);

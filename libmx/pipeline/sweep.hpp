@@ -43,8 +43,10 @@ struct loaded_panel {
 };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
-/// Progress counts elements times jobs.
+/// Progress counts elements times jobs. Tensors with values in `kept` (by tensor, in C order) are
+/// not read again; their panels count no inexact values.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
-           const run_control& control, const std::function<void(const loaded_panel&)>& body);
+           const run_control& control, const std::function<void(const loaded_panel&)>& body,
+           const std::vector<std::vector<float>>& kept = {});
 
 }  // namespace mx::pipeline
