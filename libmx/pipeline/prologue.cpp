@@ -56,7 +56,7 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors, const run_control&
     }
     run_control quiet = control;
     quiet.on_progress = nullptr;
-    sweep(tensors, passes, quiet, [&](const loaded_panel& p) {
+    sweep(tensors, passes, quiet, panel_form::widened, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
         raise(amax[t], finite_amax(p.x));
         if (found.kept[t].empty()) return;

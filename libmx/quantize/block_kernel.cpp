@@ -7,6 +7,7 @@
 
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/chunk_terms.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
 #include "libmx/quantize/element_tally.hpp"
 #include "libmx/quantize/fractional_kernel.hpp"
 
@@ -200,9 +201,11 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
                                   const block_place& place, std::span<std::uint8_t> codes,
                                   std::span<float> values) {
     block::block_stats out{};
-    if (p.scale_format->power_of_two()) {
+    if (p.plain) {
         out = quantize_plain(p, x, place, codes);
         out.scale = static_cast<float>(format::decode_e8m0(out.scale_code));
+    } else if (p.scale_format->power_of_two()) {
+        return quantize_dialect_block(p, x, place, codes, values);
     } else {
         out = quantize_fractional(p, x, place, codes);
     }

@@ -18,6 +18,8 @@ struct block_place {
     std::uint64_t first = 0;       ///< index of the block's first element
     std::uint64_t row_stride = 0;  ///< elements from one row of the block to the next
     int cols = 1;                  ///< columns of this block
+    /// Dialect systems-scaling: whether the exponent is one higher, per column; else null.
+    const std::uint8_t* bump = nullptr;
 
     std::uint64_t index(int position) const {
         const auto p = static_cast<std::uint64_t>(position);

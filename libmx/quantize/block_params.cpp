@@ -21,10 +21,13 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     p.mode = {r.round, r.ties, r.random_bits};
     p.rule = r.rule->id;
     p.facts = scale::rule_facts(f, r.emax);
+    p.exponent_bits = f.exponent_bits;
     p.has_offset = r.offset == offset_kind::fp16;
     p.range = r.range;
     p.seed = r.seed;
     for (std::uint32_t code = 0; code < 256; ++code) p.value[code] = format::decode(f, code);
+    p.conversion =
+        conversion_of(*r.by, f, p.mode, true, r.minimum == int_min::full && !f.floating());
     constexpr std::uint32_t quiet_nan = 0x7fc00000u;
     p.poisoned_code =
         static_cast<std::uint8_t>(format::cast_code(p.element, p.mode, quiet_nan, true, 0));

@@ -6,6 +6,7 @@
 
 #include "libmx/format/element_params.hpp"
 #include "libmx/format/encode.hpp"
+#include "libmx/quantize/dialect_element.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/quantize/tensor_scale.hpp"
 #include "libmx/scale/scale_rules.hpp"
@@ -19,12 +20,14 @@ struct block_params {
     format::rounding_mode mode;
     scale::rule_id rule;
     scale::rule_input facts;  ///< amax_bits is filled in per block
+    int exponent_bits;        ///< of the element format
     bool has_offset;
     range_kind range;
     std::uint64_t seed;
     float value[256];            ///< decoded value of every code
     std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
     bool flush_subnormals;
+    quantize::conversion conversion;  ///< of an element, as dialects other than ocp do it
     const format::scale_format* scale_format;
     format::element_params scale_number;  ///< of the scale's codes, where they are numbers
     float largest;                        ///< the element format's largest value

@@ -22,6 +22,7 @@ struct conversion {
     format::element_params element;
     format::rounding_mode mode;
     bool saturate = true;  ///< false: NaN (E4M3) or Inf (E5M2) beyond the largest value
+    float value[256];      ///< decoded value of every code
 };
 
 /// The conversion to `f` (a row of the element formats, or the number of a scale format) under a

@@ -42,6 +42,8 @@ constexpr dialect ocp_row{
     .e8m0 = {e8m0_cast::up, C},
     .e4m3_reaches_480 = {false, R},
     .e4m3_overflow_is_nan = {false, R},
+    .low_byte_of_code = {false, R},
+    .random_bits = {32, C},
 };
 
 constexpr dialect microxcaling_row() {
@@ -123,11 +125,12 @@ constexpr dialect te_row() {
     d.roundings = "rtne stochastic";
     d.elements = "e4m3 e5m2 e2m1";
     d.rceil = {rceil_kind::reciprocal, T};
-    d.inf = {inf_amax::saturate, T};
+    d.inf = {inf_amax::finite_max, T};
     d.nan = {nan_amax::ignored, T};
     d.zero = {zero_block::code_0, T};
     d.nan_value = {nan_element::nan_or_max, R};
     d.stochastic = {stochastic_kind::canonical, T};
+    d.random_bits = {8, T};
     d.two_level = {two_level_kind::te, T};
     d.e8m0 = {e8m0_cast::up, R};
     return d;
@@ -163,11 +166,11 @@ constexpr dialect fbgemm_row() {
     d.roundings = "away stochastic";
     d.elements = "e2m1 e3m0";
     d.log2 = {log2_kind::float32, R};
-    d.even = {even_kind::ties_down, R};
+    d.even = {even_kind::fbgemm, R};
     d.emax = {emax_kind::exponent_bits, R};
     d.inf = {inf_amax::clamp_252, R};
     d.nan = {nan_amax::zero, R};
-    d.arithmetic = {element_kind::carry_at_one_bit, R};
+    d.arithmetic = {element_kind::fbgemm, R};
     d.stochastic = {stochastic_kind::add_then_round, R};
     d.two_level = {two_level_kind::none, S};
     d.e8m0 = {e8m0_cast::none, S};
@@ -187,6 +190,7 @@ constexpr dialect ggml_row() {
     d.log2 = {log2_kind::float32, T};
     d.inf = {inf_amax::finite_max, C};
     d.nan = {nan_amax::ignored, T};
+    d.low_byte_of_code = {true, T};
     d.sign_of_zero = {zero_sign::plus, T};
     d.nan_value = {nan_element::zero, T};
     d.stochastic = {stochastic_kind::none, S};
@@ -207,10 +211,10 @@ constexpr dialect modelopt_row() {
     d.two_level_roundings = "rtne";
     d.elements = "e2m1";
     d.rceil = {rceil_kind::log2, T};
-    d.inf = {inf_amax::finite_max, C};
+    d.inf = {inf_amax::zero, T};
     d.nan = {nan_amax::zero, T};
-    d.sign_of_zero = {zero_sign::minus, T};
-    d.nan_value = {nan_element::zero, C};
+    d.sign_of_zero = {zero_sign::input_minus, T};
+    d.nan_value = {nan_element::zero, T};
     d.stochastic = {stochastic_kind::none, S};
     d.two_level = {two_level_kind::modelopt, S};
     d.e8m0 = {e8m0_cast::none, S};
@@ -276,7 +280,7 @@ constexpr dialect tetrajet_row() {
     d.roundings = "rtne stochastic";
     d.elements = "e2m1 e2m3 e3m0 e3m2 e4m3";
     d.log2 = {log2_kind::float32, R};
-    d.zero = {zero_block::plus_1e_8, R};
+    d.zero = {zero_block::as_1e_8, R};
     d.arithmetic = {element_kind::fraction_even, R};
     d.sign_of_zero = {zero_sign::input_plus, R};
     d.stochastic = {stochastic_kind::canonical, R};
@@ -302,6 +306,7 @@ constexpr dialect amd_hip_row() {
     d.two_level = {two_level_kind::none, S};
     d.e8m0 = {e8m0_cast::none, S};
     d.e4m3_overflow_is_nan = {true, T};
+    d.random_bits = {0, T};
     return d;
 }
 

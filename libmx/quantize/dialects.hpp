@@ -73,6 +73,10 @@ struct dialect {
     known<bool> e4m3_reaches_480;
     /// A finite value beyond the largest one becomes NaN in E4M3 even when saturating.
     known<bool> e4m3_overflow_is_nan;
+    /// A scale code out of range keeps its low byte (a cast undefined in C, as seen on x86).
+    known<bool> low_byte_of_code;
+    /// Random bits of stochastic rounding unless the recipe says otherwise; 0: 23 - m.
+    known<int> random_bits;
 };
 
 /// Every dialect, ocp first.

@@ -85,6 +85,12 @@ void set_element(recipe& r, std::string_view text) {
     r.minimum = default_int_min(*f, *r.by);
 }
 
+// The width of the random numbers of the dialect's stochastic rounding.
+int default_random_bits(const recipe& r) {
+    const int bits = r.by->random_bits.value;
+    return bits != 0 ? bits : 23 - r.element->mantissa_bits;
+}
+
 // The rule of a scale format that a dialect starts with: its first one for that format.
 const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
     for (std::string_view rest = by.rules; !rest.empty();) {
@@ -120,6 +126,7 @@ void set_dialect(recipe& r, std::string_view text) {
     r.rule = rule;
     r.round = format::find_rounding(first_of(roundings_of(*by, *r.scale_format)))->id;
     r.minimum = default_int_min(*r.element, *by);
+    r.random_bits = default_random_bits(r);
 }
 
 void set_scale(recipe& r, std::string_view text) {
@@ -330,7 +337,7 @@ void normalize(recipe& r) {
         r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
     if (!random) {
         r.seed = 0;
-        r.random_bits = 32;
+        r.random_bits = default_random_bits(r);
     }
     const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
     if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
