@@ -10,6 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/pipeline/geometry.hpp"
+#include "libmx/quantize/tensor_scale.hpp"
 
 namespace mx::pipeline {
 namespace {
