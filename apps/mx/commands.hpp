@@ -27,6 +27,7 @@ runner declare_synth(CLI::App& cmd);
 runner declare_verify(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
+runner declare_dialects(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
 runner declare_version(CLI::App& cmd);
 runner declare_help(CLI::App& cmd);
@@ -55,6 +56,8 @@ inline constexpr std::array commands{
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
             declare_formats},
     command{"rules", "Look up", "scale rules and roundings", declare_rules},
+    command{"dialects", "Look up", "what each implementation does in every corner, with evidence",
+            declare_dialects},
     command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
             declare_explain},
     command{"version", "About", "version, compiler, backends and optional parts", declare_version},
