@@ -71,8 +71,10 @@ trait_words words_of(inf_amax k) {
             return {"252", "code 252, 2^125"};
         case inf_amax::keep:
             return {"Inf", "the scale is Inf"};
+        case inf_amax::zero:
+            return {"0", "code 0"};
         case inf_amax::finite_max:
-            return {"FLT_MAX", "undefined there: taken as the largest float32"};
+            return {"FLT_MAX", "that of a block whose maximum is the largest float32"};
     }
     return {};
 }
@@ -97,8 +99,6 @@ trait_words words_of(zero_block k) {
             return {"of 2^-126", "as if amax were 2^-126: code 1 where emax is 0, else code 0"};
         case zero_block::f32_epsilon:
             return {"2^-23", "2^-23 where the scale comes out as zero (under even: 2^-127)"};
-        case zero_block::one:
-            return {"1", "the scale is 1"};
         case zero_block::plus_1e_8:
             return {"of 1e-8", "1e-8 is added to every amax first"};
     }
@@ -167,8 +167,6 @@ trait_words words_of(nan_element k) {
             return {"NaN, +max", "positive NaN; +max in formats without NaN"};
         case nan_element::nan_or_zero:
             return {"NaN, -+0", "NaN; in formats without, a zero of the opposite sign"};
-        case nan_element::nan_or_first:
-            return {"NaN, 0", "NaN; code 0 in formats without"};
         case nan_element::nan_or_inner:
             return {"NaN, 1.5", "NaN; in formats without, what the payload leaves (1.5 often)"};
         case nan_element::keep:
@@ -241,6 +239,25 @@ trait_words words_of(e8m0_cast k) {
     return {};
 }
 
+trait_words words_of_range(bool low_byte) {
+    return low_byte ? trait_words{"low byte",
+                                  "the low byte of the code, an undefined cast in C as seen on x86"}
+                    : trait_words{"clamped", "code 0 below 2^-127, NaN or the largest scale above"};
+}
+
+trait_words words_of_bits(int bits) {
+    switch (bits) {
+        case 0:
+            return {"23 - m", "23 - m, m the mantissa bits of the element format"};
+        case 8:
+            return {"8", "8"};
+        case 32:
+            return {"32", "32"};
+        default:
+            return {"other", "another width"};
+    }
+}
+
 trait_words words_of_e4m3_max(bool reaches_480) {
     return reaches_480 ? trait_words{"480", "480: the NaN code is a number"}
                        : trait_words{"448", "448"};
@@ -306,6 +323,16 @@ dialect_answer integer_answer(const dialect& d) {
 
 bool has_e4m3(const dialect& d) { return d.elements.empty() || lists(d.elements, "e4m3"); }
 
+dialect_answer range_answer(const dialect& d) {
+    if (!d.blocks) return lacks("no blocks");
+    return {words_of_range(d.low_byte_of_code.value), d.low_byte_of_code.mark, true};
+}
+
+dialect_answer bits_answer(const dialect& d) {
+    if (d.stochastic.value == stochastic_kind::none) return lacks("none");
+    return {words_of_bits(d.random_bits.value), d.random_bits.mark, true};
+}
+
 dialect_answer e4m3_max_answer(const dialect& d) {
     if (!has_e4m3(d)) return lacks("no e4m3");
     return {words_of_e4m3_max(d.e4m3_reaches_480.value), d.e4m3_reaches_480.mark, true};
@@ -331,6 +358,8 @@ constexpr std::array columns{
                    of_blocks<&dialect::zero>},
     dialect_column{"scale_storage", "scale is", "What holds the scale?",
                    of_blocks<&dialect::storage>},
+    dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
+                   range_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
                    say<&dialect::two_level>},
     dialect_column{"arithmetic", "element", "How is an element found?", say<&dialect::arithmetic>},
@@ -344,6 +373,8 @@ constexpr std::array columns{
                    say<&dialect::nan_value>},
     dialect_column{"stochastic", "stochastic", "How does stochastic rounding use its random bits?",
                    say<&dialect::stochastic>},
+    dialect_column{"random_bits", "bits", "How many random bits does an element take by default?",
+                   bits_answer},
     dialect_column{"integers", "integers", "Is the most negative integer used?", integer_answer},
     dialect_column{"e4m3_max", "E4M3 max", "What is the largest E4M3 value?", e4m3_max_answer},
     dialect_column{"e4m3_overflow", "E4M3 over",
