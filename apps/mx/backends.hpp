@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of backends of this build.
+// The backends of this build: the list of drivers, and which of them a run uses.
 #pragma once
 
-#include <array>
-#include <string_view>
+#include <string>
+
+#include "libmx/quantize/drivers.hpp"
 
 namespace mx::app {
 
-struct backend {
-    std::string_view name;
-    std::string_view summary;
-};
+/// The environment variable that names a backend where --backend does not.
+inline constexpr const char* backend_variable = "MX_BACKEND";
 
-inline constexpr std::array backends{
-    backend{"scalar", "portable C++, one block at a time, any number of threads"},
-};
+/// The driver that --backend (empty when not given) or the environment asks for, else the fastest
+/// one here. Throws base::error saying which of the two named it: usage when no driver has that
+/// name, unavailable when it cannot run here.
+const quantize::driver& chosen_backend(const std::string& option);
 
 }  // namespace mx::app

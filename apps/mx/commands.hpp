@@ -24,6 +24,7 @@ runner declare_quantize(CLI::App& cmd);
 runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
 runner declare_synth(CLI::App& cmd);
+runner declare_verify(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
@@ -50,6 +51,8 @@ inline constexpr std::array commands{
     command{"cast", "Convert", "convert elements to a format without a scale", declare_cast},
     command{"synth", "Convert", "deterministic checkpoints with transformer-like statistics",
             declare_synth},
+    command{"verify", "Check", "compare the emulator with vectors of other implementations",
+            declare_verify},
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
             declare_formats},
     command{"rules", "Look up", "scale rules and roundings", declare_rules},

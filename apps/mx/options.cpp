@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "apps/mx/backends.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
@@ -45,7 +43,7 @@ void declare_run(CLI::App& cmd, run_options& run) {
         ->type_name("N")
         ->group("Run");
     std::vector<std::string_view> names;
-    for (const backend& b : backends) names.push_back(b.name);
+    for (const quantize::driver& d : quantize::drivers()) names.push_back(d.name);
     cmd.add_option("--backend", run.backend, fmt::format("one of: {}", fmt::join(names, ", ")))
         ->type_name("NAME")
         ->group("Run");
@@ -53,15 +51,9 @@ void declare_run(CLI::App& cmd, run_options& run) {
 }
 
 pipeline::run_control control_of(const run_options& run) {
-    const bool known = std::any_of(backends.begin(), backends.end(),
-                                   [&](const backend& b) { return b.name == run.backend; });
-    if (!known) {
-        throw base::error(base::error_kind::unavailable,
-                          fmt::format("--backend {}: not in this build; 'mx version' lists what is",
-                                      run.backend));
-    }
     pipeline::run_control control;
     control.threads = run.threads;
+    control.driver = &chosen_backend(run.backend);
     control.cancel = &interrupted();
     control.on_progress = progress_bar(run.quiet);
     return control;

@@ -26,13 +26,13 @@ pipeline::model open_inputs(const input_options& in);
 /// --threads, --backend, --quiet.
 struct run_options {
     int threads = 0;
-    std::string backend = "scalar";
+    std::string backend;  ///< empty: see chosen_backend
     bool quiet = false;
 };
 void declare_run(CLI::App& cmd, run_options& run);
 
-/// Thread count, cancel flag and progress bar for the library. Throws base::error (unavailable)
-/// when the backend is not built in.
+/// Thread count, driver, cancel flag and progress bar for the library. Throws base::error when the
+/// backend asked for is unknown or cannot run here.
 pipeline::run_control control_of(const run_options& run);
 
 /// -o, --output FILE of a converting command.

@@ -12,8 +12,9 @@ namespace mx::base {
 
 static_assert(std::is_trivially_copyable_v<exact_sum>);
 
-// Each addition changes a digit by less than 2^32, so 2^30 of them stay inside 63 bits.
-static constexpr std::int64_t carry_limit = std::int64_t{1} << 30;
+// Each addition changes a digit by less than 2^32, and so do the digits of a carried sum when they
+// are merged: 2^29 of them on either side of a merger stay inside 63 bits.
+static constexpr std::int64_t carry_limit = std::int64_t{1} << 29;
 
 void exact_sum::carry() {
     for (std::size_t i = 0; i + 1 < digits; ++i) {
@@ -44,11 +45,10 @@ void exact_sum::add(double value) {
 }
 
 void exact_sum::merge(const exact_sum& other) {
-    exact_sum o = other;
-    o.carry();
-    carry();
-    for (std::size_t i = 0; i < digits; ++i) digit_[i] += o.digit_[i];
-    carry();
+    // Digits grow with the additions behind them, so carries can wait as long as those are few.
+    for (std::size_t i = 0; i < digits; ++i) digit_[i] += other.digit_[i];
+    pending_ += other.pending_ + 1;
+    if (pending_ >= carry_limit) carry();
 }
 
 double exact_sum::value() const {

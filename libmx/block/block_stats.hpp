@@ -44,7 +44,7 @@ struct block_stats {
     block_counts count;
     block_sums sum;
     block_flags is;
-    std::uint8_t scale_code;  ///< code of the scale; 0 where the scale is a float32
+    std::uint8_t scale_code;  ///< code of the scale; of a float32 scale its exponent field
     float scale;              ///< the block's scale as a number (without a tensor scale), or NaN
     std::uint16_t offset;     ///< binary16 bits, 0 without an offset
     std::uint32_t amax;       ///< float32 bits of what the scale rule saw

@@ -26,6 +26,7 @@ struct grid {
     std::uint64_t rows() const { return (over.rows + block_rows - 1) / block_rows; }
     std::uint64_t cols() const { return (over.cols + block_cols - 1) / block_cols; }
     std::uint64_t blocks() const { return over.batch * rows() * cols(); }
+    friend bool operator==(const grid&, const grid&) = default;
 };
 
 }  // namespace mx::block

@@ -27,6 +27,8 @@ struct scale_format {
 
     constexpr bool power_of_two() const { return kind == scale_kind::power_of_two; }
     constexpr bool is_number() const { return kind == scale_kind::number; }
+    /// Whether a scale is one of 256 codes or fewer, which tables can list.
+    constexpr bool has_codes() const { return kind != scale_kind::float32; }
     constexpr int bits() const { return kind == scale_kind::float32 ? 32 : 8; }
 };
 
@@ -44,6 +46,11 @@ inline constexpr std::array scale_formats{
                  element_format{"ue4m3", number_kind::floating, 4, 3, 7, specials::fn, false,
                                 "F8_E4M3", "E4M3 without sign"},
                  "F8_E4M3", "E4M3 without sign (NVFP4 block scale), 127 is NaN"},
+    scale_format{"f32",
+                 scale_kind::float32,
+                 {},
+                 "F32",
+                 "a float32 as it is (FP8 block scaling), not a code"},
 };
 
 /// The row named `name`, or nullptr.

@@ -50,7 +50,7 @@ double spread_edge(int bin) {
     return std::ldexp(edges[static_cast<std::size_t>(bin % spread_bins_per_octave)], -octave);
 }
 
-void histograms::add(const block::block_stats& b, std::span<const std::uint8_t> block_codes) {
+void histograms::add(const block_facts& b, std::span<const std::uint8_t> block_codes) {
     for (const std::uint8_t c : block_codes) ++codes[c];
     ++scales[b.scale_code];
     if (b.x_max >= base::f32_infinity) return;

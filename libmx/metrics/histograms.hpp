@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <span>
 
-#include "libmx/block/block_stats.hpp"
-
 namespace mx::metrics {
 
 inline constexpr int mantissa_bins = 32;
@@ -21,13 +19,19 @@ int spread_bin(std::uint32_t min_bits, std::uint32_t max_bits);
 /// Upper edge of a spread bin.
 double spread_edge(int bin);
 
+/// What the histograms ask of a block (see block::block_stats).
+struct block_facts {
+    std::uint8_t scale_code;
+    std::uint32_t amax, x_max, x_min;
+};
+
 struct histograms {
     std::array<std::uint64_t, 256> codes{};  ///< all codes, poisoned and non-finite ones included
     std::array<std::uint64_t, 256> scales{};
     std::array<std::uint64_t, mantissa_bins> amax_mantissa{};  ///< blocks with finite amax != 0
     std::array<std::uint64_t, spread_bins> spread{};           ///< blocks with finite amax != 0
 
-    void add(const block::block_stats& b, std::span<const std::uint8_t> block_codes);
+    void add(const block_facts& b, std::span<const std::uint8_t> block_codes);
     void merge(const histograms& other);
 };
 

@@ -4,22 +4,15 @@
 // blocks were divided among threads, ranks or devices.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "libmx/base/exact_sum.hpp"
-#include "libmx/block/block_stats.hpp"
+#include "libmx/block/segment_stats.hpp"
 
 namespace mx::metrics {
 
-struct element_counts {
-    std::uint64_t elements, nan, inf, poisoned, nonzero;
-    std::uint64_t overflow, clamp, top_code, underflow, subnormal;
-};
-
-struct block_tallies {
-    std::uint64_t blocks, zero, eligible, collapsed, saturated, dead;
-};
+using block::block_tallies;
+using block::element_counts;
 
 /// Sums over finite, unpoisoned elements (see block::block_sums).
 struct exact_sums {
@@ -45,28 +38,9 @@ struct totals {
     std::uint64_t counted() const {
         return count.elements - count.nan - count.inf - count.poisoned;
     }
+    /// Adds a segment; its sums enter exactly.
+    void add(const block::segment_stats& s);
     void merge(const totals& other);
-};
-
-/// Collects the blocks of one segment: a run of blocks fixed by their index in the tensor
-/// (block::segmentation). Block sums go to lane (index in segment mod 16) in order; at the end the
-/// lanes are added pairwise at distance 8, 4, 2, 1 and the result enters the totals exactly.
-class segment {
-  public:
-    void add(const block::block_stats& b);
-    /// Empties the segment into `t`.
-    void flush(totals& t);
-
-  private:
-    static constexpr std::size_t lanes = 16;
-    struct lane_sums {
-        std::array<double, lanes> error2{}, x2{}, xd{}, d2{}, error{};
-    };
-    lane_sums lane_;
-    element_counts count_{};
-    block_tallies block_{};
-    double max_error_ = 0;
-    std::size_t next_ = 0;
 };
 
 }  // namespace mx::metrics

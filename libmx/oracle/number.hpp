@@ -44,6 +44,9 @@ int floor_log2(const integer& a, const integer& b);
 /// ceil(log2(a/b)) for a, b > 0: the smallest k with 2^k * b >= a.
 int ceil_log2(const integer& a, const integer& b);
 
+/// floor(log2(a/b) + 1/2) for a, b > 0: the largest k with 2^(k - 1/2) * b <= a.
+int nearest_log2(const integer& a, const integer& b);
+
 /// `ticks` rounded to the nearest number of at most `precision` significant bits that is a multiple
 /// of 2^least_exponent, ties to the even significand, exponents unbounded above.
 integer nearest_even(const integer& ticks, int precision, int least_exponent);

@@ -4,18 +4,18 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <utility>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/quantize_panel.hpp"
+#include "libmx/pipeline/panel_worker.hpp"
+#include "libmx/pipeline/recipe_totals.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/quantize/clamp_zone.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -26,9 +26,7 @@ struct job {
     std::size_t recipe;
     block::grid grid;
     std::size_t first_array = 0;  // of the block table
-    std::mutex guard;
-    metrics::totals totals;
-    std::unique_ptr<metrics::histograms> histograms;
+    shared_totals sums;
 };
 
 // What every job of a recipe has in common.
@@ -39,23 +37,15 @@ struct prepared_recipe {
 };
 
 prepared_recipe prepare(const quantize::recipe& r) {
-    prepared_recipe p{quantize::params_of(r), quantize::to_string(r), {}};
-    p.empty.has_subnormals = r.element->has_subnormals();
-    p.empty.element_bits = r.element->bits();
-    const int offset_bits = r.offset == quantize::offset_kind::fp16 ? 16 : 0;
-    p.empty.bits_per_block = r.scale_format->bits() + offset_bits;
-    const quantize::clamp_zone zone = quantize::clamp_zone_of(r);
-    p.empty.clamp_from = zone.from;
-    p.empty.clamp_to = zone.to;
-    return p;
+    return {quantize::params_of(r), quantize::to_string(r), empty_totals(r)};
 }
 
 report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
 report::record finish(const io::tensor_info& info, const std::string& recipe, job& j,
                       std::uint64_t inexact, bool with_histograms) {
-    metrics::totals& t = j.totals;
-    t.distribution = j.histograms.get();
+    metrics::totals& t = j.sums.totals;
+    t.distribution = j.sums.histograms.get();
     report::list shape;
     for (const std::uint64_t extent : info.shape) shape.push_back(tally(extent));
     report::record r;
@@ -130,6 +120,9 @@ class analysis_run {
         std::uint64_t elements = 0;
         for (const tensor_ref& t : tensors_) elements += t.info().elements;
         batch_progress report(control, elements, recipes_.size());
+        for (int i = 0; i < base::thread_count(control.threads); ++i) {
+            workers_.push_back(std::make_unique<panel_worker>(control.chosen_driver()));
+        }
         for (std::size_t first = 0; first < tensors_.size(); first += step) {
             run_batch(first, std::min(step, tensors_.size() - first), report);
         }
@@ -166,7 +159,8 @@ class analysis_run {
         for (std::size_t t = 0; t < count; ++t) {
             plan_tensor(b, t, table_ ? first_array_[first + t] : 0);
         }
-        sweep(b.tensors, b.passes, report.for_batch(), [&](const loaded_panel& p) { work(b, p); });
+        sweep(b.tensors, b.passes, report.for_batch(), panel_form::stored,
+              [&](const loaded_panel& p) { work(b, p); });
         std::uint64_t done = 0;
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
@@ -202,8 +196,8 @@ class analysis_run {
             j->grid = layout->grid;
             j->first_array = next_array;
             next_array += block_array_count;
-            j->totals = recipes_[r].empty;
-            if (request_.histograms) j->histograms = std::make_unique<metrics::histograms>();
+            j->sums.totals = recipes_[r].empty;
+            if (request_.histograms) j->sums.histograms = std::make_unique<metrics::histograms>();
             if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
             b.jobs.push_back(std::move(j));
         }
@@ -216,38 +210,24 @@ class analysis_run {
     void work(batch& b, const loaded_panel& p) {
         // Every pass of a tensor reads all of it; the first one counts.
         if (b.first_pass[p.pass_index]) b.inexact[p.of->tensor] += p.inexact;
+        std::vector<panel_job> jobs;
+        std::vector<std::unique_ptr<block_rows>> rows;
         for (const grid_job& g : p.of->jobs) {
-            work(p, *b.jobs[g.job], b.tensors[p.of->tensor].info().name);
+            job& j = *b.jobs[g.job];
+            if (table_) rows.push_back(std::make_unique<block_rows>(*table_, j.first_array));
+            jobs.push_back({&recipes_[j.recipe].params, j.grid, &j.sums,
+                            table_ ? rows.back().get() : nullptr});
         }
-    }
-
-    void work(const loaded_panel& p, job& j, const std::string& tensor_name) {
-        const prepared_recipe& recipe = recipes_[j.recipe];
-        metrics::totals totals;
-        metrics::segment segment;
-        std::unique_ptr<metrics::histograms> histograms;
-        if (j.histograms) histograms = std::make_unique<metrics::histograms>();
-        std::unique_ptr<block_rows> rows;
-        if (table_) rows = std::make_unique<block_rows>(*table_, j.first_array);
-        block_scratch scratch;
-        quantize_panel(
-            recipe.params, base::tensor_id(tensor_name), j.grid, p.where, p.x, scratch,
-            [&](const block_in_panel& at, const block::block_stats& stats,
-                std::span<const std::uint8_t> codes) {
-                segment.add(stats);
-                if (histograms) histograms->add(stats, codes);
-                if (rows) rows->put(at.index, stats);
-            },
-            [&] { segment.flush(totals); });
-        if (rows) rows->flush();
-        const std::lock_guard lock(j.guard);
-        j.totals.merge(totals);
-        if (histograms) j.histograms->merge(*histograms);
+        const std::string& name = b.tensors[p.of->tensor].info().name;
+        workers_[static_cast<std::size_t>(p.thread)]->run(p.where, p.values, base::tensor_id(name),
+                                                          jobs);
+        for (const auto& r : rows) r->flush();
     }
 
     const analysis_request& request_;
     std::vector<tensor_ref> tensors_;
     std::vector<prepared_recipe> recipes_;
+    std::vector<std::unique_ptr<panel_worker>> workers_;  // by thread
     std::unique_ptr<io::array_writer> table_;
     std::vector<std::size_t> first_array_;  // of the block table, by tensor
     analysis result_;

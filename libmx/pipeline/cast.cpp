@@ -97,7 +97,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
             *tensor::byte_count(plan[t].type, *tensor::element_count(plan[t].shape));
     }
 
-    sweep(chosen, passes, control, [&](const loaded_panel& p) {
+    sweep(chosen, passes, control, panel_form::widened, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
         const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
         const bool random = request.round == format::rounding::stochastic;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "libmx/quantize/drivers.hpp"
+
 namespace mx::pipeline {
 
 /// Elements done and in all, over every tensor of the run.
@@ -16,8 +18,13 @@ struct progress {
 
 struct run_control {
     int threads = 0;                            ///< 0: as many as OpenMP offers
+    const quantize::driver* driver = nullptr;   ///< null: the fastest one available
     const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop; the run throws (cancelled)
     std::function<void(const progress&)> on_progress;  ///< called from one thread at a time
+
+    const quantize::driver& chosen_driver() const {
+        return driver != nullptr ? *driver : quantize::best_driver();
+    }
 };
 
 }  // namespace mx::pipeline

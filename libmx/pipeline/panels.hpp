@@ -44,6 +44,38 @@ class panel_plan {
     std::uint64_t batch_steps_ = 0, row_steps_ = 0, col_steps_ = 0;
 };
 
+/// One segment inside a panel.
+struct segment_in_panel {
+    std::uint64_t index;       ///< linear index of its first block in the tensor's block grid
+    std::uint64_t first;       ///< linear index of its first element in the tensor
+    std::uint64_t batch;       ///< of the panel: its first matrix is 0
+    std::uint64_t row, col;    ///< of its first element, in that matrix of the panel
+    std::uint64_t rows, cols;  ///< extents in elements
+};
+
+/// Calls on_segment for every segment of `g` in `where`, in a fixed order.
+template <typename OnSegment>
+void for_each_segment(const block::grid& g, const panel& where, OnSegment&& on_segment) {
+    const block::segmentation s = block::segments_of(g);
+    const std::uint64_t tall = s.rows * g.block_rows;
+    const std::uint64_t wide = s.cols * g.block_cols;
+    const auto smaller = [](std::uint64_t a, std::uint64_t b) { return a < b ? a : b; };
+    for (std::uint64_t b = 0; b < where.batches; ++b) {
+        const std::uint64_t matrix = where.batch + b;
+        for (std::uint64_t r = 0; r < where.rows; r += tall) {
+            for (std::uint64_t c = 0; c < where.cols; c += wide) {
+                const std::uint64_t row = where.row + r;
+                const std::uint64_t col = where.col + c;
+                const std::uint64_t grid_row = matrix * g.rows() + row / g.block_rows;
+                on_segment(segment_in_panel{grid_row * g.cols() + col / g.block_cols,
+                                            (matrix * g.over.rows + row) * g.over.cols + col, b, r,
+                                            c, smaller(tall, where.rows - r),
+                                            smaller(wide, where.cols - c)});
+            }
+        }
+    }
+}
+
 /// One block inside a panel.
 struct block_in_panel {
     std::uint64_t index;  ///< linear index in the tensor's block grid

@@ -98,7 +98,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
     }
     const quantize::block_params params = quantize::params_of(recipe);
 
-    sweep(chosen, passes, control, [&](const loaded_panel& p) {
+    sweep(chosen, passes, control, panel_form::widened, [&](const loaded_panel& p) {
         const parts& to = layouts[p.of->tensor];
         const block::grid& grid = to.layout.grid;
         block_scratch scratch;

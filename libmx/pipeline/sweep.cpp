@@ -67,18 +67,34 @@ struct workspace {
     std::vector<std::byte> bytes;
 };
 
-std::uint64_t load(const io::byte_source& source, tensor::dtype type, const block::view& v,
-                   const panel& p, workspace& space) {
-    space.x.resize(p.elements());
-    const std::span<float> out(space.x);
-    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
-    if (p.cols == v.cols) return io::read_f32(source, type, start, out, space.bytes);
-    std::uint64_t inexact = 0;
-    for (std::uint64_t r = 0; r < p.rows; ++r) {
-        inexact += io::read_f32(source, type, start + r * v.cols, out.subspan(r * p.cols, p.cols),
-                                space.bytes);
+// Fills `space` with a panel as `form` says and returns its values.
+quantize::stored_values load(const io::byte_source& source, tensor::dtype type,
+                             const block::view& v, const panel& p, panel_form form,
+                             workspace& space, std::uint64_t& inexact) {
+    const bool as_stored = form == panel_form::stored && quantize::is_stored(type);
+    const auto bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
+    const auto read = [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
+        if (as_stored) {
+            source.read(first * bytes, std::span(space.bytes).subspan(at * bytes, count * bytes));
+        } else {
+            const std::span<float> out = std::span(space.x).subspan(at, count);
+            inexact += io::read_f32(source, type, first, out, space.bytes);
+        }
+    };
+    if (as_stored) {
+        space.bytes.resize(p.elements() * bytes);
+        space.x.clear();
+    } else {
+        space.x.resize(p.elements());
     }
-    return inexact;
+    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
+    if (p.cols == v.cols) {
+        read(start, 0, p.elements());
+    } else {
+        for (std::uint64_t r = 0; r < p.rows; ++r) read(start + r * v.cols, r * p.cols, p.cols);
+    }
+    if (as_stored) return {type, space.bytes.data(), p.cols};
+    return {tensor::dtype::f32, std::as_bytes(std::span(space.x)).data(), p.cols};
 }
 
 }  // namespace
@@ -108,7 +124,8 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
 }
 
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
-           const run_control& control, const std::function<void(const loaded_panel&)>& body) {
+           const run_control& control, panel_form form,
+           const std::function<void(const loaded_panel&)>& body) {
     // ends[i]: number of panels in passes 0..i; a global panel index finds its pass by bisection.
     std::vector<std::uint64_t> ends;
     std::uint64_t panels = 0;
@@ -130,9 +147,10 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         const panel where = p.panels.at(i - before);
         workspace& space = spaces[static_cast<std::size_t>(thread)];
         const std::shared_ptr<io::byte_source> source = sources.get(p.tensor);
-        const std::uint64_t inexact =
-            load(*source, tensors[p.tensor].info().type, p.panels.over(), where, space);
-        body({&p, pass_index, where, space.x, inexact, thread});
+        std::uint64_t inexact = 0;
+        const quantize::stored_values values = load(*source, tensors[p.tensor].info().type,
+                                                    p.panels.over(), where, form, space, inexact);
+        body({&p, pass_index, where, space.x, values, inexact, thread});
         sources.done(p.tensor);
         report.add(where.elements() * p.jobs.size());
     });

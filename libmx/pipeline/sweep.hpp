@@ -13,6 +13,7 @@
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/panels.hpp"
+#include "libmx/quantize/segment.hpp"
 
 namespace mx::pipeline {
 
@@ -37,14 +38,19 @@ struct loaded_panel {
     const pass* of;
     std::size_t pass_index;
     panel where;
-    std::span<const float> x;  ///< batches x rows x cols
-    std::uint64_t inexact;     ///< values that widening rounded
+    std::span<const float> x;        ///< batches x rows x cols, when widened
+    quantize::stored_values values;  ///< the same as stored or widened; stride is where.cols
+    std::uint64_t inexact;           ///< values that widening rounded
     int thread;
 };
+
+/// What bodies want to see: float32 values, or what was stored where drivers read it themselves.
+enum class panel_form : std::uint8_t { widened, stored };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
 /// Progress counts elements times jobs.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
-           const run_control& control, const std::function<void(const loaded_panel&)>& body);
+           const run_control& control, panel_form form,
+           const std::function<void(const loaded_panel&)>& body);
 
 }  // namespace mx::pipeline

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/quantize/block_params.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "libmx/base/status.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 
 namespace mx::quantize {
 
-bool needs_tensor_facts(const recipe&) { return false; }
-
-block_params params_of(const recipe& r, const tensor_facts&) {
+block_params params_of(const recipe& r, const tensor_facts& facts) {
     const format::element_format& f = *r.element;
     block_params p{};
     p.by = r.by;
@@ -28,7 +31,23 @@ block_params params_of(const recipe& r, const tensor_facts&) {
     constexpr std::uint32_t quiet_nan = 0x7fc00000u;
     p.poisoned_code =
         static_cast<std::uint8_t>(format::cast_code(p.element, p.mode, quiet_nan, true, 0));
+    p.scale_format = r.scale_format;
+    if (r.scale_format->is_number()) {
+        p.scale_number = format::params_of(r.scale_format->number, false);
+    }
+    p.largest = format::decode(f, f.max_code());
+    p.select = r.select;
+    p.tensor = tensor_scale_of(r, facts);
     return p;
+}
+
+void set_tensor_scale(block_params& p, float stored) {
+    if (!std::isfinite(stored) || stored < 0) {
+        throw base::error(
+            base::error_kind::input,
+            fmt::format("a tensor scale of {}: it must be finite and not negative", stored));
+    }
+    p.tensor = stored_tensor_scale(p.by->two_level.value, stored);
 }
 
 }  // namespace mx::quantize

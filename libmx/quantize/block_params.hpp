@@ -8,17 +8,10 @@
 #include "libmx/format/encode.hpp"
 #include "libmx/quantize/dialect_element.hpp"
 #include "libmx/quantize/recipe.hpp"
+#include "libmx/quantize/tensor_scale.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::quantize {
-
-/// What a recipe may need to know about the whole tensor before its first block.
-struct tensor_facts {
-    std::uint32_t amax_bits = 0;  ///< float32 bits of max |x| over the finite elements
-};
-
-/// Whether `r` needs tensor_facts: then a pass over the tensor goes first.
-bool needs_tensor_facts(const recipe& r);
 
 struct block_params {
     bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast drivers are written for
@@ -35,9 +28,19 @@ struct block_params {
     std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
     bool flush_subnormals;
     quantize::conversion conversion;  ///< of an element, as dialects other than ocp do it
+    const format::scale_format* scale_format;
+    format::element_params scale_number;  ///< of the scale's codes, where they are numbers
+    float largest;                        ///< the element format's largest value
+    four_over_six select;
+    tensor_scale tensor;  ///< what all blocks share
 };
 
 /// The parameters of `r` in a tensor with these facts (which matter where needs_tensor_facts).
 block_params params_of(const recipe& r, const tensor_facts& facts = {});
+
+/// Gives `p` the tensor scale that a file holds, in the dialect's own convention, in place of the
+/// one that follows from the facts. Throws base::error (input) unless it is finite and not
+/// negative.
+void set_tensor_scale(block_params& p, float stored);
 
 }  // namespace mx::quantize

@@ -9,6 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/quantize/fbgemm_element.hpp"
 #include "libmx/quantize/microxcaling_element.hpp"
 
 namespace mx::quantize {
@@ -76,8 +77,8 @@ bool negative_zero(const conversion& c, bool negative, bool zero_input) {
     switch (c.by->sign_of_zero.value) {
         case zero_sign::plus:
             return false;
-        case zero_sign::minus:
-            return true;
+        case zero_sign::input_minus:
+            return negative || zero_input;
         case zero_sign::input_plus:
             return negative && !zero_input;
         case zero_sign::kept:
@@ -86,47 +87,33 @@ bool negative_zero(const conversion& c, bool negative, bool zero_input) {
     return negative;
 }
 
-// The bits that are rounded, and how, where a dialect does something before the rounding.
-struct prepared {
-    std::uint32_t bits;
-    format::rounding_mode mode;
-};
-
-prepared prepare(const conversion& c, std::uint32_t x, std::uint32_t draw) {
+// How a dialect rounds where it says something else by the name of a rounding.
+format::rounding_mode mode_of(const conversion& c) {
     format::rounding_mode mode = c.mode;
-    const bool random = mode.how == format::rounding::stochastic;
-    switch (c.by->stochastic.value) {
-        case stochastic_kind::add_then_round:
-            if (!random) break;
-            // 23 - m random bits below the kept mantissa, and then half an ulp on top.
-            mode.how = format::rounding::away;
-            return {x + (draw >> (9 + c.element.mantissa_bits)), mode};
-        case stochastic_kind::rounded_delta:
-            mode.round_fraction = random;
-            break;
-        case stochastic_kind::canonical:
-        case stochastic_kind::none:
-            break;
-    }
+    mode.round_fraction = c.by->stochastic.value == stochastic_kind::rounded_delta;
     // Without mantissa bits the fraction 1/2 rounds to the even fraction 0.
     const bool fraction_ties = c.by->arithmetic.value == element_kind::fraction_even;
     if (fraction_ties && c.element.mantissa_bits == 0 && mode.how == format::rounding::rtne) {
         mode.how = format::rounding::ties_to_zero;
     }
-    return {x, mode};
+    return mode;
+}
+
+converted convert_as_fbgemm(const conversion& c, std::uint32_t x, std::uint32_t draw) {
+    // 23 - m random bits below the kept mantissa; the conversion adds half an ulp on top.
+    const bool random = c.mode.how == format::rounding::stochastic;
+    if (random) x += draw >> (9 + c.element.mantissa_bits);
+    const std::uint32_t code = fbgemm_code(c.element, x);
+    const float value = c.value[code];
+    return {static_cast<int>(code), value == 0.0f ? 0.0f : value};  // its table has no -0
 }
 
 converted convert_exactly(const conversion& c, std::uint32_t x, std::uint32_t draw) {
     const bool negative = c.element.has_sign && (x & base::f32_sign_mask) != 0;
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
-    const prepared p = prepare(c, negative ? x : magnitude, draw);
-    format::encoded e = format::encode_magnitude(c.element, p.mode, p.bits, 0, draw);
+    const std::uint32_t bits = negative ? x : magnitude;
+    format::encoded e = format::encode_magnitude(c.element, mode_of(c), bits, 0, draw);
     if (magnitude == 0) e = {0, 0, false, negative};
-    const bool smallest_binade = magnitude < bits_of(base::exact_pow2f(c.element.emin));
-    if (c.by->arithmetic.value == element_kind::carry_at_one_bit && c.element.mantissa_bits == 0 &&
-        smallest_binade) {
-        e.magnitude = e.unbounded = 0;
-    }
     const bool beyond = e.unbounded > c.element.max_positive;
     const bool is_e4m3 = c.element.nan_code == static_cast<int>(c.element.max_positive) + 1;
     const bool nan_anyway = c.by->e4m3_overflow_is_nan.value && is_e4m3;
@@ -176,6 +163,7 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
 }
 
 converted convert(const conversion& c, std::uint32_t x, std::uint32_t draw) {
+    if (c.by->arithmetic.value == element_kind::fbgemm) return convert_as_fbgemm(c, x, draw);
     const bool negative = c.element.has_sign && (x & base::f32_sign_mask) != 0;
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
     if (magnitude > base::f32_infinity) return convert_nan(c, (x & base::f32_sign_mask) != 0);
@@ -189,9 +177,9 @@ converted convert(const conversion& c, std::uint32_t x, std::uint32_t draw) {
             return with_code_of(c, microxcaling_element<bfloat16_arithmetic>(
                                        c.element, c.mode.how, scale::log2_in_bfloat16,
                                        c.value[c.element.max_positive], float_from_bits(x)));
+        case element_kind::fbgemm:
         case element_kind::exact:
         case element_kind::fraction_even:
-        case element_kind::carry_at_one_bit:
             break;
     }
     return convert_exactly(c, x, draw);

@@ -6,10 +6,11 @@
 #include <limits>
 #include <vector>
 
+#include "libmx/quantize/chunk_terms.hpp"
 #include "libmx/quantize/dialect_element.hpp"
 #include "libmx/quantize/dialect_scale.hpp"
+#include "libmx/quantize/element_tally.hpp"
 #include "libmx/quantize/narrow_float.hpp"
-#include "libmx/quantize/sum_terms.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
 
 namespace mx::quantize {
@@ -65,42 +66,13 @@ void poison(block::block_stats& out, const conversion& c, std::span<std::uint8_t
 // Exponent of a power of two, subnormal ones included.
 int exponent_of(float power) { return scale::binade_of(bits_of(power)).exponent; }
 
-// Counts over finite elements, from q and from the exact rounding of y.
-class element_counter {
-  public:
-    explicit element_counter(const conversion& c) : c_(c) {
-        largest_ = c.value[c.element.max_positive];
-        lowest_ = c.value[format::with_sign(c.element, c.element.max_negative, true)];
-        smallest_normal_ = c.value[c.element.smallest_normal];
-    }
-
-    void add(float x, int scale_exponent, std::uint32_t draw, float q, block::block_counts& count) {
-        if (x == 0.0f) return;
-        const format::encoded exact =
-            format::encode_magnitude(c_.element, c_.mode, bits_of(x), scale_exponent, draw);
-        const float magnitude = std::fabs(q);
-        ++count.nonzero;
-        count.overflow += exact.beyond_max ? 1u : 0u;
-        count.clamp += exact.unbounded > c_.element.limit(exact.negative) ? 1u : 0u;
-        count.top_code += q == largest_ || q == lowest_ ? 1u : 0u;
-        count.underflow += q == 0.0f ? 1u : 0u;
-        count.subnormal += magnitude != 0.0f && magnitude < smallest_normal_ ? 1u : 0u;
-        least_ = std::min(least_, magnitude);
-        most_ = std::max(most_, magnitude);
-    }
-
-    void judge(block::block_stats& out) const {
-        out.is.eligible = out.count.nonzero >= 2;
-        out.is.collapsed = out.is.eligible && least_ == most_ && least_ != 0.0f;
-        out.is.saturated = out.is.eligible && out.count.top_code == out.count.nonzero;
-        out.is.dead = out.is.eligible && out.count.underflow == out.count.nonzero;
-    }
-
-  private:
-    const conversion& c_;
-    float largest_ = 0, lowest_ = 0, smallest_normal_ = 0;
-    float least_ = std::numeric_limits<float>::infinity(), most_ = 0;
-};
+// The magnitude part of a code.
+std::uint32_t magnitude_code(const format::element_params& f, int code) {
+    const auto bits = static_cast<std::uint32_t>(code);
+    const std::uint32_t sign = 1u << (f.bits - 1);
+    if ((bits & sign) == 0) return bits;
+    return f.floating ? bits ^ sign : (~bits + 1u) & ((sign << 1) - 1u);
+}
 
 }  // namespace
 
@@ -129,7 +101,7 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
     const bool zeroed = flushed(p, amax);
     const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
     const int exponent = exponent_of(s.value);
-    element_counter counter(c);
+    element_tally tally;
     chunk_terms<double> terms;
     const int n = static_cast<int>(x.size());
     for (int i = 0; i < n; ++i) {
@@ -140,6 +112,7 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
         const float held = as_held(p, x[at]);
         float y = held / scale;
         if (narrow) y = bfloat16_arithmetic::round(y);
+        if (s.nan_quotients) y = std::numeric_limits<float>::quiet_NaN();
         const converted q = convert(c, bits_of(zeroed ? 0.0f : y), draw);
         codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
         if (!values.empty()) {
@@ -147,7 +120,9 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
             values[at] = narrow ? bfloat16_arithmetic::round(d) : d;
         }
         if (std::isfinite(x[at]) && std::isfinite(q.value)) {
-            counter.add(x[at], exponent + raised, draw, q.value, out.count);
+            const format::encoded exact = format::encode_magnitude(
+                c.element, c.mode, bits_of(x[at]), exponent + raised, draw);
+            tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));
             const double exact_x = static_cast<double>(x[at]);
             const double d = static_cast<double>(scale) * static_cast<double>(q.value);
             terms.set(i % chunk_size, exact_x, d, d - exact_x);
@@ -159,7 +134,7 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
             terms = {};
         }
     }
-    counter.judge(out);
+    tally.finish(c.element, out);
     return out;
 }
 

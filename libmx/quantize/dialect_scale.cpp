@@ -20,6 +20,7 @@ constexpr std::uint32_t smallest_normal = 0x00800000u;
 // Exponents that stand for what is no number; beyond every exponent of a float32.
 constexpr int exponent_of_inf = 1000;
 constexpr int exponent_of_zero = -1000;
+constexpr int exponent_of_nan = -2000;  // and less
 
 struct log2_ends {
     int floor, ceil;
@@ -64,11 +65,9 @@ float float_power(int exponent) {
 }
 
 // amax rounded to `mantissa_bits` by adding to the bits: ties (and the candidate below is odd
-// wherever the exponent changes) up, or down.
-std::uint32_t add_half(std::uint32_t amax, int mantissa_bits, bool ties_down) {
-    const std::uint32_t half = 1u << (22 - mantissa_bits);
-    const std::uint32_t sum = amax + half - (ties_down ? 1u : 0u);
-    return std::min(sum, base::f32_infinity);
+// wherever the exponent changes) up.
+std::uint32_t add_half(std::uint32_t amax, int mantissa_bits) {
+    return std::min(amax + (1u << (22 - mantissa_bits)), base::f32_infinity);
 }
 
 // ceil(log2(quotient)) from the float32 quotient's bits: subnormals count from 2^-127.
@@ -115,7 +114,7 @@ class scale_chooser {
             case rule_id::enhanced:
                 return log2_of(by_.log2.value, bits_of(float_from_bits(amax_) / all_ones_)).ceil;
             case rule_id::ceil_div_max: {
-                const float doubled = 2.0f * (float_from_bits(amax_) + 1e-8f);
+                const float doubled = 2.0f * float_from_bits(amax_);
                 return log2_of(by_.log2.value, bits_of(doubled / (2.0f * all_ones_))).ceil;
             }
             case rule_id::two_level:
@@ -130,19 +129,18 @@ class scale_chooser {
   private:
     int even() const {
         switch (by_.even.value) {
-            case even_kind::ties_down: {
-                const std::uint32_t sum = add_half(amax_, p_.facts.mantissa_bits, true);
-                // FBGEMM: the exponent of Inf becomes the smallest one.
-                if (sum == base::f32_infinity) return exponent_of_zero;
-                return log2_of(log2_kind::exact, sum & ~base::f32_mantissa_mask).floor;
+            case even_kind::fbgemm: {
+                const std::uint32_t sum = amax_ + (1u << (22 - p_.facts.mantissa_bits)) - 1u;
+                if (sum > base::f32_infinity) return exponent_of_nan;
+                return log2_of(by_.log2.value, sum).floor;
             }
             case even_kind::one_bit:
-                return log2_of(log2_kind::exact, add_half(amax_, 1, false)).floor;
+                return log2_of(log2_kind::exact, add_half(amax_, 1)).floor;
             case even_kind::element:
             case even_kind::element_capped:
                 break;
         }
-        return log2_of(log2_kind::exact, add_half(amax_, p_.facts.mantissa_bits, false)).floor;
+        return log2_of(log2_kind::exact, add_half(amax_, p_.facts.mantissa_bits)).floor;
     }
 
     int rceil() const {
@@ -174,7 +172,9 @@ class scale_chooser {
     float largest_, all_ones_;
 };
 
-chosen_scale code_of(int code) { return {code, static_cast<float>(format::decode_e8m0(code))}; }
+chosen_scale code_of(int code, bool nan_quotients = false) {
+    return {code, static_cast<float>(format::decode_e8m0(code)), nan_quotients};
+}
 
 // The code of a finite or overflowing exponent.
 int clamp_exponent(const dialect& by, rule_id rule, int exponent) {
@@ -201,9 +201,9 @@ chosen_scale dialect_scale(const block_params& p, std::uint32_t amax, std::uint3
     }
     const bool float_scale = by.storage.value == scale_storage::float32;
     if (amax > base::f32_infinity) {
-        if (by.nan.value == nan_amax::zero) return code_of(0);
+        if (by.nan.value == nan_amax::zero) return code_of(0, true);
         const float nan = std::numeric_limits<float>::quiet_NaN();
-        return {float_scale ? -1 : format::e8m0_nan, nan};
+        return {float_scale ? -1 : format::e8m0_nan, nan, false};
     }
     if (amax == base::f32_infinity) {
         switch (by.inf.value) {
@@ -214,9 +214,9 @@ chosen_scale dialect_scale(const block_params& p, std::uint32_t amax, std::uint3
             case inf_amax::clamp_252:
                 return code_of(252);
             case inf_amax::keep:
-                return {-1, std::numeric_limits<float>::infinity()};
+                return {-1, std::numeric_limits<float>::infinity(), false};
             case inf_amax::zero:
-                return code_of(0);
+                return code_of(0, true);
             case inf_amax::finite_max:
                 amax = largest_finite;
                 break;
@@ -233,23 +233,24 @@ chosen_scale dialect_scale(const block_params& p, std::uint32_t amax, std::uint3
                 // Of `even` the maximum, of the other rules the scale is replaced.
                 if (p.rule == rule_id::even) amax = smallest_normal;
                 break;
-            case zero_block::plus_1e_8:
+            case zero_block::as_1e_8:
+                amax = bits_of(1e-8f);
                 break;
         }
     }
     const int exponent = scale_chooser(p, amax, draw).exponent();
     if (float_scale) {
         if (p.rule == rule_id::even) {
-            return {-1, base::exact_pow2f(std::clamp(exponent, -127, 127))};
+            return {-1, base::exact_pow2f(std::clamp(exponent, -127, 127)), false};
         }
         const float value = float_power(exponent);
-        return {-1, value == 0.0f ? 0x1p-23f : value};
+        return {-1, value == 0.0f ? 0x1p-23f : value, false};
     }
     if (by.low_byte_of_code.value) {
         return code_of(
             static_cast<std::uint8_t>(exponent == exponent_of_zero ? 0 : exponent + 127));
     }
-    return code_of(clamp_exponent(by, p.rule, exponent));
+    return code_of(clamp_exponent(by, p.rule, exponent), exponent <= exponent_of_nan);
 }
 
 }  // namespace mx::quantize

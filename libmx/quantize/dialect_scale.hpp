@@ -11,8 +11,9 @@ namespace mx::quantize {
 /// A chosen scale. Dialects that keep a float32 scale have no code (-1); the scale may then be
 /// any float32, also Inf.
 struct chosen_scale {
-    int code;     ///< E8M0 code, or -1
-    float value;  ///< 2^(code - 127), NaN for code 255, or the float32 scale
+    int code;            ///< E8M0 code, or -1
+    float value;         ///< 2^(code - 127), NaN for code 255, or the float32 scale
+    bool nan_quotients;  ///< the code stands for a NaN: elements are those of a NaN
 };
 
 /// The scale under the rule and dialect of `p` for a block whose maximum has the float32 bits

@@ -28,7 +28,7 @@ enum class log2_kind : std::uint8_t {
 enum class even_kind : std::uint8_t {
     element,         ///< at the element's precision, ties to even; 2^128 gives NaN
     element_capped,  ///< the same, 2^128 gives the largest scale
-    ties_down,       ///< at the element's precision, ties toward the smaller scale
+    fbgemm,          ///< half less one is added to the bits: ties toward the smaller scale
     one_bit,         ///< at one mantissa bit for every element format
 };
 
@@ -68,7 +68,7 @@ enum class zero_block : std::uint8_t {
     code_0,       ///< 2^-127
     tiny_amax,    ///< as if the maximum were 2^-126 (code 1 where emax is 0)
     f32_epsilon,  ///< 2^-23, and so for every scale that underflows
-    plus_1e_8,    ///< 1e-8 is added to every maximum
+    as_1e_8,      ///< as if the maximum were 1e-8
 };
 
 /// What holds the scale.
@@ -79,19 +79,19 @@ enum class scale_storage : std::uint8_t {
 
 /// How an element is found.
 enum class element_kind : std::uint8_t {
-    exact,             ///< the rounded exact quotient
-    microxcaling,      ///< float32 arithmetic: floor(|y| * 2^-e + 1/2), e from a float32 log2
-    bfloat16,          ///< the same in bfloat16 arithmetic
-    fraction_even,     ///< the fraction above the leading power of two to nearest even
-    carry_at_one_bit,  ///< half added to the mantissa; the smallest binade of E3M0 flushes to zero
+    exact,          ///< the rounded exact quotient
+    microxcaling,   ///< float32 arithmetic: floor(|y| * 2^-e + 1/2), e from a float32 log2
+    bfloat16,       ///< the same in bfloat16 arithmetic
+    fraction_even,  ///< the fraction above the leading power of two to nearest even
+    fbgemm,         ///< integer shifts in narrow types: quirks of E3M0 and of tiny values
 };
 
 /// The sign of a zero result.
 enum class zero_sign : std::uint8_t {
-    kept,        ///< that of the input
-    plus,        ///< always +0
-    minus,       ///< always -0
-    input_plus,  ///< +0 for a zero input, the input's sign on underflow
+    kept,         ///< that of the input
+    plus,         ///< always +0
+    input_minus,  ///< -0 for a zero input, the input's sign on underflow
+    input_plus,   ///< +0 for a zero input, the input's sign on underflow
 };
 
 /// An infinite element, where the scale does not decide.

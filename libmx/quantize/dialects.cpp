@@ -166,11 +166,11 @@ constexpr dialect fbgemm_row() {
     d.roundings = "away stochastic";
     d.elements = "e2m1 e3m0";
     d.log2 = {log2_kind::float32, R};
-    d.even = {even_kind::ties_down, R};
+    d.even = {even_kind::fbgemm, R};
     d.emax = {emax_kind::exponent_bits, R};
     d.inf = {inf_amax::clamp_252, R};
     d.nan = {nan_amax::zero, R};
-    d.arithmetic = {element_kind::carry_at_one_bit, R};
+    d.arithmetic = {element_kind::fbgemm, R};
     d.stochastic = {stochastic_kind::add_then_round, R};
     d.two_level = {two_level_kind::none, S};
     d.e8m0 = {e8m0_cast::none, S};
@@ -208,11 +208,12 @@ constexpr dialect modelopt_row() {
     d.verified_by = "vectors: MXFP4 blocks and scales of a transcription; NVFP4 read only";
     d.rules = "rceil two-level";
     d.roundings = "nearest-ties-to-zero";
+    d.two_level_roundings = "rtne";
     d.elements = "e2m1";
     d.rceil = {rceil_kind::log2, T};
     d.inf = {inf_amax::zero, T};
     d.nan = {nan_amax::zero, T};
-    d.sign_of_zero = {zero_sign::minus, T};
+    d.sign_of_zero = {zero_sign::input_minus, T};
     d.nan_value = {nan_element::zero, T};
     d.stochastic = {stochastic_kind::none, S};
     d.two_level = {two_level_kind::modelopt, S};
@@ -279,7 +280,7 @@ constexpr dialect tetrajet_row() {
     d.roundings = "rtne stochastic";
     d.elements = "e2m1 e2m3 e3m0 e3m2 e4m3";
     d.log2 = {log2_kind::float32, R};
-    d.zero = {zero_block::plus_1e_8, R};
+    d.zero = {zero_block::as_1e_8, R};
     d.arithmetic = {element_kind::fraction_even, R};
     d.sign_of_zero = {zero_sign::input_plus, R};
     d.stochastic = {stochastic_kind::canonical, R};

@@ -51,6 +51,7 @@ struct dialect {
     std::string_view rules;        ///< scale rules it has, separated by spaces, default first
     std::string_view roundings;    ///< element roundings it has, default first
     std::string_view elements;     ///< element formats it has; empty: all
+    std::string_view two_level_roundings{};  ///< with ue4m3 scales, where they differ
 
     known<log2_kind> log2;
     known<even_kind> even;

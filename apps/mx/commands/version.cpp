@@ -34,9 +34,11 @@ int run(const output_options& o) {
           text(fmt::format("{} unless --threads says otherwise", omp_get_max_threads()))}}};
     rows.push_back({{"item", text("oracle")},
                     {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
-    for (const backend& b : backends) {
-        rows.push_back(
-            {{"item", text(fmt::format("backend {}", b.name))}, {"value", text(b.summary)}});
+    const quantize::driver& chosen = chosen_backend("");
+    for (const quantize::driver& b : quantize::drivers()) {
+        const char* state = &b == &chosen ? " (chosen)" : b.available() ? "" : " (not here)";
+        rows.push_back({{"item", text(fmt::format("backend {}", b.name))},
+                        {"value", text(fmt::format("{}{}", b.summary, state))}});
     }
     d.results = rows;
     d.sections = {{fmt::format("mx {}", MX_VERSION),

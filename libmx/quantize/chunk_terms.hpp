@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terms of a chunk of a block and their sums, in the shape of sum_tree.hpp.
+// The terms of one chunk of a block and what they add to the block's sums.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace mx::quantize {
 
-/// The terms of one chunk; T is float in units of the scale, double in units of x.
+/// T is float in units of the scale, double in units of x. Terms that are not set count as zero.
 template <typename T>
 struct chunk_terms {
     T x[chunk_size] = {};
     T d[chunk_size] = {};
-    T e[chunk_size] = {};
+    T e[chunk_size] = {};  ///< d - x
 
     void set(int i, T x_i, T d_i, T e_i) {
         x[i] = x_i;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the blocks of one segment (segmentation.hpp) add up to. This is what a driver delivers, and
+// the last level of sums whose additions have an order (docs/design/determinism.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "libmx/block/block_stats.hpp"
+
+namespace mx::block {
+
+/// Counts over elements; see block_counts.
+struct element_counts {
+    std::uint64_t elements, nan, inf, poisoned, nonzero;
+    std::uint64_t overflow, clamp, top_code, underflow, subnormal;
+
+    element_counts& operator+=(const element_counts& other);
+};
+
+/// Counts over blocks; see block_flags.
+struct block_tallies {
+    std::uint64_t blocks, zero, eligible, collapsed, saturated, dead;
+
+    block_tallies& operator+=(const block_tallies& other);
+};
+
+struct segment_stats {
+    element_counts count;
+    block_tallies block;
+    block_sums sum;
+};
+
+/// Sums of blocks on their way to the sum of a segment: block i of the segment adds to lane i mod
+/// 16, in order; at the end the lanes are added pairwise at distance 8, 4, 2, 1.
+struct segment_lanes {
+    static constexpr std::size_t count = 16;
+    using lanes = std::array<double, count>;
+    alignas(64) lanes error2{};
+    alignas(64) lanes x2{};
+    alignas(64) lanes xd{};
+    alignas(64) lanes d2{};
+    alignas(64) lanes error{};
+    double max_error = 0;
+
+    void add(std::size_t lane, const block_sums& b) {
+        error2[lane] += b.error2;
+        x2[lane] += b.x2;
+        xd[lane] += b.xd;
+        d2[lane] += b.d2;
+        error[lane] += b.error;
+        max_error = max_error < b.max_error ? b.max_error : max_error;
+    }
+    block_sums sum() const;
+};
+
+/// Counts of one block added to those of its segment.
+void add_counts(segment_stats& to, const block_stats& b);
+
+}  // namespace mx::block

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/panel_worker.hpp"
+
+namespace mx::pipeline {
+
+using quantize::detail;
+
+void panel_worker::run(const panel& where, const quantize::stored_values& values,
+                       std::uint64_t tensor_id, std::span<const panel_job> jobs) {
+    if (tallies_.size() < jobs.size()) tallies_.resize(jobs.size());
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+        tally& t = tallies_[j];
+        t.totals = {};
+        if (!jobs[j].into->histograms) continue;
+        if (t.histograms) {
+            *t.histograms = {};
+        } else {
+            t.histograms = std::make_unique<metrics::histograms>();
+        }
+    }
+    // Jobs with one and the same grid share the values of a segment while they are in the cache.
+    taken_.assign(jobs.size(), false);
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+        if (taken_[j]) continue;
+        alike_.clear();
+        for (std::size_t k = j; k < jobs.size(); ++k) {
+            if (taken_[k] || !(jobs[k].grid == jobs[j].grid)) continue;
+            taken_[k] = true;
+            alike_.push_back(k);
+        }
+        run_segments(where, values, tensor_id, jobs, alike_);
+    }
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+        shared_totals& to = *jobs[j].into;
+        const std::lock_guard lock(to.guard);
+        to.totals.merge(tallies_[j].totals);
+        if (to.histograms) to.histograms->merge(*tallies_[j].histograms);
+    }
+}
+
+void panel_worker::run_segments(const panel& where, const quantize::stored_values& values,
+                                std::uint64_t tensor_id, std::span<const panel_job> jobs,
+                                std::span<const std::size_t> alike) {
+    const block::grid& grid = jobs[alike.front()].grid;
+    for_each_segment(grid, where, [&](const segment_in_panel& s) {
+        const quantize::segment_place place{tensor_id, s.first,         grid.over.cols, s.rows,
+                                            s.cols,    grid.block_rows, grid.block_cols};
+        const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
+        driver_->load(values.from(at), place, run_);
+        for (const std::size_t j : alike) run_segment(s.index, grid, jobs[j], tallies_[j]);
+    });
+}
+
+void panel_worker::run_segment(std::uint64_t first_block, const block::grid& grid,
+                               const panel_job& job, tally& to) {
+    const bool histograms = job.into->histograms != nullptr;
+    details_.wanted = job.rows != nullptr ? detail::stats
+                      : histograms        ? detail::codes
+                                          : detail::none;
+    to.totals.add(driver_->quantize(*job.params, run_, details_));
+    if (details_.wanted == detail::none) return;
+    const std::uint64_t across = run_.place.grid_cols();
+    for (std::size_t b = 0; b < run_.blocks; ++b) {
+        if (job.rows != nullptr) {
+            const std::uint64_t index = first_block + b / across * grid.cols() + b % across;
+            job.rows->put(index, details_.stats.data()[b]);
+        }
+        if (histograms) {
+            const std::size_t size = quantize::extent_of(run_.place, b).size();
+            to.histograms->add({details_.scale_code.data()[b], details_.amax.data()[b],
+                                details_.x_max.data()[b], details_.x_min.data()[b]},
+                               std::span(details_.codes.data() + b * run_.stride, size));
+        }
+    }
+}
+
+}  // namespace mx::pipeline

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hot loop: a panel in memory, quantized under every recipe that is laid over it. `analyze` and
+// the benchmarks both run this.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "libmx/metrics/histograms.hpp"
+#include "libmx/metrics/totals.hpp"
+#include "libmx/pipeline/block_table.hpp"
+#include "libmx/pipeline/panels.hpp"
+#include "libmx/quantize/driver.hpp"
+
+namespace mx::pipeline {
+
+/// What one tensor becomes under one recipe; several threads add to it.
+struct shared_totals {
+    std::mutex guard;
+    metrics::totals totals;
+    std::unique_ptr<metrics::histograms> histograms;  ///< none unless they are wanted
+};
+
+/// One recipe over a panel. The pointers are not owned.
+struct panel_job {
+    const quantize::block_params* params;
+    block::grid grid;
+    shared_totals* into;
+    block_rows* rows;  ///< the block table, or null
+};
+
+/// The scratch of one thread, kept from panel to panel.
+class panel_worker {
+  public:
+    explicit panel_worker(const quantize::driver& d) : driver_(&d) {}
+
+    /// Adds what lies in the panel `where` to the totals of every job. `values` begins at the
+    /// panel's first element; matrices follow each other at where.rows * values.stride elements.
+    void run(const panel& where, const quantize::stored_values& values, std::uint64_t tensor_id,
+             std::span<const panel_job> jobs);
+
+  private:
+    struct tally {
+        metrics::totals totals;
+        std::unique_ptr<metrics::histograms> histograms;
+    };
+    void run_segments(const panel& where, const quantize::stored_values& values,
+                      std::uint64_t tensor_id, std::span<const panel_job> jobs,
+                      std::span<const std::size_t> alike);
+    void run_segment(std::uint64_t first_block, const block::grid& grid, const panel_job& job,
+                     tally& to);
+
+    const quantize::driver* driver_;
+    quantize::block_run run_;
+    quantize::block_details details_;
+    std::vector<tally> tallies_;  // one per job of the panel
+    std::vector<std::size_t> alike_;
+    std::vector<bool> taken_;
+};
+
+}  // namespace mx::pipeline

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "libmx/metrics/totals.hpp"
+#include "libmx/quantize/recipe.hpp"
+
+namespace mx::pipeline {
+
+/// Empty totals with the facts of `r` that metrics need filled in.
+metrics::totals empty_totals(const quantize::recipe& r);
+
+}  // namespace mx::pipeline

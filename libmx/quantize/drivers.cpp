@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/quantize/drivers.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/quantize/scalar_driver.hpp"
+
+namespace mx::quantize {
+namespace {
+
+constexpr std::array list{
+    driver{"scalar", "the reference: portable C++, one block at a time", scalar::available,
+           scalar::load, scalar::quantize},
+};
+
+}  // namespace
+
+std::span<const driver> drivers() { return list; }
+
+const driver& best_driver() {
+    const driver* best = &list.front();
+    for (const driver& d : list) {
+        if (d.available()) best = &d;
+    }
+    return *best;
+}
+
+const driver& driver_named(std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const driver& d : list) {
+        names.push_back(d.name);
+        if (d.name != name) continue;
+        if (d.available()) return d;
+        throw base::error(
+            base::error_kind::unavailable,
+            fmt::format("backend {} cannot run here; 'mx version' lists what can", name));
+    }
+    throw base::error(base::error_kind::usage, base::unknown("backend", name, names));
+}
+
+}  // namespace mx::quantize
