@@ -233,12 +233,32 @@ trait_words words_of(e8m0_cast k) {
             return {"up, Inf 255", "up to a power of two; finite beyond 2^127 254, Inf 255"};
         case e8m0_cast::up_nan:
             return {"up, else 255", "up to a power of two; beyond 2^127 gives 255"};
-        case e8m0_cast::nearest_even:
-            return {"nearest", "to the nearest power of two, ties to the even code; 0 gives 255"};
+        case e8m0_cast::nearest:
+            return {"nearest",
+                    "to the nearest power of two, halfway up; 0 and negative numbers give 255"};
         case e8m0_cast::none:
             return {"none", "not offered"};
     }
     return {};
+}
+
+trait_words words_of_range(bool low_byte) {
+    return low_byte ? trait_words{"low byte",
+                                  "the low byte of the code, an undefined cast in C as seen on x86"}
+                    : trait_words{"clamped", "code 0 below 2^-127, NaN or the largest scale above"};
+}
+
+trait_words words_of_bits(int bits) {
+    switch (bits) {
+        case 0:
+            return {"23 - m", "23 - m, m the mantissa bits of the element format"};
+        case 8:
+            return {"8", "8"};
+        case 32:
+            return {"32", "32"};
+        default:
+            return {"other", "another width"};
+    }
 }
 
 trait_words words_of_e4m3_max(bool reaches_480) {
@@ -306,6 +326,16 @@ dialect_answer integer_answer(const dialect& d) {
 
 bool has_e4m3(const dialect& d) { return d.elements.empty() || lists(d.elements, "e4m3"); }
 
+dialect_answer range_answer(const dialect& d) {
+    if (!d.blocks) return lacks("no blocks");
+    return {words_of_range(d.low_byte_of_code.value), d.low_byte_of_code.mark, true};
+}
+
+dialect_answer bits_answer(const dialect& d) {
+    if (d.stochastic.value == stochastic_kind::none) return lacks("none");
+    return {words_of_bits(d.random_bits.value), d.random_bits.mark, true};
+}
+
 dialect_answer e4m3_max_answer(const dialect& d) {
     if (!has_e4m3(d)) return lacks("no e4m3");
     return {words_of_e4m3_max(d.e4m3_reaches_480.value), d.e4m3_reaches_480.mark, true};
@@ -331,6 +361,8 @@ constexpr std::array columns{
                    of_blocks<&dialect::zero>},
     dialect_column{"scale_storage", "scale is", "What holds the scale?",
                    of_blocks<&dialect::storage>},
+    dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
+                   range_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
                    say<&dialect::two_level>},
     dialect_column{"arithmetic", "element", "How is an element found?", say<&dialect::arithmetic>},
@@ -344,6 +376,8 @@ constexpr std::array columns{
                    say<&dialect::nan_value>},
     dialect_column{"stochastic", "stochastic", "How does stochastic rounding use its random bits?",
                    say<&dialect::stochastic>},
+    dialect_column{"random_bits", "bits", "How many random bits does an element take by default?",
+                   bits_answer},
     dialect_column{"integers", "integers", "Is the most negative integer used?", integer_answer},
     dialect_column{"e4m3_max", "E4M3 max", "What is the largest E4M3 value?", e4m3_max_answer},
     dialect_column{"e4m3_overflow", "E4M3 over",

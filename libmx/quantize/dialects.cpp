@@ -366,7 +366,7 @@ constexpr dialect ml_dtypes_row() {
     d.inf_value = {inf_element::special, R};
     d.nan_value = {nan_element::nan_or_zero, R};
     d.stochastic = {stochastic_kind::none, S};
-    d.e8m0 = {e8m0_cast::nearest_even, R};
+    d.e8m0 = {e8m0_cast::nearest, R};
     return d;
 }
 
