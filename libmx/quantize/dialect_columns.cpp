@@ -27,10 +27,10 @@ trait_words words_of(even_kind k) {
         case even_kind::element_capped:
             return {"tie up, capped",
                     "amax to the element's precision, ties up; reaching 2^128 gives 2^127"};
-        case even_kind::ties_down:
+        case even_kind::fbgemm:
             return {"tie down",
-                    "amax to the element's precision, ties toward the smaller scale; reaching "
-                    "2^128 gives code 0"};
+                    "half an ulp of the element less one bit is added to amax, so ties go toward "
+                    "the smaller scale; beyond Inf gives code 0 and elements of a NaN"};
         case even_kind::one_bit:
             return {"one bit", "amax to one mantissa bit for every element format: up from 1.75"};
     }
@@ -71,8 +71,10 @@ trait_words words_of(inf_amax k) {
             return {"252", "code 252, 2^125"};
         case inf_amax::keep:
             return {"Inf", "the scale is Inf"};
+        case inf_amax::zero:
+            return {"0", "code 0, and every element is that of a NaN"};
         case inf_amax::finite_max:
-            return {"FLT_MAX", "undefined there: taken as the largest float32"};
+            return {"FLT_MAX", "as if amax were the largest float32"};
     }
     return {};
 }
@@ -97,10 +99,8 @@ trait_words words_of(zero_block k) {
             return {"of 2^-126", "as if amax were 2^-126: code 1 where emax is 0, else code 0"};
         case zero_block::f32_epsilon:
             return {"2^-23", "2^-23 where the scale comes out as zero (under even: 2^-127)"};
-        case zero_block::one:
-            return {"1", "the scale is 1"};
-        case zero_block::plus_1e_8:
-            return {"of 1e-8", "1e-8 is added to every amax first"};
+        case zero_block::as_1e_8:
+            return {"of 1e-8", "as if amax were 1e-8"};
     }
     return {};
 }
@@ -129,8 +129,10 @@ trait_words words_of(element_kind k) {
             return {"fraction",
                     "the fraction above the leading power of two to nearest even (E3M0: ties "
                     "down)"};
-        case element_kind::carry_at_one_bit:
-            return {"carry", "half is added to the mantissa; E3M0 loses its smallest binade"};
+        case element_kind::fbgemm:
+            return {"shifts",
+                    "shifts of integers in narrow types: half away; E3M0 loses its smallest "
+                    "binade, and a few values below 2^-10 become 0.5 or 2"};
     }
     return {};
 }
@@ -141,8 +143,8 @@ trait_words words_of(zero_sign k) {
             return {"kept", "the sign of the input"};
         case zero_sign::plus:
             return {"+0", "always +0"};
-        case zero_sign::minus:
-            return {"-0", "always -0"};
+        case zero_sign::input_minus:
+            return {"-0", "a zero of either sign becomes -0; underflow keeps the sign"};
         case zero_sign::input_plus:
             return {"mixed", "-0 becomes +0; a negative number that underflows becomes -0"};
     }
@@ -167,8 +169,6 @@ trait_words words_of(nan_element k) {
             return {"NaN, +max", "positive NaN; +max in formats without NaN"};
         case nan_element::nan_or_zero:
             return {"NaN, -+0", "NaN; in formats without, a zero of the opposite sign"};
-        case nan_element::nan_or_first:
-            return {"NaN, 0", "NaN; code 0 in formats without"};
         case nan_element::nan_or_inner:
             return {"NaN, 1.5", "NaN; in formats without, what the payload leaves (1.5 often)"};
         case nan_element::keep:
@@ -233,12 +233,32 @@ trait_words words_of(e8m0_cast k) {
             return {"up, Inf 255", "up to a power of two; finite beyond 2^127 254, Inf 255"};
         case e8m0_cast::up_nan:
             return {"up, else 255", "up to a power of two; beyond 2^127 gives 255"};
-        case e8m0_cast::nearest_even:
-            return {"nearest", "to the nearest power of two, ties to the even code; 0 gives 255"};
+        case e8m0_cast::nearest:
+            return {"nearest",
+                    "to the nearest power of two, halfway up; 0 and negative numbers give 255"};
         case e8m0_cast::none:
             return {"none", "not offered"};
     }
     return {};
+}
+
+trait_words words_of_range(bool low_byte) {
+    return low_byte ? trait_words{"low byte",
+                                  "the low byte of the code, an undefined cast in C as seen on x86"}
+                    : trait_words{"clamped", "code 0 below 2^-127, NaN or the largest scale above"};
+}
+
+trait_words words_of_bits(int bits) {
+    switch (bits) {
+        case 0:
+            return {"23 - m", "23 - m, m the mantissa bits of the element format"};
+        case 8:
+            return {"8", "8"};
+        case 32:
+            return {"32", "32"};
+        default:
+            return {"other", "another width"};
+    }
 }
 
 trait_words words_of_e4m3_max(bool reaches_480) {
@@ -306,6 +326,16 @@ dialect_answer integer_answer(const dialect& d) {
 
 bool has_e4m3(const dialect& d) { return d.elements.empty() || lists(d.elements, "e4m3"); }
 
+dialect_answer range_answer(const dialect& d) {
+    if (!d.blocks) return lacks("no blocks");
+    return {words_of_range(d.low_byte_of_code.value), d.low_byte_of_code.mark, true};
+}
+
+dialect_answer bits_answer(const dialect& d) {
+    if (d.stochastic.value == stochastic_kind::none) return lacks("none");
+    return {words_of_bits(d.random_bits.value), d.random_bits.mark, true};
+}
+
 dialect_answer e4m3_max_answer(const dialect& d) {
     if (!has_e4m3(d)) return lacks("no e4m3");
     return {words_of_e4m3_max(d.e4m3_reaches_480.value), d.e4m3_reaches_480.mark, true};
@@ -331,6 +361,8 @@ constexpr std::array columns{
                    of_blocks<&dialect::zero>},
     dialect_column{"scale_storage", "scale is", "What holds the scale?",
                    of_blocks<&dialect::storage>},
+    dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
+                   range_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
                    say<&dialect::two_level>},
     dialect_column{"arithmetic", "element", "How is an element found?", say<&dialect::arithmetic>},
@@ -344,6 +376,8 @@ constexpr std::array columns{
                    say<&dialect::nan_value>},
     dialect_column{"stochastic", "stochastic", "How does stochastic rounding use its random bits?",
                    say<&dialect::stochastic>},
+    dialect_column{"random_bits", "bits", "How many random bits does an element take by default?",
+                   bits_answer},
     dialect_column{"integers", "integers", "Is the most negative integer used?", integer_answer},
     dialect_column{"e4m3_max", "E4M3 max", "What is the largest E4M3 value?", e4m3_max_answer},
     dialect_column{"e4m3_overflow", "E4M3 over",
