@@ -35,6 +35,9 @@ struct element {
     float q;
 };
 
+/// How scales that are no powers of two are formed (fractional.hpp).
+enum class convention : std::uint8_t { exact, torchao, te, ggml, modelopt, compressed_tensors };
+
 struct dialect {
     std::string_view name;
     bool blocks;  ///< false: only conversions of single values
@@ -47,6 +50,7 @@ struct dialect {
                        std::uint32_t draw);
     /// The E8M0 code of |x|; null where it has no such conversion.
     int (*to_e8m0)(float x, bool toward_zero, bool saturate);
+    convention fractional = convention::exact;
     bool e4m3_reaches_480 = false;  ///< the NaN code of E4M3 is the number 480
 };
 

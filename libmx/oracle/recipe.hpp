@@ -29,6 +29,7 @@ struct recipe {
     const dialect* by = nullptr;
     bool flush_subnormals = false;  ///< microxcaling's flush_fp32_subnorms
     selection select = selection::none;
+    float tensor_amax = 0;  ///< max |x| over the finite elements of the tensor (two-level)
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 32;
 };
