@@ -242,6 +242,11 @@ constexpr std::array keys{
 void normalize_axis(recipe& r) {
     using kind = axis_choice::kind;
     if (r.axis.what == kind::last) return;
+    // The default, spelt out: a tile lies along the last axis (and the one before it) anyway.
+    if (r.axis == axis_choice{kind::index, -1} && r.block.rows > 1 && r.block.cols > 1) {
+        r.axis = {};
+        return;
+    }
     if (r.block.rows > 1 && r.block.cols > 1) {
         fail(
             fmt::format("block={} with axis={}: a tile lies along the last two axes; "
