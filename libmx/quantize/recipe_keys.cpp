@@ -91,17 +91,6 @@ int default_random_bits(const recipe& r) {
     return bits != 0 ? bits : 23 - r.element->mantissa_bits;
 }
 
-// The rule of a scale format that a dialect starts with: its first one for that format.
-const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
-    for (std::string_view rest = by.rules; !rest.empty();) {
-        const std::string_view name = first_of(rest);
-        const scale::scale_rule* rule = scale::find_scale_rule(name);
-        if (rule->scale_format == scale_format) return rule;
-        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    }
-    return nullptr;
-}
-
 // The roundings that a dialect has for a scale format, its default first.
 std::string_view roundings_of(const dialect& by, const format::scale_format& scale) {
     const bool own = scale.is_number() && !by.two_level_roundings.empty();
@@ -264,6 +253,16 @@ void normalize_axis(recipe& r) {
 }
 
 }  // namespace
+
+const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
+    for (std::string_view rest = by.rules; !rest.empty();) {
+        const std::string_view name = first_of(rest);
+        const scale::scale_rule* rule = scale::find_scale_rule(name);
+        if (rule->scale_format == scale_format) return rule;
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    return nullptr;
+}
 
 std::span<const recipe_key> recipe_keys() { return keys; }
 
