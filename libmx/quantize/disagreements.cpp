@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "libmx/format/decode.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_element.hpp"
 #include "libmx/quantize/dialect_kernel.hpp"
