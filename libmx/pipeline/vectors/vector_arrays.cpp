@@ -2,6 +2,7 @@
 #include "libmx/pipeline/vectors/vector_arrays.hpp"
 
 #include "libmx/base/bits.hpp"
+#include "libmx/quantize/tensor_scale.hpp"
 
 namespace mx::pipeline {
 namespace {
