@@ -27,10 +27,10 @@ trait_words words_of(even_kind k) {
         case even_kind::element_capped:
             return {"tie up, capped",
                     "amax to the element's precision, ties up; reaching 2^128 gives 2^127"};
-        case even_kind::ties_down:
+        case even_kind::fbgemm:
             return {"tie down",
-                    "amax to the element's precision, ties toward the smaller scale; reaching "
-                    "2^128 gives code 0"};
+                    "half less one is added to the bits of amax: to the element's precision, ties "
+                    "toward the smaller scale"};
         case even_kind::one_bit:
             return {"one bit", "amax to one mantissa bit for every element format: up from 1.75"};
     }
@@ -99,8 +99,8 @@ trait_words words_of(zero_block k) {
             return {"of 2^-126", "as if amax were 2^-126: code 1 where emax is 0, else code 0"};
         case zero_block::f32_epsilon:
             return {"2^-23", "2^-23 where the scale comes out as zero (under even: 2^-127)"};
-        case zero_block::plus_1e_8:
-            return {"of 1e-8", "1e-8 is added to every amax first"};
+        case zero_block::as_1e_8:
+            return {"of 1e-8", "as if amax were 1e-8"};
     }
     return {};
 }
@@ -129,8 +129,10 @@ trait_words words_of(element_kind k) {
             return {"fraction",
                     "the fraction above the leading power of two to nearest even (E3M0: ties "
                     "down)"};
-        case element_kind::carry_at_one_bit:
-            return {"carry", "half is added to the mantissa; E3M0 loses its smallest binade"};
+        case element_kind::fbgemm:
+            return {"shifts",
+                    "integer shifts in narrow types: E3M0 loses its smallest binade, tiny values "
+                    "have quirks"};
     }
     return {};
 }
@@ -141,10 +143,10 @@ trait_words words_of(zero_sign k) {
             return {"kept", "the sign of the input"};
         case zero_sign::plus:
             return {"+0", "always +0"};
-        case zero_sign::minus:
-            return {"-0", "always -0"};
+        case zero_sign::input_minus:
+            return {"-0, mixed", "a zero becomes -0; a number that underflows keeps its sign"};
         case zero_sign::input_plus:
-            return {"mixed", "-0 becomes +0; a negative number that underflows becomes -0"};
+            return {"+0, mixed", "a zero becomes +0; a number that underflows keeps its sign"};
     }
     return {};
 }
@@ -361,7 +363,7 @@ constexpr std::array columns{
     dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
                    range_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
-                   say<&dialect::two_level>},
+                   of_blocks<&dialect::two_level>},
     dialect_column{"arithmetic", "element", "How is an element found?", say<&dialect::arithmetic>},
     dialect_column{"sign_of_zero", "-0", "What is the sign of a zero result?",
                    say<&dialect::sign_of_zero>},

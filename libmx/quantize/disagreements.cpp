@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "libmx/format/decode.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_element.hpp"
 #include "libmx/quantize/dialect_kernel.hpp"
@@ -95,16 +96,16 @@ constexpr std::array list{
                  "254 when the conversion saturates, 255 otherwise",
                  probe::e8m0,
                  above_2_127,
-                 {"nvidia", "up"},
-                 {"torchao", "up"}},
+                 {"nvidia", ""},
+                 {"torchao", ""}},
     disagreement{9,
                  "a float32 to E8M0",
                  "CUDA, Transformer Engine and CUTLASS round up, ml_dtypes to nearest even (and "
                  "makes 0 NaN)",
                  probe::e8m0,
                  one_25,
-                 {"nvidia", "up"},
-                 {"ml_dtypes", "nearest"}},
+                 {"nvidia", ""},
+                 {"ml_dtypes", ""}},
     disagreement{10,
                  "ceil of a float32 log2 just above max * 2^k",
                  "modelopt, Quark's enhanced and TetraJet lose the round-up, so that the block "
