@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/convert.hpp"
@@ -40,6 +41,31 @@ std::vector<T> read_run(const io::byte_source& source, std::uint64_t first, std:
     return out;
 }
 
+// Scales as numbers, whatever holds them.
+std::vector<float> read_scales(const io::byte_source& source, const format::scale_format& f,
+                               std::uint64_t first, std::uint64_t count) {
+    if (!f.has_codes()) return read_run<float>(source, first, count);
+    std::vector<float> scales;
+    for (const std::uint8_t code : read_run<std::uint8_t>(source, first, count)) {
+        scales.push_back(format::decode_scale(f, code));
+    }
+    return scales;
+}
+
+// The parameters of one tensor of a packed file, whose tensor scale the file holds.
+quantize::block_params params_of(const io::reader& file, const packed_model& model,
+                                 const packed_tensor& t) {
+    quantize::block_params params = quantize::params_of(model.recipe);
+    if (!t.tensor_scale) return params;
+    const float stored = read_run<float>(*file.open(*t.tensor_scale), 0, 1).front();
+    try {
+        quantize::set_tensor_scale(params, stored);
+    } catch (const base::error& e) {
+        throw base::error(e.kind(), e.message(), {path_of(file), t.name, {}});
+    }
+    return params;
+}
+
 void dequantize_panel(const quantize::block_params& params, const block::grid& g, const panel& p,
                       const parts& from, int bits, io::array_writer& writer, std::size_t array) {
     const block::view& v = g.over;
@@ -50,7 +76,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
     }
     const std::uint64_t run = (p.cols + g.block_cols - 1) / g.block_cols;
     std::uint64_t run_first = ~std::uint64_t{0};
-    std::vector<std::uint8_t> scales;
+    std::vector<float> scales;
     std::vector<std::uint16_t> offsets;
     std::vector<float> values(p.elements());
     std::vector<std::uint8_t> block_codes;
@@ -60,7 +86,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
         [&](const block_in_panel& b) {
             if (run_first == ~std::uint64_t{0} || b.index - run_first >= run) {
                 run_first = b.index;
-                scales = read_run<std::uint8_t>(*from.scales, run_first, run);
+                scales = read_scales(*from.scales, *params.scale_format, run_first, run);
                 if (from.offsets) offsets = read_run<std::uint16_t>(*from.offsets, run_first, run);
             }
             const std::size_t i = b.index - run_first;
@@ -73,8 +99,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
                           block_codes.begin() + static_cast<std::ptrdiff_t>(r * cols));
             }
             const std::uint16_t offset = from.offsets ? offsets[i] : std::uint16_t{0};
-            const auto scale = static_cast<float>(format::decode_e8m0(scales[i]));
-            quantize::dequantize_block(params, scale, offset, block_codes, block_values);
+            quantize::dequantize_block(params, scales[i], offset, block_codes, block_values);
             for (std::size_t r = 0; r < static_cast<std::size_t>(b.rows); ++r) {
                 const auto row = std::span(block_values).subspan(r * cols, cols);
                 std::copy(row.begin(), row.end(),
@@ -94,7 +119,6 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const run_control& control) {
     const packed_model model = read_packed(file);
-    const quantize::block_params params = quantize::params_of(model.recipe);
     conversion result;
     std::vector<io::planned_array> plan;
     for (const packed_tensor& t : model.tensors) {
@@ -113,6 +137,7 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         if (g.over.elements() == 0) continue;
         parts from{file.open(t.codes), file.open(t.scales),
                    t.offsets ? file.open(*t.offsets) : nullptr};
+        const quantize::block_params params = params_of(file, model, t);
         const panel_plan panels(g.over, std::span(&g, 1));
         base::parallel_for(panels.count(), control.threads, control.cancel,
                            [&](std::uint64_t at, int) {

@@ -29,8 +29,8 @@ trait_words words_of(even_kind k) {
                     "amax to the element's precision, ties up; reaching 2^128 gives 2^127"};
         case even_kind::fbgemm:
             return {"tie down",
-                    "half less one is added to the bits of amax: to the element's precision, ties "
-                    "toward the smaller scale"};
+                    "half an ulp of the element less one bit is added to amax, so ties go toward "
+                    "the smaller scale; beyond Inf gives code 0 and elements of a NaN"};
         case even_kind::one_bit:
             return {"one bit", "amax to one mantissa bit for every element format: up from 1.75"};
     }
@@ -72,9 +72,9 @@ trait_words words_of(inf_amax k) {
         case inf_amax::keep:
             return {"Inf", "the scale is Inf"};
         case inf_amax::zero:
-            return {"0", "code 0"};
+            return {"0", "code 0, and every element is that of a NaN"};
         case inf_amax::finite_max:
-            return {"FLT_MAX", "that of a block whose maximum is the largest float32"};
+            return {"FLT_MAX", "as if amax were the largest float32"};
     }
     return {};
 }
@@ -131,8 +131,8 @@ trait_words words_of(element_kind k) {
                     "down)"};
         case element_kind::fbgemm:
             return {"shifts",
-                    "integer shifts in narrow types: E3M0 loses its smallest binade, tiny values "
-                    "have quirks"};
+                    "shifts of integers in narrow types: half away; E3M0 loses its smallest "
+                    "binade, and a few values below 2^-10 become 0.5 or 2"};
     }
     return {};
 }
@@ -144,7 +144,7 @@ trait_words words_of(zero_sign k) {
         case zero_sign::plus:
             return {"+0", "always +0"};
         case zero_sign::input_minus:
-            return {"-0, mixed", "a zero becomes -0; a number that underflows keeps its sign"};
+            return {"-0", "a zero of either sign becomes -0; underflow keeps the sign"};
         case zero_sign::input_plus:
             return {"+0, mixed", "a zero becomes +0; a number that underflows keeps its sign"};
     }
@@ -233,8 +233,9 @@ trait_words words_of(e8m0_cast k) {
             return {"up, Inf 255", "up to a power of two; finite beyond 2^127 254, Inf 255"};
         case e8m0_cast::up_nan:
             return {"up, else 255", "up to a power of two; beyond 2^127 gives 255"};
-        case e8m0_cast::nearest_even:
-            return {"nearest", "to the nearest power of two, ties to the even code; 0 gives 255"};
+        case e8m0_cast::nearest:
+            return {"nearest",
+                    "to the nearest power of two, halfway up; 0 and negative numbers give 255"};
         case e8m0_cast::none:
             return {"none", "not offered"};
     }

@@ -10,6 +10,7 @@
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/fbgemm_element.hpp"
+#include "libmx/quantize/fractional_scale.hpp"
 #include "libmx/quantize/microxcaling_element.hpp"
 
 namespace mx::quantize {
@@ -163,6 +164,9 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
 }
 
 converted convert(const conversion& c, std::uint32_t x, std::uint32_t draw) {
+    if (!c.element.has_sign && c.by->two_level.value == two_level_kind::ggml) {
+        return from_code(c, ggml_ue4m3(float_from_bits(x)));
+    }
     if (c.by->arithmetic.value == element_kind::fbgemm) return convert_as_fbgemm(c, x, draw);
     const bool negative = c.element.has_sign && (x & base::f32_sign_mask) != 0;
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
@@ -193,14 +197,15 @@ int convert_e8m0(const dialect& by, std::uint32_t x, bool toward_zero, bool satu
         case e8m0_cast::none:
             throw base::error(base::error_kind::usage,
                               fmt::format("dialect {} has no conversion to e8m0", by.name));
-        case e8m0_cast::nearest_even: {
-            if (magnitude == 0 || magnitude >= base::f32_infinity) return format::e8m0_nan;
-            // Below the normal range 2^-127 is the only candidate.
-            if (exponent == 0) return (magnitude & base::f32_mantissa_mask) > 0x00600000u ? 1 : 0;
+        case e8m0_cast::nearest: {
+            const bool negative = (x & base::f32_sign_mask) != 0;
+            if (negative || magnitude == 0 || magnitude >= base::f32_infinity) {
+                return format::e8m0_nan;
+            }
+            // Halfway goes up, except between the two smallest powers.
             const std::uint32_t mantissa = magnitude & base::f32_mantissa_mask;
-            const bool up =
-                mantissa > 0x00400000u || (mantissa == 0x00400000u && (exponent & 1) != 0);
-            return exponent + (up ? 1 : 0);
+            const std::uint32_t half = 0x00400000u;
+            return exponent + ((exponent == 0 ? mantissa > half : mantissa >= half) ? 1 : 0);
         }
         case e8m0_cast::up_inf_nan:
             if (magnitude == base::f32_infinity) return format::e8m0_nan;

@@ -131,11 +131,11 @@ enum class two_level_kind : std::uint8_t {
 
 /// The E8M0 conversion of a float32 (conversions without a block).
 enum class e8m0_cast : std::uint8_t {
-    up,            ///< to the next power of two up, saturating at 254, Inf included
-    up_inf_nan,    ///< the same, Inf gives 255
-    up_nan,        ///< up; beyond 2^127 gives 255
-    nearest_even,  ///< to the nearest power of two, ties to the even code; zero gives 255
-    none,          ///< not offered
+    up,          ///< to the next power of two up, saturating at 254, Inf included
+    up_inf_nan,  ///< the same, Inf gives 255
+    up_nan,      ///< up; beyond 2^127 gives 255
+    nearest,     ///< of positive numbers to the nearest power of two, halfway up; others to NaN
+    none,        ///< not offered
 };
 
 /// The integer minimum under `int_min` unless the recipe says otherwise.

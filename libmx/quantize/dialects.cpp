@@ -46,8 +46,19 @@ constexpr dialect ocp_row{
     .random_bits = {32, C},
 };
 
-constexpr dialect microxcaling_row() {
+// The specification's row with every behaviour marked as this implementation's are known.
+constexpr dialect known_by(evidence mark) {
     dialect d = ocp_row;
+    d.log2.mark = d.even.mark = d.emax.mark = d.rceil.mark = d.inf.mark = mark;
+    d.nan.mark = d.zero.mark = d.storage.mark = d.arithmetic.mark = mark;
+    d.sign_of_zero.mark = d.inf_value.mark = d.nan_value.mark = d.stochastic.mark = mark;
+    d.integers.mark = d.two_level.mark = d.e8m0.mark = d.e4m3_reaches_480.mark = mark;
+    d.e4m3_overflow_is_nan.mark = d.low_byte_of_code.mark = d.random_bits.mark = mark;
+    return d;
+}
+
+constexpr dialect microxcaling_row() {
+    dialect d = known_by(R);
     d.id = dialect_id::microxcaling;
     d.name = "microxcaling";
     d.summary = "the PyTorch path on float32 tensors";
@@ -95,7 +106,7 @@ constexpr dialect microxcaling_native_row() {
 }
 
 constexpr dialect torchao_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(R);
     d.id = dialect_id::torchao;
     d.name = "torchao";
     d.summary = "to_mx, and NVFP4 with block scales of at least 2^-6";
@@ -115,7 +126,7 @@ constexpr dialect torchao_row() {
 }
 
 constexpr dialect te_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(T);
     d.id = dialect_id::te;
     d.name = "te";
     d.summary = "Transformer Engine MXFP8 and NVFP4";
@@ -137,7 +148,7 @@ constexpr dialect te_row() {
 }
 
 constexpr dialect nvidia_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(R);
     d.id = dialect_id::nvidia;
     d.name = "nvidia";
     d.summary = "the conversions of the CUDA headers; blocks as amax / max into E8M0, rounded up";
@@ -156,7 +167,7 @@ constexpr dialect nvidia_row() {
 }
 
 constexpr dialect fbgemm_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(R);
     d.id = dialect_id::fbgemm;
     d.name = "fbgemm";
     d.summary = "the CPU reference of MX4";
@@ -178,7 +189,7 @@ constexpr dialect fbgemm_row() {
 }
 
 constexpr dialect ggml_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(T);
     d.id = dialect_id::ggml;
     d.name = "ggml";
     d.summary = "MXFP4 and NVFP4 of llama.cpp";
@@ -200,7 +211,7 @@ constexpr dialect ggml_row() {
 }
 
 constexpr dialect modelopt_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(T);
     d.id = dialect_id::modelopt;
     d.name = "modelopt";
     d.summary = "MXFP4 (PyTorch path) and NVFP4 of TensorRT Model Optimizer";
@@ -222,7 +233,7 @@ constexpr dialect modelopt_row() {
 }
 
 constexpr dialect quark_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(T);
     d.id = dialect_id::quark;
     d.name = "quark";
     d.summary = "fake_quantize_mx: scales stay float32";
@@ -236,6 +247,7 @@ constexpr dialect quark_row() {
     d.inf = {inf_amax::keep, T};
     d.zero = {zero_block::f32_epsilon, T};
     d.storage = {scale_storage::float32, T};
+    d.nan.mark = T;
     d.sign_of_zero = {zero_sign::plus, T};
     d.inf_value = {inf_element::keep, T};
     d.nan_value = {nan_element::keep, T};
@@ -247,7 +259,7 @@ constexpr dialect quark_row() {
 }
 
 constexpr dialect compressed_tensors_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(T);
     d.id = dialect_id::compressed_tensors;
     d.name = "compressed-tensors";
     d.summary = "generate_mx_scales: even at one mantissa bit for MXFP4 and MXFP8";
@@ -260,6 +272,7 @@ constexpr dialect compressed_tensors_row() {
     d.inf = {inf_amax::nan, C};
     d.nan = {nan_amax::nan, C};
     d.zero = {zero_block::code_0, C};
+    d.storage.mark = C;
     d.arithmetic = {element_kind::exact, S};
     d.sign_of_zero = {zero_sign::kept, C};
     d.inf_value = {inf_element::saturate, C};
@@ -270,7 +283,7 @@ constexpr dialect compressed_tensors_row() {
 }
 
 constexpr dialect tetrajet_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(R);
     d.id = dialect_id::tetrajet;
     d.name = "tetrajet";
     d.summary = "the truncation-free quantizer (MXScale=1)";
@@ -291,7 +304,7 @@ constexpr dialect tetrajet_row() {
 }
 
 constexpr dialect amd_hip_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(T);
     d.id = dialect_id::amd_hip;
     d.name = "amd-hip";
     d.summary = "host conversions of the HIP OCP header; the scale is the caller's";
@@ -300,6 +313,7 @@ constexpr dialect amd_hip_row() {
     d.rules = "floor";
     d.roundings = "rtne stochastic";
     d.elements = fp_elements;
+    d.log2.mark = d.emax.mark = d.zero.mark = d.storage.mark = C;  // the scale is the caller's
     d.inf = {inf_amax::nan, C};
     d.nan = {nan_amax::nan, C};
     d.nan_value = {nan_element::nan_or_max, S};
@@ -324,13 +338,14 @@ constexpr dialect systems_scaling_row() {
 }
 
 constexpr dialect gfloat_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(R);
     d.id = dialect_id::gfloat;
     d.name = "gfloat";
     d.summary = "conversions, and its stochastic rounding of a rounded fraction";
     d.source = "graphcore-research/gfloat@b142762";
     d.verified_by = "vectors: element and stochastic conversions";
     d.blocks = false;
+    d.rules = "";
     d.nan_value = {nan_element::keep, R};
     d.stochastic = {stochastic_kind::rounded_delta, R};
     d.e8m0 = {e8m0_cast::none, S};
@@ -338,31 +353,36 @@ constexpr dialect gfloat_row() {
 }
 
 constexpr dialect ml_dtypes_row() {
-    dialect d = ocp_row;
+    dialect d = known_by(R);
     d.id = dialect_id::ml_dtypes;
     d.name = "ml_dtypes";
     d.summary = "casts of JAX's NumPy types";
     d.source = "jax-ml/ml_dtypes@b793a6e";
     d.verified_by = "vectors: all element conversions, E8M0";
     d.blocks = false;
+    d.rules = "";
     d.roundings = "rtne";
     d.elements = fp_elements;
     d.inf_value = {inf_element::special, R};
     d.nan_value = {nan_element::nan_or_zero, R};
     d.stochastic = {stochastic_kind::none, S};
-    d.e8m0 = {e8m0_cast::nearest_even, R};
+    d.e8m0 = {e8m0_cast::nearest, R};
     return d;
 }
 
 constexpr dialect cutlass_row() {
-    dialect d = nvidia_row();
+    dialect d = known_by(S);
     d.id = dialect_id::cutlass;
     d.name = "cutlass";
     d.summary = "software conversion to E8M0 (the PTX path saturates Inf, this one does not)";
     d.source = "NVIDIA/cutlass@7107b05";
     d.verified_by = "vectors: E8M0 of a transcription";
     d.blocks = false;
+    d.rules = "";
+    d.roundings = "rtne";
+    d.elements = fp_elements;
     d.inf = {inf_amax::nan, T};
+    d.stochastic = {stochastic_kind::none, S};
     d.e8m0 = {e8m0_cast::up_inf_nan, T};
     return d;
 }

@@ -37,8 +37,13 @@ converter converter_of(const vector_format& f, const implementation& by,
             return quantize::converted{code, static_cast<float>(format::decode_e8m0(code))};
         };
     }
+    // Where nearest even was asked for, a dialect without it does what it has.
+    format::rounding_mode how = mode;
+    if (how.how == format::rounding::rtne && !quantize::lists(dialect.roundings, "rtne")) {
+        how.how = format::find_rounding(quantize::first_of(dialect.roundings))->id;
+    }
     const quantize::conversion c =
-        quantize::conversion_of(dialect, *f.number, mode, by.saturate, f.full_range);
+        quantize::conversion_of(dialect, *f.number, how, by.saturate, f.full_range);
     return [c](std::uint32_t x, std::uint32_t draw) { return quantize::convert(c, x, draw); };
 }
 
