@@ -20,6 +20,7 @@ using declare_function = runner (*)(CLI::App& cmd);
 
 runner declare_analyze(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
+runner declare_rosetta(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
 runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
@@ -44,6 +45,8 @@ inline constexpr std::array commands{
             "error, overflow, underflow and clamp rates per tensor and recipe", declare_analyze},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
+    command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
+            declare_rosetta},
     command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "the way back from `mx quantize --packed`",
