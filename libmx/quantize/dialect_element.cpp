@@ -156,7 +156,7 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
                                                                by.name, what, name, list));
     };
     if (f.has_sign) require("element format", by.elements, f.name);
-    require("rounding", by.roundings, format::row_of(mode.how).name);
+    if (f.has_sign) require("rounding", by.roundings, format::row_of(mode.how).name);
     conversion c{&by, format::params_of(f, full_range), mode, saturate, {}};
     for (std::uint32_t code = 0; code < 256; ++code) c.value[code] = format::decode(f, code);
     if (by.e4m3_reaches_480.value && f.name == "e4m3") extend_to_480(c);
