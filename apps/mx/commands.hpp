@@ -30,6 +30,7 @@ runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
+runner declare_selftest(CLI::App& cmd);
 runner declare_version(CLI::App& cmd);
 runner declare_help(CLI::App& cmd);
 
@@ -63,6 +64,7 @@ inline constexpr std::array commands{
             declare_dialects},
     command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
             declare_explain},
+    command{"selftest", "About", "checks this build on this machine, in seconds", declare_selftest},
     command{"version", "About", "version, compiler, backends and optional parts", declare_version},
     command{"help", "About", "what mx does; help COMMAND for one command", declare_help},
 };
