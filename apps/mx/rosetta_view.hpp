@@ -14,7 +14,8 @@ namespace mx::app {
 std::vector<report::section> comparison_sections(const pipeline::rosetta_result& result,
                                                  const std::vector<quantize::recipe>& recipes);
 
-/// What the bytes of one coded tensor say about their origin.
-report::section origin_section(const pipeline::origin_result& result);
+/// What the bytes of coded tensors say about their origin: one section per element format and block
+/// shape, over all tensors that have them.
+std::vector<report::section> origin_sections(const std::vector<pipeline::origin_result>& results);
 
 }  // namespace mx::app

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -27,8 +28,9 @@ struct suspect {
     std::unique_ptr<producible> possible;
     quantize::block_params params;
 };
+using suspects = std::vector<suspect>;
 
-std::vector<suspect> suspects_of(const coded_tensor& t) {
+suspects suspects_of(const coded_tensor& t) {
     std::vector<quantize::recipe> recipes =
         recipes_of_element(std::string(t.element->name), t.block);
     if (t.has_recipe) {
@@ -39,11 +41,11 @@ std::vector<suspect> suspects_of(const coded_tensor& t) {
             own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
         if (!listed && !random) recipes.push_back(own);
     }
-    std::vector<suspect> suspects;
+    suspects all;
     for (const quantize::recipe& r : recipes) {
-        suspects.push_back({r, std::make_unique<producible>(r), quantize::params_of(r)});
+        all.push_back({r, std::make_unique<producible>(r), quantize::params_of(r)});
     }
-    return suspects;
+    return all;
 }
 
 // A panel of codes and the scales of its blocks, handed out block by block.
@@ -104,8 +106,8 @@ struct panel_tally {
 // Blocks of one tensor, from every thread.
 class inquest {
   public:
-    inquest(const coded_tensor& t)
-        : tensor_(t), suspects_(suspects_of(t)), reader_(t), tensor_id_(base::tensor_id(t.name)) {
+    inquest(const coded_tensor& t, const suspects& who)
+        : tensor_(t), suspects_(who), reader_(t), tensor_id_(base::tensor_id(t.name)) {
         total_.of.resize(suspects_.size());
     }
 
@@ -193,7 +195,7 @@ class inquest {
     }
 
     const coded_tensor& tensor_;
-    std::vector<suspect> suspects_;
+    const suspects& suspects_;
     coded_reader reader_;
     std::uint64_t tensor_id_;
     std::mutex guard_;
@@ -234,10 +236,16 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     std::uint64_t all = 0;
     for (const coded_tensor& t : tensors) all += t.grid.over.elements();
     std::uint64_t finished = 0;
+    std::map<std::string, suspects> who;  // tensors of a kind share the search
     std::vector<origin_result> results;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const coded_tensor& t = tensors[i];
-        inquest inquiry(t);
+        const std::string kind =
+            fmt::format("{} {} {}", t.element->name, t.block,
+                        t.has_recipe ? quantize::to_string(t.recipe) : std::string());
+        const auto known = who.find(kind);
+        inquest inquiry(t, known != who.end() ? known->second
+                                              : who.emplace(kind, suspects_of(t)).first->second);
         const std::uint64_t elements = t.grid.over.elements();
         if (elements != 0 && original != nullptr) {
             run_control steered = control;

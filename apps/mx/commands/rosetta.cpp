@@ -65,13 +65,14 @@ void judge(const options& o, const outputs& to, const std::vector<pipeline::code
         original.emplace(std::vector<std::string>{o.original}, io::open_options{});
         to.check_inputs(paths_of(*original, {}));
     }
-    for (const pipeline::origin_result& r :
-         pipeline::find_origins(tensors, original ? &*original : nullptr, control_of(o.run))) {
+    const auto results =
+        pipeline::find_origins(tensors, original ? &*original : nullptr, control_of(o.run));
+    for (const pipeline::origin_result& r : results) {
         for (const pipeline::origin_row& row : r.rows) {
             d.results.push_back(pipeline::origin_record(r, row));
         }
-        d.sections.push_back(origin_section(r));
     }
+    d.sections = origin_sections(results);
 }
 
 void compare(const options& o, const pipeline::model& model, report::document& d) {
