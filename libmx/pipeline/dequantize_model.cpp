@@ -21,12 +21,14 @@ struct parts {
 };
 
 // Scales as numbers, whatever holds them.
-std::vector<float> read_scales(const io::byte_source& source, const format::scale_format& f,
+std::vector<float> read_scales(const io::byte_source& source, const quantize::block_params& p,
                                std::uint64_t first, std::uint64_t count) {
-    if (!f.has_codes()) return read_run<float>(source, first, count);
+    const bool has_codes =
+        p.scale_format->has_codes() && p.by->storage.value == quantize::scale_storage::code;
+    if (!has_codes) return read_run<float>(source, first, count);
     std::vector<float> scales;
     for (const std::uint8_t code : read_run<std::uint8_t>(source, first, count)) {
-        scales.push_back(format::decode_scale(f, code));
+        scales.push_back(format::decode_scale(*p.scale_format, code));
     }
     return scales;
 }
@@ -65,7 +67,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
         [&](const block_in_panel& b) {
             if (run_first == ~std::uint64_t{0} || b.index - run_first >= run) {
                 run_first = b.index;
-                scales = read_scales(*from.scales, *params.scale_format, run_first, run);
+                scales = read_scales(*from.scales, params, run_first, run);
                 if (from.offsets) offsets = read_run<std::uint16_t>(*from.offsets, run_first, run);
             }
             const std::size_t i = b.index - run_first;
