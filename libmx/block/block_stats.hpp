@@ -44,11 +44,12 @@ struct block_stats {
     block_counts count;
     block_sums sum;
     block_flags is;
-    std::uint8_t scale_code;
-    std::uint16_t offset;  ///< binary16 bits, 0 without an offset
-    std::uint32_t amax;    ///< float32 bits of what the scale rule saw
-    std::uint32_t x_max;   ///< float32 bits of max |x|
-    std::uint32_t x_min;   ///< float32 bits of min |x| over x != 0, 0 if there is none
+    std::uint8_t scale_code;  ///< code of the scale; of a float32 scale its exponent field
+    float scale;              ///< the block's scale as a number (without a tensor scale), or NaN
+    std::uint16_t offset;     ///< binary16 bits, 0 without an offset
+    std::uint32_t amax;       ///< float32 bits of what the scale rule saw
+    std::uint32_t x_max;      ///< float32 bits of max |x|
+    std::uint32_t x_min;      ///< float32 bits of min |x| over x != 0, 0 if there is none
 };
 
 }  // namespace mx::block

@@ -27,6 +27,9 @@ inline constexpr std::array block_formats{
     block_format{"mxfp4_e3m0", "", "e3m0", "e8m0", 1, 32, "power-of-two FP4"},
     block_format{"mxint8", "", "int8", "e8m0", 1, 32, "OCP MXINT8"},
     block_format{"mxint4", "", "int4", "e8m0", 1, 32, "4-bit integers"},
+    block_format{"nvfp4", "", "e2m1", "ue4m3", 1, 16, "NVIDIA NVFP4, under a tensor scale"},
+    block_format{"fp8_1x128", "", "e4m3", "f32", 1, 128, "FP8 block scaling, rows (activations)"},
+    block_format{"fp8_128x128", "", "e4m3", "f32", 128, 128, "FP8 block scaling, tiles (weights)"},
 };
 
 /// The preset named (or also named) `name`, or nullptr.

@@ -46,4 +46,10 @@ MX_HD inline double decode_e8m0(int code) {
     return base::exact_pow2(code - e8m0_bias);
 }
 
+/// The scale with code `code`, a float32 in every format with codes (scale_format::has_codes).
+MX_HD inline float decode_scale(const scale_format& f, std::uint32_t code) {
+    return f.is_number() ? decode(f.number, code)
+                         : static_cast<float>(decode_e8m0(static_cast<int>(code)));
+}
+
 }  // namespace mx::format

@@ -20,6 +20,9 @@ struct rounding_mode {
     rounding how = rounding::rtne;
     tie_rule ties = tie_rule::up;
     int random_bits = 32;  ///< stochastic: width k of the random number, 1..32
+    /// stochastic: the fraction is rounded to k bits (ties to even) before r is added, in place of
+    /// being cut to k bits (gfloat `Stochastic`).
+    bool round_fraction = false;
 };
 
 /// A rounded element. Magnitude codes are without sign; `unbounded` may exceed the format (there it
@@ -53,6 +56,8 @@ MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
             return negative && rest != 0;
         case rounding::away:
             return 2 * rest >= one;
+        case rounding::ties_to_zero:
+            return 2 * rest > one;
         case rounding::rtne: {
             // Without mantissa bits the significand is 1 at every normal code: tie_rule::up.
             const bool by_significand = f.mantissa_bits == 0 && mode.ties == tie_rule::up;
@@ -63,7 +68,12 @@ MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
             // floor(delta * 2^k) + r >= 2^k with delta = rest / 2^shift, r the top k bits.
             const int k = mode.random_bits;
             const std::uint64_t r = draw >> (32 - k);
-            return ((rest << k) >> shift) + r >= (std::uint64_t{1} << k);
+            std::uint64_t fraction = (rest << k) >> shift;
+            if (mode.round_fraction) {
+                const std::uint64_t cut = (rest << k) & (one - 1);
+                fraction += 2 * cut + (fraction & 1u) > one ? 1u : 0u;
+            }
+            return fraction + r >= (std::uint64_t{1} << k);
         }
     }
     return false;

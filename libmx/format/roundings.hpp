@@ -8,7 +8,7 @@
 
 namespace mx::format {
 
-enum class rounding : std::uint8_t { rtne, away, zero, up, down, stochastic };
+enum class rounding : std::uint8_t { rtne, away, zero, up, down, stochastic, ties_to_zero };
 
 /// What `rtne` does at 1.5 * 2^k in a format without mantissa bits (E3M0), where "the even
 /// significand" has no bit of its own (numerics: microxcaling and FBGEMM go up).
@@ -31,6 +31,8 @@ inline constexpr std::array roundings{
     rounding_row{rounding::down, "down", "toward minus infinity"},
     rounding_row{rounding::stochastic, "stochastic",
                  "up in magnitude iff floor(delta*2^k) + r >= 2^k, r uniform in [0,2^k)"},
+    rounding_row{rounding::ties_to_zero, "nearest-ties-to-zero",
+                 "to nearest, ties toward zero (ggml, modelopt)"},
 };
 
 constexpr const rounding_row& row_of(rounding id) {

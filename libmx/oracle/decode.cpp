@@ -37,7 +37,7 @@ decoded decode(const format::element_format& f, unsigned code) {
 }
 
 decoded decode_scale(const format::scale_format& f, unsigned code) {
-    if (!f.power_of_two) return decode(f.number, code);
+    if (f.is_number()) return decode(f.number, code);
     if (code == 255) return {number_class::nan, false, 0};
     return {number_class::finite, false, power_of_two(static_cast<int>(code) - 127)};
 }

@@ -43,6 +43,13 @@ int ceil_log2(const integer& a, const integer& b) {
     return reached ? k : k + 1;
 }
 
+int nearest_log2(const integer& a, const integer& b) {
+    // floor(log2 v + 1/2) = floor((floor(log2 v^2) + 1) / 2), since the outer floor only steps
+    // where the inner one does.
+    const int twice = floor_log2(a * a, b * b) + 1;
+    return twice >= 0 ? twice / 2 : -((1 - twice) / 2);
+}
+
 integer nearest_even(const integer& ticks, int precision, int least_exponent) {
     if (ticks == 0) return 0;
     const integer magnitude = mp::abs(ticks);

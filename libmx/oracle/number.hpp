@@ -19,9 +19,9 @@ using integer = boost::multiprecision::number<
     boost::multiprecision::et_off>;
 
 /// The unit ("tick") is 2^tick_exponent. Every float32 is a multiple of 2^-149, every binary16 one
-/// of 2^-24, and the smallest scale times the smallest element quantum is 2^-127 * 2^-16, so all
-/// quantities of a block are whole numbers of ticks; the rest is room for halves of them.
-inline constexpr int tick_exponent = -160;
+/// of 2^-24, and the smallest scale times the smallest element quantum is 2^-149 * 2^-9 * 2^-16, so
+/// all quantities of a block are whole numbers of ticks; the rest is room for halves of them.
+inline constexpr int tick_exponent = -180;
 
 /// 2^e, e of either sign.
 rational power_of_two(int e);
@@ -43,6 +43,9 @@ int floor_log2(const integer& a, const integer& b);
 
 /// ceil(log2(a/b)) for a, b > 0: the smallest k with 2^k * b >= a.
 int ceil_log2(const integer& a, const integer& b);
+
+/// floor(log2(a/b) + 1/2) for a, b > 0: the largest k with 2^(k - 1/2) * b <= a.
+int nearest_log2(const integer& a, const integer& b);
 
 /// `ticks` rounded to the nearest number of at most `precision` significant bits that is a multiple
 /// of 2^least_exponent, ties to the even significand, exponents unbounded above.

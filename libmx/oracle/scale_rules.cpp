@@ -7,8 +7,23 @@
 #include "libmx/oracle/number.hpp"
 
 namespace mx::oracle {
+namespace {
 
-int scale_code(scale_rule rule, const value_list& list, integer_emax choice, float amax) {
+// The distance between float32 values of the binade of `a`, in ticks.
+integer ulp_of(const integer& a) {
+    const int exponent = floor_log2(a, ticks_of_power(0));
+    return ticks_of_power(std::max(exponent, -126) - 23);
+}
+
+// (2 - 2^-mantissa_bits) 2^emax in ticks: every significand bit set at the top exponent.
+integer all_ones(int mantissa_bits, int emax) {
+    return ticks_of_power(emax + 1) - ticks_of_power(emax - mantissa_bits);
+}
+
+}  // namespace
+
+int scale_code(scale_rule rule, const value_list& list, integer_emax choice, float amax,
+               std::uint32_t draw) {
     if (std::isnan(amax) || std::isinf(amax)) return 255;
     if (amax == 0.0f) return 0;
 
@@ -24,8 +39,10 @@ int scale_code(scale_rule rule, const value_list& list, integer_emax choice, flo
     integer a = ticks_of(std::fabs(amax));
     if (rule == scale_rule::even) {
         a = nearest_even(a, 1 + element.mantissa_bits, tick_exponent);
-        if (a >= ticks_of_power(128)) return 255;
+    } else if (rule == scale_rule::stochastic) {
+        a += ulp_of(a) * (draw >> (32 - (23 - element.mantissa_bits)));
     }
+    if (a >= ticks_of_power(128)) return 255;
 
     int exponent = 0;
     switch (rule) {
@@ -39,6 +56,27 @@ int scale_code(scale_rule rule, const value_list& list, integer_emax choice, flo
         case scale_rule::rceil:
             exponent = ceil_log2(a, largest);
             break;
+        case scale_rule::nearest:
+            exponent = nearest_log2(a, one) - emax;
+            break;
+        case scale_rule::enhanced:
+        case scale_rule::ceil_div_max:
+            exponent = ceil_log2(a, all_ones(element.mantissa_bits, floor_log2(largest, one)));
+            break;
+        case scale_rule::floor_bump: {
+            const int below = floor_log2(a, one);
+            const bool bump = 4 * a > 7 * ticks_of_power(below);
+            exponent = below + (bump ? 1 : 0) - emax;
+            break;
+        }
+        case scale_rule::stochastic:
+            exponent = floor_log2(a, one) - emax;
+            break;
+        case scale_rule::two_level:
+        case scale_rule::single_level:
+        case scale_rule::amax:
+        case scale_rule::amax_pow2:
+            return 255;
     }
     return std::clamp(exponent, -127, 127) + 127;
 }

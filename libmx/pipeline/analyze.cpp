@@ -13,6 +13,7 @@
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panel_worker.hpp"
+#include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/recipe_totals.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
@@ -25,22 +26,32 @@ struct job {
     std::size_t tensor;
     std::size_t recipe;
     block::grid grid;
-    std::size_t first_array = 0;  // of the block table
+    std::size_t first_array = 0;                         // of the block table
+    std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
     shared_totals sums;
 };
 
 // What every job of a recipe has in common.
 struct prepared_recipe {
     quantize::block_params params;
+    bool needs_facts;
     std::string name;
     metrics::totals empty;  // totals with the recipe's facts filled in
 };
 
 prepared_recipe prepare(const quantize::recipe& r) {
-    return {quantize::params_of(r), quantize::to_string(r), empty_totals(r)};
+    return {quantize::params_of(r), quantize::needs_tensor_facts(r), quantize::to_string(r),
+            empty_totals(r)};
 }
 
 report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+
+// How often the tensor was read for this result, and the tensor scale that the first pass was for.
+void add_prologue(report::record& r, const io::tensor_info& info, const job& j) {
+    r.emplace_back("passes", tally(j.own_params && !is_kept(info) ? 2 : 1));
+    r.emplace_back("tensor_scale", j.own_params ? report::value(double{j.own_params->tensor.decode})
+                                                : report::value());
+}
 
 report::record finish(const io::tensor_info& info, const std::string& recipe, job& j,
                       std::uint64_t inexact, bool with_histograms) {
@@ -60,6 +71,7 @@ report::record finish(const io::tensor_info& info, const std::string& recipe, jo
     r.emplace_back("inf", tally(t.count.inf));
     r.emplace_back("poisoned", tally(t.count.poisoned));
     r.emplace_back("inexact_inputs", tally(inexact));
+    add_prologue(r, info, j);
     for (const metrics::metric& m : metrics::all()) {
         if (!m.histogram || with_histograms) r.emplace_back(std::string(m.name), m.finish(t));
     }
@@ -123,14 +135,22 @@ class analysis_run {
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             workers_.push_back(std::make_unique<panel_worker>(control.chosen_driver()));
         }
-        for (std::size_t first = 0; first < tensors_.size(); first += step) {
-            run_batch(first, std::min(step, tensors_.size() - first), report);
+        for (std::size_t first = 0; first < tensors_.size();) {
+            std::size_t count = std::min(step, tensors_.size() - first);
+            if (needs_prologue()) count = prologue_share(tensors_, first, count);
+            run_batch(first, count, report);
+            first += count;
         }
         if (table_) table_->commit();
         return std::move(result_);
     }
 
   private:
+    bool needs_prologue() const {
+        return std::any_of(recipes_.begin(), recipes_.end(),
+                           [](const prepared_recipe& r) { return r.needs_facts; });
+    }
+
     // Every array of the block table, in the order of tensors, recipes and columns.
     void plan_table() {
         std::vector<io::planned_array> arrays;
@@ -156,11 +176,16 @@ class analysis_run {
         b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
                          tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
         b.inexact = std::vector<std::atomic<std::uint64_t>>(count);
+        if (needs_prologue()) {
+            b.before = run_prologue(b.tensors, report.for_batch());
+            for (std::size_t t = 0; t < count; ++t) b.inexact[t] = b.before.inexact[t];
+        }
         for (std::size_t t = 0; t < count; ++t) {
             plan_tensor(b, t, table_ ? first_array_[first + t] : 0);
         }
-        sweep(b.tensors, b.passes, report.for_batch(), panel_form::stored,
-              [&](const loaded_panel& p) { work(b, p); });
+        sweep(
+            b.tensors, b.passes, report.for_batch(), panel_form::stored,
+            [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
         std::uint64_t done = 0;
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
@@ -174,6 +199,7 @@ class analysis_run {
     // Some tensors of the run, with their jobs.
     struct batch {
         std::vector<tensor_ref> tensors;
+        prologue before;
         std::vector<std::unique_ptr<job>> jobs;
         std::vector<pass> passes;
         std::vector<bool> first_pass;  // of its tensor
@@ -197,6 +223,10 @@ class analysis_run {
             j->first_array = next_array;
             next_array += block_array_count;
             j->sums.totals = recipes_[r].empty;
+            if (recipes_[r].needs_facts) {
+                j->own_params = std::make_unique<quantize::block_params>(
+                    quantize::params_of(request_.recipes[r], b.before.facts[t]));
+            }
             if (request_.histograms) j->sums.histograms = std::make_unique<metrics::histograms>();
             if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
             b.jobs.push_back(std::move(j));
@@ -215,8 +245,9 @@ class analysis_run {
         for (const grid_job& g : p.of->jobs) {
             job& j = *b.jobs[g.job];
             if (table_) rows.push_back(std::make_unique<block_rows>(*table_, j.first_array));
-            jobs.push_back({&recipes_[j.recipe].params, j.grid, &j.sums,
-                            table_ ? rows.back().get() : nullptr});
+            const quantize::block_params* params =
+                j.own_params ? j.own_params.get() : &recipes_[j.recipe].params;
+            jobs.push_back({params, j.grid, &j.sums, table_ ? rows.back().get() : nullptr});
         }
         const std::string& name = b.tensors[p.of->tensor].info().name;
         workers_[static_cast<std::size_t>(p.thread)]->run(p.where, p.values, base::tensor_id(name),

@@ -2,11 +2,13 @@
 #include <memory>
 
 #include "libmx/base/parallel.hpp"
-#include "libmx/block/packing.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/format/decode.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/packed_file.hpp"
+#include "libmx/pipeline/packed_read.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 
@@ -18,25 +20,31 @@ struct parts {
     std::unique_ptr<io::byte_source> codes, scales, offsets;
 };
 
-// Codes [first, first + out.size()), which need not start at a byte border.
-void read_codes(const io::byte_source& source, int bits, std::uint64_t first,
-                std::span<std::uint8_t> out) {
-    const std::uint64_t unit = block::packing_unit(bits);
-    const std::uint64_t begin = first / unit * unit;
-    const std::uint64_t lead = first - begin;
-    std::vector<std::uint8_t> codes(lead + out.size());
-    std::vector<std::byte> bytes(block::packed_bytes(bits, codes.size()));
-    source.read(block::packed_bytes(bits, begin), bytes);
-    block::unpack(bits, bytes, codes);
-    std::copy(codes.begin() + static_cast<std::ptrdiff_t>(lead), codes.end(), out.begin());
+// Scales as numbers, whatever holds them.
+std::vector<float> read_scales(const io::byte_source& source, const quantize::block_params& p,
+                               std::uint64_t first, std::uint64_t count) {
+    const bool has_codes =
+        p.scale_format->has_codes() && p.by->storage.value == quantize::scale_storage::code;
+    if (!has_codes) return read_run<float>(source, first, count);
+    std::vector<float> scales;
+    for (const std::uint8_t code : read_run<std::uint8_t>(source, first, count)) {
+        scales.push_back(format::decode_scale(*p.scale_format, code));
+    }
+    return scales;
 }
 
-// Side data of one grid row of a panel, read in one go.
-template <typename T>
-std::vector<T> read_run(const io::byte_source& source, std::uint64_t first, std::uint64_t count) {
-    std::vector<T> out(count);
-    source.read(first * sizeof(T), std::as_writable_bytes(std::span(out)));
-    return out;
+// The parameters of one tensor of a packed file, whose tensor scale the file holds.
+quantize::block_params params_of(const io::reader& file, const packed_model& model,
+                                 const packed_tensor& t) {
+    quantize::block_params params = quantize::params_of(model.recipe);
+    if (!t.tensor_scale) return params;
+    const float stored = read_run<float>(*file.open(*t.tensor_scale), 0, 1).front();
+    try {
+        quantize::set_tensor_scale(params, stored);
+    } catch (const base::error& e) {
+        throw base::error(e.kind(), e.message(), {path_of(file), t.name, {}});
+    }
+    return params;
 }
 
 void dequantize_panel(const quantize::block_params& params, const block::grid& g, const panel& p,
@@ -49,7 +57,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
     }
     const std::uint64_t run = (p.cols + g.block_cols - 1) / g.block_cols;
     std::uint64_t run_first = ~std::uint64_t{0};
-    std::vector<std::uint8_t> scales;
+    std::vector<float> scales;
     std::vector<std::uint16_t> offsets;
     std::vector<float> values(p.elements());
     std::vector<std::uint8_t> block_codes;
@@ -59,7 +67,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
         [&](const block_in_panel& b) {
             if (run_first == ~std::uint64_t{0} || b.index - run_first >= run) {
                 run_first = b.index;
-                scales = read_run<std::uint8_t>(*from.scales, run_first, run);
+                scales = read_scales(*from.scales, params, run_first, run);
                 if (from.offsets) offsets = read_run<std::uint16_t>(*from.offsets, run_first, run);
             }
             const std::size_t i = b.index - run_first;
@@ -92,7 +100,6 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const run_control& control) {
     const packed_model model = read_packed(file);
-    const quantize::block_params params = quantize::params_of(model.recipe);
     conversion result;
     std::vector<io::planned_array> plan;
     for (const packed_tensor& t : model.tensors) {
@@ -111,6 +118,7 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         if (g.over.elements() == 0) continue;
         parts from{file.open(t.codes), file.open(t.scales),
                    t.offsets ? file.open(*t.offsets) : nullptr};
+        const quantize::block_params params = params_of(file, model, t);
         const panel_plan panels(g.over, std::span(&g, 1));
         base::parallel_for(panels.count(), control.threads, control.cancel,
                            [&](std::uint64_t at, int) {

@@ -10,15 +10,12 @@
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/pipeline/geometry.hpp"
+#include "libmx/quantize/tensor_scale.hpp"
 
 namespace mx::pipeline {
 namespace {
 
 constexpr std::string_view tensor_prefix = "mx.tensor.";
-
-std::string path_of(const io::reader& file) {
-    return file.files().empty() ? std::string() : file.files().front().first;
-}
 
 [[noreturn]] void fail(const io::reader& file, const std::string& tensor, std::string message) {
     throw base::error(base::error_kind::input, std::move(message), {path_of(file), tensor, {}});
@@ -77,9 +74,14 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     const std::optional<geometry> layout = lay_out(*shape, recipe, reason);
     if (!layout) fail(file, name, "the recipe does not fit the tensor: " + reason);
     const std::uint64_t blocks = layout->grid.blocks();
-    packed_tensor t{name, *type, *shape, 0, 0, std::nullopt};
+    packed_tensor t{name, *type, *shape, 0, 0, std::nullopt, std::nullopt};
     t.codes = need(file, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
-    t.scales = need(file, name, ".scales", blocks);
+    // The codes are there, so the number of blocks is far from overflowing.
+    const auto scale_bytes = static_cast<std::uint64_t>(recipe.scale_format->bits() / 8);
+    t.scales = need(file, name, ".scales", scale_bytes * blocks);
+    if (quantize::needs_tensor_facts(recipe)) {
+        t.tensor_scale = need(file, name, tensor_scale_suffix, sizeof(float));
+    }
     if (recipe.offset == quantize::offset_kind::fp16) {
         t.offsets = need(file, name, ".offsets", 2 * blocks);
     }
@@ -87,6 +89,10 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
 }
 
 }  // namespace
+
+std::string path_of(const io::reader& file) {
+    return file.files().empty() ? std::string() : file.files().front().first;
+}
 
 io::planned_array codes_array(const std::string& tensor, std::string_view type_name, int bits,
                               const tensor::shape& shape) {
@@ -98,6 +104,11 @@ io::planned_array codes_array(const std::string& tensor, std::string_view type_n
     if (type_bits == 8 && bytes == elements) return {tensor + ".codes", type, shape};
     if (type_bits < 8 && elements * type_bits % 8 == 0) return {tensor + ".codes", type, shape};
     return {tensor + ".codes", tensor::dtype::u8, {bytes}};
+}
+
+tensor::dtype scales_type(const quantize::recipe& r) {
+    if (!quantize::scales_have_codes(r)) return tensor::dtype::f32;
+    return *tensor::find_dtype(r.scale_format->safetensors);
 }
 
 std::string tensor_key(const std::string& tensor) { return std::string(tensor_prefix) + tensor; }

@@ -18,12 +18,19 @@ namespace mx::pipeline {
 inline constexpr const char* recipe_key_name = "mx.recipe";
 inline constexpr const char* schema_key_name = "mx.schema";
 inline constexpr const char* packed_schema = "mx.packed/1";
+inline constexpr const char* tensor_scale_suffix = ".global_scale";
 
 /// The array that holds `elements` codes of `type_name` (a safetensors dtype, U8 where there is
 /// none) with `bits` per code. Logical shape where the dtype can carry it, a flat byte array
 /// otherwise.
 io::planned_array codes_array(const std::string& tensor, std::string_view type_name, int bits,
                               const tensor::shape& shape);
+
+/// The path of a file, for errors.
+std::string path_of(const io::reader& file);
+
+/// The dtype of `w.scales` under `r`.
+tensor::dtype scales_type(const quantize::recipe& r);
 
 /// Metadata entry of a tensor: its name behind a fixed prefix, and original dtype and logical
 /// shape as "BF16 64x128" ("F32 -" for a scalar).
@@ -37,6 +44,7 @@ struct packed_tensor {
     tensor::shape shape;
     std::size_t codes, scales;  ///< indices into the reader's tensors
     std::optional<std::size_t> offsets;
+    std::optional<std::size_t> tensor_scale;
 };
 
 struct packed_model {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <memory>
 
+#include "libmx/base/status.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
 #include "libmx/pipeline/packed_file.hpp"
+#include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/quantize_panel.hpp"
 #include "libmx/pipeline/run_buffer.hpp"
 #include "libmx/pipeline/skip.hpp"
@@ -19,6 +23,7 @@ struct parts {
     std::size_t data = 0;  // values, or codes when packed
     std::size_t scales = 0;
     std::size_t offsets = 0;
+    std::size_t tensor_scale = 0;
     std::unique_ptr<code_stream> codes;
 };
 
@@ -42,16 +47,97 @@ void for_each_run(const panel& p, const block::view& v, Write&& write) {
     for (std::uint64_t r = 0; r < p.rows; ++r) write(start + r * v.cols, r * p.cols, p.cols);
 }
 
+// Quantizes panels into the arrays of their tensor.
+struct quantizer {
+    const quantize::recipe& recipe;
+    bool packed;
+    io::array_writer& writer;
+
+    void run(const loaded_panel& p, const quantize::block_params& params, const std::string& name,
+             const parts& to) const {
+        const block::grid& grid = to.layout.grid;
+        const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
+        const bool has_codes = quantize::scales_have_codes(recipe);
+        block_scratch scratch;
+        scratch.wants_values = !packed;
+        std::vector<std::uint8_t> panel_codes(packed ? p.x.size() : 0);
+        std::vector<float> panel_values(packed ? 0 : p.x.size());
+        run_buffer<std::uint8_t> scale_codes(writer, to.scales);
+        run_buffer<float> scales(writer, to.scales);
+        run_buffer<std::uint16_t> offsets(writer, to.offsets);
+        quantize_panel(
+            params, base::tensor_id(name), grid, p.where, p.x, scratch,
+            [&](const block_in_panel& at, const block::block_stats& stats,
+                std::span<const std::uint8_t> codes) {
+                if (packed) {
+                    scatter(codes, at, p.where.cols, panel_codes);
+                    if (has_codes) scale_codes.put(at.index, stats.scale_code);
+                    if (!has_codes) scales.put(at.index, stats.scale);
+                    if (has_offset) offsets.put(at.index, stats.offset);
+                } else {
+                    const auto values = std::span<const float>(scratch.values).first(codes.size());
+                    scatter(values, at, p.where.cols, panel_values);
+                }
+            },
+            [] {});
+        scale_codes.flush();
+        scales.flush();
+        offsets.flush();
+        for_each_run(p.where, grid.over,
+                     [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
+                         if (packed) {
+                             to.codes->put(first, std::span(panel_codes).subspan(at, count));
+                         } else {
+                             const auto run = std::span(panel_values).subspan(at, count);
+                             writer.write(to.data, first * sizeof(float), std::as_bytes(run));
+                         }
+                     });
+    }
+};
+
+void write_tensor_scale(io::array_writer& writer, const parts& to,
+                        const quantize::block_params& params) {
+    writer.write(to.tensor_scale, 0, std::as_bytes(std::span(&params.tensor.stored, 1)));
+}
+
+// The passes of `count` tensors from `first` on, with these tensors counted from zero.
+std::vector<pass> passes_of(const std::vector<pass>& passes, std::size_t first, std::size_t count) {
+    std::vector<pass> some;
+    for (pass p : passes) {
+        if (p.tensor < first || p.tensor >= first + count) continue;
+        p.tensor -= first;
+        some.push_back(std::move(p));
+    }
+    return some;
+}
+
+// Progress of a part of the run as progress of the whole.
+run_control share_of(const run_control& control, std::uint64_t done, std::uint64_t total) {
+    run_control c = control;
+    if (!control.on_progress) return c;
+    c.on_progress = [&control, done, total](const progress& p) {
+        control.on_progress({done + p.done, total});
+    };
+    return c;
+}
+
 }  // namespace
 
 conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize::recipe& recipe,
                           bool packed, const std::string& out, const run_control& control) {
+    if (packed && quantize::bumps_positions(recipe)) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("recipe '{}': its scale differs inside a block, so there are "
+                                      "no packed scales; write values (without --packed)",
+                                      quantize::to_string(recipe)));
+    }
     conversion result;
     std::vector<tensor_ref> chosen;
     std::vector<parts> layouts;
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
     const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
+    const bool two_level = quantize::needs_tensor_facts(recipe);
     io::metadata_map metadata{{recipe_key_name, quantize::to_string(recipe)}};
     if (packed) metadata[schema_key_name] = packed_schema;
     for (const tensor_ref& t : numeric_only(tensors, result.skipped)) {
@@ -69,10 +155,14 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
             plan.push_back(codes_array(info.name, recipe.element->safetensors,
                                        recipe.element->bits(), info.shape));
             p.scales = plan.size();
-            plan.push_back({info.name + ".scales", tensor::dtype::f8_e8m0, layout->grid_shape});
+            plan.push_back({info.name + ".scales", scales_type(recipe), layout->grid_shape});
             p.offsets = plan.size();
             if (has_offset) {
                 plan.push_back({info.name + ".offsets", tensor::dtype::f16, layout->grid_shape});
+            }
+            p.tensor_scale = plan.size();
+            if (two_level) {
+                plan.push_back({info.name + tensor_scale_suffix, tensor::dtype::f32, {1}});
             }
             metadata[tensor_key(info.name)] = tensor_entry(info);
         } else {
@@ -91,50 +181,41 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
         result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
     }
 
+    std::uint64_t done = 0;
     const std::unique_ptr<io::array_writer> writer = create_destination(out, plan, metadata);
     for (std::size_t t = 0; t < chosen.size(); ++t) {
         layouts[t].codes = std::make_unique<code_stream>(
             *writer, layouts[t].data, recipe.element->bits(), chosen[t].info().elements);
     }
-    const quantize::block_params params = quantize::params_of(recipe);
 
-    sweep(chosen, passes, control, panel_form::widened, [&](const loaded_panel& p) {
-        const parts& to = layouts[p.of->tensor];
-        const block::grid& grid = to.layout.grid;
-        block_scratch scratch;
-        std::vector<std::uint8_t> panel_codes(packed ? p.x.size() : 0);
-        std::vector<float> panel_values(packed ? 0 : p.x.size());
-        std::vector<float> values;
-        run_buffer<std::uint8_t> scales(*writer, to.scales);
-        run_buffer<std::uint16_t> offsets(*writer, to.offsets);
-        quantize_panel(
-            params, base::tensor_id(chosen[p.of->tensor].info().name), grid, p.where, p.x, scratch,
-            [&](const block_in_panel& at, const block::block_stats& stats,
-                std::span<const std::uint8_t> codes) {
-                if (packed) {
-                    scatter(codes, at, p.where.cols, panel_codes);
-                    scales.put(at.index, stats.scale_code);
-                    if (has_offset) offsets.put(at.index, stats.offset);
-                } else {
-                    values.resize(codes.size());
-                    quantize::dequantize_block(params, stats.scale_code, stats.offset, codes,
-                                               values);
-                    scatter(std::span<const float>(values), at, p.where.cols, panel_values);
-                }
+    const quantizer work{recipe, packed, *writer};
+    if (!two_level) {
+        const quantize::block_params params = quantize::params_of(recipe);
+        sweep(chosen, passes, control, panel_form::widened, [&](const loaded_panel& p) {
+            work.run(p, params, chosen[p.of->tensor].info().name, layouts[p.of->tensor]);
+        });
+    }
+    for (std::size_t first = 0; two_level && first < chosen.size();) {
+        const std::size_t count = prologue_share(chosen, first, chosen.size());
+        const auto at = chosen.begin() + static_cast<std::ptrdiff_t>(first);
+        const std::vector<tensor_ref> some(at, at + static_cast<std::ptrdiff_t>(count));
+        const prologue before = run_prologue(some, control);
+        std::vector<quantize::block_params> params;
+        for (std::size_t t = 0; t < count; ++t) {
+            params.push_back(quantize::params_of(recipe, before.facts[t]));
+            if (packed) write_tensor_scale(*writer, layouts[first + t], params.back());
+        }
+        sweep(
+            some, passes_of(passes, first, count), share_of(control, done, result.elements),
+            panel_form::widened,
+            [&](const loaded_panel& p) {
+                const std::size_t t = p.of->tensor;
+                work.run(p, params[t], some[t].info().name, layouts[first + t]);
             },
-            [] {});
-        scales.flush();
-        offsets.flush();
-        for_each_run(p.where, grid.over,
-                     [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
-                         if (packed) {
-                             to.codes->put(first, std::span(panel_codes).subspan(at, count));
-                         } else {
-                             const auto run = std::span(panel_values).subspan(at, count);
-                             writer->write(to.data, first * sizeof(float), std::as_bytes(run));
-                         }
-                     });
-    });
+            before.kept);
+        for (const tensor_ref& t : some) done += t.info().elements;
+        first += count;
+    }
     writer->commit();
     return result;
 }

@@ -97,6 +97,20 @@ quantize::stored_values load(const io::byte_source& source, tensor::dtype type,
     return {tensor::dtype::f32, std::as_bytes(std::span(space.x)).data(), p.cols};
 }
 
+// A panel of values in memory: a view where its elements are contiguous, else a copy.
+std::span<const float> cut(std::span<const float> values, const block::view& v, const panel& p,
+                           workspace& space) {
+    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
+    if (p.cols == v.cols) return values.subspan(start, p.elements());
+    space.x.resize(p.elements());
+    for (std::uint64_t r = 0; r < p.rows; ++r) {
+        const auto row = values.subspan(start + r * v.cols, p.cols);
+        std::copy(row.begin(), row.end(),
+                  space.x.begin() + static_cast<std::ptrdiff_t>(r * p.cols));
+    }
+    return space.x;
+}
+
 }  // namespace
 
 std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs) {
@@ -125,7 +139,8 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
 
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
-           const std::function<void(const loaded_panel&)>& body) {
+           const std::function<void(const loaded_panel&)>& body,
+           const std::vector<std::vector<float>>& kept) {
     // ends[i]: number of panels in passes 0..i; a global panel index finds its pass by bisection.
     std::vector<std::uint64_t> ends;
     std::uint64_t panels = 0;
@@ -146,12 +161,20 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         const std::uint64_t before = pass_index == 0 ? 0 : ends[pass_index - 1];
         const panel where = p.panels.at(i - before);
         workspace& space = spaces[static_cast<std::size_t>(thread)];
-        const std::shared_ptr<io::byte_source> source = sources.get(p.tensor);
-        std::uint64_t inexact = 0;
-        const quantize::stored_values values = load(*source, tensors[p.tensor].info().type,
-                                                    p.panels.over(), where, form, space, inexact);
-        body({&p, pass_index, where, space.x, values, inexact, thread});
-        sources.done(p.tensor);
+        if (p.tensor < kept.size() && !kept[p.tensor].empty()) {
+            const auto x = cut(kept[p.tensor], p.panels.over(), where, space);
+            const quantize::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(),
+                                                 where.cols};
+            body({&p, pass_index, where, x, values, 0, thread});
+        } else {
+            const std::shared_ptr<io::byte_source> source = sources.get(p.tensor);
+            std::uint64_t inexact = 0;
+            const quantize::stored_values values =
+                load(*source, tensors[p.tensor].info().type, p.panels.over(), where, form, space,
+                     inexact);
+            body({&p, pass_index, where, space.x, values, inexact, thread});
+            sources.done(p.tensor);
+        }
         report.add(where.elements() * p.jobs.size());
     });
 }

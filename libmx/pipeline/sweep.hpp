@@ -48,9 +48,11 @@ struct loaded_panel {
 enum class panel_form : std::uint8_t { widened, stored };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
-/// Progress counts elements times jobs.
+/// Progress counts elements times jobs. Tensors with values in `kept` (by tensor, in C order) are
+/// not read again; their panels come widened and count no inexact values.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
-           const std::function<void(const loaded_panel&)>& body);
+           const std::function<void(const loaded_panel&)>& body,
+           const std::vector<std::vector<float>>& kept = {});
 
 }  // namespace mx::pipeline

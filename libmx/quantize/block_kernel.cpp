@@ -6,7 +6,11 @@
 #include <type_traits>
 
 #include "libmx/format/decode.hpp"
-#include "libmx/quantize/sum_tree.hpp"
+#include "libmx/quantize/chunk_terms.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/element_tally.hpp"
+#include "libmx/quantize/fractional_kernel.hpp"
+#include "libmx/quantize/narrow_float.hpp"
 
 namespace mx::quantize {
 namespace {
@@ -65,8 +69,8 @@ std::uint32_t range_bits(const block_params& p, const survey& s, std::span<const
     return range;
 }
 
-// Encodes elements and keeps the counts they add to. A local object: nothing outside can alias its
-// members, so they stay in registers.
+// Encodes elements under a power-of-two scale and tallies them. A local object: nothing outside can
+// alias its members, so they stay in registers.
 class element_encoder {
   public:
     element_encoder(const block_params& p, int scale_exponent)
@@ -75,41 +79,17 @@ class element_encoder {
     std::uint8_t encode(float z, std::uint32_t draw) {
         const std::uint32_t bits = bits_of(z);
         const format::encoded e = format::encode_magnitude(f_, mode_, bits, exponent_, draw);
-        const std::uint32_t limit = f_.limit(e.negative);
-        if ((bits & base::f32_magnitude_mask) != 0) {
-            ++nonzero_;
-            least_ = std::min(least_, e.magnitude);
-            most_ = std::max(most_, e.magnitude);
-            overflow_ += static_cast<std::uint32_t>(e.beyond_max);
-            clamp_ += static_cast<std::uint32_t>(e.unbounded > limit);
-            top_code_ += static_cast<std::uint32_t>(e.magnitude == limit);
-            underflow_ += static_cast<std::uint32_t>(e.magnitude == 0);
-            // Zero wraps to the top, so one comparison asks for 0 < magnitude < smallest normal.
-            subnormal_ += static_cast<std::uint32_t>(e.magnitude - 1u < f_.smallest_normal - 1u);
-        }
+        tally_.add(f_, (bits & base::f32_magnitude_mask) != 0, e, e.magnitude);
         return static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, e.negative));
     }
 
-    void finish(block::block_stats& out) const {
-        block::block_counts& c = out.count;
-        c.nonzero = nonzero_;
-        c.overflow = overflow_;
-        c.clamp = clamp_;
-        c.top_code = top_code_;
-        c.underflow = underflow_;
-        c.subnormal = f_.smallest_normal == 0 ? 0 : subnormal_;
-        out.is.eligible = nonzero_ >= 2;
-        out.is.collapsed = out.is.eligible && least_ == most_ && least_ != 0;
-        out.is.saturated = out.is.eligible && top_code_ == nonzero_;
-        out.is.dead = out.is.eligible && underflow_ == nonzero_;
-    }
+    void finish(block::block_stats& out) const { tally_.finish(f_, out); }
 
   private:
     format::element_params f_;
     format::rounding_mode mode_;
     int exponent_;
-    std::uint32_t nonzero_ = 0, overflow_ = 0, clamp_ = 0, top_code_ = 0, underflow_ = 0;
-    std::uint32_t subnormal_ = 0, least_ = ~0u, most_ = 0;
+    element_tally tally_;
 };
 
 // d - x = (O + product) - x without the cancellation of a large offset: x - O is formed as a sum of
@@ -120,42 +100,6 @@ double error_of(double x, double offset, double product) {
     const double rest = (x - x_part) - (offset - (x_part - difference));
     return (product - difference) - rest;
 }
-
-// The terms of one chunk; T is float in units of the scale, double in units of x.
-template <typename T>
-struct chunk_terms {
-    T x[chunk_size] = {};
-    T d[chunk_size] = {};
-    T e[chunk_size] = {};
-
-    void set(int i, T x_i, T d_i, T e_i) {
-        x[i] = x_i;
-        d[i] = d_i;
-        e[i] = e_i;
-    }
-    void add_to(block::block_sums& sum) const {
-        T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
-        double error[chunk_size];
-        T max_error = 0;
-        for (int i = 0; i < chunk_size; ++i) {
-            error2[i] = e[i] * e[i];
-            x2[i] = x[i] * x[i];
-            xd[i] = x[i] * d[i];
-            d2[i] = d[i] * d[i];
-            // Exact in double also where a directed rounding leaves more than a float's bits.
-            error[i] = std::is_same_v<T, float>
-                           ? static_cast<double>(d[i]) - static_cast<double>(x[i])
-                           : static_cast<double>(e[i]);
-            max_error = std::max(max_error, std::abs(e[i]));
-        }
-        sum.error2 += static_cast<double>(sum_chunk(error2));
-        sum.x2 += static_cast<double>(sum_chunk(x2));
-        sum.xd += static_cast<double>(sum_chunk(xd));
-        sum.d2 += static_cast<double>(sum_chunk(d2));
-        sum.error += sum_chunk(error);
-        sum.max_error = std::max(sum.max_error, static_cast<double>(max_error));
-    }
-};
 
 void scale_sums(block::block_sums& sum, double s) {
     const double s2 = s * s;
@@ -208,7 +152,9 @@ void quantize_chunks(const block_params& p, std::span<const float> x, const bloc
 
 }  // namespace
 
-block::block_stats quantize_block(const block_params& p, std::span<const float> x,
+namespace {
+
+block::block_stats quantize_plain(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes) {
     block::block_stats out{};
     const survey seen = look_at(x);
@@ -250,14 +196,35 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
     return out;
 }
 
-void dequantize_block(const block_params& p, std::uint8_t scale_code, std::uint16_t offset,
+}  // namespace
+
+block::block_stats quantize_block(const block_params& p, std::span<const float> x,
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  std::span<float> values) {
+    block::block_stats out{};
+    if (p.plain) {
+        out = quantize_plain(p, x, place, codes);
+        out.scale = static_cast<float>(format::decode_e8m0(out.scale_code));
+    } else if (p.scale_format->power_of_two()) {
+        return quantize_dialect_block(p, x, place, codes, values);
+    } else {
+        out = quantize_fractional(p, x, place, codes);
+    }
+    if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
+    return out;
+}
+
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values) {
-    const double s = format::decode_e8m0(scale_code);
+    if (!p.scale_format->power_of_two()) return dequantize_fractional(p, scale, codes, values);
+    const auto s = static_cast<double>(scale);
     const auto o = static_cast<double>(base::float_from_half(offset));
+    const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
     for (std::size_t i = 0; i < codes.size(); ++i) {
         const double product = s * static_cast<double>(p.value[codes[i]]);
         // Adding +0 would lose the sign of a negative zero.
         values[i] = static_cast<float>(p.has_offset ? o + product : product);
+        if (narrow) values[i] = bfloat16_arithmetic::round(values[i]);
     }
 }
 

@@ -18,6 +18,8 @@ struct block_place {
     std::uint64_t first = 0;       ///< index of the block's first element
     std::uint64_t row_stride = 0;  ///< elements from one row of the block to the next
     int cols = 1;                  ///< columns of this block
+    /// Dialect systems-scaling: whether the exponent is one higher, per column; else null.
+    const std::uint8_t* bump = nullptr;
 
     std::uint64_t index(int position) const {
         const auto p = static_cast<std::uint64_t>(position);
@@ -34,13 +36,18 @@ struct block_place {
 /// |y| is below 2^-60, everything is in double and in units of x, with d = O + S*q. The shape of
 /// the sums is that of sum_tree.hpp.
 ///
+/// Where `values` is not empty it receives the dequantized values as the dialect returns them, also
+/// those that have no code. Dialects other than ocp: dialect_kernel.hpp.
+///
 /// A NaN or Inf element gives scale code 255; finite elements are then `poisoned`, codes are the
 /// format's NaN (or what it encodes NaN as) and the block takes part in no sum and no rate.
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
-                                  const block_place& place, std::span<std::uint8_t> codes);
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  std::span<float> values = {});
 
-/// Dequantized values d = O + S*q rounded to float32 once; NaN when the scale is NaN.
-void dequantize_block(const block_params& p, std::uint8_t scale_code, std::uint16_t offset,
+/// Dequantized values d = O + S*q rounded to float32 once; NaN when the scale is NaN. `scale` is
+/// block_stats::scale.
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values);
 
 }  // namespace mx::quantize

@@ -7,7 +7,9 @@
 namespace mx::quantize {
 
 /// Block maxima whose mantissa m in [1, 2) satisfies from < m < to lie beyond the largest element
-/// after scaling. Empty (from == to) when the rule never lets that happen.
+/// after scaling. Empty (from == to) when the rule never lets that happen, and for scales that are
+/// no powers of two: what overflows there depends on the scale's rounding, not on the mantissa
+/// alone.
 struct clamp_zone {
     double from = 0;
     double to = 0;

@@ -27,6 +27,15 @@ const recipe_key& find_key(std::string_view text, std::string_view name) {
     fail(text, base::unknown("key", name, names));
 }
 
+// The place of a key in the order of setting.
+int decides_defaults(std::string_view key) {
+    constexpr std::string_view order[] = {"scale_format", "element", "dialect"};
+    for (int i = 0; i < 3; ++i) {
+        if (key == order[i]) return i;
+    }
+    return 3;
+}
+
 std::vector<std::string_view> split(std::string_view text, char at) {
     std::vector<std::string_view> parts;
     for (;;) {
@@ -45,7 +54,6 @@ recipe parse_recipe(std::string_view text) {
         recipe r = preset_recipe(text.substr(0, colon));
         if (colon == std::string_view::npos) return r;
         std::vector<std::string_view> given;
-        std::string_view element;
         std::vector<std::pair<const recipe_key*, std::string_view>> settings;
         for (const std::string_view part : split(text.substr(colon + 1), ',')) {
             const std::size_t equals = part.find('=');
@@ -58,10 +66,12 @@ recipe parse_recipe(std::string_view text) {
             }
             given.push_back(name);
             const recipe_key& key = find_key(text, name);
-            // The element decides other defaults, so it goes first wherever it stands.
-            const auto where = name == "element" ? settings.begin() : settings.end();
-            settings.insert(where, {&key, part.substr(equals + 1)});
+            settings.emplace_back(&key, part.substr(equals + 1));
         }
+        // Keys that decide the defaults of others go first, wherever they stand.
+        std::stable_sort(settings.begin(), settings.end(), [](const auto& a, const auto& b) {
+            return decides_defaults(a.first->name) < decides_defaults(b.first->name);
+        });
         for (const auto& [key, value] : settings) key->set(r, value);
         normalize(r);
         return r;
@@ -72,16 +82,22 @@ recipe parse_recipe(std::string_view text) {
 }
 
 std::string to_string(const recipe& r) {
+    // What the preset, the element and the dialect say goes without saying.
     recipe plain = preset_recipe(r.preset);
+    for (const int rank : {0, 1, 2}) {
+        for (const recipe_key& key : recipe_keys()) {
+            if (decides_defaults(key.name) == rank) key.set(plain, key.get(r));
+        }
+    }
+    const recipe bare = preset_recipe(r.preset);
     std::string out(r.preset);
     char separator = ':';
     for (const recipe_key& key : recipe_keys()) {
         const std::string value = key.get(r);
-        if (value == key.get(plain)) continue;
+        const recipe& base = decides_defaults(key.name) < 3 ? bare : plain;
+        if (value == key.get(base)) continue;
         out += fmt::format("{}{}={}", separator, key.name, value);
         separator = ',';
-        // What follows may have other defaults under this element.
-        if (key.name == "element") key.set(plain, value);
     }
     return out;
 }

@@ -10,6 +10,7 @@
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
+#include "libmx/quantize/dialects.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::quantize {
@@ -22,9 +23,31 @@ enum class range_kind : std::uint8_t {
 };
 enum class int_min : std::uint8_t { full, symmetric };
 
-/// What `int_min` is unless said otherwise: full for int8 (OCP MX 1.0), symmetric for other
-/// integers (as microxcaling has it); without meaning for floating formats, which get symmetric.
-int_min default_int_min(const format::element_format& f);
+/// What `int_min` is unless said otherwise: what the dialect says, by default full for int8 (OCP
+/// MX 1.0) and symmetric for other integers; without meaning for floating formats, which get
+/// symmetric.
+int_min default_int_min(const format::element_format& f, const dialect& by);
+
+struct recipe;
+
+/// Whether the scales of `r` are bytes (E8M0 or UE4M3 codes); otherwise they are float32.
+bool scales_have_codes(const recipe& r);
+
+/// Whether the scale of `r` is raised position by position (systems-scaling's exponent bump as
+/// coded), which takes whole rows of blocks.
+bool bumps_positions(const recipe& r);
+
+/// The width of the random numbers of the dialect's stochastic rounding unless said otherwise.
+int default_random_bits(const dialect& by, const format::element_format& f);
+
+/// Four-over-six: the block scale is tried so that the largest element becomes 6 and so that it
+/// becomes 4; 4 wins when its error is strictly smaller (mit-han-lab/fouroversix@dadfad6).
+enum class four_over_six : std::uint8_t {
+    none,
+    mse,      ///< sum of squared errors
+    mae,      ///< sum of absolute errors
+    abs_max,  ///< largest absolute error
+};
 
 /// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
 struct block_shape {
@@ -65,6 +88,9 @@ struct recipe {
     range_kind range = range_kind::max;
     int_min minimum = int_min::symmetric;
     scale::int_emax emax = scale::int_emax::zero;
+    four_over_six select = four_over_six::none;
+    bool flush_subnormals = false;  ///< blocks of float32 subnormals become zero (microxcaling)
+    const dialect* by = &row_of(dialect_id::ocp);
 
     friend bool operator==(const recipe&, const recipe&) = default;
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <vector>
@@ -69,7 +70,11 @@ constexpr std::array int_min_words{word<int_min>{"full", int_min::full},
 constexpr std::array int_emax_words{word<scale::int_emax>{"0", scale::int_emax::zero},
                                     word<scale::int_emax>{"log2max", scale::int_emax::log2max},
                                     word<scale::int_emax>{"1", scale::int_emax::one}};
-constexpr std::array dialect_words{word<int>{"ocp", 0}};
+constexpr std::array select_words{word<four_over_six>{"none", four_over_six::none},
+                                  word<four_over_six>{"mse", four_over_six::mse},
+                                  word<four_over_six>{"mae", four_over_six::mae},
+                                  word<four_over_six>{"abs_max", four_over_six::abs_max}};
+constexpr std::array flag_words{word<bool>{"false", false}, word<bool>{"true", true}};
 constexpr std::array transform_words{word<int>{"none", 0}};
 
 void set_element(recipe& r, std::string_view text) {
@@ -77,7 +82,34 @@ void set_element(recipe& r, std::string_view text) {
     if (f == nullptr)
         fail(base::unknown("element format", text, names_of(format::element_formats)));
     r.element = f;
-    r.minimum = default_int_min(*f);
+    r.minimum = default_int_min(*f, *r.by);
+}
+
+// The roundings that a dialect has for a scale format, its default first.
+std::string_view roundings_of(const dialect& by, const format::scale_format& scale) {
+    const bool own = scale.is_number() && !by.two_level_roundings.empty();
+    return own ? by.two_level_roundings : by.roundings;
+}
+
+void set_dialect(recipe& r, std::string_view text) {
+    const dialect* by = find_dialect(text);
+    if (by == nullptr) fail(base::unknown("dialect", text, names_of(dialects())));
+    if (!by->blocks) {
+        fail(
+            fmt::format("dialect={}: it converts single values only (mx cast); "
+                        "'mx dialects' lists those with blocks",
+                        text));
+    }
+    const scale::scale_rule* rule = default_rule(*by, r.scale_format->name);
+    if (rule == nullptr) {
+        fail(fmt::format("dialect={}: it has no scale rule for {} scales", text,
+                         r.scale_format->name));
+    }
+    r.by = by;
+    r.rule = rule;
+    r.round = format::find_rounding(first_of(roundings_of(*by, *r.scale_format)))->id;
+    r.minimum = default_int_min(*r.element, *by);
+    r.random_bits = default_random_bits(*r.by, *r.element);
 }
 
 void set_scale(recipe& r, std::string_view text) {
@@ -89,11 +121,8 @@ void set_scale(recipe& r, std::string_view text) {
 void set_scale_format(recipe& r, std::string_view text) {
     const format::scale_format* f = format::find_scale_format(text);
     if (f == nullptr) fail(base::unknown("scale format", text, names_of(format::scale_formats)));
-    if (!f->power_of_two) {
-        fail(fmt::format("scale_format={}: the scale rules here choose powers of two; use e8m0",
-                         text));
-    }
     r.scale_format = f;
+    r.rule = default_rule(*r.by, f->name);
 }
 
 void set_round(recipe& r, std::string_view text) {
@@ -132,12 +161,12 @@ std::string get_axis(const recipe& r) {
 constexpr std::array keys{
     recipe_key{"element", "an element format", "format of the elements", set_element,
                [](const recipe& r) { return std::string(r.element->name); }},
-    recipe_key{"scale", "floor, ceil, even, rceil", "how the shared scale is chosen", set_scale,
+    recipe_key{"scale", "a scale rule (mx rules)", "how the shared scale is chosen", set_scale,
                [](const recipe& r) { return std::string(r.rule->name); }},
-    recipe_key{"scale_format", "e8m0", "format of the shared scale", set_scale_format,
+    recipe_key{"scale_format", "e8m0, ue4m3, f32", "format of the shared scale", set_scale_format,
                [](const recipe& r) { return std::string(r.scale_format->name); }},
-    recipe_key{"round", "rtne, away, zero, up, down, stochastic", "how an element is rounded",
-               set_round, [](const recipe& r) { return std::string(row_of(r.round).name); }},
+    recipe_key{"round", "a rounding (mx rules)", "how an element is rounded", set_round,
+               [](const recipe& r) { return std::string(row_of(r.round).name); }},
     recipe_key{"ties", "up, even", "e3m0 under rtne: where 1.5 * 2^k goes",
                [](recipe& r, std::string_view v) { r.ties = read_word("ties", v, tie_words); },
                [](const recipe& r) { return print_word(r.ties, tie_words); }},
@@ -172,12 +201,23 @@ constexpr std::array keys{
         "int_emax", "0, log2max, 1", "integers: the exponent that scale rules subtract",
         [](recipe& r, std::string_view v) { r.emax = read_word("int_emax", v, int_emax_words); },
         [](const recipe& r) { return print_word(r.emax, int_emax_words); }},
+    recipe_key{"four_over_six", "none, mse, mae, abs_max",
+               "nvfp4: whether the block's largest element becomes 4 where that has less error",
+               [](recipe& r, std::string_view v) {
+                   r.select = read_word("four_over_six", v, select_words);
+               },
+               [](const recipe& r) { return print_word(r.select, select_words); }},
     recipe_key{"transform", "none", "rotation before quantization",
                [](recipe&, std::string_view v) { read_word("transform", v, transform_words); },
                [](const recipe&) { return std::string("none"); }},
-    recipe_key{"dialect", "ocp", "whose exact behaviour is followed",
-               [](recipe&, std::string_view v) { read_word("dialect", v, dialect_words); },
-               [](const recipe&) { return std::string("ocp"); }},
+    recipe_key{"flush_subnormals", "false, true",
+               "dialect microxcaling: blocks of float32 subnormals become zero",
+               [](recipe& r, std::string_view v) {
+                   r.flush_subnormals = read_word("flush_subnormals", v, flag_words);
+               },
+               [](const recipe& r) { return print_word(r.flush_subnormals, flag_words); }},
+    recipe_key{"dialect", "a dialect (mx dialects)", "whose exact behaviour is followed",
+               set_dialect, [](const recipe& r) { return std::string(r.by->name); }},
 };
 
 // 1-D blocks have one form per axis: 1xN and Nx1 say which of the last two axes, any other axis
@@ -185,6 +225,11 @@ constexpr std::array keys{
 void normalize_axis(recipe& r) {
     using kind = axis_choice::kind;
     if (r.axis.what == kind::last) return;
+    // The default, spelt out: a tile lies along the last axis (and the one before it) anyway.
+    if (r.axis == axis_choice{kind::index, -1} && r.block.rows > 1 && r.block.cols > 1) {
+        r.axis = {};
+        return;
+    }
     if (r.block.rows > 1 && r.block.cols > 1) {
         fail(
             fmt::format("block={} with axis={}: a tile lies along the last two axes; "
@@ -203,32 +248,128 @@ void normalize_axis(recipe& r) {
 
 }  // namespace
 
+const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
+    for (std::string_view rest = by.rules; !rest.empty();) {
+        const std::string_view name = first_of(rest);
+        const scale::scale_rule* rule = scale::find_scale_rule(name);
+        if (rule->scale_format == scale_format) return rule;
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    return nullptr;
+}
+
 std::span<const recipe_key> recipe_keys() { return keys; }
+
+namespace {
+
+// What the dialect or the scale format cannot take is an error that names it.
+void check_dialect(const recipe& r) {
+    const dialect& by = *r.by;
+    if (r.rule->scale_format != r.scale_format->name) {
+        fail(fmt::format("scale={}: that rule chooses {} scales; this recipe has {} scales",
+                         r.rule->name, r.rule->scale_format, r.scale_format->name));
+    }
+    const auto require = [&](std::string_view key, std::string_view list, std::string_view value) {
+        if (list.empty() || lists(list, value)) return;
+        fail(fmt::format("{}={}: dialect {} does not have it; it has {}", key, value, by.name,
+                         list));
+    };
+    require("scale", by.rules, r.rule->name);
+    require("round", roundings_of(by, *r.scale_format), row_of(r.round).name);
+    require("element", by.elements, r.element->name);
+    if (bumps_positions(r) && r.block.rows != 1) {
+        fail(fmt::format("block={}: dialect {} raises exponents along rows of 1xN blocks",
+                         get_block(r), by.name));
+    }
+    if (by.id != dialect_id::ocp && r.offset != offset_kind::none) {
+        fail(fmt::format("offset=fp16: dialect {} does not have it", by.name));
+    }
+}
+
+// Formats whose scales are no powers of two have no offsets, and dialects have one element each.
+void check_fractional(const recipe& r) {
+    if (r.offset != offset_kind::none && !r.scale_format->power_of_two()) {
+        fail(fmt::format("offset=fp16: only with e8m0 scales; this recipe has {} scales",
+                         r.scale_format->name));
+    }
+    if (r.by->id != dialect_id::ocp) {
+        const bool four_bits = r.element->name == "e2m1";
+        if (r.scale_format->is_number() && !four_bits) {
+            fail(fmt::format("element={}: dialect {} has {} scales for e2m1 only", r.element->name,
+                             r.by->name, r.scale_format->name));
+        }
+        if (!r.scale_format->has_codes() && four_bits) {
+            fail(fmt::format("element=e2m1: dialect {} has {} scales for e4m3 and e5m2 only",
+                             r.by->name, r.scale_format->name));
+        }
+    }
+    if (r.select == four_over_six::none) return;
+    const std::string key = fmt::format("four_over_six={}", print_word(r.select, select_words));
+    if (r.rule->id != scale::rule_id::two_level || r.element->name != "e2m1") {
+        fail(fmt::format("{}: only for nvfp4 with scale=two-level", key));
+    }
+    if (r.by->id != dialect_id::ocp) {
+        fail(fmt::format("{}: dialect {} does not have it", key, r.by->name));
+    }
+}
+
+// The preset that goes with scale format, element and block, so that one behaviour has one
+// spelling: a row of the scale format, best with the same element, then with the same block.
+std::string_view preset_of(const recipe& r) {
+    std::string_view best = "mxint8";  // for elements that no row has
+    int best_score = r.scale_format->power_of_two() ? 1 : -1;
+    for (const format::block_format& f : format::block_formats) {
+        if (f.scale != r.scale_format->name) continue;
+        const int score = (f.element == r.element->name ? 2 : 0) +
+                          (block_shape{f.block_rows, f.block_cols} == r.block ? 1 : 0);
+        if (score <= best_score) continue;
+        best = f.name;
+        best_score = score;
+    }
+    return best;
+}
+
+}  // namespace
 
 void normalize(recipe& r) {
     normalize_axis(r);
-    const bool random = r.round == format::rounding::stochastic;
+    check_dialect(r);
+    check_fractional(r);
+    const bool random =
+        r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
     if (!random) {
         r.seed = 0;
-        r.random_bits = 32;
+        r.random_bits = default_random_bits(*r.by, *r.element);
     }
     const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
     if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
     if (r.offset == offset_kind::none) r.range = range_kind::max;
     if (r.element->floating()) r.minimum = int_min::symmetric;
-    if (r.element->floating() || r.rule->id == scale::rule_id::rceil)
+    if (r.element->floating() || r.rule->id == scale::rule_id::rceil ||
+        !r.scale_format->power_of_two()) {
         r.emax = scale::int_emax::zero;
-
-    // The preset's name follows the element, so that one behaviour has one spelling.
-    const format::block_format* own = nullptr;
-    for (const format::block_format& f : format::block_formats) {
-        if (f.element == r.element->name && f.scale == r.scale_format->name) own = &f;
     }
-    r.preset = own != nullptr ? own->name : "mxint8";
+    if (r.by->id != dialect_id::microxcaling) r.flush_subnormals = false;
+
+    r.preset = preset_of(r);
 }
 
-int_min default_int_min(const format::element_format& f) {
-    return f.name == "int8" ? int_min::full : int_min::symmetric;
+int_min default_int_min(const format::element_format& f, const dialect& by) {
+    const bool full = f.name == "int8" && by.integers.value == int_range::ocp;
+    return full ? int_min::full : int_min::symmetric;
+}
+
+bool scales_have_codes(const recipe& r) {
+    return r.scale_format->has_codes() && r.by->storage.value == scale_storage::code;
+}
+
+bool bumps_positions(const recipe& r) {
+    return r.by->id == dialect_id::systems_scaling && r.rule->id == scale::rule_id::floor_bump;
+}
+
+int default_random_bits(const dialect& by, const format::element_format& f) {
+    const int bits = by.random_bits.value;
+    return bits != 0 ? bits : 23 - f.mantissa_bits;
 }
 
 recipe preset_recipe(std::string_view name) {
@@ -243,7 +384,7 @@ recipe preset_recipe(std::string_view name) {
     }
     recipe r;
     r.preset = f->name;
-    r.scale_format = format::find_scale_format(f->scale);
+    set_scale_format(r, f->scale);
     set_element(r, f->element);
     r.block = {f->block_rows, f->block_cols};
     normalize(r);

@@ -27,6 +27,7 @@ struct rule_input {
     std::uint32_t max_mantissa;  ///< float32 mantissa field of the largest element
     int max_exponent;            ///< exponent of the largest element
     bool real_emax;              ///< subtract log2(max) instead of emax (int_emax=log2max)
+    std::uint32_t draw;          ///< 32 random bits of the block, for rules that use them
 };
 
 /// The part of rule_input that a format decides.
@@ -38,7 +39,8 @@ constexpr rule_input rule_facts(const format::element_format& f, int_emax choice
             f.mantissa_bits,
             f.max_f32_mantissa(),
             f.emax(),
-            integer && choice == int_emax::log2max};
+            integer && choice == int_emax::log2max,
+            0};
 }
 
 /// amax as 2^exponent * (1 + mantissa/2^23), subnormals normalized.

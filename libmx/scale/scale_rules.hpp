@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of scale rules: from the block maximum to the E8M0 code of the shared scale.
+// THE LIST of scale rules: from the block maximum to the shared scale.
 #pragma once
 
 #include <array>
@@ -7,33 +7,72 @@
 #include <string_view>
 
 #include "libmx/scale/rule_input.hpp"
+#include "libmx/scale/rules/all_ones.hpp"
 #include "libmx/scale/rules/ceil.hpp"
 #include "libmx/scale/rules/even.hpp"
 #include "libmx/scale/rules/floor.hpp"
+#include "libmx/scale/rules/floor_bump.hpp"
+#include "libmx/scale/rules/nearest.hpp"
 #include "libmx/scale/rules/rceil.hpp"
+#include "libmx/scale/rules/stochastic.hpp"
 
 namespace mx::scale {
 
 /// Identity of a rule on host and device (function pointers do not travel to a GPU).
-enum class rule_id : std::uint8_t { floor, ceil, even, rceil };
+enum class rule_id : std::uint8_t {
+    floor,
+    ceil,
+    even,
+    rceil,
+    nearest,
+    enhanced,
+    ceil_div_max,
+    floor_bump,
+    stochastic,
+    two_level,
+    single_level,
+    amax,
+    amax_pow2,
+};
 
 struct scale_rule {
     rule_id id;
     std::string_view name;
-    std::string_view definition;  ///< one line, for reports
+    std::string_view scale_format;  ///< the scale format whose codes it chooses
+    std::string_view definition;    ///< one line, for reports
     std::string_view source;
 };
 
 inline constexpr std::array scale_rules{
-    scale_rule{rule_id::floor, "floor", "2^(floor(log2 amax) - emax)", "OCP MX 1.0 section 6.3"},
-    scale_rule{rule_id::ceil, "ceil", "2^(ceil(log2 amax) - emax)", "Yang et al. eq. 3"},
-    scale_rule{rule_id::even, "even",
+    scale_rule{rule_id::floor, "floor", "e8m0", "2^(floor(log2 amax) - emax)",
+               "OCP MX 1.0 section 6.3"},
+    scale_rule{rule_id::ceil, "ceil", "e8m0", "2^(ceil(log2 amax) - emax)", "Yang et al. eq. 3"},
+    scale_rule{rule_id::even, "even", "e8m0",
                "2^(floor(log2 rtne(amax)) - emax), amax rounded to the element's precision",
                "Yang et al. eq. 4, torchao EVEN"},
-    scale_rule{rule_id::rceil, "rceil", "2^ceil(log2(amax / max))", "NVIDIA, torchao RCEIL"},
+    scale_rule{rule_id::rceil, "rceil", "e8m0", "2^ceil(log2(amax / max))",
+               "NVIDIA, torchao RCEIL"},
+    scale_rule{rule_id::nearest, "nearest", "e8m0", "2^(floor(log2 amax + 1/2) - emax)", "FBGEMM"},
+    scale_rule{rule_id::enhanced, "enhanced", "e8m0",
+               "2^ceil(log2(amax / ((2 - 2^-m) 2^emax))): E4M3 counts as reaching 480",
+               "amd/Quark"},
+    scale_rule{rule_id::ceil_div_max, "ceil-div-max", "e8m0",
+               "2^ceil(log2(amax / Qmax)), Qmax the all-ones element: equals enhanced", "TetraJet"},
+    scale_rule{rule_id::floor_bump, "floor-bump", "e8m0",
+               "floor, one higher when amax > 1.75 * 2^floor(log2 amax)", "arXiv 2506.20752"},
+    scale_rule{rule_id::stochastic, "stochastic", "e8m0",
+               "floor after 23 - m random bits were added to the mantissa of amax", "FBGEMM"},
+    scale_rule{rule_id::two_level, "two-level", "ue4m3",
+               "block scale rtne(amax / (max g)) under a tensor scale g", "NVFP4"},
+    scale_rule{rule_id::single_level, "single-level", "ue4m3",
+               "block scale rtne(amax / max), no tensor scale", "NVFP4 of torchao, ggml"},
+    scale_rule{rule_id::amax, "amax", "f32", "amax / max in float32",
+               "FP8 block scaling (DeepSeek-V3), Transformer Engine"},
+    scale_rule{rule_id::amax_pow2, "amax-pow2", "f32", "amax / max, up to a power of two",
+               "Transformer Engine (force_pow_2_scales)"},
 };
 
-/// The E8M0 code under rule `id`.
+/// The E8M0 code under rule `id`, in exact arithmetic; 255 for rules of other scale formats.
 MX_HD inline int scale_code(rule_id id, const rule_input& in) {
     switch (id) {
         case rule_id::floor:
@@ -44,6 +83,20 @@ MX_HD inline int scale_code(rule_id id, const rule_input& in) {
             return rules::even(in);
         case rule_id::rceil:
             return rules::rceil(in);
+        case rule_id::nearest:
+            return rules::nearest(in);
+        case rule_id::enhanced:
+        case rule_id::ceil_div_max:
+            return rules::all_ones(in);
+        case rule_id::floor_bump:
+            return rules::floor_bump(in);
+        case rule_id::stochastic:
+            return rules::stochastic(in);
+        case rule_id::two_level:
+        case rule_id::single_level:
+        case rule_id::amax:
+        case rule_id::amax_pow2:
+            break;
     }
     return 255;
 }

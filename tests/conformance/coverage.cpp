@@ -28,8 +28,13 @@ struct rounding_statement {
 };
 
 constexpr rounding_statement roundings[] = {
-    {"rtne", {4, 4, -4, -4}}, {"away", {4, 6, -4, -6}}, {"zero", {4, 4, -4, -4}},
-    {"up", {6, 6, -4, -4}},   {"down", {4, 4, -6, -6}}, {"stochastic", {6, 6, -6, -6}},
+    {"rtne", {4, 4, -4, -4}},
+    {"away", {4, 6, -4, -6}},
+    {"zero", {4, 4, -4, -4}},
+    {"up", {6, 6, -4, -4}},
+    {"down", {4, 4, -6, -6}},
+    {"stochastic", {6, 6, -6, -6}},
+    {"nearest-ties-to-zero", {4, 4, -4, -4}},
 };
 
 }  // namespace
@@ -40,14 +45,16 @@ TEST_CASE("every format has a typed table") {
         CHECK(typed_table_exists(f.name));
     }
     for (const auto& f : mx::format::scale_formats) {
+        if (!f.has_codes()) continue;
         INFO("add datasets/vectors/decode/" << f.name << ".txt, typed from the specification");
         CHECK(typed_table_exists(f.name));
     }
 }
 
-TEST_CASE("every scale rule is stated in the oracle, and nothing else is") {
+TEST_CASE("every rule that chooses E8M0 scales is stated in the oracle, and nothing else is") {
     std::set<std::string> listed;
     for (const auto& rule : mx::scale::scale_rules) {
+        if (rule.scale_format != "e8m0") continue;
         INFO("state scale rule '" << rule.name << "' in libmx/oracle/scale_rules.cpp");
         CHECK(mx::app::oracle_rule(rule).has_value());
         listed.insert(std::string(rule.name));

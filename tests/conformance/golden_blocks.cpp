@@ -56,7 +56,7 @@ tally compare(const vectors& v) {
         ++t.blocks;
         const std::span<const float> block(x.data() + b * n, n);
         const auto stats = mx::quantize::quantize_block(p, block, {}, ours);
-        mx::quantize::dequantize_block(p, stats.scale_code, stats.offset, ours, values);
+        mx::quantize::dequantize_block(p, stats.scale, stats.offset, ours, values);
         const std::string where = "block " + std::to_string(b);
         if (stats.scale_code != scales[b]) t.differ(t.scales, where + " scale");
         const bool payload_codes = scales[b] == 255 && p.element.nan_code < 0;

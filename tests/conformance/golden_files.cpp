@@ -35,7 +35,7 @@ const cast_case cases[] = {
 const mx::format::element_format* number_of(const std::string& name) {
     if (const auto* f = mx::format::find_element_format(name)) return f;
     const auto* s = mx::format::find_scale_format(name);
-    return s->power_of_two ? nullptr : &s->number;
+    return s->is_number() ? &s->number : nullptr;
 }
 
 bool same_code(const mx::format::element_format* f, unsigned ours, unsigned theirs) {

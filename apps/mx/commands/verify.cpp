@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/terminal.hpp"
+#include "apps/mx/values.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/verify/kinds.hpp"
+#include "libmx/pipeline/verify/verify.hpp"
+#include "libmx/report/cells.hpp"
+
+namespace mx::app {
+namespace {
+
+using pipeline::difference;
+using pipeline::verification;
+using report::cell;
+
+struct options {
+    std::vector<std::string> paths;
+    std::string recipe;
+    std::size_t show = 10;
+    output_options out;
+    bool quiet = false;
+};
+
+report::value optional_integer(const std::optional<std::uint64_t>& n) {
+    return n ? integer(*n) : undefined();
+}
+
+report::record file_record(const verification& v) {
+    std::uint64_t skipped = 0;
+    report::list reasons;
+    for (const pipeline::skipped_values& s : v.skipped) {
+        skipped += s.values;
+        reasons.emplace_back(report::record{
+            {"reason", s.reason}, {"places", integer(s.places)}, {"values", integer(s.values)}});
+    }
+    return {{"file", v.file},
+            {"kind", v.kind},
+            {"recipe", v.by},
+            {"compared", integer(v.compared)},
+            {"skipped", integer(skipped)},
+            {"differences", integer(v.differences)},
+            {"skipped_because", std::move(reasons)}};
+}
+
+report::record difference_record(const verification& v, const difference& d) {
+    return {{"file", v.file},
+            {"tensor", d.tensor},
+            {"recipe", d.by},
+            {"index", integer(d.index)},
+            {"block", optional_integer(d.block)},
+            {"position", optional_integer(d.position)},
+            {"input_hex", d.input.hex},
+            {"input", d.input.decimal},
+            {"expected_hex", d.expected.hex},
+            {"expected", d.expected.decimal},
+            {"got_hex", d.got.hex},
+            {"got", d.got.decimal}};
+}
+
+// "12" or "12 (block 0, 12)" for the table.
+std::string place_text(const difference& d) {
+    if (d.block && d.position)
+        return fmt::format("{} (block {}, {})", d.index, *d.block, *d.position);
+    if (d.block) return fmt::format("{} (block)", d.index);
+    return fmt::format("{}", d.index);
+}
+
+std::string number_text(const pipeline::shown_number& n) {
+    return n.hex.empty() ? "-" : fmt::format("{} = {}", n.hex, n.decimal);
+}
+
+struct totals {
+    std::uint64_t compared = 0, differences = 0, skipped = 0;
+};
+
+totals totals_of(const std::vector<verification>& files) {
+    totals t;
+    for (const verification& v : files) {
+        t.compared += v.compared;
+        t.differences += v.differences;
+        for (const pipeline::skipped_values& s : v.skipped) t.skipped += s.values;
+    }
+    return t;
+}
+
+// Why values were left out, over all files.
+std::vector<std::string> notes_of(const std::vector<verification>& files, const totals& t) {
+    std::vector<std::string> notes{fmt::format(
+        "{} values of {} compared: {}.", report::grouped(static_cast<std::int64_t>(t.compared)),
+        files.size() == 1 ? "one file" : fmt::format("{} files", files.size()),
+        t.differences == 0 ? std::string("all are equal")
+                           : fmt::format("{} differ", t.differences))};
+    std::vector<pipeline::skipped_values> all;
+    for (const verification& v : files) {
+        for (const pipeline::skipped_values& s : v.skipped) {
+            auto same = std::find_if(all.begin(), all.end(),
+                                     [&](const auto& a) { return a.reason == s.reason; });
+            if (same == all.end()) same = all.insert(all.end(), {s.reason, 0, 0});
+            same->places += s.places;
+            same->values += s.values;
+        }
+    }
+    for (const pipeline::skipped_values& s : all) {
+        notes.push_back(
+            fmt::format("- skipped: {} ({} places, {} values)", s.reason, s.places, s.values));
+    }
+    return notes;
+}
+
+report::document document_of(const std::vector<verification>& files) {
+    const totals t = totals_of(files);
+    report::document d;
+    d.head = document_head("mx.verify/1");
+    std::vector<report::record> rows;
+    std::vector<report::record> shown;
+    report::list differences;
+    for (const verification& v : files) {
+        rows.push_back(file_record(v));
+        for (const difference& one : v.first) {
+            differences.emplace_back(difference_record(v, one));
+            shown.push_back({{"file", v.file},
+                             {"tensor", one.tensor},
+                             {"place", place_text(one)},
+                             {"input", number_text(one.input)},
+                             {"expected", number_text(one.expected)},
+                             {"got", number_text(one.got)}});
+        }
+    }
+    d.results = rows;
+    d.tail = {{"compared", integer(t.compared)},
+              {"skipped", integer(t.skipped)},
+              {"difference_count", integer(t.differences)},
+              {"differences", std::move(differences)}};
+    d.sections.push_back({{},
+                          {{"file", "file", cell::name},
+                           {"kind", "kind"},
+                           {"recipe", "recipe or dialects"},
+                           {"compared", "compared", cell::integer},
+                           {"skipped", "skipped", cell::integer},
+                           {"differences", "differences", cell::integer}},
+                          std::move(rows),
+                          {},
+                          notes_of(files, t)});
+    if (!shown.empty()) {
+        d.sections.push_back({"First differences",
+                              {{"tensor", "tensor", cell::name},
+                               {"place", "index"},
+                               {"input", "input"},
+                               {"expected", "expected (file)"},
+                               {"got", "got (mx)"}},
+                              std::move(shown),
+                              "file",
+                              {}});
+    }
+    return d;
+}
+
+int run(const options& o) {
+    const std::vector<std::string> paths = pipeline::vector_paths(o.paths);
+    outputs to(o.out, paths);
+    pipeline::verify_options what;
+    if (!o.recipe.empty()) what.recipe = quantize::parse_recipe(o.recipe);
+    std::vector<verification> files;
+    for (const std::string& path : paths) {
+        if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
+        std::size_t shown = 0;
+        for (const verification& v : files) shown += v.first.size();
+        what.show = o.show - std::min(o.show, shown);
+        const std::unique_ptr<io::reader> file = io::open_model(path, {});
+        files.push_back(pipeline::verify_vectors(*file, path, what));
+    }
+    to.finish(document_of(files), o.quiet);
+    return totals_of(files).differences == 0 ? exit_code::fine : exit_code::difference;
+}
+
+std::string kinds_text() {
+    std::string compared, later;
+    for (const pipeline::vector_kind& k : pipeline::vector_kinds) {
+        std::string& list = k.compare != nullptr ? compared : later;
+        list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", k.name, k.summary);
+    }
+    return fmt::format("Kinds: {}. Recognised and refused with exit code 4: {}.", compared, later);
+}
+
+}  // namespace
+
+runner declare_verify(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option(
+           "VECTORS", o->paths,
+           "vector files (safetensors whose metadata says what they are), or folders of them")
+        ->required()
+        ->group("Input");
+    cmd.add_option("--recipe", o->recipe,
+                   "recipe in place of what the metadata says; elements and stochastic files take "
+                   "its element format")
+        ->type_name("RECIPE")
+        ->group("Input");
+    cmd.add_option("--show", o->show, "differences listed in full (default 10)")
+        ->check(CLI::Range(0, 1000000))
+        ->type_name("N")
+        ->group("Output");
+    declare_outputs(cmd, o->out);
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code tells")->group("Output");
+    cmd.description(
+        "Compares the emulator with vectors that other implementations, or hardware, made: every "
+        "tensor that the file declares as contract, bit for bit. NaNs are one class; +0 and -0 "
+        "differ. Exit code 0 when all is equal, 1 when anything differs. " +
+        kinds_text());
+    examples(cmd,
+             "mx verify datasets/vectors/blocks\n"
+             "mx verify captured.safetensors --recipe mxfp4:scale=rceil,dialect=torchao\n"
+             "mx verify vectors/ --show 50 --json differences.json\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

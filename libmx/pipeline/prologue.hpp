@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass that goes first where a recipe needs a fact about the whole tensor (NVFP4's tensor
+// scale). One prologue serves all recipes of a tensor.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/model.hpp"
+#include "libmx/quantize/tensor_scale.hpp"
+
+namespace mx::pipeline {
+
+/// Elements whose float32 values are kept for the sweep behind a prologue: 64 MiB in all. A tensor
+/// with more of them is read twice.
+inline constexpr std::uint64_t kept_elements = std::uint64_t{1} << 24;
+
+/// Whether a tensor's values are kept; decided by its size alone.
+constexpr bool is_kept(const io::tensor_info& info) { return info.elements <= kept_elements; }
+
+/// How many of the tensors from `first` on may share a prologue and the sweep behind it, so that
+/// what is kept stays within its bound; at least one, at most `limit`.
+std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
+                           std::size_t limit);
+
+/// What a prologue found, by tensor. Empty for a run that needs none.
+struct prologue {
+    std::vector<quantize::tensor_facts> facts;
+    std::vector<std::vector<float>> kept;  ///< values in C order; empty where they are not kept
+    std::vector<std::uint64_t> inexact;    ///< of kept tensors: values that widening rounded
+};
+
+/// Reads all `tensors` once. The facts do not depend on threads: a maximum has no order. Progress
+/// is not reported; `control.cancel` is obeyed.
+prologue run_prologue(const std::vector<tensor_ref>& tensors, const run_control& control);
+
+}  // namespace mx::pipeline

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/verify/block_vectors.hpp"
+
+#include <algorithm>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+quantize::tensor_facts facts_of(const quantize::recipe& r, std::span<const float> input) {
+    quantize::tensor_facts facts;
+    if (!quantize::needs_tensor_facts(r)) return facts;
+    for (const float x : input) {
+        const std::uint32_t magnitude = base::bits_of(x) & base::f32_magnitude_mask;
+        if (magnitude < base::f32_infinity) facts.amax_bits = std::max(facts.amax_bits, magnitude);
+    }
+    return facts;
+}
+
+// Dialect systems-scaling raises exponents by column, over all blocks of a row.
+bool bumps_by_column(const quantize::recipe& r) {
+    return r.by->id == quantize::dialect_id::systems_scaling &&
+           r.rule->id == scale::rule_id::floor_bump;
+}
+
+}  // namespace
+
+std::size_t elements_of_block(const quantize::recipe& r) {
+    return static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
+}
+
+std::size_t row_blocks_of(const quantize::recipe& r) { return bumps_by_column(r) ? 2 : 1; }
+
+block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
+                              std::size_t row_blocks, std::optional<float> tensor_scale) {
+    quantize::block_params p = quantize::params_of(r, facts_of(r, input));
+    block_vectors out;
+    if (quantize::needs_tensor_facts(r)) out.tensor_scale = base::bits_of(p.tensor.stored);
+    if (tensor_scale) quantize::set_tensor_scale(p, *tensor_scale);
+    out.block_elements = elements_of_block(r);
+    out.code.resize(input.size());
+    std::vector<float> values(out.block_elements);
+    quantize::block_place place;
+    place.tensor_id = base::tensor_id("input");
+    place.cols = r.block.cols;
+    place.row_stride = static_cast<std::uint64_t>(r.block.cols);
+    const bool bumped = bumps_by_column(r);
+    const std::size_t row = row_blocks * out.block_elements;
+    std::vector<std::uint8_t> bump(static_cast<std::size_t>(r.block.cols));
+    for (std::size_t at = 0; at < input.size(); at += out.block_elements) {
+        place.first = at;
+        if (bumped && at % row == 0) {
+            quantize::bumps_of_row(input.subspan(at, row), bump);
+            place.bump = bump.data();
+        }
+        const std::span<std::uint8_t> codes(out.code.data() + at, out.block_elements);
+        const block::block_stats stats =
+            quantize::quantize_block(p, input.subspan(at, out.block_elements), place, codes, values);
+        out.scale_code.push_back(stats.scale_code);
+        out.scale.push_back(base::bits_of(stats.scale));
+        out.offset.push_back(stats.offset);
+        for (std::size_t i = 0; i < out.block_elements; ++i) {
+            out.dequant.push_back(base::bits_of(values[i]));
+            out.element_value.push_back(base::bits_of(p.value[codes[i]]));
+        }
+    }
+    return out;
+}
+
+}  // namespace mx::pipeline

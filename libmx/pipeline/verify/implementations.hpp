@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of names under which implementations appear in the tensors of vector files, and which
+// dialect answers for each.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "libmx/quantize/dialects.hpp"
+
+namespace mx::pipeline {
+
+struct implementation {
+    std::string_view name;
+    quantize::dialect_id by;
+    bool saturate = true;
+    bool toward_zero = false;  ///< E8M0 only: the power of two below
+};
+
+inline constexpr std::array implementations{
+    // Conversions to element formats and to UE4M3.
+    implementation{"cuda", quantize::dialect_id::nvidia},
+    implementation{"cuda_abs", quantize::dialect_id::nvidia},
+    implementation{"cuda_sat", quantize::dialect_id::nvidia},
+    implementation{"cuda_nosat", quantize::dialect_id::nvidia, false},
+    implementation{"ml_dtypes", quantize::dialect_id::ml_dtypes, false},
+    implementation{"ml_dtypes_sat", quantize::dialect_id::ml_dtypes},
+    implementation{"gfloat", quantize::dialect_id::gfloat},
+    implementation{"microxcaling", quantize::dialect_id::microxcaling},
+    implementation{"torchao", quantize::dialect_id::torchao},
+    implementation{"quark", quantize::dialect_id::quark},
+    implementation{"ggml", quantize::dialect_id::ggml},
+    // Conversions to E8M0.
+    implementation{"cuda.rp_sat", quantize::dialect_id::nvidia},
+    implementation{"cuda.rp_satfinite", quantize::dialect_id::nvidia},
+    implementation{"cuda.rp_nosat", quantize::dialect_id::nvidia, false},
+    implementation{"cuda.rz_sat", quantize::dialect_id::nvidia, true, true},
+    implementation{"cuda.rz_satfinite", quantize::dialect_id::nvidia, true, true},
+    implementation{"cuda.rz_nosat", quantize::dialect_id::nvidia, false, true},
+    implementation{"ml_dtypes.rne", quantize::dialect_id::ml_dtypes},
+    implementation{"te.fallback", quantize::dialect_id::te},
+    implementation{"cutlass.fallback", quantize::dialect_id::cutlass},
+    implementation{"torchao.rceil", quantize::dialect_id::torchao},
+};
+
+/// The row named `name`, or nullptr.
+constexpr const implementation* find_implementation(std::string_view name) {
+    for (const implementation& i : implementations) {
+        if (i.name == name) return &i;
+    }
+    return nullptr;
+}
+
+}  // namespace mx::pipeline

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of kinds of vector files: what `kind` in the metadata may say, and who compares it.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "libmx/pipeline/verify/comparison.hpp"
+#include "libmx/pipeline/verify/vector_file.hpp"
+#include "libmx/pipeline/verify/verify.hpp"
+
+namespace mx::pipeline {
+
+/// Compares a file; returns what it was compared with (verification::by).
+using verify_function = std::string (*)(const vector_file& file, const verify_options& options,
+                                        comparison& found);
+
+std::string verify_blocks(const vector_file& file, const verify_options& options,
+                          comparison& found);
+std::string verify_elements(const vector_file& file, const verify_options& options,
+                            comparison& found);
+std::string verify_scales(const vector_file& file, const verify_options& options,
+                          comparison& found);
+std::string verify_stochastic(const vector_file& file, const verify_options& options,
+                              comparison& found);
+
+struct vector_kind {
+    std::string_view name;
+    verify_function compare;  ///< nullptr: known, not compared by this version
+    std::string_view summary;
+};
+
+inline constexpr std::array vector_kinds{
+    vector_kind{"blocks", verify_blocks, "blocks with their scales, codes and dequantized values"},
+    vector_kind{"elements", verify_elements, "conversions of single values by implementation"},
+    vector_kind{"scales", verify_scales, "shared scales for a list of block maxima"},
+    vector_kind{"stochastic", verify_stochastic, "stochastic rounding with the random words"},
+    vector_kind{"mma", nullptr, "matrix instructions, from models"},
+    vector_kind{"recorded", nullptr, "matrix instructions, recorded on GPUs"},
+};
+
+}  // namespace mx::pipeline
