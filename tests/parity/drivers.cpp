@@ -84,7 +84,7 @@ TEST_CASE("every recipe of row blocks") {
             }
         }
     }
-    CHECK(compared > 1500);
+    CHECK(compared > 3000);
 }
 
 TEST_CASE("every kind of block alone") {
