@@ -55,4 +55,6 @@ if(MX_BUILD_TESTS)
   mx_need("${Boost_FOUND}" "Boost.Multiprecision (or -DMX_BUILD_TESTS=OFF)" libboost-dev)
   find_package(Catch2 CONFIG QUIET)
   mx_need("${Catch2_FOUND}" "Catch2 (or -DMX_BUILD_TESTS=OFF)" catch2)
+  # For micro-benchmarks only: built where it is found.
+  find_package(benchmark CONFIG QUIET)
 endif()

@@ -12,7 +12,9 @@ if(PROJECT_IS_TOP_LEVEL)
   mx_on_off(mx_tests "${MX_BUILD_TESTS}")
   message(STATUS "mx ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} "
     "${CMAKE_CXX_COMPILER_VERSION}, OpenMP ${OpenMP_CXX_VERSION}")
-  message(STATUS "  libraries: fmt ${fmt_VERSION}, HDF5 ${hdf5_VERSION}, libzip ${libzip_VERSION}, "
+  message(STATUS "  libraries: fmt ${fmt_VERSION}, Highway ${HWY_VERSION}, HDF5 ${hdf5_VERSION}, libzip ${libzip_VERSION}, "
     "zlib ${ZLIB_VERSION_STRING}, nlohmann_json ${nlohmann_json_VERSION}")
-  message(STATUS "  mx command: ${mx_apps}   tests and oracle: ${mx_tests}")
+  mx_on_off(mx_benchmarks "${benchmark_FOUND}")
+  message(STATUS "  mx command: ${mx_apps}   tests and oracle: ${mx_tests}   "
+    "micro-benchmarks (Google Benchmark): ${mx_benchmarks}")
 endif()

@@ -28,6 +28,10 @@ struct block_run {
     base::aligned_buffer<std::uint32_t> amin;     ///< of the smallest that is not zero, 0 if none
     base::aligned_buffer<std::uint32_t> nonzero;  ///< elements that are not zero
 
+    /// The sum of x^2 over the segment, the same under every recipe that leaves no block to the
+    /// reference: powers of two do not round.
+    double x2 = 0;
+    bool has_x2 = false;
     const std::byte* next = nullptr;  ///< the values that are likely to come next, or null
     std::size_t next_step = 0;        ///< bytes of one of them
 

@@ -34,7 +34,7 @@ HWY_INLINE floats max_abs(floats a, floats b) {
 #endif
 }
 
-template <bool fixed, rounding_kind kind, bool with_codes>
+template <bool fixed, rounding_kind kind, bool with_codes, bool with_x2>
 class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
     explicit HWY_INLINE chunk_kernel(const element_grid& g)
@@ -86,8 +86,9 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
 
   private:
     static HWY_INLINE term_sums joined(const term_sums& a, const term_sums& b, floats max_error) {
-        return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2), hn::Add(a.xd, b.xd),
-                hn::Add(a.d2, b.d2),         max_error,           hn::Add(a.low, b.low),
+        const floats x2 = with_x2 ? hn::Add(a.x2, b.x2) : a.x2;
+        return {hn::Add(a.error2, b.error2), x2,        hn::Add(a.xd, b.xd),
+                hn::Add(a.d2, b.d2),         max_error, hn::Add(a.low, b.low),
                 hn::Add(a.high, b.high)};
     }
 
@@ -102,7 +103,7 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
         const floats e = hn::Sub(v.q, v.y);
         term_sums t;
         t.error2 = hn::Mul(e, e);
-        t.x2 = hn::Mul(v.y, v.y);
+        t.x2 = with_x2 ? hn::Mul(v.y, v.y) : v.y;
         t.xd = hn::Mul(v.y, v.q);
         t.d2 = hn::Mul(v.q, v.q);
         t.max_error = e;
@@ -129,7 +130,7 @@ struct batch_terms {
     HWY_ALIGN double error[batch * double_lanes];
 };
 
-template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes>
+template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes, bool with_x2>
 HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const block_scales& scales,
                            std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     HWY_ALIGN static constexpr float zeros[chunk] = {};
@@ -139,7 +140,7 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
     const std::size_t per_block = run.stride / chunk;
     const std::size_t chunks = run.blocks * per_block;
     batch_terms terms;
-    chunk_kernel<fixed, kind, with_codes> kernel(g);
+    chunk_kernel<fixed, kind, with_codes, with_x2> kernel(g);
     std::size_t block = 0;
     std::size_t left = 0;  // chunks of the block
     bool live = false;
@@ -167,14 +168,14 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             if constexpr (with_codes) to = live ? codes + at : unwanted;
             const term_sums t = kernel.template terms<vectors, 1>(x, draws, to, 0);
             hn::Store(t.error2, df, terms.error2 + i * float_lanes);
-            hn::Store(t.x2, df, terms.x2 + i * float_lanes);
+            if constexpr (with_x2) hn::Store(t.x2, df, terms.x2 + i * float_lanes);
             hn::Store(t.xd, df, terms.xd + i * float_lanes);
             hn::Store(t.d2, df, terms.d2 + i * float_lanes);
             hn::Store(hn::Add(t.low, t.high), double_tag(), terms.error + i * double_lanes);
             kernel.keep_max(t.max_error);
         }
         fold_batch<add_op>(df, terms.error2, sums.error2.data() + first);
-        fold_batch<add_op>(df, terms.x2, sums.x2.data() + first);
+        if constexpr (with_x2) fold_batch<add_op>(df, terms.x2, sums.x2.data() + first);
         fold_batch<add_op>(df, terms.xd, sums.xd.data() + first);
         fold_batch<add_op>(df, terms.d2, sums.d2.data() + first);
         fold_double_batch(terms.error, sums.error.data() + first);
@@ -188,12 +189,17 @@ template <bool fixed, rounding_kind kind>
 HWY_ATTR void choose(const element_grid& g, const block_run& run, const block_scales& scales,
                      std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     const bool small = run.stride < 32;
+    auto f = run_elements<fixed, kind, 32, false, true>;
     if (codes != nullptr) {
-        if (small) return run_elements<fixed, kind, 16, true>(g, run, scales, codes, sums, counts);
-        return run_elements<fixed, kind, 32, true>(g, run, scales, codes, sums, counts);
+        f = small ? run_elements<fixed, kind, 16, true, true>
+                  : run_elements<fixed, kind, 32, true, true>;
+    } else if (sums.with_x2) {
+        if (small) f = run_elements<fixed, kind, 16, false, true>;
+    } else {
+        f = small ? run_elements<fixed, kind, 16, false, false>
+                  : run_elements<fixed, kind, 32, false, false>;
     }
-    if (small) return run_elements<fixed, kind, 16, false>(g, run, scales, codes, sums, counts);
-    return run_elements<fixed, kind, 32, false>(g, run, scales, codes, sums, counts);
+    f(g, run, scales, codes, sums, counts);
 }
 
 template <bool fixed>

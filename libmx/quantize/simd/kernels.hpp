@@ -15,6 +15,7 @@ enum class target : std::uint8_t { sse4, avx2, avx512, neon };
 /// Sums of the chunks of a run (sum_tree.hpp) in units of their block's scale. With offsets all are
 /// doubles in units of x.
 struct chunk_sums {
+    bool with_x2 = true;  ///< without codes and offsets: whether x2 is wanted
     base::aligned_buffer<float> error2, x2, xd, d2;
     base::aligned_buffer<double> error;
     base::aligned_buffer<double> in_x_error2, in_x_x2, in_x_xd, in_x_d2;

@@ -88,7 +88,7 @@ HWY_ATTR void add_blocks(const block_run& run, bool centred, const block_scales&
         done = run.blocks / batch * batch;
         const float* const scale = scales.scale.data();
         add_squares(scale, done, sums.error2.data(), lanes.error2.data());
-        add_squares(scale, done, sums.x2.data(), lanes.x2.data());
+        if (sums.with_x2) add_squares(scale, done, sums.x2.data(), lanes.x2.data());
         add_squares(scale, done, sums.xd.data(), lanes.xd.data());
         add_squares(scale, done, sums.d2.data(), lanes.d2.data());
         const double* const error = sums.error.data();

@@ -339,6 +339,7 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
     run.stride = block_stride(place.block_size());
     run.blocks = place.blocks();
     run.draws = nullptr;
+    run.has_x2 = false;
     const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
     run.amax.room_for(padded);
     run.amin.room_for(padded);

@@ -85,6 +85,8 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
         extremes = {c.ruled.data(), c.amax.data(), c.amin.data(), c.nonzero.data()};
     }
     k.scale(grid, extremes, run.blocks, space.scales);
+    const bool all_fast = !p.has_offset && space.scales.slow_blocks == 0;
+    space.sums.with_x2 = !(all_fast && run.has_x2 && details.wanted == detail::none);
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
     std::uint8_t* const codes = details.wanted == detail::none ? nullptr : details.codes.data();
     grid_counts counts;
@@ -123,6 +125,12 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     k.add_blocks(run, p.has_offset, space.scales, space.sums, space.slow.data(), lanes);
     lanes.max_error = std::max(lanes.max_error, counts.max_error);
     out.sum = lanes.sum();
+    if (!space.sums.with_x2) {
+        out.sum.x2 = run.x2;
+    } else if (all_fast) {
+        run.x2 = out.sum.x2;
+        run.has_x2 = true;
+    }
 
     out.count.elements = run.place.elements();
     out.count.nonzero += verdicts.nonzero;
