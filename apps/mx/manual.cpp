@@ -7,9 +7,11 @@
 #include <system_error>
 
 #include "apps/mx/commands.hpp"
+#include "apps/mx/dialect_page.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/format_tables.hpp"
 #include "apps/mx/help.hpp"
+#include "apps/mx/manual_text.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
@@ -17,19 +19,6 @@
 
 namespace mx::app {
 namespace {
-
-constexpr std::string_view made_by =
-    "<!-- Made by `mx help --write-manual docs` from the lists of the program; do not edit. -->\n";
-
-// Markdown that would be a tag or an emphasis as it stands.
-std::string plain(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (std::string_view("*_<>|[]`").find(c) != std::string_view::npos) out += '\\';
-        out += c;
-    }
-    return out;
-}
 
 std::string page_of(std::string_view title, const report::document& d) {
     std::string out = fmt::format("{}# {}\n\n", made_by, title);
@@ -133,6 +122,7 @@ std::vector<std::pair<std::string, std::string>> manual_pages() {
             {"reference/formats.md", page_of("Formats", formats_document())},
             {"reference/metrics.md", metrics_page()},
             {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},
+            {"design/dialects.md", dialect_page()},
             {"man/mx.1", man_page()}};
 }
 
