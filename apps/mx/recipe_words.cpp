@@ -11,6 +11,7 @@
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/clamp_zone.hpp"
+#include "libmx/quantize/dialect_columns.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {
@@ -53,6 +54,39 @@ std::string rule_words(const quantize::recipe& r) {
     }
     return text + fmt::format("; emax = {}, max = {}", effective_emax(r),
                               exact_decimal(format::decode(*r.element, r.element->max_code())));
+}
+
+// How the dialect departs from the rule's definition.
+std::string dialect_rule_words(const quantize::recipe& r) {
+    using scale::rule_id;
+    if (r.by->id == quantize::dialect_id::ocp) return {};
+    std::string_view column = r.scale_format->power_of_two() ? "log2" : "two_level";
+    if (r.rule->id == rule_id::even) column = "even";
+    if (r.rule->id == rule_id::rceil) column = "rceil";
+    if (r.rule->id == rule_id::amax || r.rule->id == rule_id::amax_pow2) return {};
+    const auto a = quantize::find_dialect_column(column)->answer(*r.by);
+    if (!a.applies) return {};
+    return fmt::format("; {} ({}): {}", r.by->name, column, a.words.meaning);
+}
+
+std::string dialect_words(const quantize::recipe& r) {
+    return fmt::format("{}: {} ({})", r.by->name, r.by->summary, r.by->source);
+}
+
+std::string special_words(const quantize::recipe& r) {
+    const bool e8m0 = r.scale_format->power_of_two();
+    if (r.by->id == quantize::dialect_id::ocp || !e8m0) {
+        return fmt::format(
+            "the block's scale is {}NaN{}; its finite elements are counted as poisoned and stay "
+            "out of every rate and sum",
+            e8m0 ? "255 (" : "", e8m0 ? ")" : "");
+    }
+    const auto says = [&](std::string_view column) {
+        return quantize::find_dialect_column(column)->answer(*r.by).words.meaning;
+    };
+    return fmt::format(
+        "the scale of a block with an Inf: {}; with a NaN: {}; of a block of zeros: {}",
+        says("inf_amax"), says("nan_amax"), says("zero_block"));
 }
 
 std::string rounding_words(const quantize::recipe& r) {
@@ -132,16 +166,15 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
         part("preset", preset_words(r)),
         part("element", element_words(r)),
         part("scale format", fmt::format("{}: {}", r.scale_format->name, r.scale_format->summary)),
-        part("scale rule", rule_words(r)),
+        part("scale rule", rule_words(r) + dialect_rule_words(r)),
         part("rounding", rounding_words(r)),
         part("block", block_words(r)),
         part("offset", offset_words(r)),
         part("bits", bits_words(r)),
     };
     if (r.scale_format->power_of_two()) parts.push_back(part("overflow", overflow_words(r)));
-    parts.push_back(part("NaN and Inf",
-                         "the block's scale is 255 (NaN); its finite elements are counted as "
-                         "poisoned and stay out of every rate and sum"));
+    parts.push_back(part("NaN and Inf", special_words(r)));
+    parts.push_back(part("dialect", dialect_words(r)));
     return parts;
 }
 
