@@ -26,6 +26,7 @@ runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
 runner declare_synth(CLI::App& cmd);
 runner declare_verify(CLI::App& cmd);
+runner declare_vectors(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
@@ -57,6 +58,8 @@ inline constexpr std::array commands{
             declare_synth},
     command{"verify", "Check", "compare the emulator with vectors of other implementations",
             declare_verify},
+    command{"vectors", "Check", "write conformance vectors: safetensors, and text for $readmemh",
+            declare_vectors},
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
             declare_formats},
     command{"rules", "Look up", "scale rules and roundings", declare_rules},

@@ -133,15 +133,15 @@ report::document rules_document() {
     for (const auto* part : {&rules, &roundings, &keys}) {
         for (const report::record& r : *part) d.results.push_back(r);
     }
-    d.sections.push_back(
-        {"Scale rules: the shared scale of a block with largest magnitude amax",
-         {{"key", "key"}, {"definition", "scale"}, {"source", "source"}},
-         rules,
-         {},
-         {"emax is the exponent of the element format's largest value max; see "
-          "'mx formats'. The scale is clamped to 2^-127 .. 2^127; an Inf or NaN "
-          "in the block gives scale code 255 (NaN). Dialects depart from this: see "
-          "'mx dialects'."}});
+    d.sections.push_back({"Scale rules: the shared scale of a block with largest magnitude amax",
+                          {{"key", "key"}, {"definition", "scale"}, {"source", "source"}},
+                          rules,
+                          {},
+                          {"emax is the exponent of the element format's largest value max; see "
+                           "'mx formats'. An E8M0 scale is clamped to 2^-127 .. 2^127; an Inf or "
+                           "NaN in the block gives scale code 255 (NaN). g is the tensor scale, "
+                           "amax of the tensor / (448 max). Dialects depart from "
+                           "this: see 'mx dialects'."}});
     d.sections.push_back({"Roundings of elements",
                           {{"key", "key"}, {"definition", "how x / scale becomes an element"}},
                           roundings,
