@@ -191,6 +191,7 @@ TEST_CASE("arrays that do not fit each other are refused") {
     CHECK_THROWS_AS(find_them("e2m1", "codes", "scales"), base::error);  // 60 codes, 7 scales
     CHECK_THROWS_AS(find_them("e2m1", "codes", "wide"), base::error);    // scales of four bytes
     CHECK_THROWS_AS(find_them("", "codes", "scales"), base::error);      // bytes of what format?
+    CHECK_THROWS_AS(find_them("e2m1", "wide", "wide"), base::error);
     CHECK_THROWS_AS(find_them("e2m1", "codes", "nope"), base::error);
     CHECK(pipeline::find_coded_tensors(file, {}).empty());
 }
