@@ -4,6 +4,7 @@
 
 #include "libmx/quantize/dialect_columns.hpp"
 #include "libmx/quantize/disagreements.hpp"
+#include "libmx/quantize/recipe.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx::quantize;

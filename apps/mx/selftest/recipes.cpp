@@ -151,8 +151,11 @@ void compare(const sample& s, std::size_t first, std::size_t length, selftest_fi
         into.differ(
             {quantize::to_string(s.of), input_of(x), std::move(expected), std::move(found)});
     };
-    if (!same_value(got.scale, want.scale)) {
-        return differ(fmt::format("scale {}", want.scale), fmt::format("scale {}", got.scale));
+    const bool same_scale = want.scale_code >= 0 ? got.scale_code == want.scale_code
+                                                 : same_value(got.scale, want.scale);
+    if (!same_scale) {
+        return differ(fmt::format("scale code {}, {}", want.scale_code, want.scale),
+                      fmt::format("scale code {}, {}", got.scale_code, got.scale));
     }
     if (got.offset != want.offset) {
         return differ(fmt::format("offset {:#06x}", want.offset),
