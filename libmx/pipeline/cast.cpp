@@ -29,14 +29,9 @@ struct target {
 target find_target(const cast_request& request) {
     const format::element_format* e = format::find_element_format(request.element);
     const format::scale_format* s = format::find_scale_format(request.element);
-    if (e == nullptr && (s == nullptr || s->kind == format::scale_kind::float32)) {
-        std::vector<std::string_view> names;
-        for (const format::element_format& f : format::element_formats) names.push_back(f.name);
-        for (const format::scale_format& f : format::scale_formats) {
-            if (f.kind != format::scale_kind::float32) names.push_back(f.name);
-        }
+    if (e == nullptr && (s == nullptr || !s->has_codes())) {
         throw base::error(base::error_kind::usage,
-                          base::unknown("element format", request.element, names));
+                          base::unknown("element format", request.element, castable_formats()));
     }
     target t;
     t.power_of_two = e == nullptr && s->power_of_two();
@@ -78,6 +73,15 @@ quantize::converted convert(const target& t, const cast_request& request, float 
 }
 
 }  // namespace
+
+std::vector<std::string_view> castable_formats() {
+    std::vector<std::string_view> names;
+    for (const format::element_format& f : format::element_formats) names.push_back(f.name);
+    for (const format::scale_format& f : format::scale_formats) {
+        if (f.has_codes()) names.push_back(f.name);
+    }
+    return names;
+}
 
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const run_control& control) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/format/element_formats.hpp"
@@ -25,8 +26,11 @@ struct conversion {
 
 /// Destination format by extension: .npy (exactly one tensor), otherwise safetensors.
 
+/// What one can cast to: element formats, and scale formats with codes.
+std::vector<std::string_view> castable_formats();
+
 struct cast_request {
-    std::string element;  ///< element or scale format name
+    std::string element;  ///< one of castable_formats()
     format::rounding round = format::rounding::rtne;
     format::tie_rule ties = format::tie_rule::up;
     std::optional<int> random_bits;  ///< none: the dialect's width

@@ -85,17 +85,6 @@ void set_element(recipe& r, std::string_view text) {
     r.minimum = default_int_min(*f, *r.by);
 }
 
-// The rule of a scale format that a dialect starts with: its first one for that format.
-const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
-    for (std::string_view rest = by.rules; !rest.empty();) {
-        const std::string_view name = first_of(rest);
-        const scale::scale_rule* rule = scale::find_scale_rule(name);
-        if (rule->scale_format == scale_format) return rule;
-        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    }
-    return nullptr;
-}
-
 // The roundings that a dialect has for a scale format, its default first.
 std::string_view roundings_of(const dialect& by, const format::scale_format& scale) {
     const bool own = scale.is_number() && !by.two_level_roundings.empty();
@@ -236,6 +225,11 @@ constexpr std::array keys{
 void normalize_axis(recipe& r) {
     using kind = axis_choice::kind;
     if (r.axis.what == kind::last) return;
+    // The default, spelt out: a tile lies along the last axis (and the one before it) anyway.
+    if (r.axis == axis_choice{kind::index, -1} && r.block.rows > 1 && r.block.cols > 1) {
+        r.axis = {};
+        return;
+    }
     if (r.block.rows > 1 && r.block.cols > 1) {
         fail(
             fmt::format("block={} with axis={}: a tile lies along the last two axes; "
@@ -253,6 +247,16 @@ void normalize_axis(recipe& r) {
 }
 
 }  // namespace
+
+const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
+    for (std::string_view rest = by.rules; !rest.empty();) {
+        const std::string_view name = first_of(rest);
+        const scale::scale_rule* rule = scale::find_scale_rule(name);
+        if (rule->scale_format == scale_format) return rule;
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    return nullptr;
+}
 
 std::span<const recipe_key> recipe_keys() { return keys; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "apps/mx/commands.hpp"
@@ -32,10 +33,8 @@ struct options {
 // The request with its names looked up; the errors name the option and the nearest valid name.
 pipeline::cast_request request_of(const options& o) {
     pipeline::cast_request request = o.request;
-    if (format::find_element_format(request.element) == nullptr &&
-        format::find_scale_format(request.element) == nullptr) {
-        std::vector<std::string_view> names = names_of(format::element_formats);
-        for (const std::string_view name : names_of(format::scale_formats)) names.push_back(name);
+    const std::vector<std::string_view> names = pipeline::castable_formats();
+    if (std::find(names.begin(), names.end(), request.element) == names.end()) {
         unknown_name("--element", "format", request.element, names);
     }
     request.by = quantize::find_dialect(o.dialect);
