@@ -138,11 +138,14 @@ std::string vector_path(const std::string& name) {
 }  // namespace
 
 TEST_CASE("every bit of a small blocks file counts") {
-    const char* names[] = {"blocks/torchao_e4m3_even_32", "blocks/torchao_e2m1_rceil_16",
-                           "blocks/ocp-gfloat_int8_floor_32", "dialects/quark_e2m3_even_32",
+    const char* names[] = {"blocks/torchao_e4m3_even_32",
+                           "blocks/torchao_e2m1_rceil_16",
+                           "blocks/ocp-gfloat_int8_floor_32",
+                           "dialects/quark_e2m3_even_32",
                            "dialects/tetrajet_e3m0_ceil-div-max_32",
                            "dialects/microxcaling_int4_floor_32_away",
-                           "dialects/modelopt_e2m1_rceil_32", "nvfp4/torchao_nvfp4_single-level_16"};
+                           "dialects/modelopt_e2m1_rceil_32",
+                           "nvfp4/torchao_nvfp4_single-level_16"};
     for (const char* name : names) {
         CAPTURE(name);
         const auto file = mx::io::open_model(vector_path(name));
@@ -151,7 +154,8 @@ TEST_CASE("every bit of a small blocks file counts") {
         // Only what the contract names: tetrajet's files hold more.
         const auto contract = mx::tests::split(file->metadata().at("contract"), ' ');
         const auto keep = [&](const mx::io::tensor_info& t) -> std::optional<rows> {
-            const bool named = std::find(contract.begin(), contract.end(), t.name) != contract.end();
+            const bool named =
+                std::find(contract.begin(), contract.end(), t.name) != contract.end();
             if (!named && !is_input(t.name)) return leave_out;
             return rows{0, count / 4, count / 2, 3 * count / 5, 7 * count / 10};
         };
@@ -160,16 +164,16 @@ TEST_CASE("every bit of a small blocks file counts") {
 }
 
 TEST_CASE("every bit of a small elements file counts") {
-    for (const char* name : {"elements/e2m1", "elements/e4m3", "elements/int4", "elements/e8m0",
-                             "elements/ue4m3"}) {
+    for (const char* name :
+         {"elements/e2m1", "elements/e4m3", "elements/int4", "elements/e8m0", "elements/ue4m3"}) {
         CAPTURE(name);
         const auto file = mx::io::open_model(vector_path(name));
         const auto v = mx::tests::read_vectors(vector_path(name));
         const std::vector<float>& x = v.tensor.at("fp32.input");
         rows kept;
         for (std::size_t i = 0; i < x.size(); i += 97) {
-            const bool masked = v.tensor.contains("fp32.finite_mask") &&
-                                v.tensor.at("fp32.finite_mask")[i] == 0;
+            const bool masked =
+                v.tensor.contains("fp32.finite_mask") && v.tensor.at("fp32.finite_mask")[i] == 0;
             if (std::isfinite(x[i]) && !masked) kept.push_back(i);
         }
         const auto keep = [&](const mx::io::tensor_info& t) -> std::optional<rows> {
