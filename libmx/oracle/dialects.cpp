@@ -149,13 +149,12 @@ block_scale modelopt_scale(const recipe&, const value_list&, const block_maximum
     return parts::power(static_cast<int>(std::ceil(std::max(log2, -127.0f))));
 }
 
-// sign_bit = (2 - sign(x)) // 2 is 1 for zero, too; NaN gives neither sign nor magnitude.
+// sign_bit = (2 - sign(x)) // 2 is 1 for zero, too, and for NaN, whose sign is 0 in PyTorch.
 element modelopt_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                          draw_bits draw) {
     const float y = divide(f32, x, s.value);
-    if (std::isnan(y)) return parts::element_of(list, 0.0f);
+    if (std::isnan(y) || y == 0) return parts::element_of(list, -0.0f);
     if (std::isinf(y)) return parts::element_of(list, std::copysign(6.0f, y));
-    if (y == 0) return parts::element_of(list, -0.0f);
     return parts::rounded_quotient(r, list, y, 1.0f, draw);
 }
 
@@ -191,6 +190,7 @@ block_scale quark_scale(const recipe& r, const value_list& list, const block_max
 element quark_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                       draw_bits draw) {
     const float y = divide(f32, x, s.value);
+    if (std::isinf(s.value)) return parts::element_of(list, NAN);  // 0 * Inf, or Inf / Inf
     if (!std::isfinite(y)) return parts::element_of(list, y);
     const element e = parts::rounded_quotient(r, list, y, 1.0f, draw);
     return e.q == 0 ? parts::element_of(list, 0.0f) : e;
@@ -222,12 +222,13 @@ block_scale tetrajet_scale(const recipe&, const value_list& list, const block_ma
 element tetrajet_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                          draw_bits draw) {
     if (!std::isfinite(x) || std::isnan(s.value)) return parts::saturating(r, list, x, s, draw);
-    if (x == 0) return parts::element_of(list, 0.0f);
+    const float y = divide(f32, x, s.value);
+    if (y == 0) return parts::element_of(list, 0.0f);
     recipe half_even = r;
     if (r.round.how == format::rounding::rtne && list.element->mantissa_bits == 0) {
         half_even.round.how = format::rounding::ties_to_zero;
     }
-    return parts::rounded_quotient(half_even, list, divide(f32, x, s.value), 1.0f, draw);
+    return parts::rounded_quotient(half_even, list, y, 1.0f, draw);
 }
 
 // HIP OCP header: a value that rounds beyond the largest of E4M3 becomes NaN.
