@@ -27,7 +27,7 @@ outcome under_power(const recipe& r, const value_list& list, float x, std::size_
                     const block_context& context) {
     block_scale s = chosen;
     if (!context.bumped.empty() && context.bumped[i % context.cols]) {
-        s = microxcaling::scale(f32, list, m, 1);
+        s = {-1, multiply(f32, s.value, 2)};
     }
     const bool flushed = r.flush_subnormals && microxcaling::flushes(m);
     const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];

@@ -230,7 +230,10 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
 element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
                 std::uint32_t draw) {
     const convention c = convention_of(r);
-    if (!std::isfinite(s.block)) return parts::saturating(r, list, NAN, {255, NAN}, draw);
+    if (!std::isfinite(s.block)) {
+        if (c == convention::torchao) return r.by->convert(r, list, NAN, {255, NAN}, draw);
+        return parts::saturating(r, list, NAN, {255, NAN}, draw);
+    }
     if (c == convention::exact) {
         // 0 / S where S is 0.
         const float used = s.block == 0 ? 1 : s.block;
@@ -242,6 +245,10 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
     const float y = multiplies ? multiply(f32, x, s.factor) : divide(f32, x, s.factor);
     // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0.
     if (c == convention::compressed_tensors && y == 0) return parts::element_of(list, 0.0f);
+    if (c == convention::torchao && std::isnan(y)) {
+        // The code that the NaN leaves is then a number like any other.
+        return parts::element_of(list, 1.5f);
+    }
     return parts::saturating(r, list, y, {127, 1}, draw);
 }
 

@@ -136,11 +136,14 @@ std::string vector_path(const std::string& name) {
 }  // namespace
 
 TEST_CASE("every bit of a small blocks file counts") {
-    const char* names[] = {"blocks/torchao_e4m3_even_32", "blocks/torchao_e2m1_rceil_16",
-                           "blocks/ocp-gfloat_int8_floor_32", "dialects/quark_e2m3_even_32",
+    const char* names[] = {"blocks/torchao_e4m3_even_32",
+                           "blocks/torchao_e2m1_rceil_16",
+                           "blocks/ocp-gfloat_int8_floor_32",
+                           "dialects/quark_e2m3_even_32",
                            "dialects/tetrajet_e3m0_ceil-div-max_32",
                            "dialects/microxcaling_int4_floor_32_away",
-                           "dialects/modelopt_e2m1_rceil_32", "nvfp4/torchao_nvfp4_single-level_16"};
+                           "dialects/modelopt_e2m1_rceil_32",
+                           "nvfp4/torchao_nvfp4_single-level_16"};
     for (const char* name : names) {
         CAPTURE(name);
         const auto file = mx::io::open_model(vector_path(name));
@@ -163,16 +166,16 @@ TEST_CASE("every bit of a small blocks file counts") {
 }
 
 TEST_CASE("every bit of a small elements file counts") {
-    for (const char* name : {"elements/e2m1", "elements/e4m3", "elements/int4", "elements/e8m0",
-                             "elements/ue4m3"}) {
+    for (const char* name :
+         {"elements/e2m1", "elements/e4m3", "elements/int4", "elements/e8m0", "elements/ue4m3"}) {
         CAPTURE(name);
         const auto file = mx::io::open_model(vector_path(name));
         const auto v = mx::tests::read_vectors(vector_path(name));
         const std::vector<float>& x = v.tensor.at("fp32.input");
         rows kept;
         for (std::size_t i = 0; i < x.size(); i += 97) {
-            const bool masked = v.tensor.contains("fp32.finite_mask") &&
-                                v.tensor.at("fp32.finite_mask")[i] == 0;
+            const bool masked =
+                v.tensor.contains("fp32.finite_mask") && v.tensor.at("fp32.finite_mask")[i] == 0;
             if (std::isfinite(x[i]) && !masked) kept.push_back(i);
         }
         const auto keep = [&](const mx::io::tensor_info& t) {
@@ -213,9 +216,8 @@ TEST_CASE("every bit of where implementations depart counts") {
             const bool wanted = t.name.starts_with("fp32.") || t.name.starts_with("special.");
             return wanted ? keep(t) : rows{};
         });
-        const memory_model fp32 = part_of(part, [](const mx::io::tensor_info& t) {
-            return all_rows(t);
-        });
+        const memory_model fp32 =
+            part_of(part, [](const mx::io::tensor_info& t) { return all_rows(t); });
         flip_everything(fp32, 300);
     }
 }
