@@ -42,7 +42,10 @@ outcome under_fraction(const recipe& r, const value_list& list, float x, std::si
                        const fractional_scale& s, const block_context& context) {
     const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
     const element e = convert(r, list, x, s, draw);
-    return {e, value_of(r, s, e.q), s.block, s.tensor};
+    const float value = value_of(r, s, e.q);
+    // compressed-tensors has one float32 scale for both.
+    const bool one = r.by != nullptr && r.by->fractional == convention::compressed_tensors;
+    return one ? outcome{e, value, s.factor, 1} : outcome{e, value, s.block, s.tensor};
 }
 
 void add(quantized_block& out, std::vector<std::int64_t>& magnitudes, const recipe& r,
