@@ -34,6 +34,9 @@ mx_need("${ZLIB_FOUND}" "zlib" zlib1g-dev)
 find_package(nlohmann_json CONFIG QUIET)
 mx_need("${nlohmann_json_FOUND}" "nlohmann_json" nlohmann-json3-dev)
 
+find_package(HWY CONFIG QUIET NAMES hwy HWY)
+mx_need("${HWY_FOUND}" "Highway" libhwy-dev)
+
 # By pkg-config: CMake's own HDF5 module wants a C compiler, and libzip's CMake package of Debian 12
 # wants libzip's command line tools.
 find_package(PkgConfig QUIET)

@@ -5,7 +5,7 @@ namespace mx::quantize {
 
 void block_details::fit(const block_run& run) {
     if (wanted == detail::none) return;
-    constexpr std::size_t slack = 64;
+    constexpr std::size_t slack = 16 * 32;
     const std::size_t blocks = run.blocks + slack;
     codes.room_for(run.blocks * run.stride + slack);
     scale_code.room_for(blocks);

@@ -21,6 +21,7 @@ struct block_run {
     std::size_t stride = 0;  ///< see block_stride
     std::size_t blocks = 0;
     base::aligned_buffer<float> room;  ///< where `x` lies unless it is the stored values themselves
+    base::aligned_buffer<float> rows_room;
 
     // Of the vector drivers, per block, with room for a multiple of 16 blocks:
     base::aligned_buffer<std::uint32_t> amax;     ///< magnitude bits of the largest element
@@ -28,10 +29,10 @@ struct block_run {
     base::aligned_buffer<std::uint32_t> nonzero;  ///< elements that are not zero
 
     // Random draws of the elements, laid out as `x`, and the seed they are for.
-    base::aligned_buffer<std::uint32_t> draws;
-    base::aligned_buffer<std::uint32_t> draw_rows;
+    const std::uint32_t* draws = nullptr;  ///< null: none yet
     std::uint64_t draw_seed = 0;
-    bool has_draws = false;
+    base::aligned_buffer<float> draw_room;
+    base::aligned_buffer<float> draw_rows;
 };
 
 /// Floats from one block to the next: one or more chunks of the sums, or half of one for small

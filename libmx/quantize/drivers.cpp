@@ -9,13 +9,24 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/quantize/scalar_driver.hpp"
+#include "libmx/quantize/simd/vector_driver.hpp"
 
 namespace mx::quantize {
 namespace {
 
+template <simd::target t>
+constexpr driver vector_driver(std::string_view name, std::string_view summary) {
+    using d = simd::driver_of<t>;
+    return {name, summary, d::available, d::load, d::quantize};
+}
+
 constexpr std::array list{
     driver{"scalar", "the reference: portable C++, one block at a time", scalar::available,
            scalar::load, scalar::quantize},
+    vector_driver<simd::target::neon>("neon", "Arm, 128-bit vectors"),
+    vector_driver<simd::target::sse4>("sse4", "x86, 128-bit vectors"),
+    vector_driver<simd::target::avx2>("avx2", "x86, 256-bit vectors"),
+    vector_driver<simd::target::avx512>("avx512", "x86, 512-bit vectors"),
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ void pack_blocks(const stored_values& values, const segment_place& place, block_
     run.place = place;
     run.stride = block_stride(place.block_size());
     run.blocks = place.blocks();
-    run.has_draws = false;
+    run.draws = nullptr;
     float* const to = run.room.room_for(run.blocks * run.stride);
     run.x = to;
     for (std::size_t b = 0; b < run.blocks; ++b) {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry points of the vector drivers: one table per instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/simd/element_grid.hpp"
+
+namespace mx::quantize::simd {
+
+/// Instruction sets, in the order of the list of drivers.
+enum class target : std::uint8_t { sse4, avx2, avx512, neon };
+
+/// Sums of the chunks of a run (sum_tree.hpp) in units of their block's scale.
+struct chunk_sums {
+    base::aligned_buffer<float> error2, x2, xd, d2;
+    base::aligned_buffer<double> error;
+    base::aligned_buffer<float> least, most;  ///< |q| of elements that are not zero
+};
+
+/// Counts over all elements of a run, padding included.
+struct grid_counts {
+    std::uint64_t overflow = 0, clamp = 0, top_code = 0, zero = 0, subnormal = 0;
+    double max_error = 0;
+    std::uint64_t slots = 0;  ///< elements that were looked at
+};
+
+/// What the scale of a block comes to.
+struct block_scales {
+    base::aligned_buffer<std::uint32_t> code;
+    base::aligned_buffer<float> reciprocal;   ///< 1 / S
+    base::aligned_buffer<float> scale;        ///< S
+    base::aligned_buffer<std::uint8_t> slow;  ///< blocks that the reference does, 0 or 1
+    std::size_t slow_blocks = 0;
+};
+
+/// What flags and counts of blocks come to, slow ones left out.
+struct block_verdicts {
+    std::uint64_t zero = 0, eligible = 0, collapsed = 0, saturated = 0, dead = 0;
+    std::uint64_t nonzero = 0;
+};
+
+struct kernels {
+    int (*float_lanes)();  ///< of the vectors these were compiled for
+    void (*load)(const stored_values& values, const segment_place& place, block_run& run);
+    /// Random draws of the run's elements for a seed.
+    void (*draw)(block_run& run, std::uint64_t seed);
+    /// Scales of the run's blocks.
+    void (*scale)(const element_grid& g, const block_run& run, block_scales& out);
+    /// Elements to codes (where wanted) and chunk sums.
+    void (*elements)(const element_grid& g, const block_run& run, const block_scales& scales,
+                     std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
+    /// Flags of the blocks, from their extremes or from least and most of the chunks; `doubtful`
+    /// gets 1 where only the reference can say.
+    void (*judge)(const element_grid& g, const block_run& run, const block_scales& scales,
+                  const chunk_sums& sums, block_verdicts& out, std::uint8_t* doubtful);
+};
+
+/// The kernels of an instruction set, or null when this build lacks it.
+const kernels* kernels_for(target t);
+
+}  // namespace mx::quantize::simd

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/quantize/simd/vector_driver.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/quantize/scalar_driver.hpp"
+
+namespace mx::quantize::simd {
+namespace {
+
+constexpr std::size_t batch = 16;
+
+// Scratch of a thread.
+struct workspace {
+    block_scales scales;
+    chunk_sums sums;
+    base::aligned_buffer<std::uint8_t> doubtful;
+    base::aligned_buffer<block::block_sums> slow;  // in the order of the blocks
+
+    void fit(const block_run& run) {
+        const std::size_t blocks = (run.blocks + batch - 1) / batch * batch + batch;
+        scales.code.room_for(blocks);
+        scales.reciprocal.room_for(blocks);
+        scales.scale.room_for(blocks);
+        scales.slow.room_for(blocks);
+        doubtful.room_for(blocks);
+        const std::size_t chunks = run.blocks * ((run.stride + 31) / 32) + batch;
+        sums.error2.room_for(chunks);
+        sums.x2.room_for(chunks);
+        sums.xd.room_for(chunks);
+        sums.d2.room_for(chunks);
+        sums.error.room_for(chunks);
+        sums.least.room_for(chunks);
+        sums.most.room_for(chunks);
+    }
+};
+
+// Chunks of a block in order, then the scale.
+block::block_sums block_sums_of(const chunk_sums& sums, std::size_t first, std::size_t count,
+                                double s) {
+    block::block_sums b{};
+    for (std::size_t c = first; c < first + count; ++c) {
+        b.error2 += static_cast<double>(sums.error2.data()[c]);
+        b.x2 += static_cast<double>(sums.x2.data()[c]);
+        b.xd += static_cast<double>(sums.xd.data()[c]);
+        b.d2 += static_cast<double>(sums.d2.data()[c]);
+        b.error += sums.error.data()[c];
+    }
+    const double s2 = s * s;
+    b.error2 *= s2;
+    b.x2 *= s2;
+    b.xd *= s2;
+    b.d2 *= s2;
+    b.error *= s;
+    return b;
+}
+
+void add_blocks(const block_run& run, const workspace& space, block::segment_lanes& lanes) {
+    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
+    const block::block_sums* slow = space.slow.data();
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const std::size_t lane = b % block::segment_lanes::count;
+        if (space.scales.slow.data()[b] != 0) {
+            lanes.add(lane, *slow++);
+        } else {
+            const double s = static_cast<double>(space.scales.scale.data()[b]);
+            lanes.add(lane, block_sums_of(space.sums, b * per_block, per_block, s));
+        }
+    }
+}
+
+void keep_details(const block_run& run, const block_scales& scales, block_details& details) {
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        details.scale_code.data()[b] = static_cast<std::uint8_t>(scales.code.data()[b]);
+        details.offset.data()[b] = 0;
+        details.amax.data()[b] = run.amax.data()[b];
+        details.x_max.data()[b] = run.amax.data()[b];
+        details.x_min.data()[b] = run.amin.data()[b];
+    }
+}
+
+}  // namespace
+
+block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
+                              block_details& details) {
+    if (!takes(p) || p.has_offset || details.wanted == detail::stats) {
+        return scalar::quantize(p, run, details);
+    }
+    static thread_local workspace space;
+    details.fit(run);
+    space.fit(run);
+    const element_grid grid = grid_of(p);
+    k.scale(grid, run, space.scales);
+    if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
+    std::uint8_t* const codes = details.wanted == detail::none ? nullptr : details.codes.data();
+    grid_counts counts;
+    k.elements(grid, run, space.scales, codes, space.sums, counts);
+    if (codes != nullptr) keep_details(run, space.scales, details);
+    block_verdicts verdicts;
+    k.judge(grid, run, space.scales, space.sums, verdicts, space.doubtful.data());
+
+    block::segment_stats out{};
+    block::segment_lanes lanes;
+    if (space.scales.slow_blocks != 0) {
+        block::block_sums* slow = space.slow.room_for(space.scales.slow_blocks);
+        for (std::size_t b = 0; b < run.blocks; ++b) {
+            if (space.scales.slow.data()[b] == 0) continue;
+            const block::block_stats s = scalar::quantize_one(p, run, b, details);
+            block::add_counts(out, s);
+            *slow++ = s.sum;
+        }
+    }
+    if (grid.max_negative != grid.max_positive) {
+        block_details none;
+        for (std::size_t b = 0; b < run.blocks; ++b) {
+            if (space.doubtful.data()[b] == 0) continue;
+            const block::block_flags is = scalar::quantize_one(p, run, b, none).is;
+            out.block.collapsed += is.collapsed ? 1u : 0u;
+            out.block.saturated += is.saturated ? 1u : 0u;
+            out.block.dead += is.dead ? 1u : 0u;
+        }
+    }
+    add_blocks(run, space, lanes);
+    lanes.max_error = std::max(lanes.max_error, counts.max_error);
+    out.sum = lanes.sum();
+
+    out.count.elements = run.place.elements();
+    out.count.nonzero += verdicts.nonzero;
+    out.count.overflow += counts.overflow;
+    out.count.clamp += counts.clamp;
+    out.count.top_code += counts.top_code;
+    // Of all that was looked at, padding and slow blocks count as zeros that stay zero.
+    out.count.underflow += counts.zero - (counts.slots - verdicts.nonzero);
+    if (grid.smallest_normal != 0) out.count.subnormal += counts.subnormal - counts.zero;
+    out.block.blocks = run.blocks;
+    out.block.zero += verdicts.zero;
+    out.block.eligible += verdicts.eligible;
+    out.block.collapsed += verdicts.collapsed;
+    out.block.saturated += verdicts.saturated;
+    out.block.dead += verdicts.dead;
+    return out;
+}
+
+}  // namespace mx::quantize::simd

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a driver over every segment of a matrix and keeps all it says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/recipe.hpp"
+#include "libmx/tensor/dtypes.hpp"
+#include "tests/conformance/block_inputs.hpp"
+
+namespace mx::tests {
+
+/// A matrix as it is stored.
+struct stored_matrix {
+    tensor::dtype type = tensor::dtype::f32;
+    std::uint64_t rows = 0, cols = 0;
+    std::vector<std::byte> bytes;
+};
+
+/// `rows` x `cols` numbers: blocks of kind `kind`, or of all kinds in turn, for format `f`.
+stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t cols,
+                          const std::vector<block_kind>& kinds, const format::element_format& f,
+                          std::uint64_t seed);
+
+/// The drivers to compare with the first, the reference.
+std::vector<const quantize::driver*> drivers_here();
+
+/// Everything a driver delivers for a matrix under a recipe, byte for byte: stats of every segment,
+/// and with details codes and facts of every block.
+std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
+                                  const quantize::recipe& r, quantize::detail wanted);
+
+}  // namespace mx::tests

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole matrices: the same totals by every driver and any number of threads, alone or beside other
+// recipes, and by the driver that was asked for.
+#include <atomic>
+#include <cstring>
+
+#include "libmx/pipeline/analyze_matrix.hpp"
+#include "tests/catch.hpp"
+#include "tests/parity/segments.hpp"
+
+namespace {
+
+using namespace mx::tests;
+using mx::pipeline::matrix_totals;
+
+std::vector<mx::quantize::recipe> recipes() {
+    std::vector<mx::quantize::recipe> out;
+    for (const char* text :
+         {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
+          "mxfp6:round=stochastic,seed=3", "mxfp4:block=32x1,round=stochastic,seed=3",
+          "mxfp4:block=1x16", "mxfp4:offset=fp16", "mxfp8:block=64x64", "mxfp4:axis=flat"}) {
+        out.push_back(mx::quantize::parse_recipe(text));
+    }
+    return out;
+}
+
+bool same(const mx::base::exact_sum& a, const mx::base::exact_sum& b) {
+    const double x = a.value();
+    const double y = b.value();
+    return std::memcmp(&x, &y, sizeof x) == 0;
+}
+
+bool same(const matrix_totals& a, const matrix_totals& b) {
+    const auto& s = a.totals.sum;
+    const auto& t = b.totals.sum;
+    return std::memcmp(&a.totals.count, &b.totals.count, sizeof a.totals.count) == 0 &&
+           std::memcmp(&a.totals.block, &b.totals.block, sizeof a.totals.block) == 0 &&
+           same(s.error2, t.error2) && same(s.x2, t.x2) && same(s.xd, t.xd) && same(s.d2, t.d2) &&
+           same(s.error, t.error) && a.totals.max_error == b.totals.max_error &&
+           std::memcmp(a.histograms.get(), b.histograms.get(), sizeof *a.histograms) == 0;
+}
+
+mx::pipeline::matrix view_of(const stored_matrix& m) {
+    return {m.type, m.bytes.data(), m.rows, m.cols, "w"};
+}
+
+std::atomic<int> calls{0};
+
+mx::block::segment_stats counted(const mx::quantize::block_params& p, mx::quantize::block_run& run,
+                                 mx::quantize::block_details& details) {
+    ++calls;
+    return mx::quantize::best_driver().quantize(p, run, details);
+}
+
+}  // namespace
+
+TEST_CASE("drivers and threads agree on the totals and histograms of a matrix") {
+    const auto m =
+        make_matrix(mx::tensor::dtype::bf16, 700, 1000, {block_kinds.begin(), block_kinds.end()},
+                    *mx::format::find_element_format("e2m1"), 3);
+    const auto wanted = recipes();
+    mx::pipeline::run_control control;
+    control.driver = &mx::quantize::driver_named("scalar");
+    control.threads = 1;
+    const auto expected = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control);
+    for (const mx::quantize::driver* d : drivers_here()) {
+        for (const int threads : {1, 2, 7}) {
+            control.driver = d;
+            control.threads = threads;
+            const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control);
+            for (std::size_t i = 0; i < wanted.size(); ++i) {
+                CAPTURE(d->name, threads, mx::quantize::to_string(wanted[i]));
+                CHECK(same(got[i], expected[i]));
+                if (threads != 2) continue;
+                const auto alone = mx::pipeline::analyze_matrix(
+                    view_of(m), std::span(wanted).subspan(i, 1), true, control);
+                CHECK(same(alone.front(), expected[i]));
+            }
+        }
+    }
+}
+
+TEST_CASE("the driver that was asked for is the one that runs") {
+    const auto m = make_matrix(mx::tensor::dtype::f32, 64, 256, {block_kind::gaussian},
+                               *mx::format::find_element_format("e2m1"), 3);
+    mx::quantize::driver spy = mx::quantize::best_driver();
+    spy.quantize = counted;
+    mx::pipeline::run_control control;
+    control.driver = &spy;
+    calls = 0;
+    const std::vector<mx::quantize::recipe> one{mx::quantize::parse_recipe("mxfp4")};
+    mx::pipeline::analyze_matrix(view_of(m), one, false, control);
+    CHECK(calls == 64 * 256 / 4096);
+}
+
+TEST_CASE("a backend is found by its name, or the nearest is named") {
+    CHECK(mx::quantize::driver_named("scalar").name == "scalar");
+    CHECK_THROWS_WITH(mx::quantize::driver_named("avx215"),
+                      Catch::Matchers::Contains("avx512") || Catch::Matchers::Contains("avx2"));
+    for (const auto& d : mx::quantize::drivers()) {
+        if (!d.available()) CHECK_THROWS(mx::quantize::driver_named(d.name));
+    }
+}
