@@ -25,6 +25,7 @@ runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
 runner declare_synth(CLI::App& cmd);
 runner declare_verify(CLI::App& cmd);
+runner declare_bench(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
@@ -53,6 +54,8 @@ inline constexpr std::array commands{
             declare_synth},
     command{"verify", "Check", "compare the emulator with vectors of other implementations",
             declare_verify},
+    command{"bench", "Check", "elements per second beside this machine's memory bandwidth",
+            declare_bench},
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
             declare_formats},
     command{"rules", "Look up", "scale rules and roundings", declare_rules},

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/bench_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/values.hpp"
+
+namespace mx::app {
+namespace {
+
+using pipeline::bandwidth;
+using pipeline::throughput;
+using pipeline::throughput_request;
+using pipeline::throughput_row;
+using report::cell;
+
+std::string threads_text(int threads) {
+    return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+}
+
+const bandwidth& bandwidth_at(const throughput& t, int threads) {
+    return *std::find_if(t.bandwidths.begin(), t.bandwidths.end(),
+                         [threads](const bandwidth& b) { return b.threads == threads; });
+}
+
+// The machine's: those of the largest thread count.
+const bandwidth& of_the_machine(const throughput& t) {
+    return *std::max_element(
+        t.bandwidths.begin(), t.bandwidths.end(),
+        [](const bandwidth& a, const bandwidth& b) { return a.threads < b.threads; });
+}
+
+std::string recipe_name(const throughput_request& request, std::size_t r) {
+    return quantize::to_string(request.recipes[r]);
+}
+
+report::list bandwidth_list(const throughput& t) {
+    report::list list;
+    for (const bandwidth& b : t.bandwidths) {
+        list.emplace_back(report::record{{"threads", integer(b.threads)},
+                                         {"read_bandwidth_bytes_per_second", real(b.read)},
+                                         {"copy_bandwidth_bytes_per_second", real(b.copy)}});
+    }
+    return list;
+}
+
+report::record result_of(const throughput_request& request, const throughput_row& r) {
+    return {{"recipe", recipe_name(request, r.recipes.front())},
+            {"backend", text(r.driver->name)},
+            {"threads", integer(r.threads)},
+            {"dtype", text(tensor::row_of(request.type).name)},
+            {"histograms", r.histograms},
+            {"elements_per_second", real(r.elements_per_second)},
+            {"fraction_of_read_bandwidth", real(r.fraction)}};
+}
+
+report::record joint_result_of(const throughput_request& request, const throughput_row& r) {
+    report::list names;
+    for (const std::size_t i : r.recipes) names.emplace_back(recipe_name(request, i));
+    report::record record{{"recipes", std::move(names)}};
+    report::record rest = result_of(request, r);
+    record.insert(record.end(), rest.begin() + 1, rest.end());
+    record.emplace_back("fraction_of_separate_passes", real(r.of_separate_passes));
+    return record;
+}
+
+// A share of 1 as a bar of forty cells.
+std::string bar_text(double share) {
+    constexpr long cells = 40;
+    const long filled = std::clamp(std::lround(share * cells), 0L, cells);
+    return std::string(static_cast<std::size_t>(filled), '#') +
+           std::string(static_cast<std::size_t>(cells - filled), '.');
+}
+
+report::record table_row(const throughput_request& request, const throughput& t,
+                         const throughput_row& r) {
+    const bandwidth& b = bandwidth_at(t, r.threads);
+    const double bytes = tensor::row_of(request.type).bits / 8.0;
+    std::string name = r.recipes.size() == 1 ? recipe_name(request, r.recipes.front())
+                                             : fmt::format("all {} in one pass", r.recipes.size());
+    if (r.histograms) name += " +histograms";
+    return {{"group", fmt::format("{}, {}: memory reads {:.1f} GB/s ({:.2f} G elements/s), "
+                                  "copies {:.1f} GB/s",
+                                  r.driver->name, threads_text(r.threads), b.read * 1e-9,
+                                  b.read / bytes * 1e-9, b.copy * 1e-9)},
+            {"recipe", std::move(name)},
+            {"rate", real(r.elements_per_second * 1e-9)},
+            {"fraction", real(r.fraction)},
+            {"bar", bar_text(r.fraction)},
+            {"separate", r.recipes.size() == 1 ? undefined() : real(r.of_separate_passes)}};
+}
+
+report::section roofline(const throughput_request& request, const throughput& t) {
+    report::section s;
+    s.heading = fmt::format("Roofline: {} on {} million normally distributed elements",
+                            tensor::row_of(request.type).name, t.elements / 1000000);
+    s.columns = {{"recipe", "recipe"},
+                 {"rate", "G elements/s", cell::fixed, 3},
+                 {"fraction", "of read\nbandwidth", cell::fixed, 3},
+                 {"bar", "0" + std::string(38, ' ') + "1"}};
+    const bool joint = std::any_of(t.rows.begin(), t.rows.end(),
+                                   [](const throughput_row& r) { return r.recipes.size() > 1; });
+    if (joint) {
+        s.columns.insert(s.columns.end() - 1, {"separate", "of separate\npasses", cell::fixed, 2});
+    }
+    s.group_field = "group";
+    for (const throughput_row& r : t.rows) s.rows.push_back(table_row(request, t, r));
+    s.notes.push_back(fmt::format(
+        "Every figure is the best of all its passes, which take turns for {} s per backend and "
+        "thread count. Memory is read and copied over {} MiB; a recipe goes through the next part "
+        "of as much at each pass. Copies count bytes read and written.",
+        request.seconds, t.memory >> 20));
+    return s;
+}
+
+}  // namespace
+
+report::document bench_document(const throughput_request& request, const throughput& t) {
+    report::document d;
+    const bandwidth& machine = of_the_machine(t);
+    d.head = document_head("mx.bench/1");
+    d.head.emplace_back("read_bandwidth_bytes_per_second", real(machine.read));
+    d.head.emplace_back("copy_bandwidth_bytes_per_second", real(machine.copy));
+    d.head.emplace_back("bandwidths", bandwidth_list(t));
+    d.head.emplace_back("elements", integer(t.elements));
+    report::list together;
+    for (const throughput_row& r : t.rows) {
+        if (r.recipes.size() == 1) {
+            d.results.push_back(result_of(request, r));
+        } else {
+            together.emplace_back(joint_result_of(request, r));
+        }
+    }
+    if (!together.empty()) d.tail.emplace_back("together", std::move(together));
+    d.sections = {roofline(request, t)};
+    return d;
+}
+
+}  // namespace mx::app
