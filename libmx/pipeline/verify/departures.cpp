@@ -40,9 +40,12 @@ struct own_departures {
 own_departures departures_of(const vector_format& format, const std::vector<std::uint32_t>& x,
                              const departure_list& list) {
     own_departures own;
+    const bool unsigned_format = format.number != nullptr && !format.number->has_sign;
     for (std::size_t i = 0; i < x.size(); ++i) {
         if ((x[i] & base::f32_magnitude_mask) >= base::f32_infinity) continue;
-        const quantize::converted got = list.convert(x[i], 0);
+        // The sets stand for their magnitudes where the format has no sign.
+        const quantize::converted got =
+            list.convert(unsigned_format ? x[i] & base::f32_magnitude_mask : x[i], 0);
         // By its code, which has no sign of zero in integers.
         const auto code = static_cast<std::size_t>(list.reference(x[i], 0).code);
         const agreement how = compare_values(format.codes.value.at(code), got.value);
