@@ -18,6 +18,8 @@ using pipeline::throughput_request;
 using pipeline::throughput_row;
 using report::cell;
 
+constexpr long bar_cells = 24;
+
 std::string threads_text(int threads) {
     return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
@@ -68,12 +70,17 @@ report::record joint_result_of(const throughput_request& request, const throughp
     return record;
 }
 
-// A share of 1 as a bar of forty cells.
+// A share of 1 as a bar.
 std::string bar_text(double share) {
-    constexpr long cells = 40;
-    const long filled = std::clamp(std::lround(share * cells), 0L, cells);
+    const long filled =
+        std::clamp(std::lround(share * static_cast<double>(bar_cells)), 0L, bar_cells);
     return std::string(static_cast<std::size_t>(filled), '#') +
-           std::string(static_cast<std::size_t>(cells - filled), '.');
+           std::string(static_cast<std::size_t>(bar_cells - filled), '.');
+}
+
+std::string count_text(std::uint64_t elements) {
+    return elements < 1000000 ? fmt::format("{}", elements)
+                              : fmt::format("{} million", elements / 1000000);
 }
 
 report::record table_row(const throughput_request& request, const throughput& t,
@@ -96,12 +103,12 @@ report::record table_row(const throughput_request& request, const throughput& t,
 
 report::section roofline(const throughput_request& request, const throughput& t) {
     report::section s;
-    s.heading = fmt::format("Roofline: {} on {} million normally distributed elements",
-                            tensor::row_of(request.type).name, t.elements / 1000000);
+    s.heading = fmt::format("Roofline: {} normally distributed elements of {}",
+                            count_text(t.elements), tensor::row_of(request.type).name);
     s.columns = {{"recipe", "recipe"},
                  {"rate", "G elements/s", cell::fixed, 3},
                  {"fraction", "of read\nbandwidth", cell::fixed, 3},
-                 {"bar", "0" + std::string(38, ' ') + "1"}};
+                 {"bar", "0" + std::string(bar_cells - 2, ' ') + "1"}};
     const bool joint = std::any_of(t.rows.begin(), t.rows.end(),
                                    [](const throughput_row& r) { return r.recipes.size() > 1; });
     if (joint) {
@@ -110,9 +117,10 @@ report::section roofline(const throughput_request& request, const throughput& t)
     s.group_field = "group";
     for (const throughput_row& r : t.rows) s.rows.push_back(table_row(request, t, r));
     s.notes.push_back(fmt::format(
-        "Every figure is the best of all its passes, which take turns for {} s per backend and "
-        "thread count. Memory is read and copied over {} MiB; a recipe goes through the next part "
-        "of as much at each pass. Copies count bytes read and written.",
+        "Every figure is the best of its passes; all take turns, for {} s per backend and thread "
+        "count. Memory is read and copied over {} MiB, and copies count the bytes read and the "
+        "bytes written. A pass of a recipe takes the next part of the matrix, so that it finds "
+        "nothing in a cache, unless --size makes the matrix small.",
         request.seconds, t.memory >> 20));
     return s;
 }
