@@ -30,8 +30,13 @@ class memory_model : public io::reader {
         info.bytes = bytes.size();
         info.file = "memory";
         infos_.push_back(info);
-        data_.push_back(std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
+        data_.push_back(std::make_shared<std::vector<std::byte>>(std::move(bytes)));
     }
+
+    void describe(const std::string& key, const std::string& value) { metadata_[key] = value; }
+
+    /// The stored bytes of tensor `index`, to be damaged.
+    std::span<std::byte> bytes(std::size_t index) { return *data_[index]; }
 
     std::vector<pipeline::tensor_ref> all() const {
         std::vector<pipeline::tensor_ref> refs;
@@ -47,7 +52,7 @@ class memory_model : public io::reader {
     std::vector<std::pair<std::string, std::uint64_t>> files() const override { return {}; }
 
   private:
-    using bytes_ptr = std::shared_ptr<const std::vector<std::byte>>;
+    using bytes_ptr = std::shared_ptr<std::vector<std::byte>>;
     class source : public io::byte_source {
       public:
         explicit source(bytes_ptr data) : data_(std::move(data)) {}

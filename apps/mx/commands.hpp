@@ -20,16 +20,19 @@ using declare_function = runner (*)(CLI::App& cmd);
 
 runner declare_analyze(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
+runner declare_rosetta(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
 runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
 runner declare_synth(CLI::App& cmd);
 runner declare_verify(CLI::App& cmd);
+runner declare_vectors(CLI::App& cmd);
 runner declare_bench(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
+runner declare_selftest(CLI::App& cmd);
 runner declare_version(CLI::App& cmd);
 runner declare_help(CLI::App& cmd);
 
@@ -45,6 +48,8 @@ inline constexpr std::array commands{
             "error, overflow, underflow and clamp rates per tensor and recipe", declare_analyze},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
+    command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
+            declare_rosetta},
     command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "the way back from `mx quantize --packed`",
@@ -54,6 +59,8 @@ inline constexpr std::array commands{
             declare_synth},
     command{"verify", "Check", "compare the emulator with vectors of other implementations",
             declare_verify},
+    command{"vectors", "Check", "write conformance vectors: safetensors, and text for $readmemh",
+            declare_vectors},
     command{"bench", "Check", "elements per second beside this machine's memory bandwidth",
             declare_bench},
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
@@ -63,6 +70,7 @@ inline constexpr std::array commands{
             declare_dialects},
     command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
             declare_explain},
+    command{"selftest", "About", "checks this build on this machine, in seconds", declare_selftest},
     command{"version", "About", "version, compiler, backends and optional parts", declare_version},
     command{"help", "About", "what mx does; help COMMAND for one command", declare_help},
 };

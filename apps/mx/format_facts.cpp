@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "apps/mx/values.hpp"
 #include "libmx/format/decode.hpp"
@@ -134,6 +135,34 @@ report::record limits_of(const format::element_format& f) {
             {"summary", text(f.summary)}};
 }
 
+namespace {
+
+report::record float32_limits(const format::scale_format& f) {
+    const double max = std::numeric_limits<float>::max();
+    const double normal = std::numeric_limits<float>::min();
+    const double tiny = std::numeric_limits<float>::denorm_min();
+    return {{"kind", text("scale")},
+            {"name", text(f.name)},
+            {"bits", integer(f.bits())},
+            {"layout", text("1/8/23")},
+            {"bias", integer(127)},
+            {"emax", integer(127)},
+            {"max", real(max)},
+            {"min_normal", real(normal)},
+            {"min_subnormal", real(tiny)},
+            {"max_code", text("0x7f7fffff")},
+            {"max_hex", hexfloat(max)},
+            {"min_normal_hex", hexfloat(normal)},
+            {"min_subnormal_hex", hexfloat(tiny)},
+            {"specials", text("NaN, +-Inf")},
+            {"finite_codes", undefined()},
+            {"codes", undefined()},
+            {"safetensors", text(f.safetensors)},
+            {"summary", text(f.summary)}};
+}
+
+}  // namespace
+
 report::record limits_of(const format::scale_format& f) {
     if (f.is_number()) {
         report::record r = limits_of(f.number);
@@ -141,6 +170,7 @@ report::record limits_of(const format::scale_format& f) {
         r.back().second = text(f.summary);
         return r;
     }
+    if (!f.has_codes()) return float32_limits(f);
     const double max = format::decode_e8m0(format::e8m0_max);
     const double min = format::decode_e8m0(0);
     return {{"kind", text("scale")},

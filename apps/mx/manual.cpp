@@ -7,9 +7,11 @@
 #include <system_error>
 
 #include "apps/mx/commands.hpp"
+#include "apps/mx/dialect_page.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/format_tables.hpp"
 #include "apps/mx/help.hpp"
+#include "apps/mx/manual_text.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
@@ -17,19 +19,6 @@
 
 namespace mx::app {
 namespace {
-
-constexpr std::string_view made_by =
-    "<!-- Made by `mx help --write-manual docs` from the lists of the program; do not edit. -->\n";
-
-// Markdown that would be a tag or an emphasis as it stands.
-std::string plain(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (std::string_view("*_<>|[]`").find(c) != std::string_view::npos) out += '\\';
-        out += c;
-    }
-    return out;
-}
 
 std::string page_of(std::string_view title, const report::document& d) {
     std::string out = fmt::format("{}# {}\n\n", made_by, title);
@@ -44,10 +33,13 @@ std::string metrics_page() {
         "spelling), "
         "`shape`, `recipe` (canonical), the counts `elements`, `blocks`, `nan`, `inf`, `poisoned` "
         "(finite elements of a block whose scale is NaN) and `inexact_inputs` (stored values that "
-        "float32 does not hold, rounded to it once), and the metrics below. JSON puts them under "
+        "float32 does not hold, rounded to it once), `passes` (how often the tensor was read), "
+        "`tensor_scale` (what all its blocks share, null without one), and the metrics below. JSON "
+        "puts them under "
         "`results` (schema `mx.analysis/1`), followed by `summary` (one record per recipe over all "
         "tensors) and `skipped`; numbers read back exactly.\n\n"
-        "S is the block's scale, O its offset (0 where the recipe has none), y = (x - O) / S "
+        "S is the block's scale (times the tensor scale), O its offset (0 where the recipe has "
+        "none), y = (x - O) / S "
         "exactly, q the final element and d = O + S q. Rates are over finite elements whose block "
         "has a scale, or over blocks where the definition says so. Undefined values are `null`.\n\n"
         "| name | unit | definition | with |\n|---|---|---|---|\n";
@@ -130,6 +122,7 @@ std::vector<std::pair<std::string, std::string>> manual_pages() {
             {"reference/formats.md", page_of("Formats", formats_document())},
             {"reference/metrics.md", metrics_page()},
             {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},
+            {"design/dialects.md", dialect_page()},
             {"man/mx.1", man_page()}};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/reference and docs/man, made from the lists.
+// docs/reference, docs/man and docs/design/dialects.md, made from the lists.
 #pragma once
 
 #include <string>

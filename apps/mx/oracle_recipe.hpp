@@ -29,6 +29,12 @@ inline oracle::integer_emax oracle_emax(scale::int_emax choice) {
     return oracle::integer_emax::zero;
 }
 
+/// Whether the oracle states everything that `r` asks for.
+inline bool oracle_states(const quantize::recipe& r) {
+    return r.by->id == quantize::dialect_id::ocp && r.scale_format->power_of_two() &&
+           oracle_rule(*r.rule).has_value();
+}
+
 /// `r` for the oracle; throws std::bad_optional_access for a scale rule it does not state.
 inline oracle::recipe oracle_recipe(const quantize::recipe& r) {
     oracle::recipe o;

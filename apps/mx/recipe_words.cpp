@@ -11,6 +11,7 @@
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/clamp_zone.hpp"
+#include "libmx/quantize/tensor_scale.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {
@@ -48,6 +49,10 @@ int effective_emax(const quantize::recipe& r) { return scale::rule_facts(*r.elem
 
 std::string rule_words(const quantize::recipe& r) {
     std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition, r.rule->source);
+    if (!r.scale_format->power_of_two()) {
+        return text + fmt::format("; max = {}",
+                                  exact_decimal(format::decode(*r.element, r.element->max_code())));
+    }
     if (r.emax == scale::int_emax::log2max && !r.element->floating()) {
         return text + "; log2 of the largest value takes the place of emax (int_emax=log2max)";
     }
@@ -115,6 +120,42 @@ std::string overflow_words(const quantize::recipe& r) {
         exact_decimal(zone.from), exact_decimal(zone.to));
 }
 
+// The scale that all blocks share, by the dialect's convention.
+std::string tensor_scale_words(const quantize::recipe& r) {
+    const bool inverse = r.by->two_level.value == quantize::two_level_kind::te ||
+                         r.by->two_level.value == quantize::two_level_kind::compressed_tensors;
+    const std::string span =
+        fmt::format("{} x {}", r.select == quantize::four_over_six::none ? 448 : 256,
+                    exact_decimal(format::decode(*r.element, r.element->max_code())));
+    return fmt::format(
+        "{} in float32 from the largest finite magnitude of the tensor, found by a "
+        "pass that goes first",
+        inverse ? span + " / amax" : "amax / (" + span + ")");
+}
+
+std::string select_words(const quantize::recipe& r) {
+    std::string_view measure = "the sum of squared errors";
+    if (r.select == quantize::four_over_six::mae) measure = "the sum of absolute errors";
+    if (r.select == quantize::four_over_six::abs_max) measure = "the largest absolute error";
+    return fmt::format(
+        "a block scale that makes the largest element 4 instead of 6 is taken where "
+        "{} is smaller",
+        measure);
+}
+
+std::string special_words(const quantize::recipe& r) {
+    const std::string rest =
+        "; its finite elements are counted as poisoned and stay out of every rate and sum";
+    if (r.by->id != quantize::dialect_id::ocp) {
+        return fmt::format("as dialect {} treats them; where the block's scale becomes NaN{}",
+                           r.by->name, rest.substr(1));
+    }
+    if (r.scale_format->power_of_two()) return "the block's scale is 255 (NaN)" + rest;
+    return (r.scale_format->is_number() ? "the block's scale is 127 (NaN)"
+                                        : "the block's scale is NaN") +
+           rest;
+}
+
 }  // namespace
 
 double bits_per_element(const quantize::recipe& r) {
@@ -138,10 +179,14 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
         part("offset", offset_words(r)),
         part("bits", bits_words(r)),
     };
+    if (quantize::needs_tensor_facts(r)) {
+        parts.push_back(part("tensor scale", tensor_scale_words(r)));
+    }
+    if (r.select != quantize::four_over_six::none) {
+        parts.push_back(part("four over six", select_words(r)));
+    }
     if (r.scale_format->power_of_two()) parts.push_back(part("overflow", overflow_words(r)));
-    parts.push_back(part("NaN and Inf",
-                         "the block's scale is 255 (NaN); its finite elements are counted as "
-                         "poisoned and stay out of every rate and sum"));
+    parts.push_back(part("NaN and Inf", special_words(r)));
     return parts;
 }
 

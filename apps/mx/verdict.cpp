@@ -11,6 +11,7 @@
 #include "apps/mx/recipe_words.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/quantize/recipe.hpp"
+#include "libmx/quantize/recipe_keys.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -35,7 +36,7 @@ std::vector<family> families_of(const std::vector<report::record>& summary) {
         const std::string recipe = words(s, "recipe");
         quantize::recipe common = quantize::parse_recipe(recipe);
         const std::string rule(common.rule->name);
-        common.rule = scale::find_scale_rule("floor");
+        common.rule = quantize::default_rule(*common.by, common.scale_format->name);
         const std::string name = quantize::to_string(common);
         auto at = std::find_if(families.begin(), families.end(),
                                [&](const family& f) { return f.name == name; });
@@ -167,9 +168,10 @@ std::pair<double, double> badness(const entrant& e) {
 // What became of the tensor under the other rules of the family.
 std::string remedy_words(const family& f, const contest& c, std::size_t rule) {
     if (c.under.size() < 2 || !comparable(c)) {
-        return f.rules[rule] == "rceil"
-                   ? std::string("A smaller block may help.")
-                   : "Try scale=rceil, under which no block maximum overflows.";
+        const bool power_of_two = scale::find_scale_rule(f.rules[rule])->scale_format == "e8m0";
+        return power_of_two && f.rules[rule] != "rceil"
+                   ? std::string("Try scale=rceil, under which no block maximum overflows.")
+                   : "A smaller block may help.";
     }
     const std::size_t best = best_of(c);
     if (best == rule) {

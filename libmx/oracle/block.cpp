@@ -6,6 +6,9 @@
 #include <limits>
 
 #include "libmx/oracle/cast.hpp"
+#include "libmx/oracle/dialect_block.hpp"
+#include "libmx/oracle/dialect_parts.hpp"
+#include "libmx/oracle/fractional.hpp"
 
 namespace mx::oracle {
 namespace {
@@ -70,7 +73,16 @@ void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_non
 
 quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
                                std::span<const std::uint32_t> draws) {
+    return quantize_block(r, list, x, block_context{draws, 0, {}, 1});
+}
+
+quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
+                               const block_context& context) {
+    const bool ocp = r.by == nullptr || r.by->name == "ocp";
+    if (!ocp || is_fractional(r)) return quantize_dialect_block(r, list, x, context);
+    const std::span<const std::uint32_t> draws = context.draws;
     quantized_block out;
+    out.coded.assign(x.size(), true);
     out.count.elements = x.size();
     for (const float v : x) {
         out.count.nan += std::isnan(v) ? 1 : 0;
@@ -93,7 +105,8 @@ quantized_block quantize_block(const recipe& r, const value_list& list, std::spa
         offset = value_of_half(out.offset);
         out.amax = range_of(r.range, x, e, offset);
     }
-    out.scale_code = scale_code(r.rule, list, r.emax, out.amax);
+    out.scale_code = scale_code(r.rule, list, r.emax, out.amax, context.scale_draw);
+    out.scale = parts::power(out.scale_code - 127).value;
     if (out.scale_code == 255) {
         poison(out, list);
         return out;
@@ -135,6 +148,7 @@ quantized_block quantize_block(const recipe& r, const value_list& list, std::spa
 }
 
 float dequantized_f32(const quantized_block& block, std::size_t i) {
+    if (!block.values.empty()) return block.values[i];
     if (block.scale_code == 255) return std::numeric_limits<float>::quiet_NaN();
     return nearest_f32(block.dequantized[i], false);
 }

@@ -37,10 +37,13 @@ struct exact_sums {
 };
 
 struct quantized_block {
-    int scale_code = 0;
-    std::uint16_t offset = 0;  ///< binary16 bits
-    std::vector<std::uint8_t> codes;
+    int scale_code = 0;                ///< -1 where the scale is a float32
+    float scale = 0;                   ///< as a number, without a tensor scale
+    std::uint16_t offset = 0;          ///< binary16 bits
+    std::vector<std::uint8_t> codes;   ///< what has no code (Inf kept in FP4, say) is 0 here
+    std::vector<bool> coded;           ///< whether element i has a code
     std::vector<integer> dequantized;  ///< d in ticks; empty when the scale is NaN
+    std::vector<float> values;         ///< what a dialect returns as d, where there is a dialect
     element_counts count;
     exact_sums sum;
     float amax = 0;  ///< what the scale rule saw
@@ -51,12 +54,27 @@ struct quantized_block {
     bool dead = false;
 };
 
+/// The random draws of a block and, for systems-scaling, its row.
+struct block_context {
+    std::span<const std::uint32_t> draws;  ///< of the elements; may be empty
+    std::uint32_t scale_draw = 0;          ///< of scale=stochastic
+    std::vector<bool> bumped;              ///< bumped_columns, or empty
+    std::size_t cols = 1;                  ///< columns of the block
+};
+
+/// Quantizes the elements `x` of one block. A dialect other than ocp, or a scale that is no power
+/// of two: d = S*q with the dialect's S and q; y = x/S is exact in the counts. Where a scale is NaN
+/// or Inf the finite elements are poisoned; where it is finite beside NaN and Inf, only what
+/// becomes NaN is.
+quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
+                               const block_context& context);
+
 /// Quantizes the elements `x` of one block; draws[i] is the random draw of element i (read by
 /// stochastic rounding only, may be empty otherwise).
 quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
                                std::span<const std::uint32_t> draws);
 
-/// d = O + S*q rounded once to float32, for element i.
+/// d = O + S*q rounded once to float32, for element i; a dialect's own arithmetic where it has one.
 float dequantized_f32(const quantized_block& block, std::size_t i);
 
 }  // namespace mx::oracle

@@ -19,9 +19,9 @@ using integer = boost::multiprecision::number<
     boost::multiprecision::et_off>;
 
 /// The unit ("tick") is 2^tick_exponent. Every float32 is a multiple of 2^-149, every binary16 one
-/// of 2^-24, and the smallest scale times the smallest element quantum is 2^-127 * 2^-16, so all
-/// quantities of a block are whole numbers of ticks; the rest is room for halves of them.
-inline constexpr int tick_exponent = -160;
+/// of 2^-24, and the smallest scale times the smallest element quantum is 2^-149 * 2^-9 * 2^-16, so
+/// all quantities of a block are whole numbers of ticks; the rest is room for halves of them.
+inline constexpr int tick_exponent = -180;
 
 /// 2^e, e of either sign.
 rational power_of_two(int e);

@@ -48,7 +48,11 @@ const listed_value& choose(const listed_value& lo, const listed_value& hi, const
             return lo;
         case format::rounding::stochastic: {
             const integer above_inner = positive ? above_lo : integer(gap - above_lo);
-            const integer share = (above_inner << choice.random_bits) / gap;  // floor(delta*2^k)
+            integer share;  // floor(delta * 2^k)
+            integer cut;
+            mp::divide_qr(integer(above_inner << choice.random_bits), gap, share, cut);
+            const bool more = 2 * cut > gap || (2 * cut == gap && mp::bit_test(share, 0));
+            if (choice.round_fraction && more) ++share;
             const std::uint64_t r = std::uint64_t{draw} >> (32 - choice.random_bits);
             return share + r >= integer(1) << choice.random_bits ? outer : inner;
         }

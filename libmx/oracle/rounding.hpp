@@ -14,6 +14,7 @@ struct rounding_choice {
     format::rounding how = format::rounding::rtne;
     format::tie_rule ties = format::tie_rule::up;  ///< rtne in formats without mantissa bits
     int random_bits = 32;                          ///< k: r is the top k bits of the draw
+    bool round_fraction = false;                   ///< stochastic: delta to k bits first, ties even
 };
 
 struct rounded {

@@ -72,6 +72,11 @@ int scale_code(scale_rule rule, const value_list& list, integer_emax choice, flo
         case scale_rule::stochastic:
             exponent = floor_log2(a, one) - emax;
             break;
+        case scale_rule::two_level:
+        case scale_rule::single_level:
+        case scale_rule::amax:
+        case scale_rule::amax_pow2:
+            return 255;
     }
     return std::clamp(exponent, -127, 127) + 127;
 }

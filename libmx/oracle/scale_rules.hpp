@@ -21,10 +21,14 @@ enum class scale_rule : std::uint8_t {
     ceil_div_max,
     floor_bump,
     stochastic,
+    two_level,
+    single_level,
+    amax,
+    amax_pow2,
 };
 
 /// Rules by the names recipes use.
-inline constexpr std::array<std::pair<std::string_view, scale_rule>, 9> scale_rule_names{{
+inline constexpr std::array<std::pair<std::string_view, scale_rule>, 13> scale_rule_names{{
     {"floor", scale_rule::floor},
     {"ceil", scale_rule::ceil},
     {"even", scale_rule::even},
@@ -34,6 +38,10 @@ inline constexpr std::array<std::pair<std::string_view, scale_rule>, 9> scale_ru
     {"ceil-div-max", scale_rule::ceil_div_max},
     {"floor-bump", scale_rule::floor_bump},
     {"stochastic", scale_rule::stochastic},
+    {"two-level", scale_rule::two_level},
+    {"single-level", scale_rule::single_level},
+    {"amax", scale_rule::amax},
+    {"amax-pow2", scale_rule::amax_pow2},
 }};
 
 /// What integers subtract as emax: 0, log2 of the largest value (a real number), or 1.
@@ -53,7 +61,8 @@ enum class integer_emax : std::uint8_t { zero, log2max, one };
 ///                 mantissa_bits bits of `draw`
 /// where in floor, ceil and even log2max puts `- emax` inside the floor or ceiling, as
 /// log2(amax / max), and elsewhere counts as zero. The exponent is clamped to [-127, 127]; zero
-/// gives code 0; Inf, NaN and an `a` of 2^128 give 255.
+/// gives code 0; Inf, NaN and an `a` of 2^128 give 255. The rules whose scales are no E8M0 codes
+/// are stated in fractional.hpp; here they give 255.
 int scale_code(scale_rule rule, const value_list& list, integer_emax choice, float amax,
                std::uint32_t draw = 0);
 

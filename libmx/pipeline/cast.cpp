@@ -6,7 +6,6 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
-#include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
@@ -14,57 +13,75 @@
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
+#include "libmx/quantize/dialect_element.hpp"
 
 namespace mx::pipeline {
 namespace {
 
-// A format one can cast to: an element format, or a scale format's numbers.
+// A format one can cast to: an element format, or a scale format's codes.
 struct target {
     bool power_of_two = false;
-    format::element_params element{};
+    quantize::conversion number{};  ///< unless power_of_two
     std::string_view type_name;
     int bits = 8;
-    float value[256] = {};
 };
 
 target find_target(const cast_request& request) {
     const format::element_format* e = format::find_element_format(request.element);
     const format::scale_format* s = format::find_scale_format(request.element);
-    if (e == nullptr && s == nullptr) {
-        std::vector<std::string_view> names;
-        for (const format::element_format& f : format::element_formats) names.push_back(f.name);
-        for (const format::scale_format& f : format::scale_formats) names.push_back(f.name);
+    if (e == nullptr && (s == nullptr || !s->has_codes())) {
         throw base::error(base::error_kind::usage,
-                          base::unknown("element format", request.element, names));
+                          base::unknown("element format", request.element, castable_formats()));
     }
     target t;
     t.power_of_two = e == nullptr && s->power_of_two();
     t.type_name = e != nullptr ? e->safetensors : s->safetensors;
     t.bits = e != nullptr ? e->bits() : 8;
-    if (!t.power_of_two) {
-        const format::element_format& f = e != nullptr ? *e : s->number;
-        const quantize::int_min minimum = request.minimum.value_or(
-            quantize::default_int_min(f, quantize::row_of(quantize::dialect_id::ocp)));
-        t.element = format::params_of(f, minimum == quantize::int_min::full);
-        for (std::uint32_t c = 0; c < 256; ++c) t.value[c] = format::decode(f, c);
-    } else {
-        for (int c = 0; c < 256; ++c) t.value[c] = static_cast<float>(format::decode_e8m0(c));
+    if (t.power_of_two) {
+        // Throws when the dialect has no such conversion.
+        static_cast<void>(quantize::convert_e8m0(*request.by, 0, false, true));
+        return t;
     }
+    const format::element_format& f = e != nullptr ? *e : s->number;
+    const quantize::int_min minimum =
+        request.minimum.value_or(quantize::default_int_min(f, *request.by));
+    const int random_bits =
+        request.random_bits.value_or(quantize::default_random_bits(*request.by, f));
+    t.number = quantize::conversion_of(*request.by, f, {request.round, request.ties, random_bits},
+                                       request.saturate, minimum == quantize::int_min::full);
     return t;
 }
 
-std::uint8_t convert(const target& t, const cast_request& request, float x, std::uint32_t draw) {
+quantize::converted convert(const target& t, const cast_request& request, float x,
+                            std::uint32_t draw) {
     const std::uint32_t bits = base::bits_of(x);
-    if (t.power_of_two) {
-        return static_cast<std::uint8_t>(
-            format::cast_e8m0(bits, request.round == format::rounding::zero));
-    }
-    const format::rounding_mode mode{request.round, request.ties, request.random_bits};
-    return static_cast<std::uint8_t>(
-        format::cast_code(t.element, mode, bits, request.saturate, draw));
+    if (!t.power_of_two) return quantize::convert(t.number, bits, draw);
+    const int code = quantize::convert_e8m0(
+        *request.by, bits, request.round == format::rounding::zero, request.saturate);
+    return {code, static_cast<float>(format::decode_e8m0(code))};
+}
+
+// Some dialects return values that have no code.
+[[noreturn]] void fail_without_code(const cast_request& request, const io::tensor_info& info,
+                                    float x, std::uint64_t index) {
+    throw base::error(
+        base::error_kind::input,
+        fmt::format("element {} is {}, which dialect {} turns into a value without a code in {}; "
+                    "write values (without --packed) or use another dialect",
+                    index, x, request.by->name, request.element),
+        {info.file, info.name, {}});
 }
 
 }  // namespace
+
+std::vector<std::string_view> castable_formats() {
+    std::vector<std::string_view> names;
+    for (const format::element_format& f : format::element_formats) names.push_back(f.name);
+    for (const format::scale_format& f : format::scale_formats) {
+        if (f.has_codes()) names.push_back(f.name);
+    }
+    return names;
+}
 
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const run_control& control) {
@@ -74,6 +91,9 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
     io::metadata_map metadata{{schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
+    if (request.by->id != quantize::dialect_id::ocp) {
+        metadata["mx.dialect"] = request.by->name;
+    }
     for (std::size_t t = 0; t < chosen.size(); ++t) {
         const io::tensor_info& info = chosen[t].info();
         if (request.packed) {
@@ -101,18 +121,25 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         const std::size_t t = p.of->tensor;
         const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
         const bool random = request.round == format::rounding::stochastic;
-        std::vector<std::uint8_t> codes(p.x.size());
-        for (std::size_t i = 0; i < codes.size(); ++i) {
-            const std::uint32_t draw = random ? base::random_u32(key, p.where.col + i) : 0u;
-            codes[i] = convert(to, request, p.x[i], draw);
+        std::vector<std::uint8_t> codes(request.packed ? p.x.size() : 0);
+        std::vector<float> values(request.packed ? 0 : p.x.size());
+        for (std::size_t i = 0; i < p.x.size(); ++i) {
+            const std::uint64_t index = p.where.col + i;
+            const std::uint32_t draw = random ? base::random_u32(key, index) : 0u;
+            const quantize::converted q = convert(to, request, p.x[i], draw);
+            if (!request.packed) {
+                values[i] = q.value;
+            } else if (q.code < 0) {
+                fail_without_code(request, chosen[t].info(), p.x[i], index);
+            } else {
+                codes[i] = static_cast<std::uint8_t>(q.code);
+            }
         }
         if (request.packed) {
             streams[t]->put(p.where.col, codes);
-            return;
+        } else {
+            writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(values)));
         }
-        std::vector<float> values(codes.size());
-        for (std::size_t i = 0; i < codes.size(); ++i) values[i] = to.value[codes[i]];
-        writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(values)));
     });
     writer->commit();
     return result;

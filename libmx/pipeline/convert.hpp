@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/format/element_formats.hpp"
@@ -25,19 +26,25 @@ struct conversion {
 
 /// Destination format by extension: .npy (exactly one tensor), otherwise safetensors.
 
+/// What one can cast to: element formats, and scale formats with codes.
+std::vector<std::string_view> castable_formats();
+
 struct cast_request {
-    std::string element;  ///< element or scale format name
+    std::string element;  ///< one of castable_formats()
     format::rounding round = format::rounding::rtne;
     format::tie_rule ties = format::tie_rule::up;
-    int random_bits = 32;
+    std::optional<int> random_bits;  ///< none: the dialect's width
     std::uint64_t seed = 0;
     bool saturate = true;  ///< false: beyond the maximum gives NaN (e4m3) or Inf (e5m2)
     bool packed = false;   ///< codes (`w.codes`) instead of float32 values (`w`)
     std::optional<quantize::int_min> minimum;  ///< integers; none: quantize::default_int_min
+    /// Whose conversion; also those that only convert (gfloat, ml_dtypes, cutlass).
+    const quantize::dialect* by = &quantize::row_of(quantize::dialect_id::ocp);
 };
 
 /// Element conversion without a scale. With `packed`, `w.codes` in the packed layout of
-/// `quantize --packed`; otherwise `w` as F32.
+/// `quantize --packed`; otherwise `w` as F32. Throws base::error (usage) for what the dialect
+/// lacks, and with `packed` (input) for a value that it gives no code.
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const run_control& control);
 

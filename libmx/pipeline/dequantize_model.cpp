@@ -3,12 +3,12 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/block/packing.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/packed_file.hpp"
+#include "libmx/pipeline/packed_read.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 
@@ -20,34 +20,15 @@ struct parts {
     std::unique_ptr<io::byte_source> codes, scales, offsets;
 };
 
-// Codes [first, first + out.size()), which need not start at a byte border.
-void read_codes(const io::byte_source& source, int bits, std::uint64_t first,
-                std::span<std::uint8_t> out) {
-    const std::uint64_t unit = block::packing_unit(bits);
-    const std::uint64_t begin = first / unit * unit;
-    const std::uint64_t lead = first - begin;
-    std::vector<std::uint8_t> codes(lead + out.size());
-    std::vector<std::byte> bytes(block::packed_bytes(bits, codes.size()));
-    source.read(block::packed_bytes(bits, begin), bytes);
-    block::unpack(bits, bytes, codes);
-    std::copy(codes.begin() + static_cast<std::ptrdiff_t>(lead), codes.end(), out.begin());
-}
-
-// Side data of one grid row of a panel, read in one go.
-template <typename T>
-std::vector<T> read_run(const io::byte_source& source, std::uint64_t first, std::uint64_t count) {
-    std::vector<T> out(count);
-    source.read(first * sizeof(T), std::as_writable_bytes(std::span(out)));
-    return out;
-}
-
 // Scales as numbers, whatever holds them.
-std::vector<float> read_scales(const io::byte_source& source, const format::scale_format& f,
+std::vector<float> read_scales(const io::byte_source& source, const quantize::block_params& p,
                                std::uint64_t first, std::uint64_t count) {
-    if (!f.has_codes()) return read_run<float>(source, first, count);
+    const bool has_codes =
+        p.scale_format->has_codes() && p.by->storage.value == quantize::scale_storage::code;
+    if (!has_codes) return read_run<float>(source, first, count);
     std::vector<float> scales;
     for (const std::uint8_t code : read_run<std::uint8_t>(source, first, count)) {
-        scales.push_back(format::decode_scale(f, code));
+        scales.push_back(format::decode_scale(*p.scale_format, code));
     }
     return scales;
 }
@@ -86,7 +67,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
         [&](const block_in_panel& b) {
             if (run_first == ~std::uint64_t{0} || b.index - run_first >= run) {
                 run_first = b.index;
-                scales = read_scales(*from.scales, *params.scale_format, run_first, run);
+                scales = read_scales(*from.scales, params, run_first, run);
                 if (from.offsets) offsets = read_run<std::uint16_t>(*from.offsets, run_first, run);
             }
             const std::size_t i = b.index - run_first;

@@ -107,6 +107,7 @@ io::planned_array codes_array(const std::string& tensor, std::string_view type_n
 }
 
 tensor::dtype scales_type(const quantize::recipe& r) {
+    if (!quantize::scales_have_codes(r)) return tensor::dtype::f32;
     return *tensor::find_dtype(r.scale_format->safetensors);
 }
 

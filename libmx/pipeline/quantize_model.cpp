@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <memory>
 
+#include "libmx/base/status.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
@@ -54,11 +57,11 @@ struct quantizer {
              const parts& to) const {
         const block::grid& grid = to.layout.grid;
         const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
-        const bool has_codes = recipe.scale_format->has_codes();
+        const bool has_codes = quantize::scales_have_codes(recipe);
         block_scratch scratch;
+        scratch.wants_values = !packed;
         std::vector<std::uint8_t> panel_codes(packed ? p.x.size() : 0);
         std::vector<float> panel_values(packed ? 0 : p.x.size());
-        std::vector<float> values;
         run_buffer<std::uint8_t> scale_codes(writer, to.scales);
         run_buffer<float> scales(writer, to.scales);
         run_buffer<std::uint16_t> offsets(writer, to.offsets);
@@ -72,9 +75,8 @@ struct quantizer {
                     if (!has_codes) scales.put(at.index, stats.scale);
                     if (has_offset) offsets.put(at.index, stats.offset);
                 } else {
-                    values.resize(codes.size());
-                    quantize::dequantize_block(params, stats.scale, stats.offset, codes, values);
-                    scatter(std::span<const float>(values), at, p.where.cols, panel_values);
+                    const auto values = std::span<const float>(scratch.values).first(codes.size());
+                    scatter(values, at, p.where.cols, panel_values);
                 }
             },
             [] {});
@@ -123,6 +125,12 @@ run_control share_of(const run_control& control, std::uint64_t done, std::uint64
 
 conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize::recipe& recipe,
                           bool packed, const std::string& out, const run_control& control) {
+    if (packed && quantize::bumps_positions(recipe)) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("recipe '{}': its scale differs inside a block, so there are "
+                                      "no packed scales; write values (without --packed)",
+                                      quantize::to_string(recipe)));
+    }
     conversion result;
     std::vector<tensor_ref> chosen;
     std::vector<parts> layouts;

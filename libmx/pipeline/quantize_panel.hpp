@@ -16,6 +16,8 @@ namespace mx::pipeline {
 struct block_scratch {
     std::vector<float> x;
     std::vector<std::uint8_t> codes;
+    bool wants_values = false;
+    std::vector<float> values;  ///< dequantized values of the block, where wanted
 };
 
 /// Quantizes every block of `g` in the panel `x`; calls on_block(place, stats, codes) for each and
@@ -42,7 +44,9 @@ void quantize_panel(const quantize::block_params& params, std::uint64_t tensor_i
             values = std::span(scratch.x).first(n);
         }
         const quantize::block_place place{tensor_id, b.first, g.over.cols, b.cols};
-        on_block(b, quantize::quantize_block(params, values, place, codes), codes);
+        if (scratch.wants_values && scratch.values.size() < n) scratch.values.resize(n);
+        const std::span<float> d = std::span(scratch.values).first(scratch.wants_values ? n : 0);
+        on_block(b, quantize::quantize_block(params, values, place, codes, d), codes);
     };
     for_each_block(g, segments, where, one_block, on_segment);
 }

@@ -10,6 +10,7 @@
 #include "libmx/quantize/dialect_kernel.hpp"
 #include "libmx/quantize/element_tally.hpp"
 #include "libmx/quantize/fractional_kernel.hpp"
+#include "libmx/quantize/narrow_float.hpp"
 
 namespace mx::quantize {
 namespace {
@@ -218,10 +219,12 @@ void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
     if (!p.scale_format->power_of_two()) return dequantize_fractional(p, scale, codes, values);
     const auto s = static_cast<double>(scale);
     const auto o = static_cast<double>(base::float_from_half(offset));
+    const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
     for (std::size_t i = 0; i < codes.size(); ++i) {
         const double product = s * static_cast<double>(p.value[codes[i]]);
         // Adding +0 would lose the sign of a negative zero.
         values[i] = static_cast<float>(p.has_offset ? o + product : product);
+        if (narrow) values[i] = bfloat16_arithmetic::round(values[i]);
     }
 }
 

@@ -146,7 +146,7 @@ trait_words words_of(zero_sign k) {
         case zero_sign::input_minus:
             return {"-0", "a zero of either sign becomes -0; underflow keeps the sign"};
         case zero_sign::input_plus:
-            return {"mixed", "-0 becomes +0; a negative number that underflows becomes -0"};
+            return {"+0, mixed", "a zero becomes +0; a number that underflows keeps its sign"};
     }
     return {};
 }
@@ -364,7 +364,7 @@ constexpr std::array columns{
     dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
                    range_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
-                   say<&dialect::two_level>},
+                   of_blocks<&dialect::two_level>},
     dialect_column{"arithmetic", "element", "How is an element found?", say<&dialect::arithmetic>},
     dialect_column{"sign_of_zero", "-0", "What is the sign of a zero result?",
                    say<&dialect::sign_of_zero>},

@@ -105,8 +105,7 @@ converted convert_as_fbgemm(const conversion& c, std::uint32_t x, std::uint32_t 
     const bool random = c.mode.how == format::rounding::stochastic;
     if (random) x += draw >> (9 + c.element.mantissa_bits);
     const std::uint32_t code = fbgemm_code(c.element, x);
-    const float value = c.value[code];
-    return {static_cast<int>(code), value == 0.0f ? 0.0f : value};  // its table has no -0
+    return from_code(c, code);
 }
 
 converted convert_exactly(const conversion& c, std::uint32_t x, std::uint32_t draw) {
@@ -160,6 +159,8 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
     conversion c{&by, format::params_of(f, full_range), mode, saturate, {}};
     for (std::uint32_t code = 0; code < 256; ++code) c.value[code] = format::decode(f, code);
     if (by.e4m3_reaches_480.value && f.name == "e4m3") extend_to_480(c);
+    // FBGEMM's table of values holds one zero, without a sign.
+    if (by.arithmetic.value == element_kind::fbgemm) c.value[c.element.max_positive + 1u] = 0.0f;
     return c;
 }
 

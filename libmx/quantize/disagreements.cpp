@@ -33,6 +33,10 @@ constexpr std::array<input, 1> zero{0x00000000};
 constexpr std::array<input, 1> nan{0x7fc00000};
 // Two blocks of two: 1.9 stands where the second block has 2^-17.
 constexpr std::array<input, 4> two_blocks{0x3ff33333, 0x3f800000, 0x37000000, 0x3f800000};
+// A block of 2688, so that the tensor scale is 1, then one with 0.03.
+constexpr std::array<input, 17> tiny_beside_2688{0x45280000, 0, 0, 0, 0, 0, 0, 0,         0,
+                                                 0,          0, 0, 0, 0, 0, 0, 0x3cf5c28f};
+constexpr std::array<input, 1> eighteen_hundred{0x44e10000};
 constexpr std::array<input, 1> five_hundred{0x43fa0000};
 
 constexpr std::array list{
@@ -96,16 +100,16 @@ constexpr std::array list{
                  "254 when the conversion saturates, 255 otherwise",
                  probe::e8m0,
                  above_2_127,
-                 {"nvidia", "up"},
-                 {"torchao", "up"}},
+                 {"nvidia", ""},
+                 {"torchao", ""}},
     disagreement{9,
                  "a float32 to E8M0",
                  "CUDA, Transformer Engine and CUTLASS round up, ml_dtypes to nearest even (and "
                  "makes 0 NaN)",
                  probe::e8m0,
                  one_25,
-                 {"nvidia", "up"},
-                 {"ml_dtypes", "nearest"}},
+                 {"nvidia", ""},
+                 {"ml_dtypes", ""}},
     disagreement{10,
                  "ceil of a float32 log2 just above max * 2^k",
                  "modelopt, Quark's enhanced and TetraJet lose the round-up, so that the block "
@@ -151,6 +155,22 @@ constexpr std::array list{
                  infinity,
                  {"nvidia", "e4m3 rtne"},
                  {"ml_dtypes", "e4m3 rtne"}},
+    disagreement{16,
+                 "the smallest NVFP4 block scale",
+                 "torchao clamps block scales up to 2^-6, Transformer Engine and ggml use E4M3 "
+                 "subnormals, modelopt puts 1 for a scale that rounds to zero",
+                 probe::row,
+                 tiny_beside_2688,
+                 {"torchao", "nvfp4:dialect=torchao"},
+                 {"te", "nvfp4:dialect=te"}},
+    disagreement{17,
+                 "ggml's conversion to UE4M3",
+                 "scales of 248 and more become 448, since exponent field 15 is taken for "
+                 "overflow; ties go away from zero",
+                 probe::row,
+                 eighteen_hundred,
+                 {"ggml", "nvfp4:dialect=ggml"},
+                 {"ocp", "nvfp4:scale=single-level"}},
     disagreement{18,
                  "the exponent bump of arXiv 2506.20752",
                  "described with one maximum per block, coded with one per position across the "

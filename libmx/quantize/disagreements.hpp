@@ -21,7 +21,7 @@ enum class probe : std::uint8_t {
 /// One of the two who are asked.
 struct respondent {
     std::string_view dialect;
-    std::string_view question;  ///< a recipe, or the element format and rounding ("e2m1 rtne")
+    std::string_view question;  ///< a recipe, or element format and rounding ("e2m1 rtne")
 };
 
 struct disagreement {

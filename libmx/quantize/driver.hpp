@@ -28,6 +28,9 @@ struct block_run {
     base::aligned_buffer<std::uint32_t> amin;     ///< of the smallest that is not zero, 0 if none
     base::aligned_buffer<std::uint32_t> nonzero;  ///< elements that are not zero
 
+    const std::byte* next = nullptr;  ///< the values that are likely to come next, or null
+    std::size_t next_step = 0;        ///< bytes of one of them
+
     // Random draws of the elements, laid out as `x`, and the seed they are for.
     const std::uint32_t* draws = nullptr;  ///< null: none yet
     std::uint64_t draw_seed = 0;

@@ -28,6 +28,18 @@ enum class int_min : std::uint8_t { full, symmetric };
 /// symmetric.
 int_min default_int_min(const format::element_format& f, const dialect& by);
 
+struct recipe;
+
+/// Whether the scales of `r` are bytes (E8M0 or UE4M3 codes); otherwise they are float32.
+bool scales_have_codes(const recipe& r);
+
+/// Whether the scale of `r` is raised position by position (systems-scaling's exponent bump as
+/// coded), which takes whole rows of blocks.
+bool bumps_positions(const recipe& r);
+
+/// The width of the random numbers of the dialect's stochastic rounding unless said otherwise.
+int default_random_bits(const dialect& by, const format::element_format& f);
+
 /// Four-over-six: the block scale is tried so that the largest element becomes 6 and so that it
 /// becomes 4; 4 wins when its error is strictly smaller (mit-han-lab/fouroversix@dadfad6).
 enum class four_over_six : std::uint8_t {

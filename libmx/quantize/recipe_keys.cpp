@@ -85,23 +85,6 @@ void set_element(recipe& r, std::string_view text) {
     r.minimum = default_int_min(*f, *r.by);
 }
 
-// The width of the random numbers of the dialect's stochastic rounding.
-int default_random_bits(const recipe& r) {
-    const int bits = r.by->random_bits.value;
-    return bits != 0 ? bits : 23 - r.element->mantissa_bits;
-}
-
-// The rule of a scale format that a dialect starts with: its first one for that format.
-const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
-    for (std::string_view rest = by.rules; !rest.empty();) {
-        const std::string_view name = first_of(rest);
-        const scale::scale_rule* rule = scale::find_scale_rule(name);
-        if (rule->scale_format == scale_format) return rule;
-        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    }
-    return nullptr;
-}
-
 // The roundings that a dialect has for a scale format, its default first.
 std::string_view roundings_of(const dialect& by, const format::scale_format& scale) {
     const bool own = scale.is_number() && !by.two_level_roundings.empty();
@@ -126,7 +109,7 @@ void set_dialect(recipe& r, std::string_view text) {
     r.rule = rule;
     r.round = format::find_rounding(first_of(roundings_of(*by, *r.scale_format)))->id;
     r.minimum = default_int_min(*r.element, *by);
-    r.random_bits = default_random_bits(r);
+    r.random_bits = default_random_bits(*r.by, *r.element);
 }
 
 void set_scale(recipe& r, std::string_view text) {
@@ -242,6 +225,11 @@ constexpr std::array keys{
 void normalize_axis(recipe& r) {
     using kind = axis_choice::kind;
     if (r.axis.what == kind::last) return;
+    // The default, spelt out: a tile lies along the last axis (and the one before it) anyway.
+    if (r.axis == axis_choice{kind::index, -1} && r.block.rows > 1 && r.block.cols > 1) {
+        r.axis = {};
+        return;
+    }
     if (r.block.rows > 1 && r.block.cols > 1) {
         fail(
             fmt::format("block={} with axis={}: a tile lies along the last two axes; "
@@ -259,6 +247,16 @@ void normalize_axis(recipe& r) {
 }
 
 }  // namespace
+
+const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
+    for (std::string_view rest = by.rules; !rest.empty();) {
+        const std::string_view name = first_of(rest);
+        const scale::scale_rule* rule = scale::find_scale_rule(name);
+        if (rule->scale_format == scale_format) return rule;
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    return nullptr;
+}
 
 std::span<const recipe_key> recipe_keys() { return keys; }
 
@@ -279,6 +277,10 @@ void check_dialect(const recipe& r) {
     require("scale", by.rules, r.rule->name);
     require("round", roundings_of(by, *r.scale_format), row_of(r.round).name);
     require("element", by.elements, r.element->name);
+    if (bumps_positions(r) && r.block.rows != 1) {
+        fail(fmt::format("block={}: dialect {} raises exponents along rows of 1xN blocks",
+                         get_block(r), by.name));
+    }
     if (by.id != dialect_id::ocp && r.offset != offset_kind::none) {
         fail(fmt::format("offset=fp16: dialect {} does not have it", by.name));
     }
@@ -337,7 +339,7 @@ void normalize(recipe& r) {
         r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
     if (!random) {
         r.seed = 0;
-        r.random_bits = default_random_bits(r);
+        r.random_bits = default_random_bits(*r.by, *r.element);
     }
     const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
     if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
@@ -355,6 +357,19 @@ void normalize(recipe& r) {
 int_min default_int_min(const format::element_format& f, const dialect& by) {
     const bool full = f.name == "int8" && by.integers.value == int_range::ocp;
     return full ? int_min::full : int_min::symmetric;
+}
+
+bool scales_have_codes(const recipe& r) {
+    return r.scale_format->has_codes() && r.by->storage.value == scale_storage::code;
+}
+
+bool bumps_positions(const recipe& r) {
+    return r.by->id == dialect_id::systems_scaling && r.rule->id == scale::rule_id::floor_bump;
+}
+
+int default_random_bits(const dialect& by, const format::element_format& f) {
+    const int bits = by.random_bits.value;
+    return bits != 0 ? bits : 23 - f.mantissa_bits;
 }
 
 recipe preset_recipe(std::string_view name) {

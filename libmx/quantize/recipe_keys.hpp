@@ -27,6 +27,9 @@ std::span<const recipe_key> recipe_keys();
 /// base::error (usage) for combinations that make no sense (a tile with an axis).
 void normalize(recipe& r);
 
+/// The scale rule that a dialect starts with for a scale format: its first one; nullptr for none.
+const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format);
+
 /// The recipe of a bare preset; throws base::error (usage) naming the nearest preset.
 recipe preset_recipe(std::string_view name);
 

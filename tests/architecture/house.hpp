@@ -42,9 +42,9 @@ inline constexpr std::array oracle_may_read{
     "libmx/base/status.hpp",
 };
 
-/// The files of the apps that may name the oracle: they are `mx analyze --exact`.
-inline constexpr std::array<std::string_view, 2> oracle_users{"apps/mx/exact.cpp",
-                                                              "apps/mx/oracle_recipe.hpp"};
+/// The files of the apps that may name the oracle: `mx analyze --exact` and `mx selftest`.
+inline constexpr std::array<std::string_view, 3> oracle_users{
+    "apps/mx/exact.cpp", "apps/mx/oracle_recipe.hpp", "apps/mx/selftest/recipes.cpp"};
 
 /// Headers that begin with `prefix` may be included only by files whose path begins with one of
 /// the `places` (separated by spaces) and ends with `ending`.

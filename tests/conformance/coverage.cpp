@@ -45,6 +45,7 @@ TEST_CASE("every format has a typed table") {
         CHECK(typed_table_exists(f.name));
     }
     for (const auto& f : mx::format::scale_formats) {
+        if (!f.has_codes()) continue;
         INFO("add datasets/vectors/decode/" << f.name << ".txt, typed from the specification");
         CHECK(typed_table_exists(f.name));
     }

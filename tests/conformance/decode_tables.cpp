@@ -62,6 +62,7 @@ TEST_CASE("every scale format decodes to its typed table") {
             check_number(s.name, s.number);
             continue;
         }
+        if (!s.has_codes()) continue;
         const std::vector<double> typed = read_table(s.name);
         REQUIRE(typed.size() == 256);
         for (unsigned code = 0; code < 256; ++code) {

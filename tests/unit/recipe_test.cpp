@@ -52,6 +52,20 @@ TEST_CASE("canonical recipes name what matters and nothing else") {
         {"mxfp4:axis=-2", "mxfp4:block=32x1"},
         {"mxfp4:axis=0,block=16x1", "mxfp4:block=1x16,axis=0"},
         {"mxfp4:axis=flat", "mxfp4:axis=flat"},
+        {"mxfp4:block=16x16,axis=-1", "mxfp4:block=16x16"},
+        {"nvfp4:scale=two-level,scale_format=ue4m3", "nvfp4"},
+        {"mxfp4:scale_format=ue4m3", "nvfp4:block=1x32"},
+        {"nvfp4:scale_format=e8m0", "mxfp4:block=1x16"},
+        {"nvfp4:dialect=ggml", "nvfp4:dialect=ggml"},
+        {"nvfp4:dialect=ggml,scale=single-level", "nvfp4:dialect=ggml"},
+        {"nvfp4:dialect=modelopt,round=rtne", "nvfp4:dialect=modelopt"},
+        {"nvfp4:four_over_six=none", "nvfp4"},
+        {"nvfp4:element=int4,int_emax=1", "nvfp4:element=int4"},
+        {"fp8_128x128:block=1x128", "fp8_1x128"},
+        {"fp8_1x128:block=128x128", "fp8_128x128"},
+        {"fp8_128x128:block=64x64", "fp8_1x128:block=64x64"},
+        {"fp8_128x128:element=e5m2", "fp8_128x128:element=e5m2"},
+        {"mxfp8:scale_format=f32,block=1x128", "fp8_1x128"},
         {"mxfp4:block=16x16,dialect=ocp,transform=none,scale_format=e8m0", "mxfp4:block=16x16"},
     };
     for (const auto& [text, wanted] : cases) {
@@ -90,7 +104,27 @@ TEST_CASE("a mistake in a recipe is answered with its place and the nearest vali
     CHECK(complaint("mxfp4:block=4x4,axis=0").find("tile") != std::string::npos);
     CHECK(complaint("mxfp4:round=stochastic,random_bits=33").find("1 to 32") != std::string::npos);
     CHECK(complaint("mxfp4:round=stochastic,seed=-1").find("integer") != std::string::npos);
-    CHECK(complaint("mxfp4:scale_format=ue4m3").find("e8m0") != std::string::npos);
+    CHECK(complaint("mxfp4:scale_format=ue5m3").find("ue4m3") != std::string::npos);
+    // Combinations that do not exist are named.
+    const std::pair<const char*, const char*> combinations[] = {
+        {"nvfp4:scale=floor", "scale=floor: that rule chooses e8m0 scales"},
+        {"mxfp4:scale=two-level", "scale=two-level: that rule chooses ue4m3 scales"},
+        {"fp8_1x128:scale=single-level", "this recipe has f32 scales"},
+        {"nvfp4:dialect=fbgemm", "dialect=fbgemm: it has no scale rule for ue4m3 scales"},
+        {"fp8_1x128:dialect=torchao", "dialect=torchao: it has no scale rule for f32 scales"},
+        {"nvfp4:offset=fp16", "offset=fp16: only with e8m0 scales"},
+        {"nvfp4:element=e4m3,dialect=te", "element=e4m3: dialect te has ue4m3 scales for e2m1"},
+        {"fp8_1x128:element=e2m1,dialect=te", "element=e2m1: dialect te has f32 scales for e4m3"},
+        {"mxfp4:four_over_six=mse", "four_over_six=mse: only for nvfp4 with scale=two-level"},
+        {"nvfp4:scale=single-level,four_over_six=mae", "four_over_six=mae: only for nvfp4"},
+        {"nvfp4:dialect=te,four_over_six=mse", "four_over_six=mse: dialect te does not have it"},
+        {"nvfp4:dialect=modelopt,round=nearest-ties-to-zero", "it has rtne"},
+        {"mxfp4:dialect=modelopt,round=rtne", "it has nearest-ties-to-zero"},
+    };
+    for (const auto& [text, wanted] : combinations) {
+        INFO(text << ": " << complaint(text));
+        CHECK(complaint(text).find(wanted) != std::string::npos);
+    }
 }
 
 TEST_CASE("clamp zones are those of the thresholds") {

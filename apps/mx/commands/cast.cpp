@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "apps/mx/commands.hpp"
@@ -20,7 +21,9 @@ struct options {
     input_options in;
     run_options run;
     std::string out;
-    std::string round = "rtne";
+    std::string round;
+    std::string dialect = "ocp";
+    int random_bits = 0;
     std::string ties = "up";
     std::string int_min;
     bool no_saturate = false;
@@ -30,13 +33,18 @@ struct options {
 // The request with its names looked up; the errors name the option and the nearest valid name.
 pipeline::cast_request request_of(const options& o) {
     pipeline::cast_request request = o.request;
-    if (format::find_element_format(request.element) == nullptr &&
-        format::find_scale_format(request.element) == nullptr) {
-        std::vector<std::string_view> names = names_of(format::element_formats);
-        for (const std::string_view name : names_of(format::scale_formats)) names.push_back(name);
+    const std::vector<std::string_view> names = pipeline::castable_formats();
+    if (std::find(names.begin(), names.end(), request.element) == names.end()) {
         unknown_name("--element", "format", request.element, names);
     }
-    const format::rounding_row* round = format::find_rounding(o.round);
+    request.by = quantize::find_dialect(o.dialect);
+    if (request.by == nullptr) {
+        unknown_name("--dialect", "dialect", o.dialect, names_of(quantize::dialects()));
+    }
+    const std::string name(o.round.empty() ? quantize::first_of(request.by->roundings)
+                                           : std::string_view(o.round));
+    if (o.random_bits != 0) request.random_bits = o.random_bits;
+    const format::rounding_row* round = format::find_rounding(name);
     if (round == nullptr) unknown_name("--round", "rounding", o.round, names_of(format::roundings));
     request.round = round->id;
     if (o.ties != "up" && o.ties != "even") {
@@ -72,13 +80,18 @@ runner declare_cast(CLI::App& cmd) {
         ->required()
         ->type_name("FORMAT")
         ->group("Conversion");
-    cmd.add_option("--round", o->round, "rounding; see 'mx rules' (default rtne)")
+    cmd.add_option("--round", o->round,
+                   "rounding; see 'mx rules' (default: rtne, or the dialect's)")
         ->type_name("ROUNDING")
+        ->group("Conversion");
+    cmd.add_option("--dialect", o->dialect, "whose conversion; see 'mx dialects' (default ocp)")
+        ->type_name("DIALECT")
         ->group("Conversion");
     cmd.add_option("--ties", o->ties, "e3m0 under rtne: up, or even (the even code)")
         ->type_name("RULE")
         ->group("Conversion");
-    cmd.add_option("--random-bits", o->request.random_bits, "stochastic: random width, 1 to 32")
+    cmd.add_option("--random-bits", o->random_bits,
+                   "stochastic: random width, 1 to 32 (default 32, or the dialect's)")
         ->check(CLI::Range(1, 32))
         ->type_name("K")
         ->group("Conversion");
@@ -98,6 +111,7 @@ runner declare_cast(CLI::App& cmd) {
     cmd.description("Rounds every element to a format as it is, without a shared scale.");
     examples(cmd,
              "mx cast model.safetensors -o e4m3.safetensors --element e4m3\n"
+             "mx cast w.npy -o jax.npy --element e5m2 --dialect ml_dtypes\n"
              "mx cast w.npy -o codes.safetensors --element e2m1 --round zero --packed\n");
     return [o] { return run(*o); };
 }

@@ -109,6 +109,11 @@ report::document explain(const options& o) {
                              fmt::format("{}: {} ({})", f->name, layout_words(*f), f->summary));
     }
     if (const format::scale_format* f = format::find_scale_format(o.subject)) {
+        if (!f->has_codes()) {
+            throw base::error(
+                base::error_kind::usage,
+                fmt::format("{}: {}; 'mx formats' has its limits", f->name, f->summary));
+        }
         return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
     }
     if (!o.codes.empty()) {

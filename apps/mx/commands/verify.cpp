@@ -42,9 +42,8 @@ report::record file_record(const verification& v) {
     report::list reasons;
     for (const pipeline::skipped_values& s : v.skipped) {
         skipped += s.values;
-        reasons.emplace_back(report::record{{"reason", s.reason},
-                                            {"places", integer(s.places)},
-                                            {"values", integer(s.values)}});
+        reasons.emplace_back(report::record{
+            {"reason", s.reason}, {"places", integer(s.places)}, {"values", integer(s.values)}});
     }
     return {{"file", v.file},
             {"kind", v.kind},
@@ -72,7 +71,8 @@ report::record difference_record(const verification& v, const difference& d) {
 
 // "12" or "12 (block 0, 12)" for the table.
 std::string place_text(const difference& d) {
-    if (d.block && d.position) return fmt::format("{} (block {}, {})", d.index, *d.block, *d.position);
+    if (d.block && d.position)
+        return fmt::format("{} (block {}, {})", d.index, *d.block, *d.position);
     if (d.block) return fmt::format("{} (block)", d.index);
     return fmt::format("{}", d.index);
 }
@@ -97,11 +97,11 @@ totals totals_of(const std::vector<verification>& files) {
 
 // Why values were left out, over all files.
 std::vector<std::string> notes_of(const std::vector<verification>& files, const totals& t) {
-    std::vector<std::string> notes{
-        fmt::format("{} values of {} compared: {}.", report::grouped(static_cast<std::int64_t>(t.compared)),
-                    files.size() == 1 ? "one file" : fmt::format("{} files", files.size()),
-                    t.differences == 0 ? std::string("all are equal")
-                                       : fmt::format("{} differ", t.differences))};
+    std::vector<std::string> notes{fmt::format(
+        "{} values of {} compared: {}.", report::grouped(static_cast<std::int64_t>(t.compared)),
+        files.size() == 1 ? "one file" : fmt::format("{} files", files.size()),
+        t.differences == 0 ? std::string("all are equal")
+                           : fmt::format("{} differ", t.differences))};
     std::vector<pipeline::skipped_values> all;
     for (const verification& v : files) {
         for (const pipeline::skipped_values& s : v.skipped) {
@@ -113,8 +113,8 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
         }
     }
     for (const pipeline::skipped_values& s : all) {
-        notes.push_back(fmt::format("- skipped: {} ({} places, {} values)", s.reason, s.places,
-                                    s.values));
+        notes.push_back(
+            fmt::format("- skipped: {} ({} places, {} values)", s.reason, s.places, s.values));
     }
     return notes;
 }
@@ -198,8 +198,9 @@ std::string kinds_text() {
 
 runner declare_verify(CLI::App& cmd) {
     const auto o = std::make_shared<options>();
-    cmd.add_option("VECTORS", o->paths,
-                   "vector files (safetensors whose metadata says what they are), or folders of them")
+    cmd.add_option(
+           "VECTORS", o->paths,
+           "vector files (safetensors whose metadata says what they are), or folders of them")
         ->required()
         ->group("Input");
     cmd.add_option("--recipe", o->recipe,

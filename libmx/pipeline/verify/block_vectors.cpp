@@ -32,10 +32,14 @@ std::size_t elements_of_block(const quantize::recipe& r) {
     return static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
 }
 
+std::size_t row_blocks_of(const quantize::recipe& r) { return bumps_by_column(r) ? 2 : 1; }
+
 block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
-                              std::size_t row_blocks) {
-    const quantize::block_params p = quantize::params_of(r, facts_of(r, input));
+                              std::size_t row_blocks, std::optional<float> tensor_scale) {
+    quantize::block_params p = quantize::params_of(r, facts_of(r, input));
     block_vectors out;
+    if (quantize::needs_tensor_facts(r)) out.tensor_scale = base::bits_of(p.tensor.stored);
+    if (tensor_scale) quantize::set_tensor_scale(p, *tensor_scale);
     out.block_elements = elements_of_block(r);
     out.code.resize(input.size());
     std::vector<float> values(out.block_elements);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct block_vectors {
     std::vector<std::uint8_t> code;        ///< one per element
     std::vector<std::uint32_t> dequant;    ///< one per element
     std::vector<std::uint32_t> element_value;  ///< one per element: what the code stands for
+    /// The tensor scale as the dialect stores it, where the recipe has one; from the input.
+    std::optional<std::uint32_t> tensor_scale;
 
     std::size_t blocks() const { return scale_code.size(); }
 };
@@ -29,9 +32,14 @@ struct block_vectors {
 /// The elements of a block of `r`.
 std::size_t elements_of_block(const quantize::recipe& r);
 
-/// Quantizes `input` (whole blocks, row-major within a block). A recipe with a tensor scale takes
-/// it from all of `input`. `row_blocks` blocks in sequence are one row of the tensor.
+/// Quantizes `input` (whole blocks, row-major within a block). `row_blocks` blocks in sequence are
+/// one row of the tensor. A recipe with a tensor scale takes it from all of `input`, or from
+/// `tensor_scale` (in the dialect's convention).
 block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
-                              std::size_t row_blocks = 1);
+                              std::size_t row_blocks = 1,
+                              std::optional<float> tensor_scale = {});
+
+/// How many blocks a row of `r` needs: two where the blocks of a row act on each other.
+std::size_t row_blocks_of(const quantize::recipe& r);
 
 }  // namespace mx::pipeline

@@ -16,7 +16,16 @@ namespace mx::pipeline {
 namespace {
 
 // What a contract tensor holds.
-enum class content : std::uint8_t { scale_code, scale, offset, code, dequant, plain_dequant, value };
+enum class content : std::uint8_t {
+    scale_code,
+    scale,
+    offset,
+    code,
+    dequant,
+    plain_dequant,
+    value,
+    tensor_scale,
+};
 
 struct block_tensor {
     std::string_view name;
@@ -30,6 +39,8 @@ constexpr std::array known_tensors{
     block_tensor{"dequant", content::dequant},
     block_tensor{"dequant_nobump", content::plain_dequant},
     block_tensor{"element_value", content::value},
+    block_tensor{"per_tensor_scale", content::tensor_scale},
+    block_tensor{"global_encode_scale", content::tensor_scale},
 };
 
 // Rows that `skip` in the metadata takes out of the contract.
@@ -59,7 +70,7 @@ std::vector<const block_tensor*> contract_of(const vector_file& file) {
     const std::string* text = file.find("contract");
     if (text == nullptr) {
         for (const block_tensor& t : known_tensors) {
-            if (file.has(t.name)) tensors.push_back(&t);
+            if (t.holds != content::tensor_scale && file.has(t.name)) tensors.push_back(&t);
         }
         return tensors;
     }
@@ -70,7 +81,8 @@ std::vector<const block_tensor*> contract_of(const vector_file& file) {
             file.fail(fmt::format("its contract names '{}', which this version cannot compare",
                                   word));
         }
-        tensors.push_back(t);
+        // Compared wherever it stands.
+        if (t->holds != content::tensor_scale) tensors.push_back(t);
     }
     return tensors;
 }
@@ -198,6 +210,25 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
     }
 }
 
+// Quantizes under the tensor scale that the file holds, once it has been compared with the one that
+// follows from the whole input.
+void quantize_input(block_file& f, comparison& found, const std::string& by) {
+    const std::vector<float> input = as_floats(f.input);
+    f.ours = quantize_blocks(f.recipe, input, f.row_blocks);
+    if (!f.ours.tensor_scale) return;
+    for (const block_tensor& t : known_tensors) {
+        if (t.holds != content::tensor_scale || !f.file.has(t.name)) continue;
+        const std::uint32_t stated = f.file.f32(t.name, 1)[0];
+        found.about(std::string(t.name), by);
+        found.check_f32({}, stated, *f.ours.tensor_scale);
+        const bool usable = stated < base::f32_infinity;  // neither negative nor NaN or Inf
+        if (usable && stated != *f.ours.tensor_scale) {
+            f.ours = quantize_blocks(f.recipe, input, f.row_blocks, base::float_from_bits(stated));
+            return;
+        }
+    }
+}
+
 }  // namespace
 
 std::string verify_blocks(const vector_file& file, const verify_options& options,
@@ -206,11 +237,11 @@ std::string verify_blocks(const vector_file& file, const verify_options& options
     const std::vector<const block_tensor*> contract = contract_of(file);
     if (contract.empty()) file.fail("holds none of the tensors that blocks are compared by");
     mark_skipped(f);
-    f.ours = quantize_blocks(f.recipe, as_floats(f.input), f.row_blocks);
+    const std::string by = quantize::to_string(f.recipe);
+    quantize_input(f, found, by);
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {
         if (f.skipped[b]) found.skip(f.skip_reason, 1, 0);
     }
-    const std::string by = quantize::to_string(f.recipe);
     for (const block_tensor* t : contract) {
         found.about(std::string(t->name), by);
         const bool per_block = t->holds == content::scale_code || t->holds == content::scale ||

@@ -28,82 +28,90 @@ HWY_INLINE std::uint64_t number_of(M mask) {
     return hn::CountTrue(bits_tag(), mask);
 }
 
-// Flags from the smallest and largest magnitudes of a block's non-zero elements, in codes' values.
+// Flags of blocks from what their smallest and largest non-zero magnitudes become.
 struct judge_state {
-    HWY_INLINE judge_state(const element_grid& g)
-        : least_limit(hn::Set(float_tag(), g.max_positive)),
-          uneven(g.max_positive != g.max_negative) {}
+    explicit HWY_INLINE judge_state(const element_grid& g)
+        : limit(hn::Set(float_tag(), g.max_positive)), uneven(g.max_positive != g.max_negative) {}
 
-    HWY_INLINE void add(words nonzero, words slow, floats least, floats most, block_verdicts& out,
-                        std::uint8_t* doubtful) const {
+    // Nearest roundings are monotone, so that the extremes of the block become those of its codes.
+    HWY_INLINE void add_monotone(words nonzero, words slow, floats least, floats most,
+                                 block_verdicts& out, std::uint8_t* doubtful) const {
         const bits_tag du;
-        const auto fast = hn::Eq(slow, hn::Zero(du));
-        const auto as_words = [&](auto m) HWY_ATTR { return hn::RebindMask(du, m); };
-        const ints many = hn::BitCast(int_tag(), nonzero);
-        const auto eligible = hn::And(fast, as_words(hn::Gt(many, hn::Set(int_tag(), 1))));
-        const auto at_top = as_words(hn::Ge(least, least_limit));
+        const auto eligible = count_kinds(nonzero, slow, out);
+        const auto at_top = as_words(hn::Ge(least, limit));
         const auto dead = as_words(hn::Eq(most, hn::Zero(float_tag())));
-        const auto collapsed = hn::AndNot(
-            dead, as_words(hn::Eq(hn::Min(least, least_limit), hn::Min(most, least_limit))));
+        const auto collapsed =
+            hn::AndNot(dead, as_words(hn::Eq(hn::Min(least, limit), hn::Min(most, limit))));
         // Where the ends differ by sign, a block that lies at them needs a closer look.
         const auto doubt = uneven ? hn::And(eligible, at_top) : hn::Ne(slow, slow);
         const auto sure = hn::AndNot(doubt, eligible);
-        out.zero += number_of(hn::And(fast, hn::Eq(nonzero, hn::Zero(du))));
-        out.eligible += number_of(eligible);
         out.collapsed += number_of(hn::And(sure, collapsed));
         out.saturated += number_of(hn::And(sure, at_top));
         out.dead += number_of(hn::And(sure, dead));
-        out.nonzero += hn::GetLane(hn::SumOfLanes(du, hn::IfThenElseZero(fast, nonzero)));
+        out.doubtful += number_of(doubt);
         hn::StoreU(hn::TruncateTo(byte_tag(), hn::IfThenElseZero(doubt, hn::Set(du, 1))),
                    byte_tag(), doubtful);
     }
 
-    floats least_limit;
+    // Others may take any element up or down: all codes can be one only where the largest element
+    // can go as low as the smallest can go high, and no flag is set elsewhere.
+    HWY_INLINE void add_either_way(words nonzero, words slow, floats least_above, floats most_below,
+                                   block_verdicts& out, std::uint8_t* doubtful) const {
+        const bits_tag du;
+        const auto eligible = count_kinds(nonzero, slow, out);
+        const auto doubt =
+            hn::And(eligible, as_words(hn::Le(hn::Min(most_below, limit), least_above)));
+        out.doubtful += number_of(doubt);
+        hn::StoreU(hn::TruncateTo(byte_tag(), hn::IfThenElseZero(doubt, hn::Set(du, 1))),
+                   byte_tag(), doubtful);
+    }
+
+  private:
+    using word_mask = hn::Mask<bits_tag>;
+    static HWY_INLINE word_mask as_words(hn::Mask<float_tag> m) {
+        return hn::RebindMask(bits_tag(), m);
+    }
+    static HWY_INLINE word_mask count_kinds(words nonzero, words slow, block_verdicts& out) {
+        const bits_tag du;
+        const int_tag di;
+        const auto fast = hn::Eq(slow, hn::Zero(du));
+        const auto many = hn::RebindMask(du, hn::Gt(hn::BitCast(di, nonzero), hn::Set(di, 1)));
+        const auto eligible = hn::And(fast, many);
+        out.zero += number_of(hn::And(fast, hn::Eq(nonzero, hn::Zero(du))));
+        out.eligible += number_of(eligible);
+        out.nonzero += hn::GetLane(hn::SumOfLanes(du, hn::IfThenElseZero(fast, nonzero)));
+        return eligible;
+    }
+
+    floats limit;
     bool uneven;
 };
 
 template <bool fixed>
-HWY_ATTR void judge_extremes(const element_grid& g, const block_run& run,
-                             const block_scales& scales, block_verdicts& out,
-                             std::uint8_t* doubtful) {
+HWY_ATTR void judge_blocks(const element_grid& g, const block_run& run, const block_scales& scales,
+                           block_verdicts& out, std::uint8_t* doubtful) {
     const float_tag df;
     const bits_tag du;
     const grid_vectors<fixed, rounding_kind::nearest> grid(g);
     const judge_state state(g);
     for (std::size_t b = 0; b < run.blocks; b += float_lanes) {
-        // Nearest roundings are monotone: the extremes of the block become those of its codes.
         const floats reciprocal = hn::Load(df, scales.reciprocal.data() + b);
-        const auto rounded = [&](const std::uint32_t* bits) HWY_ATTR {
-            const floats a = hn::Mul(hn::BitCast(df, hn::Load(du, bits + b)), reciprocal);
-            return grid.round(a, a, hn::Zero(du));
+        const auto scaled = [&](const std::uint32_t* bits) HWY_ATTR {
+            return hn::Mul(hn::BitCast(df, hn::Load(du, bits + b)), reciprocal);
         };
+        const floats least = scaled(run.amin.data());
+        const floats most = scaled(run.amax.data());
         const words slow = hn::PromoteTo(du, hn::LoadU(byte_tag(), scales.slow.data() + b));
-        state.add(hn::Load(du, run.nonzero.data() + b), slow, rounded(run.amin.data()),
-                  rounded(run.amax.data()), out, doubtful + b);
-    }
-}
-
-HWY_ATTR void judge_chunks(const element_grid& g, const block_run& run, const block_scales& scales,
-                           const chunk_sums& sums, block_verdicts& out, std::uint8_t* doubtful) {
-    const float_tag df;
-    const bits_tag du;
-    const judge_state state(g);
-    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
-    HWY_ALIGN float least[float_lanes];
-    HWY_ALIGN float most[float_lanes];
-    for (std::size_t b = 0; b < run.blocks; b += float_lanes) {
-        for (std::size_t i = 0; i < float_lanes; ++i) {
-            least[i] = 0x1p100f;
-            most[i] = 0;
-            if (b + i >= run.blocks) continue;
-            for (std::size_t c = (b + i) * per_block; c < (b + i + 1) * per_block; ++c) {
-                least[i] = std::min(least[i], sums.least.data()[c]);
-                most[i] = std::max(most[i], sums.most.data()[c]);
-            }
+        const words nonzero = hn::Load(du, run.nonzero.data() + b);
+        if (g.rounding == rounding_kind::nearest) {
+            state.add_monotone(nonzero, slow, grid.round(least, least, hn::Zero(du)),
+                               grid.round(most, most, hn::Zero(du)), out, doubtful + b);
+        } else {
+            floats most_below, least_above, other;
+            grid.neighbours(least, other, least_above);
+            grid.neighbours(most, most_below, other);
+            state.add_either_way(nonzero, slow, least_above, most_below, out, doubtful + b);
         }
-        const words slow = hn::PromoteTo(du, hn::LoadU(byte_tag(), scales.slow.data() + b));
-        state.add(hn::Load(du, run.nonzero.data() + b), slow, hn::Load(df, least),
-                  hn::Load(df, most), out, doubtful + b);
     }
 }
 
@@ -149,12 +157,9 @@ HWY_ATTR void scale(const element_grid& g, const block_run& run, block_scales& o
 }
 
 void judge(const element_grid& g, const block_run& run, const block_scales& scales,
-           const chunk_sums& sums, block_verdicts& out, std::uint8_t* doubtful) {
-    if (g.rounding != rounding_kind::nearest) {
-        return judge_chunks(g, run, scales, sums, out, doubtful);
-    }
-    if (g.fixed) return judge_extremes<true>(g, run, scales, out, doubtful);
-    return judge_extremes<false>(g, run, scales, out, doubtful);
+           block_verdicts& out, std::uint8_t* doubtful) {
+    if (g.fixed) return judge_blocks<true>(g, run, scales, out, doubtful);
+    return judge_blocks<false>(g, run, scales, out, doubtful);
 }
 
 }  // namespace mx::quantize::simd::HWY_NAMESPACE

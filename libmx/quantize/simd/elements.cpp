@@ -2,6 +2,7 @@
 // The inner loop: elements to codes, counts and chunk sums. One body, compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/quantize/simd/elements.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -25,8 +26,48 @@ namespace {
 struct term_sums {
     floats error2, x2, xd, d2, max_error;
     doubles low, high;  // of errors: the lower and upper half of the lanes
-    floats least, most;
 };
+
+// One vector of elements.
+struct element_vector {
+    floats y, a, unbounded, limit, q;
+};
+
+using short_tag = hn::Repartition<std::int16_t, bits_tag>;
+using shorts = hn::Vec<short_tag>;
+
+// Counters that are kept apart per lane.
+HWY_INLINE void count(words& n, hn::Mask<float_tag> mask) {
+    const auto m = hn::RebindMask(bits_tag(), mask);
+#if HWY_TARGET == HWY_AVX3
+    n.raw = _mm512_mask_add_epi32(n.raw, m.raw, n.raw, _mm512_set1_epi32(1));
+#else
+    n = hn::Sub(n, hn::VecFromMask(bits_tag(), m));
+#endif
+}
+HWY_INLINE void count(shorts& n, hn::Mask<short_tag> m) {
+#if HWY_TARGET == HWY_AVX3
+    n.raw = _mm512_mask_add_epi16(n.raw, m.raw, n.raw, _mm512_set1_epi16(1));
+#else
+    n = hn::Sub(n, hn::VecFromMask(short_tag(), m));
+#endif
+}
+
+// The larger magnitude.
+HWY_INLINE floats max_abs(floats a, floats b) {
+#if HWY_TARGET == HWY_AVX3
+    return floats{_mm512_range_ps(a.raw, b.raw, 0x0b)};
+#else
+    return hn::Max(hn::Abs(a), hn::Abs(b));
+#endif
+}
+
+// The upper halves of two vectors in one. Numbers on an element grid have no lower halves.
+HWY_INLINE shorts upper_halves(floats a, floats b) {
+    const short_tag ds;
+    return hn::OddEven(hn::BitCast(ds, a),
+                       hn::BitCast(ds, hn::ShiftRight<16>(hn::BitCast(bits_tag(), b))));
+}
 
 template <bool fixed, rounding_kind kind, bool with_codes>
 class chunk_kernel {
@@ -36,11 +77,17 @@ class chunk_kernel {
           sign_shift_(32 - g.bits),
           g_(&g),
           overflow_(hn::Zero(bits_tag())),
-          clamp_(overflow_),
-          top_code_(overflow_),
-          zero_(overflow_),
-          subnormal_(overflow_),
-          max_error_(hn::Zero(float_tag())) {}
+          clamp_(hn::Zero(short_tag())),
+          top_code_(clamp_),
+          zero_(clamp_),
+          subnormal_(clamp_),
+          max_error_(hn::Zero(float_tag())) {
+        const floats limit = hn::Set(float_tag(), g.max_positive);
+        neutral_ = hn::Mul(limit, hn::Set(float_tag(), 0.5f));
+        limit_ = upper_halves(limit, limit);
+        const floats normal = hn::Set(float_tag(), g.smallest_normal);
+        normal_ = upper_halves(normal, normal);
+    }
 
     // The block whose chunks follow.
     HWY_INLINE void set_block(float reciprocal, float scale) {
@@ -48,26 +95,30 @@ class chunk_kernel {
         scale_ = hn::Set(float_tag(), scale);
     }
 
-    // Vectors i, i + step, i + 2 step, ... of the `count` in a chunk, added in the shape of
+    // Vectors i, i + step, i + 2 step, ... of the `vectors` in a chunk, added in the shape of
     // sum_tree.hpp: those farthest apart first.
-    template <std::size_t count, std::size_t step>
+    template <std::size_t vectors, std::size_t step>
     HWY_INLINE term_sums terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
                                std::size_t i) {
-        if constexpr (step == count) {
-            const std::size_t at = i * float_lanes;
-            return vector(x + at, draws + at, codes + at);
+        if constexpr (vectors == 1) {
+            const element_vector v = round(x, draws, codes);
+            count_pair(v.unbounded, neutral_, v.limit, v.limit);
+            term_sums t = products(v);
+            t.max_error = hn::Abs(t.max_error);
+            return t;
+        } else if constexpr (2 * step == vectors) {
+            const std::size_t p = i * float_lanes;
+            const std::size_t r = (i + step) * float_lanes;
+            const element_vector v = round(x + p, draws + p, codes + p);
+            const element_vector w = round(x + r, draws + r, codes + r);
+            count_pair(v.unbounded, w.unbounded, v.limit, w.limit);
+            const term_sums a = products(v);
+            const term_sums b = products(w);
+            return joined(a, b, max_abs(a.max_error, b.max_error));
         } else {
-            const term_sums a = terms<count, 2 * step>(x, draws, codes, i);
-            const term_sums b = terms<count, 2 * step>(x, draws, codes, i + step);
-            return {hn::Add(a.error2, b.error2),
-                    hn::Add(a.x2, b.x2),
-                    hn::Add(a.xd, b.xd),
-                    hn::Add(a.d2, b.d2),
-                    hn::Max(a.max_error, b.max_error),
-                    hn::Add(a.low, b.low),
-                    hn::Add(a.high, b.high),
-                    hn::Min(a.least, b.least),
-                    hn::Max(a.most, b.most)};
+            const term_sums a = terms<vectors, 2 * step>(x, draws, codes, i);
+            const term_sums b = terms<vectors, 2 * step>(x, draws, codes, i + step);
+            return joined(a, b, hn::Max(a.max_error, b.max_error));
         }
     }
 
@@ -75,12 +126,17 @@ class chunk_kernel {
         max_error_ = hn::Max(max_error_, hn::Mul(max_error, scale_));
     }
 
-    HWY_INLINE void finish(grid_counts& out) const {
+    // Empties the narrow counters; to be called before one of them can have reached 2^15.
+    HWY_INLINE void flush(grid_counts& out) {
+        out.clamp += drained(clamp_);
+        out.top_code += drained(top_code_);
+        out.zero += drained(zero_);
+        out.subnormal += drained(subnormal_);
+    }
+
+    HWY_INLINE void finish(grid_counts& out) {
+        flush(out);
         out.overflow += total(overflow_);
-        out.clamp += total(clamp_);
-        out.top_code += total(top_code_);
-        out.zero += total(zero_);
-        out.subnormal += total(subnormal_);
         const double most =
             static_cast<double>(hn::GetLane(hn::MaxOfLanes(float_tag(), max_error_)));
         out.max_error = std::max(out.max_error, most);
@@ -90,45 +146,60 @@ class chunk_kernel {
     static HWY_INLINE std::uint64_t total(words n) {
         return hn::GetLane(hn::SumOfLanes(bits_tag(), n));
     }
-    template <class M>
-    static HWY_INLINE void count(words& n, M mask) {
-        n = hn::Sub(n, hn::VecFromMask(bits_tag(), hn::RebindMask(bits_tag(), mask)));
+    static HWY_INLINE std::uint64_t drained(shorts& n) {
+        const words w = hn::BitCast(bits_tag(), n);
+        n = hn::Zero(short_tag());
+        return total(hn::Add(hn::And(w, hn::Set(bits_tag(), 0xffffu)), hn::ShiftRight<16>(w)));
     }
 
-    HWY_INLINE term_sums vector(const float* x, const std::uint32_t* draws, std::uint8_t* codes) {
+    static HWY_INLINE term_sums joined(const term_sums& a, const term_sums& b, floats max_error) {
+        return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2), hn::Add(a.xd, b.xd),
+                hn::Add(a.d2, b.d2),         max_error,           hn::Add(a.low, b.low),
+                hn::Add(a.high, b.high)};
+    }
+
+    HWY_INLINE element_vector round(const float* x, const std::uint32_t* draws,
+                                    std::uint8_t* codes) {
         const float_tag df;
-        const floats y = hn::Mul(hn::LoadU(df, x), reciprocal_);
-        const floats a = hn::Abs(y);
+        element_vector v;
+        v.y = hn::Mul(hn::LoadU(df, x), reciprocal_);
+        v.a = hn::Abs(v.y);
         words draw = hn::Zero(bits_tag());
         if constexpr (kind == rounding_kind::stochastic) draw = hn::LoadU(bits_tag(), draws);
-        const floats unbounded = grid_.round(y, a, draw);
-        const floats limit = grid_.limit(y);
-        count(overflow_, hn::Gt(a, limit));
-        count(clamp_, hn::Gt(unbounded, limit));
-        count(top_code_, hn::Ge(unbounded, limit));
-        count(zero_, hn::Eq(unbounded, hn::Zero(df)));
-        if constexpr (!fixed) count(subnormal_, hn::Lt(unbounded, grid_.smallest_normal));
-        const floats magnitude = hn::Min(unbounded, limit);
-        if constexpr (with_codes) store_codes(y, magnitude, codes);
+        v.unbounded = grid_.round(v.y, v.a, draw);
+        v.limit = grid_.limit(v.y);
+        count(overflow_, hn::Gt(v.a, v.limit));
+        const floats magnitude = hn::Min(v.unbounded, v.limit);
+        if constexpr (with_codes) store_codes(v.y, magnitude, codes);
+        v.q = hn::CopySignToAbs(magnitude, v.y);
+        return v;
+    }
 
-        const floats q = hn::CopySignToAbs(magnitude, y);
-        const floats e = hn::Sub(q, y);
+    HWY_INLINE void count_pair(floats v, floats w, floats v_limit, floats w_limit) {
+        const short_tag ds;
+        const shorts q = upper_halves(v, w);
+        const shorts limit = fixed ? upper_halves(v_limit, w_limit) : limit_;
+        count(clamp_, hn::Gt(q, limit));
+        count(top_code_, hn::Gt(q, hn::Sub(limit, hn::Set(ds, std::int16_t{1}))));
+        count(zero_, hn::Eq(q, hn::Zero(ds)));
+        if constexpr (!fixed) count(subnormal_, hn::Gt(normal_, q));
+    }
+
+    // The terms of a vector; its error in place of the largest.
+    HWY_INLINE term_sums products(const element_vector& v) const {
+        const floats e = hn::Sub(v.q, v.y);
         term_sums t;
         t.error2 = hn::Mul(e, e);
-        t.x2 = hn::Mul(y, y);
-        t.xd = hn::Mul(y, q);
-        t.d2 = hn::Mul(q, q);
-        t.max_error = hn::Abs(e);
+        t.x2 = hn::Mul(v.y, v.y);
+        t.xd = hn::Mul(v.y, v.q);
+        t.d2 = hn::Mul(v.q, v.q);
+        t.max_error = e;
         if constexpr (kind == rounding_kind::nearest) {
             t.low = lower(e);
             t.high = upper(e);
-            t.least = t.most = a;  // not looked at
         } else {
-            t.low = hn::Sub(lower(q), lower(y));
-            t.high = hn::Sub(upper(q), upper(y));
-            const auto is_zero = hn::Eq(a, hn::Zero(df));
-            t.least = hn::IfThenElse(is_zero, hn::Set(df, 0x1p100f), magnitude);
-            t.most = magnitude;
+            t.low = hn::Sub(lower(v.q), lower(v.y));
+            t.high = hn::Sub(upper(v.q), upper(v.y));
         }
         return t;
     }
@@ -172,8 +243,11 @@ class chunk_kernel {
     int sign_shift_;
     const element_grid* g_;
     floats reciprocal_, scale_;
-    words overflow_, clamp_, top_code_, zero_, subnormal_;
+    words overflow_;
+    shorts clamp_, top_code_, zero_, subnormal_;
     floats max_error_;
+    floats neutral_;         // counts nowhere
+    shorts limit_, normal_;  // of the grid, in upper halves
 };
 
 // The reduced sums of one batch of chunks on their way.
@@ -183,8 +257,6 @@ struct batch_terms {
     HWY_ALIGN float xd[batch * float_lanes];
     HWY_ALIGN float d2[batch * float_lanes];
     HWY_ALIGN double error[batch * double_lanes];
-    HWY_ALIGN float least[batch * float_lanes];
-    HWY_ALIGN float most[batch * float_lanes];
 };
 
 template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes>
@@ -201,6 +273,8 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
     std::size_t block = 0;
     std::size_t left = 0;  // chunks of the block
     bool live = false;
+    const std::byte* next = run.next;
+    const std::size_t next_chunk = next != nullptr ? chunk * run.next_step : 0;
     for (std::size_t first = 0; first < chunks; first += batch) {
         for (std::size_t i = 0; i < batch; ++i) {
             const std::size_t at = (first + i) * chunk;
@@ -216,6 +290,9 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             if constexpr (kind == rounding_kind::stochastic) {
                 draws = live ? run.draws + at : reinterpret_cast<const std::uint32_t*>(zeros);
             }
+            // The next segment's values arrive while this one is worked on.
+            for (std::size_t line = 0; line < next_chunk; line += 64) hwy::Prefetch(next + line);
+            next += next_chunk;
             std::uint8_t* to = unwanted;
             if constexpr (with_codes) to = live ? codes + at : unwanted;
             const term_sums t = kernel.template terms<vectors, 1>(x, draws, to, 0);
@@ -225,21 +302,14 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             hn::Store(t.d2, df, terms.d2 + i * float_lanes);
             hn::Store(hn::Add(t.low, t.high), double_tag(), terms.error + i * double_lanes);
             kernel.keep_max(t.max_error);
-            if constexpr (kind != rounding_kind::nearest) {
-                hn::Store(t.least, df, terms.least + i * float_lanes);
-                hn::Store(t.most, df, terms.most + i * float_lanes);
-            }
         }
         fold_batch<add_op>(df, terms.error2, sums.error2.data() + first);
         fold_batch<add_op>(df, terms.x2, sums.x2.data() + first);
         fold_batch<add_op>(df, terms.xd, sums.xd.data() + first);
         fold_batch<add_op>(df, terms.d2, sums.d2.data() + first);
         fold_double_batch(terms.error, sums.error.data() + first);
-        if constexpr (kind != rounding_kind::nearest) {
-            fold_batch<min_op>(df, terms.least, sums.least.data() + first);
-            fold_batch<max_op>(df, terms.most, sums.most.data() + first);
-        }
         counts.slots += batch * chunk;
+        if (first % (64 * batch) == 0) kernel.flush(counts);
     }
     kernel.finish(counts);
 }

@@ -16,7 +16,6 @@ enum class target : std::uint8_t { sse4, avx2, avx512, neon };
 struct chunk_sums {
     base::aligned_buffer<float> error2, x2, xd, d2;
     base::aligned_buffer<double> error;
-    base::aligned_buffer<float> least, most;  ///< |q| of elements that are not zero
 };
 
 /// Counts over all elements of a run, padding included.
@@ -39,6 +38,7 @@ struct block_scales {
 struct block_verdicts {
     std::uint64_t zero = 0, eligible = 0, collapsed = 0, saturated = 0, dead = 0;
     std::uint64_t nonzero = 0;
+    std::uint64_t doubtful = 0;  ///< blocks whose flags only the reference can tell
 };
 
 struct kernels {
@@ -51,10 +51,12 @@ struct kernels {
     /// Elements to codes (where wanted) and chunk sums.
     void (*elements)(const element_grid& g, const block_run& run, const block_scales& scales,
                      std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
-    /// Flags of the blocks, from their extremes or from least and most of the chunks; `doubtful`
-    /// gets 1 where only the reference can say.
+    /// Flags of the blocks, from their extremes; `doubtful` gets 0 or 1 per block.
     void (*judge)(const element_grid& g, const block_run& run, const block_scales& scales,
-                  const chunk_sums& sums, block_verdicts& out, std::uint8_t* doubtful);
+                  block_verdicts& out, std::uint8_t* doubtful);
+    /// Sums of the blocks, in order, to the lanes of the segment; `slow` has those of slow blocks.
+    void (*add_blocks)(const block_run& run, const block_scales& scales, const chunk_sums& sums,
+                       const block::block_sums* slow, block::segment_lanes& lanes);
 };
 
 /// The kernels of an instruction set, or null when this build lacks it.

@@ -251,6 +251,60 @@ HWY_ATTR void survey(block_run& run) {
     }
 }
 
+// Widens bfloat16 chunks that lie one after the other, and surveys them on the way, two to a lane.
+HWY_ATTR void widen_and_survey(const std::uint16_t* HWY_RESTRICT from, block_run& run) {
+    const bits_tag du;
+    const hn::Repartition<std::uint16_t, bits_tag> ds;
+    constexpr std::size_t chunk = 32;
+    constexpr std::size_t short_lanes = 2 * float_lanes;
+    const auto mask = hn::Set(ds, std::uint16_t{0x7fff});
+    const auto one = hn::Set(ds, std::uint16_t{1});
+    const words upper = hn::Set(du, 0xffff0000u);
+    HWY_ALIGN std::uint32_t most[batch * float_lanes];
+    HWY_ALIGN std::uint32_t least[batch * float_lanes];
+    HWY_ALIGN std::uint32_t few[batch];
+    float* HWY_RESTRICT to = run.room.room_for(run.blocks * chunk);
+    run.x = to;
+    const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
+    for (std::size_t first = 0; first < padded; first += batch) {
+        for (std::size_t i = 0; i < batch; ++i) {
+            auto top = hn::Zero(ds);
+            auto bottom = hn::Set(ds, std::uint16_t{0xffff});
+            std::size_t count = 0;
+            if (first + i < run.blocks) {
+                for (std::size_t v = 0; v < chunk; v += short_lanes) {
+                    const auto bits = hn::LoadU(ds, from + v);
+                    const auto a = hn::And(bits, mask);
+                    top = hn::Max(top, a);
+                    bottom = hn::Min(bottom, hn::Sub(a, one));
+                    count += hn::CountTrue(ds, hn::Ne(a, hn::Zero(ds)));
+                }
+                for (std::size_t v = 0; v < chunk; v += float_lanes) {
+                    hn::StoreU(from_bf16::widen(from + v), float_tag(), to + v);
+                }
+                from += chunk;
+                to += chunk;
+            }
+            const words tops = hn::BitCast(du, top);
+            const words bottoms = hn::BitCast(du, bottom);
+            hn::Store(hn::Max(hn::ShiftLeft<16>(tops), hn::And(tops, upper)), du,
+                      most + i * float_lanes);
+            hn::Store(hn::Min(hn::ShiftLeft<16>(bottoms), hn::And(bottoms, upper)), du,
+                      least + i * float_lanes);
+            run.nonzero.data()[first + i] = static_cast<std::uint32_t>(count);
+        }
+        fold_batch<max_op>(du, most, run.amax.data() + first);
+        fold_batch<min_op>(du, least, few);
+        for (std::size_t i = 0; i < batch; ++i) run.amin.data()[first + i] = few[i] + 0x10000u;
+    }
+}
+
+// Whether the elements of a segment lie one after the other, in whole blocks.
+bool is_dense(const stored_values& values, const segment_place& place, std::size_t stride) {
+    return place.block_rows == 1 && place.block_cols == stride && place.cols % stride == 0 &&
+           (place.rows == 1 || values.stride == place.cols);
+}
+
 }  // namespace
 
 int lanes() { return static_cast<int>(float_lanes); }
@@ -260,11 +314,18 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
     run.stride = block_stride(place.block_size());
     run.blocks = place.blocks();
     run.draws = nullptr;
-    run.x = lay_out(values, place, run.stride, run.room, run.rows_room);
     const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
     run.amax.room_for(padded);
     run.amin.room_for(padded);
     run.nonzero.room_for(padded);
+    const bool dense = is_dense(values, place, run.stride);
+    // What lies behind a dense segment is the next one of the panel, or harmless to ask for.
+    run.next = dense ? values.from(place.elements()).data : nullptr;
+    run.next_step = static_cast<std::size_t>(tensor::row_of(values.type).bits / 8);
+    if (dense && run.stride == 32 && values.type == tensor::dtype::bf16) {
+        return widen_and_survey(reinterpret_cast<const std::uint16_t*>(values.data), run);
+    }
+    run.x = lay_out(values, place, run.stride, run.room, run.rows_room);
     if (run.stride < 32) {
         survey<16>(run);
     } else {
@@ -274,60 +335,93 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
 
 namespace {
 
-// Philox4x32-10 (base/random.hpp) of consecutive counters, one per 64-bit lane.
+// Philox4x32-10 (base/random.hpp) of consecutive counters, one per 64-bit lane. Four vectors
+// of counters at a time, because each waits for its own multiplications.
 class philox {
   public:
     HWY_INLINE philox(std::uint64_t seed, std::uint64_t tensor) : tensor_(tensor) {
         auto key0 = static_cast<std::uint32_t>(seed);
         auto key1 = static_cast<std::uint32_t>(seed >> 32);
-        for (int round = 0; round < 10; ++round) {
-            key0_[round] = key0;
-            key1_[round] = key1;
+        for (std::size_t round = 0; round < rounds; ++round) {
+            hn::Store(hn::Set(bits_tag(), key0), bits_tag(), key0_ + round * float_lanes);
+            hn::Store(hn::Set(bits_tag(), key1), bits_tag(), key1_ + round * float_lanes);
             key0 += 0x9E3779B9u;
             key1 += 0xBB67AE85u;
         }
     }
 
-    static constexpr std::size_t counters = double_lanes;
-    static constexpr std::size_t words_at_once = 4 * counters;
+    static constexpr std::size_t words_at_once = 16 * double_lanes;
 
-    // The 4 words of each of the counters from `first` on.
+    // The words of the counters from `first` on.
     HWY_INLINE void fill(std::uint64_t first, std::uint32_t* to) const {
         const bits_tag du;
-        const hn::RepartitionToWide<bits_tag> dw;
+        const wide_tag dw;
         // Even lanes take the first half of the counters: interleaving then restores the order.
-        HWY_ALIGN std::uint64_t order[counters];
-        for (std::size_t i = 0; i < counters; ++i) order[i] = i / 2 + i % 2 * (counters / 2);
-        const auto counter = hn::Add(hn::Set(dw, first), hn::Load(dw, order));
-        words c0 = hn::BitCast(du, counter);
-        words c1 = hn::BitCast(du, hn::ShiftRight<32>(counter));
-        words c2 = hn::BitCast(du, hn::Set(dw, tensor_ & 0xffffffffu));
-        words c3 = hn::BitCast(du, hn::Set(dw, tensor_ >> 32));
-        const words m0 = hn::Set(du, 0xD2511F53u);
-        const words m1 = hn::Set(du, 0xCD9E8D57u);
-        for (int round = 0; round < 10; ++round) {
-            const auto p0 = hn::MulEven(m0, c0);
-            const auto p1 = hn::MulEven(m1, c2);
-            const words high0 = hn::BitCast(du, hn::ShiftRight<32>(p0));
-            const words high1 = hn::BitCast(du, hn::ShiftRight<32>(p1));
-            c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(du, key0_[round]));
-            c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(du, key1_[round]));
-            c1 = hn::BitCast(du, p1);
-            c3 = hn::BitCast(du, p0);
+        HWY_ALIGN std::uint64_t order[double_lanes];
+        for (std::size_t i = 0; i < double_lanes; ++i) {
+            order[i] = i / 2 + i % 2 * (double_lanes / 2);
         }
+        const auto counter = hn::Add(hn::Set(dw, first), hn::Load(dw, order));
+        const auto step = hn::Set(dw, std::uint64_t{double_lanes});
+        const auto second = hn::Add(counter, step);
+        const auto third = hn::Add(second, step);
+        state a = begin(counter);
+        state b = begin(second);
+        state c = begin(third);
+        state d = begin(hn::Add(third, step));
+        for (std::size_t round = 0; round < rounds; ++round) {
+            const words key0 = hn::Load(du, key0_ + round * float_lanes);
+            const words key1 = hn::Load(du, key1_ + round * float_lanes);
+            advance(a, key0, key1);
+            advance(b, key0, key1);
+            advance(c, key0, key1);
+            advance(d, key0, key1);
+        }
+        store(a, to);
+        store(b, to + words_at_once / 4);
+        store(c, to + words_at_once / 2);
+        store(d, to + words_at_once / 4 * 3);
+    }
+
+  private:
+    static constexpr std::size_t rounds = 10;
+    using wide_tag = hn::RepartitionToWide<bits_tag>;
+    // Words of a counter in the lower halves of 64-bit lanes; the upper halves are anything.
+    struct state {
+        words c0, c1, c2, c3;
+    };
+
+    HWY_INLINE state begin(hn::Vec<wide_tag> counter) const {
+        const bits_tag du;
+        return {hn::BitCast(du, counter), hn::BitCast(du, hn::ShiftRight<32>(counter)),
+                hn::Set(du, static_cast<std::uint32_t>(tensor_)),
+                hn::Set(du, static_cast<std::uint32_t>(tensor_ >> 32))};
+    }
+    static HWY_INLINE void advance(state& s, words key0, words key1) {
+        const bits_tag du;
+        const auto p0 = hn::MulEven(hn::Set(du, 0xD2511F53u), s.c0);
+        const auto p1 = hn::MulEven(hn::Set(du, 0xCD9E8D57u), s.c2);
+        s.c0 = hn::Xor3(hn::BitCast(du, hn::ShiftRight<32>(p1)), s.c1, key0);
+        s.c2 = hn::Xor3(hn::BitCast(du, hn::ShiftRight<32>(p0)), s.c3, key1);
+        s.c1 = hn::BitCast(du, p1);
+        s.c3 = hn::BitCast(du, p0);
+    }
+    static HWY_INLINE void store(const state& s, std::uint32_t* to) {
+        const bits_tag du;
+        const wide_tag dw;
         const auto join = [&](words low, words high) HWY_ATTR {
             const auto up = hn::ShiftLeft<32>(hn::BitCast(dw, high));
             return hn::BitCast(dw, hn::OddEven(hn::BitCast(du, up), low));
         };
-        const auto low = join(c0, c1);
-        const auto high = join(c2, c3);
+        const auto low = join(s.c0, s.c1);
+        const auto high = join(s.c2, s.c3);
         hn::StoreU(hn::BitCast(du, hn::InterleaveLower(dw, low, high)), du, to);
-        hn::StoreU(hn::BitCast(du, hn::InterleaveUpper(dw, low, high)), du, to + words_at_once / 2);
+        hn::StoreU(hn::BitCast(du, hn::InterleaveUpper(dw, low, high)), du, to + words_at_once / 8);
     }
 
-  private:
     std::uint64_t tensor_;
-    std::uint32_t key0_[10], key1_[10];
+    HWY_ALIGN std::uint32_t key0_[rounds * float_lanes];
+    HWY_ALIGN std::uint32_t key1_[rounds * float_lanes];
 };
 
 HWY_ATTR void draw_row(const base::random_key& key, const philox& generator, std::uint64_t first,

@@ -32,44 +32,8 @@ struct workspace {
         sums.xd.room_for(chunks);
         sums.d2.room_for(chunks);
         sums.error.room_for(chunks);
-        sums.least.room_for(chunks);
-        sums.most.room_for(chunks);
     }
 };
-
-// Chunks of a block in order, then the scale.
-block::block_sums block_sums_of(const chunk_sums& sums, std::size_t first, std::size_t count,
-                                double s) {
-    block::block_sums b{};
-    for (std::size_t c = first; c < first + count; ++c) {
-        b.error2 += static_cast<double>(sums.error2.data()[c]);
-        b.x2 += static_cast<double>(sums.x2.data()[c]);
-        b.xd += static_cast<double>(sums.xd.data()[c]);
-        b.d2 += static_cast<double>(sums.d2.data()[c]);
-        b.error += sums.error.data()[c];
-    }
-    const double s2 = s * s;
-    b.error2 *= s2;
-    b.x2 *= s2;
-    b.xd *= s2;
-    b.d2 *= s2;
-    b.error *= s;
-    return b;
-}
-
-void add_blocks(const block_run& run, const workspace& space, block::segment_lanes& lanes) {
-    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
-    const block::block_sums* slow = space.slow.data();
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const std::size_t lane = b % block::segment_lanes::count;
-        if (space.scales.slow.data()[b] != 0) {
-            lanes.add(lane, *slow++);
-        } else {
-            const double s = static_cast<double>(space.scales.scale.data()[b]);
-            lanes.add(lane, block_sums_of(space.sums, b * per_block, per_block, s));
-        }
-    }
-}
 
 void keep_details(const block_run& run, const block_scales& scales, block_details& details) {
     for (std::size_t b = 0; b < run.blocks; ++b) {
@@ -99,7 +63,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     k.elements(grid, run, space.scales, codes, space.sums, counts);
     if (codes != nullptr) keep_details(run, space.scales, details);
     block_verdicts verdicts;
-    k.judge(grid, run, space.scales, space.sums, verdicts, space.doubtful.data());
+    k.judge(grid, run, space.scales, verdicts, space.doubtful.data());
 
     block::segment_stats out{};
     block::segment_lanes lanes;
@@ -112,7 +76,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
             *slow++ = s.sum;
         }
     }
-    if (grid.max_negative != grid.max_positive) {
+    if (verdicts.doubtful != 0) {
         block_details none;
         for (std::size_t b = 0; b < run.blocks; ++b) {
             if (space.doubtful.data()[b] == 0) continue;
@@ -122,7 +86,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
             out.block.dead += is.dead ? 1u : 0u;
         }
     }
-    add_blocks(run, space, lanes);
+    k.add_blocks(run, space.scales, space.sums, space.slow.data(), lanes);
     lanes.max_error = std::max(lanes.max_error, counts.max_error);
     out.sum = lanes.sum();
 

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/input_records.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/rosetta_view.hpp"
+#include "apps/mx/values.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+struct options {
+    input_options in;
+    run_options run;
+    output_options out;
+    std::vector<std::string> recipes;
+    std::string element, block;
+    std::string elements, scales;
+    std::string original;
+};
+
+constexpr const char* default_element = "e2m1";
+constexpr const char* default_block = "1x32";
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+std::vector<quantize::recipe> recipes_of(const options& o) {
+    if (o.recipes.empty()) {
+        return pipeline::recipes_of_element(o.element.empty() ? default_element : o.element,
+                                            o.block.empty() ? default_block : o.block);
+    }
+    if (!o.element.empty() || !o.block.empty()) {
+        refuse("--recipe says element format and block; leave --element and --block out");
+    }
+    std::vector<quantize::recipe> recipes;
+    for (const std::string& text : o.recipes) recipes.push_back(quantize::parse_recipe(text));
+    return recipes;
+}
+
+std::vector<pipeline::coded_tensor> coded_tensors(const options& o, const pipeline::model& model) {
+    std::vector<pipeline::coded_tensor> all;
+    for (const auto& file : model.readers()) {
+        for (pipeline::coded_tensor& t :
+             pipeline::find_coded_tensors(*file, {o.element, o.elements, o.scales})) {
+            all.push_back(std::move(t));
+        }
+    }
+    return all;
+}
+
+// The bytes speak for themselves: which recipes can have made them.
+void judge(const options& o, const outputs& to, const std::vector<pipeline::coded_tensor>& tensors,
+           report::document& d) {
+    std::optional<pipeline::model> original;
+    if (!o.original.empty()) {
+        original.emplace(std::vector<std::string>{o.original}, io::open_options{});
+        to.check_inputs(paths_of(*original, {}));
+    }
+    const auto results =
+        pipeline::find_origins(tensors, original ? &*original : nullptr, control_of(o.run));
+    for (const pipeline::origin_result& r : results) {
+        for (const pipeline::origin_row& row : r.rows) {
+            d.results.push_back(pipeline::origin_record(r, row));
+        }
+    }
+    d.sections = origin_sections(results);
+}
+
+void compare(const options& o, const pipeline::model& model, report::document& d) {
+    if (!o.original.empty()) {
+        refuse("--original: the file holds no scales next to elements to compare with it");
+    }
+    const std::vector<quantize::recipe> recipes = recipes_of(o);
+    pipeline::rosetta_result result =
+        pipeline::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run));
+    d.sections = comparison_sections(result, recipes);
+    report::list skipped;
+    for (const pipeline::skipped_tensor& s : result.skipped) {
+        skipped.push_back(report::record{
+            {"file", text(s.file)}, {"tensor", text(s.tensor)}, {"reason", text(s.reason)}});
+        d.sections.back().notes.push_back(fmt::format("skipped {}: {}", s.tensor, s.reason));
+    }
+    std::vector<std::string> names;
+    for (const quantize::recipe& r : recipes) names.push_back(quantize::to_string(r));
+    report::list all;
+    for (std::size_t a = 0; a < recipes.size(); ++a) {
+        for (std::size_t b = a + 1; b < recipes.size(); ++b) {
+            all.push_back(pipeline::pair_record(result.total, a, b, names));
+        }
+    }
+    d.tail.emplace_back("summary", std::move(all));
+    d.tail.emplace_back("skipped", std::move(skipped));
+    d.results = std::move(result.results);
+}
+
+int run(const options& o) {
+    if (o.elements.empty() != o.scales.empty()) {
+        refuse("--elements and --scales: give both or neither");
+    }
+    outputs to(o.out, o.in.files);
+    const pipeline::model model = open_inputs(o.in);
+    to.check_inputs(paths_of(model, {}));
+    const std::vector<pipeline::coded_tensor> coded = coded_tensors(o, model);
+    report::document d;
+    d.head = document_head(coded.empty() ? "mx.rosetta/1" : "mx.origins/1");
+    d.head.emplace_back("inputs", input_list(model));
+    if (coded.empty()) {
+        compare(o, model, d);
+    } else {
+        judge(o, to, coded, d);
+    }
+    to.finish(d, o.run.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_rosetta(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    declare_inputs(cmd, o->in);
+    cmd.add_option("--element", o->element, "element format to compare recipes of (e2m1)")
+        ->type_name("F")
+        ->group("Comparison");
+    cmd.add_option("--block", o->block, "rows x columns that share a scale (1x32)")
+        ->type_name("RxC")
+        ->group("Comparison");
+    cmd.add_option("-r,--recipe", o->recipes,
+                   "compare these instead of every rule and dialect; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RECIPE")
+        ->group("Comparison");
+    cmd.add_option("--elements", o->elements, "the array of element codes, with --scales")
+        ->type_name("NAME")
+        ->group("Origin");
+    cmd.add_option("--scales", o->scales, "the array of E8M0 bytes that go with --elements")
+        ->type_name("NAME")
+        ->group("Origin");
+    cmd.add_option("--original", o->original, "the tensors the codes were made from")
+        ->type_name("FILE")
+        ->group("Origin");
+    declare_outputs(cmd, o->out);
+    declare_run(cmd, o->run);
+    cmd.description(
+        "Compares the bytes of every scale rule and dialect that applies to an element format: how "
+        "many blocks get different scales, how many elements different codes, and what it costs to "
+        "read the codes of one with the scales of another. A file that holds E8M0 scales next to "
+        "elements (of 'mx quantize --packed', X_blocks with X_scales, or --elements with --scales) "
+        "is asked instead which of them could have produced it.");
+    examples(cmd,
+             "mx rosetta model.safetensors\n"
+             "mx rosetta model.safetensors --element e4m3 --json pairs.json\n"
+             "mx rosetta model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:scale=rceil\n"
+             "mx rosetta mxfp4-checkpoint.safetensors\n"
+             "mx rosetta packed.safetensors --original model.safetensors\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/selftest/selftest.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/terminal.hpp"
+#include "apps/mx/values.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+using report::cell;
+
+struct options {
+    selftest_options test;
+    output_options out;
+    bool quiet = false;
+};
+
+// One line per check; the differences go below.
+report::record run_check(const selftest_check& check, const selftest_options& o,
+                         std::vector<report::record>& differences) {
+    report::record row{{"check", text(check.name)}, {"what", text(check.what)}};
+    if (check.needs_oracle && !selftest_has_oracle()) {
+        row.insert(row.end(),
+                   {{"cases", undefined()},
+                    {"seconds", undefined()},
+                    {"differences", undefined()},
+                    {"note", text("skipped: this build is without the oracle; configure with "
+                                  "MX_BUILD_TESTS=ON")}});
+        return row;
+    }
+    selftest_findings found;
+    const auto start = std::chrono::steady_clock::now();
+    check.run(found, o);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    row.insert(row.end(), {{"cases", integer(found.cases())},
+                           {"seconds", real(took.count())},
+                           {"differences", integer(found.differences())},
+                           {"note", text(found.note)}});
+    for (const selftest_difference& d : found.first()) {
+        differences.push_back({{"check", text(check.name)},
+                               {"subject", d.subject},
+                               {"input", d.input},
+                               {"expected", d.expected},
+                               {"got", d.got}});
+    }
+    return row;
+}
+
+report::section differences_section(const std::vector<report::record>& differences) {
+    report::section s;
+    s.heading = "First differences";
+    for (const report::record& d : differences) {
+        const auto part = [&](std::string_view name) {
+            return std::get<std::string>(*report::find(d, name));
+        };
+        s.notes.push_back(fmt::format("- {}: {}; input {}; expected {}; got {}", part("check"),
+                                      part("subject"), part("input"), part("expected"),
+                                      part("got")));
+    }
+    return s;
+}
+
+int run(const options& o) {
+    outputs to(o.out, {});
+    std::vector<report::record> rows, differences;
+    bool skipped = false;
+    for (const selftest_check& check : selftest_checks()) {
+        if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
+        skipped = skipped || (check.needs_oracle && !selftest_has_oracle());
+        rows.push_back(run_check(check, o.test, differences));
+    }
+    report::document d;
+    d.head = document_head("mx.selftest/1");
+    d.head.emplace_back("seed", fmt::format("{}", o.test.seed));
+    d.results = rows;
+    d.tail.emplace_back("differences", report::list(differences.begin(), differences.end()));
+    std::vector<std::string> notes;
+    for (const report::record& r : rows) {
+        const auto& note = std::get<std::string>(*report::find(r, "note"));
+        const auto& name = std::get<std::string>(*report::find(r, "check"));
+        if (!note.empty()) notes.push_back(fmt::format("- {}: {}", name, note));
+    }
+    notes.push_back(!differences.empty() ? "There are differences: please report them."
+                    : skipped            ? "No differences in what was checked."
+                                         : "No differences.");
+    d.sections.push_back({fmt::format("Selftest, seed {}", o.test.seed),
+                          {{"check", "check"},
+                           {"what", "what"},
+                           {"cases", "cases", cell::integer},
+                           {"seconds", "seconds", cell::fixed, 1},
+                           {"differences", "differences", cell::integer}},
+                          rows,
+                          {},
+                          notes});
+    if (!differences.empty()) d.sections.push_back(differences_section(differences));
+    to.finish(d, o.quiet);
+    return differences.empty() ? exit_code::fine : exit_code::difference;
+}
+
+}  // namespace
+
+runner declare_selftest(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("--seed", o->test.seed, "seed of the sample of blocks")
+        ->type_name("N")
+        ->group("Run");
+    cmd.add_option("--threads", o->test.threads, "worker threads")
+        ->check(CLI::Range(1, 4096))
+        ->type_name("N")
+        ->group("Run");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it")->group("Run");
+    declare_outputs(cmd, o->out);
+    cmd.description(
+        "Checks this build on this machine: round trips and rounding thresholds of every format, "
+        "closed forms of the scale rules, special values, every driver against the scalar one, and "
+        "every recipe against an oracle in exact rationals (in builds that hold it). Exit code 1 "
+        "and the first differences, with input and expectation, when anything differs.");
+    examples(cmd,
+             "mx selftest\n"
+             "mx selftest --seed 20 --json selftest.json\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

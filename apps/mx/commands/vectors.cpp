@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/vectors/export_vectors.hpp"
+
+namespace mx::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct options {
+    std::vector<std::string> recipes;
+    std::string out;
+    std::string hex;
+    std::uint64_t blocks = 0;
+    std::uint64_t seed = 0;
+    std::string from;
+    std::vector<std::string> globs;
+    bool quiet = false;
+};
+
+// One recipe and where its vectors go.
+struct job {
+    pipeline::vector_request request;
+    std::string out;
+    std::string hex;
+};
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+// A recipe as the name of a file: mxfp4:scale=even,block=1x16 -> mxfp4_scale-even_block-1x16.
+std::string file_name(const quantize::recipe& r) {
+    std::string name = quantize::to_string(r);
+    std::replace(name.begin(), name.end(), '=', '-');
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ':' || c == ','; }, '_');
+    return name;
+}
+
+job job_of(const options& o, const std::string& recipe) {
+    job j;
+    j.request.recipe = quantize::parse_recipe(recipe);
+    j.request.blocks = o.blocks;
+    j.request.seed = o.seed;
+    j.request.made_by = fmt::format("mx {} (mx vectors)", MX_VERSION);
+    j.out = o.out;
+    j.hex = o.hex;
+    if (o.recipes.size() > 1) {
+        const std::string name = file_name(j.request.recipe);
+        j.out = (fs::path(o.out) / (name + ".safetensors")).string();
+        if (!o.hex.empty()) j.hex = (fs::path(o.hex) / name).string();
+    }
+    return j;
+}
+
+void make_folder(const std::string& path) {
+    std::error_code failure;
+    fs::create_directories(path, failure);
+    if (!failure) return;
+    throw base::error(base::error_kind::output,
+                      fmt::format("cannot make the folder: {}", failure.message()),
+                      {path, {}, {}});
+}
+
+std::vector<job> jobs_of(const options& o) {
+    std::vector<job> jobs;
+    for (const std::string& recipe : o.recipes) jobs.push_back(job_of(o, recipe));
+    std::vector<std::string> outputs;
+    for (const job& j : jobs) {
+        outputs.push_back(j.out);
+        if (j.hex.empty()) continue;
+        for (std::string& path : pipeline::hex_files(j.request.recipe, j.hex)) {
+            outputs.push_back(std::move(path));
+        }
+    }
+    std::vector<std::string> inputs;
+    if (!o.from.empty()) inputs.push_back(o.from);
+    require_distinct(inputs, outputs);
+    return jobs;
+}
+
+int run(const options& o) {
+    if (o.from.empty() && !o.globs.empty()) refuse("--tensor chooses tensors of --from FILE");
+    if (o.recipes.size() > 1 && o.out.ends_with(".safetensors")) {
+        refuse("-o: with several recipes it names a folder, which gets one file for each");
+    }
+    const std::vector<job> jobs = jobs_of(o);
+    std::vector<pipeline::tensor_ref> tensors;
+    std::unique_ptr<pipeline::model> model;
+    if (!o.from.empty()) {
+        model = std::make_unique<pipeline::model>(std::vector{o.from}, io::open_options{});
+        tensors = model->select(o.globs);
+    }
+    if (jobs.size() > 1) make_folder(o.out);
+    for (const job& j : jobs) {
+        if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
+        const pipeline::vector_source source = o.from.empty()
+                                                   ? pipeline::generated_source(j.request)
+                                                   : tensor_source_of(tensors, j.request);
+        const auto done = pipeline::export_vectors(j.request, source, j.out, j.hex);
+        if (o.quiet || j.out == "-") continue;
+        print(fmt::format("{}: {} blocks, {} elements of {}\n", base::printable(done.path),
+                          done.blocks, done.elements, quantize::to_string(j.request.recipe)));
+        for (const std::string& path : done.texts) print(base::printable(path) + "\n");
+    }
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_vectors(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("--recipe", o->recipes, "recipe to make vectors of; repeatable")
+        ->required()
+        ->allow_extra_args(false)
+        ->type_name("RECIPE")
+        ->group("Vectors");
+    cmd.add_option("--blocks", o->blocks,
+                   "blocks per recipe (default 240, fewer where blocks are large)")
+        ->check(CLI::Range(1, 1 << 20))
+        ->type_name("N")
+        ->group("Vectors");
+    cmd.add_option("--seed", o->seed, "another seed gives other inputs (default 0)")
+        ->type_name("N")
+        ->group("Vectors");
+    cmd.add_option("--from", o->from, "take whole blocks from this checkpoint, evenly spaced")
+        ->type_name("FILE")
+        ->group("Vectors");
+    cmd.add_option("-t,--tensor", o->globs, "tensors of --from whose name matches; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("GLOB")
+        ->group("Vectors");
+    declare_destination(cmd, o->out, "safetensors file; with several recipes a folder");
+    cmd.add_option("--hex", o->hex, "also write text for $readmemh, one file per array, here")
+        ->type_name("DIR")
+        ->group("Output");
+    cmd.add_flag("-q,--quiet", o->quiet, "do not name the files; errors only")->group("Output");
+    cmd.description(
+        "Writes conformance vectors for hardware and software that implements a recipe: inputs, "
+        "scale codes, element codes and dequantized values, in the form that 'mx verify' reads. "
+        "Inputs are generated from integers (thresholds and ties one ulp either side, subnormals, "
+        "huge values, signed zeros, clusters, Inf and NaN), so that the bytes depend on recipe, "
+        "--blocks and --seed alone, or they are taken from a checkpoint. A tensor scale is that of "
+        "the blocks written.");
+    examples(cmd,
+             "mx vectors --recipe mxfp4:scale=rceil -o mxfp4.safetensors --hex mxfp4-hex\n"
+             "mx vectors --recipe mxfp8 --recipe mxfp4 --recipe nvfp4 -o vectors\n"
+             "mx vectors --recipe nvfp4 --from model.safetensors --tensor '*.mlp.*' -o w.safetensors\n"
+             "mx verify vectors\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

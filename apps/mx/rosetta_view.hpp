@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mx rosetta` shows people: recipes that agree as one line, triangles of shares, verdicts.
+#pragma once
+
+#include <vector>
+
+#include "libmx/pipeline/rosetta.hpp"
+#include "libmx/pipeline/scale_origin.hpp"
+#include "libmx/report/document.hpp"
+
+namespace mx::app {
+
+/// The comparison over all tensors together.
+std::vector<report::section> comparison_sections(const pipeline::rosetta_result& result,
+                                                 const std::vector<quantize::recipe>& recipes);
+
+/// What the bytes of coded tensors say about their origin: one section per element format and block
+/// shape, over all tensors that have them.
+std::vector<report::section> origin_sections(const std::vector<pipeline::origin_result>& results);
+
+}  // namespace mx::app

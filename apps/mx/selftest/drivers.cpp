@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drivers use what this processor offers; all must leave the bytes of the scalar one.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "apps/mx/selftest/selftest.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/pipeline/vectors/vector_inputs.hpp"
+#include "libmx/quantize/drivers.hpp"
+
+namespace mx::app {
+namespace {
+
+constexpr std::size_t blocks_per_segment = 60;  // five of every category
+
+struct outcome {
+    quantize::block_run run;
+    quantize::block_details details;
+    block::segment_stats stats{};
+};
+
+void quantize_with(const quantize::driver& d, const quantize::block_params& p,
+                   const std::vector<float>& x, std::size_t block, outcome& to) {
+    quantize::stored_values values;
+    values.data = reinterpret_cast<const std::byte*>(x.data());
+    values.stride = x.size();
+    quantize::segment_place place;
+    place.tensor_id = base::tensor_id("selftest");
+    place.row_stride = x.size();
+    place.rows = 1;
+    place.cols = x.size();
+    place.block_cols = block;
+    d.load(values, place, to.run);
+    to.details.wanted = quantize::detail::codes;
+    to.details.fit(to.run);
+    to.stats = d.quantize(p, to.run, to.details);
+}
+
+// The first block that differs, or blocks_per_segment.
+std::size_t first_difference(const outcome& a, const outcome& b, std::size_t block,
+                             std::size_t elements) {
+    const std::size_t blocks = (elements + block - 1) / block;
+    for (std::size_t i = 0; i < blocks; ++i) {
+        const std::size_t size = std::min(block, elements - i * block);
+        const bool same = a.details.scale_code.data()[i] == b.details.scale_code.data()[i] &&
+                          a.details.offset.data()[i] == b.details.offset.data()[i] &&
+                          std::memcmp(a.details.codes.data() + i * a.run.stride,
+                                      b.details.codes.data() + i * b.run.stride, size) == 0;
+        if (!same) return i;
+    }
+    return blocks_per_segment;
+}
+
+void compare(const quantize::driver& d, const quantize::recipe& r, const quantize::block_params& p,
+             const std::vector<float>& x, const outcome& reference, selftest_findings& into) {
+    const auto block = static_cast<std::size_t>(r.block.cols);
+    outcome own;
+    quantize_with(d, p, x, block, own);
+    const std::size_t at = first_difference(reference, own, block, x.size());
+    const auto describe = [&](std::string_view what) {
+        return selftest_difference{fmt::format("{} by {}", quantize::to_string(r), d.name),
+                                   fmt::format("block {} of the sample", at),
+                                   fmt::format("the {} of driver scalar", what), "others"};
+    };
+    into.expect(at == blocks_per_segment, [&] { return describe("codes and scale"); });
+    const bool same_sums =
+        std::memcmp(&own.stats.sum, &reference.stats.sum, sizeof own.stats.sum) == 0 &&
+        std::memcmp(&own.stats.count, &reference.stats.count, sizeof own.stats.count) == 0;
+    into.expect(same_sums, [&] { return describe("counts and sums"); });
+}
+
+}  // namespace
+
+void check_drivers(selftest_findings& into, const selftest_options& options) {
+    const quantize::driver& scalar = quantize::driver_named("scalar");
+    std::string used;
+    for (const quantize::driver& d : quantize::drivers()) {
+        if (d.available()) used += fmt::format("{}{}", used.empty() ? "" : ", ", d.name);
+    }
+    into.note = "drivers of this machine: " + used;
+    for (const format::block_format& preset : format::block_formats) {
+        if (preset.block_rows != 1) continue;
+        const bool e8m0 = preset.scale == "e8m0";
+        for (const std::string_view choice :
+             {"", "scale=ceil", "scale=even", "scale=rceil", "round=stochastic", "offset=fp16"}) {
+            if (!e8m0 && !choice.empty()) continue;
+            const quantize::recipe r = quantize::parse_recipe(
+                fmt::format("{}{}{}", preset.name, choice.empty() ? "" : ":", choice));
+            const pipeline::vector_inputs in =
+                pipeline::generate_inputs(r, blocks_per_segment, options.seed);
+            // The last block is short.
+            std::vector<float> x(in.values.begin(), in.values.end() - 3);
+            quantize::tensor_facts facts;
+            for (const float v : x) {
+                const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
+                if (magnitude < base::f32_infinity) {
+                    facts.amax_bits = std::max(facts.amax_bits, magnitude);
+                }
+            }
+            const quantize::block_params p = quantize::params_of(r, facts);
+            outcome reference;
+            quantize_with(scalar, p, x, static_cast<std::size_t>(r.block.cols), reference);
+            for (const quantize::driver& d : quantize::drivers()) {
+                if (d.available() && &d != &scalar) compare(d, r, p, x, reference, into);
+            }
+        }
+    }
+}
+
+}  // namespace mx::app

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/oracle/dialect_block.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libmx/oracle/arithmetic.hpp"
+#include "libmx/oracle/dialect_microxcaling.hpp"
+#include "libmx/oracle/dialect_parts.hpp"
+#include "libmx/oracle/fractional.hpp"
+
+namespace mx::oracle {
+namespace {
+
+namespace mp = boost::multiprecision;
+
+// One element with the scale S = block * tensor it was given.
+struct outcome {
+    element e;
+    float value;
+    float block;
+    float tensor;
+};
+
+outcome under_power(const recipe& r, const value_list& list, float x, std::size_t i,
+                    const block_scale& chosen, const block_maximum& m,
+                    const block_context& context) {
+    block_scale s = chosen;
+    if (!context.bumped.empty() && context.bumped[i % context.cols]) {
+        s = microxcaling::scale(f32, list, m, 1);
+    }
+    const bool flushed = r.flush_subnormals && microxcaling::flushes(m);
+    const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
+    const element e = r.by->convert(r, list, flushed ? multiply(f32, x, 0) : x, s, draw);
+    // Where a NaN was cast to a scale code, the code is what values are multiplied with.
+    const float stored = s.code >= 0 ? power_of_two_in(f32, s.code - 127) : s.value;
+    const float used = s.code == 255 ? s.value : stored;
+    return {e, multiply(f32, e.q, used), used, 1};
+}
+
+outcome under_fraction(const recipe& r, const value_list& list, float x, std::size_t i,
+                       const fractional_scale& s, const block_context& context) {
+    const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
+    const element e = convert(r, list, x, s, draw);
+    return {e, value_of(r, s, e.q), s.block, s.tensor};
+}
+
+void add(quantized_block& out, std::vector<std::int64_t>& magnitudes, const recipe& r,
+         const value_list& list, float x, const outcome& o, std::uint32_t draw) {
+    const integer one = ticks_of_power(0);
+    const integer scale = ticks_of(o.block) * ticks_of(o.tensor);  // in squared ticks
+    const auto quanta = static_cast<std::int64_t>(std::ldexp(o.e.q, -list.quantum_exponent));
+    if (x != 0) {
+        ++out.count.nonzero;
+        magnitudes.push_back(std::abs(quanta));
+        out.count.underflow += quanta == 0 ? 1 : 0;
+        out.count.top_code += quanta != 0 && (quanta == list.greatest || quanta == list.least);
+        const std::int64_t size = std::abs(quanta);
+        out.count.subnormal += size > 0 && size < list.smallest_normal ? 1 : 0;
+        if (scale != 0) {
+            const rounded y =
+                round_to(list, ticks_of(x) * one, scale, std::signbit(x), r.round, draw);
+            out.count.overflow += y.beyond ? 1 : 0;
+            out.count.clamp += y.clamped ? 1 : 0;
+        }
+    }
+    const integer exact_x = ticks_of(x);
+    const integer d = scale * ticks_of(o.e.q) / (one * one);
+    const integer error = d - exact_x;
+    out.sum.error2 += error * error;
+    out.sum.x2 += exact_x * exact_x;
+    out.sum.xd += exact_x * d;
+    out.sum.d2 += d * d;
+    out.sum.error += error;
+    out.sum.max_error = std::max(out.sum.max_error, integer(mp::abs(error)));
+}
+
+}  // namespace
+
+quantized_block quantize_dialect_block(const recipe& r, const value_list& list,
+                                       std::span<const float> x, const block_context& context) {
+    quantized_block out;
+    out.count.elements = x.size();
+    block_maximum m;
+    for (const float v : x) {
+        out.count.nan += std::isnan(v) ? 1 : 0;
+        out.count.inf += std::isinf(v) ? 1 : 0;
+        if (std::isnan(v)) {
+            m.nan = true;
+        } else {
+            m.amax = std::max(m.amax, std::fabs(v));
+        }
+    }
+    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    out.amax = m.amax;
+
+    const bool fraction = is_fractional(r);
+    fractional_scale s{};
+    block_scale power{};
+    if (fraction) {
+        s = scale_of(r, list, x, context.draws);
+        out.scale_code = s.code;
+        out.scale = s.block;
+    } else {
+        power = r.by->scale(r, list, m, context.scale_draw);
+        out.scale_code = power.code;
+        out.scale = power.code >= 0 && power.code < 255 ? power_of_two_in(f32, power.code - 127)
+                                                        : power.value;
+    }
+    std::vector<std::int64_t> magnitudes;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const outcome o = fraction ? under_fraction(r, list, x[i], i, s, context)
+                                   : under_power(r, list, x[i], i, power, m, context);
+        out.coded.push_back(o.e.code >= 0);
+        out.codes.push_back(static_cast<std::uint8_t>(std::max(o.e.code, 0)));
+        out.values.push_back(o.value);
+        if (!std::isfinite(x[i])) continue;
+        if (!std::isfinite(o.block) || !std::isfinite(o.e.q)) {
+            ++out.count.poisoned;
+            continue;
+        }
+        add(out, magnitudes, r, list, x[i], o, context.draws.empty() ? 0u : context.draws[i]);
+    }
+    out.eligible = magnitudes.size() >= 2;
+    if (out.eligible) {
+        out.collapsed =
+            magnitudes[0] != 0 && std::all_of(magnitudes.begin(), magnitudes.end(),
+                                              [&](std::int64_t v) { return v == magnitudes[0]; });
+        out.saturated = out.count.top_code == out.count.nonzero;
+        out.dead = out.count.underflow == out.count.nonzero;
+    }
+    return out;
+}
+
+}  // namespace mx::oracle

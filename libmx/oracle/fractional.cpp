@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/oracle/fractional.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "libmx/format/scale_formats.hpp"
+#include "libmx/oracle/arithmetic.hpp"
+#include "libmx/oracle/dialect_parts.hpp"
+
+namespace mx::oracle {
+namespace {
+
+namespace mp = boost::multiprecision;
+
+constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
+constexpr float largest_f32 = std::numeric_limits<float>::max();
+constexpr float smallest_f32 = std::numeric_limits<float>::denorm_min();
+
+const value_list& ue4m3() {
+    static const value_list list = list_values(format::find_scale_format("ue4m3")->number, false);
+    return list;
+}
+
+convention convention_of(const recipe& r) {
+    return r.by == nullptr ? convention::exact : r.by->fractional;
+}
+
+bool has_tensor_scale(const recipe& r) { return r.rule == scale_rule::two_level; }
+
+// What the largest block scale times the largest element stands for: 448 * 6, or 256 * 6 where
+// four-over-six wants room for scales half as large again.
+float tensor_range(const recipe& r, const value_list& list) {
+    return (r.select == selection::none ? 448.0f : 256.0f) * parts::largest(list);
+}
+
+// The factor as it is stored and as values are multiplied with it.
+struct tensor_factor {
+    float stored;
+    float decode;
+};
+
+tensor_factor tensor_scale(const recipe& r, const value_list& list) {
+    if (!has_tensor_scale(r)) return {1, 1};
+    const float amax = r.tensor_amax;
+    const float range = tensor_range(r, list);
+    switch (convention_of(r)) {
+        case convention::exact: {
+            if (amax == 0) return {1, 1};
+            const float g = std::max(divide(f32, amax, range), smallest_f32);
+            return {g, g};
+        }
+        case convention::te:
+        case convention::compressed_tensors: {
+            float stored = divide(f32, range, amax);
+            const bool te = convention_of(r) == convention::te;
+            if (amax == 0) stored = 1;
+            if (std::isinf(stored)) stored = te ? largest_f32 : 1;
+            return {stored, divide(f32, 1, stored)};
+        }
+        case convention::torchao:
+        case convention::modelopt:
+        case convention::ggml:
+            break;
+    }
+    const float g = divide(f32, amax, range);
+    return {g, g};
+}
+
+struct small_scale {
+    int code;
+    float value;
+};
+
+// numerator / denominator in UE4M3, to nearest even; beyond 448 that, or NaN beyond the tie.
+small_scale to_ue4m3(const integer& numerator, const integer& denominator, bool saturate) {
+    const value_list& list = ue4m3();
+    const rounded q = round_to(list, numerator, denominator, false, {}, 0);
+    if (q.clamped && !saturate) return {list.nan_code, nan_value};
+    return {static_cast<int>(q.code),
+            std::ldexp(static_cast<float>(q.quanta), list.quantum_exponent)};
+}
+
+small_scale to_ue4m3(float x, bool saturate = true) {
+    if (std::isnan(x)) return {ue4m3().nan_code, x};
+    if (std::isinf(x))
+        return saturate ? to_ue4m3(448.0f) : small_scale{ue4m3().nan_code, nan_value};
+    return to_ue4m3(ticks_of(x), ticks_of_power(0), saturate);
+}
+
+// ggml_fp32_to_ue4m3: half away at four significant bits, where an exponent field of 15 is taken
+// for an overflow; subnormals by a float32 addition, at most 7.
+small_scale ggml_ue4m3(float x) {
+    if (!(x > 0)) return {0, 0};
+    if (x >= 256) return to_ue4m3(448.0f);
+    if (x < 0x1p-6f) {
+        const float n = std::floor(add(f32, multiply(f32, x, 512), 0.5f));
+        return to_ue4m3(std::ldexp(std::min(n, 7.0f), -9));
+    }
+    const rounding_choice away{format::rounding::away, {}, 32};
+    const rounded q = round_to(ue4m3(), ticks_of(x), ticks_of_power(0), false, away, 0);
+    const float value = std::ldexp(static_cast<float>(q.quanta), ue4m3().quantum_exponent);
+    return to_ue4m3(value >= 256 ? 448.0f : value);
+}
+
+fractional_scale under(const recipe& r, const value_list& list, float amax, float target) {
+    const tensor_factor t = tensor_scale(r, list);
+    const float g = t.decode;
+    const auto answer = [&](const small_scale& s, float factor) {
+        return fractional_scale{s.code, s.value, g, factor};
+    };
+    switch (convention_of(r)) {
+        case convention::exact: {
+            if (!std::isfinite(amax)) return answer(to_ue4m3(nan_value), nan_value);
+            return answer(
+                to_ue4m3(ticks_of(amax) * ticks_of_power(0), ticks_of(target) * ticks_of(g), true),
+                0);
+        }
+        case convention::torchao: {
+            float s = divide(f32, amax, 6);
+            float reciprocal = 1;
+            if (has_tensor_scale(r)) {
+                s = divide(f32, s, g);
+                reciprocal = divide(f32, 1, g);
+            }
+            if (s < 0x1p-6f) s = 0x1p-6f;
+            if (s > 448) s = 448;
+            const small_scale b = to_ue4m3(s);
+            return answer(b, divide(f32, reciprocal, b.value));
+        }
+        case convention::te: {
+            const float sixth = divide(f32, 1, 6);
+            const float encode = has_tensor_scale(r) ? multiply(f32, t.stored, sixth) : sixth;
+            const small_scale b = to_ue4m3(multiply(f32, amax, encode));
+            if (b.value == 0) return answer(b, 0);
+            const float decode = multiply(f32, b.value, divide(f32, 1, t.stored));
+            return answer(b, std::min(divide(f32, 1, decode), largest_f32));
+        }
+        case convention::ggml: {
+            const small_scale b = ggml_ue4m3(divide(f32, amax, 6));
+            return answer(b, b.value);
+        }
+        case convention::modelopt: {
+            small_scale b = to_ue4m3(divide(f32, amax, multiply(f32, 6, g)), false);
+            if (b.value == 0) b = to_ue4m3(1.0f);
+            return answer(b, multiply(f32, b.value, g));
+        }
+        case convention::compressed_tensors: {
+            small_scale b = to_ue4m3(multiply(f32, t.stored, divide(f32, amax, 6)));
+            if (b.value == 0) b = to_ue4m3(0.125f);
+            return answer(b, divide(f32, b.value, t.stored));
+        }
+    }
+    return answer({255, nan_value}, nan_value);
+}
+
+// FP8 block scaling.
+
+float exact_f32_scale(const recipe& r, const value_list& list, float amax) {
+    if (!std::isfinite(amax)) return nan_value;
+    if (amax == 0) return 1;
+    const float largest = parts::largest(list);
+    if (r.rule == scale_rule::amax) return std::max(divide(f32, amax, largest), smallest_f32);
+    return power_of_two_in(f32, std::max(ceil_log2(ticks_of(amax), ticks_of(largest)), -149));
+}
+
+fractional_scale te_f32_scale(const recipe& r, const value_list& list, float amax) {
+    float factor = 1;
+    if (amax != 0 && !std::isinf(amax)) {
+        factor = std::min(divide(f32, parts::largest(list), amax), largest_f32);
+        if (r.rule == scale_rule::amax_pow2) {
+            factor = power_of_two_in(f32, floor_log2(ticks_of(factor), ticks_of_power(0)));
+        }
+    }
+    return {-1, divide(f32, 1, factor), 1, factor};
+}
+
+// TE and ggml pass NaN by.
+float amax_of(const recipe& r, std::span<const float> x) {
+    const convention c = convention_of(r);
+    const bool ignore_nan = c == convention::te || c == convention::ggml;
+    float amax = 0;
+    for (const float v : x) {
+        if (std::isnan(v) && !ignore_nan) return v;
+        if (!std::isnan(v)) amax = std::max(amax, std::fabs(v));
+    }
+    return amax;
+}
+
+// The error of the block by the measure, in ticks (squared: in squared ticks).
+integer error_of(const recipe& r, const value_list& list, std::span<const float> x,
+                 std::span<const std::uint32_t> draws, const fractional_scale& s) {
+    integer total = 0;
+    const integer unit = ticks_of(s.block) * ticks_of(s.tensor) / ticks_of_power(0);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const element e = convert(r, list, x[i], s, draws.empty() ? 0u : draws[i]);
+        const integer d = unit * ticks_of(e.q) / ticks_of_power(0);
+        const integer error = mp::abs(integer(d - ticks_of(x[i])));
+        if (r.select == selection::mse) total += error * error;
+        if (r.select == selection::mae) total += error;
+        if (r.select == selection::abs_max) total = std::max(total, error);
+    }
+    return total;
+}
+
+}  // namespace
+
+bool is_fractional(const recipe& r) {
+    return r.rule == scale_rule::two_level || r.rule == scale_rule::single_level ||
+           r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2;
+}
+
+fractional_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
+                          std::span<const std::uint32_t> draws) {
+    const float amax = amax_of(r, x);
+    if (r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2) {
+        if (convention_of(r) == convention::te) return te_f32_scale(r, list, amax);
+        const float s = exact_f32_scale(r, list, amax);
+        return {-1, s, 1, s};
+    }
+    const fractional_scale six = under(r, list, amax, parts::largest(list));
+    if (r.select == selection::none || std::isnan(six.block)) return six;
+    const fractional_scale four = under(r, list, amax, 4);
+    const bool smaller = error_of(r, list, x, draws, four) < error_of(r, list, x, draws, six);
+    return smaller ? four : six;
+}
+
+element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
+                std::uint32_t draw) {
+    const convention c = convention_of(r);
+    if (std::isnan(s.block)) return parts::saturating(r, list, x, {255, s.block}, draw);
+    if (c == convention::exact) {
+        if (s.block == 0 || x == 0) return parts::element_of(list, std::copysign(0.0f, x));
+        const rounded q =
+            round_to(list, ticks_of(x) * ticks_of_power(0), ticks_of(s.block) * ticks_of(s.tensor),
+                     std::signbit(x), r.round, draw);
+        const float value = std::ldexp(static_cast<float>(q.quanta), list.quantum_exponent);
+        return {static_cast<int>(q.code), q.quanta == 0 ? std::copysign(0.0f, x) : value};
+    }
+    if (c == convention::ggml) return r.by->convert(r, list, x, {0, s.block}, draw);
+    const bool multiplies = c == convention::torchao || c == convention::te;
+    const float y = multiplies ? multiply(f32, x, s.factor) : divide(f32, x, s.factor);
+    return parts::saturating(r, list, y, {127, 1}, draw);
+}
+
+float value_of(const recipe& r, const fractional_scale& s, float q) {
+    const convention c = convention_of(r);
+    if (std::isnan(s.block) || std::isnan(q)) return nan_value;
+    if (c == convention::exact) {
+        const integer product = ticks_of(std::fabs(q)) * ticks_of(s.block) * ticks_of(s.tensor);
+        const integer one = ticks_of_power(0);
+        return nearest(f32, product, one * one * one, std::signbit(q));
+    }
+    if (c == convention::compressed_tensors) return multiply(f32, q, s.factor);
+    return multiply(f32, q, multiply(f32, s.block, s.tensor));
+}
+
+}  // namespace mx::oracle

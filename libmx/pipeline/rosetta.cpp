@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/rosetta.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/prologue.hpp"
+#include "libmx/pipeline/skip.hpp"
+#include "libmx/pipeline/sweep.hpp"
+#include "libmx/quantize/block_kernel.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+using quantize::block_params;
+
+// What one block became under one recipe.
+struct reading {
+    std::vector<std::uint8_t> codes;
+    float scale = 0;    // of the block
+    double factor = 0;  // the whole factor of q, tensor scale included
+    std::size_t alike;  // the first recipe with the same codes and values of codes
+};
+
+bool same_scale(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// Sums of one segment in plain doubles, added to the exact ones when it ends: like the segments of
+// every other sum here, they are fixed by the block's index in its tensor.
+struct segment_sums {
+    std::vector<double> own_a, crossed_a, own_b, crossed_b;
+
+    explicit segment_sums(std::size_t pairs)
+        : own_a(pairs), crossed_a(pairs), own_b(pairs), crossed_b(pairs) {}
+
+    void flush(rosetta_counts& to) {
+        for (std::size_t i = 0; i < own_a.size(); ++i) {
+            to.pairs[i].a_read_by_b.own.add(own_a[i]);
+            to.pairs[i].a_read_by_b.crossed.add(crossed_a[i]);
+            to.pairs[i].b_read_by_a.own.add(own_b[i]);
+            to.pairs[i].b_read_by_a.crossed.add(crossed_b[i]);
+        }
+        for (auto* sums : {&own_a, &crossed_a, &own_b, &crossed_b}) {
+            std::fill(sums->begin(), sums->end(), 0.0);
+        }
+    }
+};
+
+// Sum of (factor q - x)^2 over the finite elements.
+double squared_error(std::span<const float> x, std::span<const std::uint8_t> codes,
+                     const float* value, double factor) {
+    double sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (!std::isfinite(x[i])) continue;
+        const double error =
+            factor * static_cast<double>(value[codes[i]]) - static_cast<double>(x[i]);
+        sum += error * error;
+    }
+    return sum;
+}
+
+// The blocks of one panel, every pair of recipes.
+class pair_counter {
+  public:
+    pair_counter(const std::vector<block_params>& params, std::uint64_t tensor_id)
+        : params_(params),
+          tensor_id_(tensor_id),
+          readings_(params.size()),
+          errors_(params.size() * params.size()),
+          known_(errors_.size()),
+          counts(params.size()),
+          sums_(counts.pairs.size()) {}
+
+    void run(const block::grid& g, const loaded_panel& p) {
+        for_each_block(
+            g, block::segments_of(g), p.where,
+            [&](const block_in_panel& b) {
+                add(gather(b, p), {tensor_id_, b.first, g.over.cols, b.cols});
+            },
+            [&] { sums_.flush(counts); });
+    }
+
+  private:
+    std::span<const float> gather(const block_in_panel& b, const loaded_panel& p) {
+        const auto cols = static_cast<std::size_t>(b.cols);
+        if (b.rows == 1) return p.x.subspan(b.at, cols);
+        x_.clear();
+        for (int r = 0; r < b.rows; ++r) {
+            const auto row = p.x.subspan(b.at + static_cast<std::size_t>(r) * p.where.cols, cols);
+            x_.insert(x_.end(), row.begin(), row.end());
+        }
+        return x_;
+    }
+
+    void add(std::span<const float> x, const quantize::block_place& place) {
+        const std::size_t n = params_.size();
+        for (std::size_t r = 0; r < n; ++r) {
+            reading& to = readings_[r];
+            to.codes.resize(x.size());
+            to.scale = quantize::quantize_block(params_[r], x, place, to.codes).scale;
+            to.factor =
+                static_cast<double>(to.scale) * static_cast<double>(params_[r].tensor.decode);
+            to.alike = r;
+            for (std::size_t k = 0; k < r && to.alike == r; ++k) {
+                if (readings_[k].alike == k && readings_[k].codes == to.codes &&
+                    same_values(k, r)) {
+                    to.alike = k;
+                }
+            }
+        }
+        std::fill(known_.begin(), known_.end(), false);
+        const auto finite = static_cast<std::uint64_t>(
+            std::count_if(x.begin(), x.end(), [](float v) { return std::isfinite(v); }));
+        ++counts.blocks;
+        counts.elements += x.size();
+        std::size_t i = 0;
+        for (std::size_t a = 0; a < n; ++a) {
+            for (std::size_t b = a + 1; b < n; ++b, ++i) compare(x, a, b, i, finite);
+        }
+    }
+
+    // Codes mean the same in both.
+    bool same_values(std::size_t a, std::size_t b) const {
+        const float* va = params_[a].conversion.value;
+        const float* vb = params_[b].conversion.value;
+        return std::all_of(readings_[a].codes.begin(), readings_[a].codes.end(),
+                           [&](std::uint8_t c) { return same_scale(va[c], vb[c]); });
+    }
+
+    void compare(std::span<const float> x, std::size_t a, std::size_t b, std::size_t pair,
+                 std::uint64_t finite) {
+        const reading& ra = readings_[a];
+        const reading& rb = readings_[b];
+        rosetta_pair& to = counts.pairs[pair];
+        to.scales_differ += same_scale(ra.scale, rb.scale) ? 0u : 1u;
+        if (ra.alike != rb.alike) {
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                to.codes_differ += ra.codes[i] != rb.codes[i] ? 1u : 0u;
+            }
+        }
+        if (!std::isfinite(ra.factor) || !std::isfinite(rb.factor)) return;
+        const double aa = error(x, a, a), ab = error(x, a, b);
+        const double bb = error(x, b, b), ba = error(x, b, a);
+        // A code that means NaN to one of them.
+        if (!std::isfinite(aa + ab + bb + ba)) return;
+        to.compared += finite;
+        sums_.own_a[pair] += aa;
+        sums_.crossed_a[pair] += ab;
+        sums_.own_b[pair] += bb;
+        sums_.crossed_b[pair] += ba;
+    }
+
+    // Codes of `codes` under the scale of `scale`; recipes that agree share one computation.
+    double error(std::span<const float> x, std::size_t codes, std::size_t scale) {
+        const std::size_t from = readings_[codes].alike;
+        std::size_t by = scale;
+        for (std::size_t k = 0; k < scale; ++k) {
+            if (readings_[k].factor == readings_[scale].factor) {
+                by = k;
+                break;
+            }
+        }
+        const std::size_t at = from * params_.size() + by;
+        if (!known_[at]) {
+            errors_[at] = squared_error(x, readings_[from].codes, params_[from].conversion.value,
+                                        readings_[by].factor);
+            known_[at] = true;
+        }
+        return errors_[at];
+    }
+
+    const std::vector<block_params>& params_;
+    std::uint64_t tensor_id_;
+    std::vector<float> x_;
+    std::vector<reading> readings_;
+    std::vector<double> errors_;
+    std::vector<bool> known_;
+
+  public:
+    rosetta_counts counts;
+
+  private:
+    segment_sums sums_;
+};
+
+// Tensors whose sums (a megabyte each) are held at a time.
+constexpr std::size_t tensors_at_once = 16;
+
+struct tensor_job {
+    tensor_job(std::size_t recipes) : counts(recipes) {}
+    std::vector<block_params> params;
+    std::mutex guard;
+    rosetta_counts counts;
+};
+
+void check(const std::vector<quantize::recipe>& recipes) {
+    const auto refuse = [](const quantize::recipe& r, std::string_view why) {
+        throw base::error(base::error_kind::usage,
+                          quantize::to_string(r) + ": " + std::string(why));
+    };
+    for (const quantize::recipe& r : recipes) {
+        if (r.offset != quantize::offset_kind::none)
+            refuse(r, "recipes with an offset are not compared");
+        if (r.element != recipes.front().element || !(r.block == recipes.front().block) ||
+            !(r.axis == recipes.front().axis)) {
+            refuse(r, "give recipes of one element format and one block shape");
+        }
+        if (r.by->id == quantize::dialect_id::systems_scaling &&
+            r.rule->id == scale::rule_id::floor_bump) {
+            refuse(r, "its scales differ inside a block; leave it out");
+        }
+    }
+    if (recipes.size() < 2) {
+        throw base::error(base::error_kind::usage, "give at least two recipes to compare");
+    }
+}
+
+report::value ratio(double crossed, double own) {
+    if (own == 0) return crossed == 0 ? report::value(1.0) : report::value();
+    return std::sqrt(crossed / own);
+}
+
+}  // namespace
+
+void rosetta_pair::merge(const rosetta_pair& other) {
+    scales_differ += other.scales_differ;
+    codes_differ += other.codes_differ;
+    compared += other.compared;
+    a_read_by_b.own.merge(other.a_read_by_b.own);
+    a_read_by_b.crossed.merge(other.a_read_by_b.crossed);
+    b_read_by_a.own.merge(other.b_read_by_a.own);
+    b_read_by_a.crossed.merge(other.b_read_by_a.crossed);
+}
+
+void rosetta_counts::merge(const rosetta_counts& other) {
+    blocks += other.blocks;
+    elements += other.elements;
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].merge(other.pairs[i]);
+}
+
+report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b,
+                           const std::vector<std::string>& names) {
+    const rosetta_pair& p = c.pairs[pair_index(a, b, names.size())];
+    const auto tally = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+    const auto share = [](std::uint64_t part, std::uint64_t whole) -> report::value {
+        if (whole == 0) return {};
+        return static_cast<double>(part) / static_cast<double>(whole);
+    };
+    const auto root = [&](const base::exact_sum& sum) -> report::value {
+        if (p.compared == 0) return {};
+        return std::sqrt(sum.value() / static_cast<double>(p.compared));
+    };
+    const auto cost = [&](const crossed_errors& e) -> report::value {
+        if (p.compared == 0) return {};
+        return ratio(e.crossed.value(), e.own.value());
+    };
+    return {{"recipe_a", names[a]},
+            {"recipe_b", names[b]},
+            {"blocks", tally(c.blocks)},
+            {"scales_differ", tally(p.scales_differ)},
+            {"scale_difference_rate", share(p.scales_differ, c.blocks)},
+            {"elements", tally(c.elements)},
+            {"codes_differ", tally(p.codes_differ)},
+            {"code_difference_rate", share(p.codes_differ, c.elements)},
+            {"compared", tally(p.compared)},
+            {"rmse_a", root(p.a_read_by_b.own)},
+            {"rmse_b", root(p.b_read_by_a.own)},
+            {"rmse_a_read_by_b", root(p.a_read_by_b.crossed)},
+            {"rmse_b_read_by_a", root(p.b_read_by_a.crossed)},
+            {"cost_a_read_by_b", cost(p.a_read_by_b)},
+            {"cost_b_read_by_a", cost(p.b_read_by_a)}};
+}
+
+rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
+                             const std::vector<quantize::recipe>& recipes,
+                             const run_control& control) {
+    check(recipes);
+    const std::size_t n = recipes.size();
+    rosetta_result result{{}, rosetta_counts(n), {}};
+    std::vector<std::string> names;
+    bool needs_facts = false;
+    for (const quantize::recipe& r : recipes) {
+        names.push_back(quantize::to_string(r));
+        needs_facts = needs_facts || quantize::needs_tensor_facts(r);
+    }
+    const std::vector<tensor_ref> numeric = numeric_only(tensors, result.skipped);
+    std::uint64_t all = 0;
+    for (const tensor_ref& t : numeric) all += t.info().elements;
+    std::uint64_t finished = 0;
+    for (std::size_t first = 0; first < numeric.size();) {
+        const std::size_t limit = std::min(tensors_at_once, numeric.size() - first);
+        const std::size_t count = needs_facts ? prologue_share(numeric, first, limit) : limit;
+        const std::vector<tensor_ref> batch(
+            numeric.begin() + static_cast<std::ptrdiff_t>(first),
+            numeric.begin() + static_cast<std::ptrdiff_t>(first + count));
+        first += count;
+        prologue before;
+        if (needs_facts) before = run_prologue(batch, control);
+        std::vector<std::unique_ptr<tensor_job>> jobs;
+        std::vector<pass> passes;
+        std::uint64_t elements = 0;
+        for (std::size_t t = 0; t < count; ++t) {
+            jobs.push_back(std::make_unique<tensor_job>(n));
+            const io::tensor_info& info = batch[t].info();
+            std::string reason;
+            const auto layout = lay_out(info.shape, recipes.front(), reason);
+            if (!layout) {
+                result.skipped.push_back({info.file, info.name, "", reason});
+                continue;
+            }
+            for (const quantize::recipe& r : recipes) {
+                jobs[t]->params.push_back(quantize::params_of(
+                    r, needs_facts ? before.facts[t] : quantize::tensor_facts{}));
+            }
+            const grid_job job{t, layout->grid};
+            elements += info.elements;
+            if (info.elements == 0) continue;
+            for (pass& p : plan_passes(t, std::span(&job, 1))) passes.push_back(std::move(p));
+        }
+        run_control steered = control;
+        if (control.on_progress) {
+            steered.on_progress = [&](const progress& p) {
+                control.on_progress({finished + p.done, all});
+            };
+        }
+        sweep(
+            batch, passes, steered, panel_form::widened,
+            [&](const loaded_panel& p) {
+                tensor_job& j = *jobs[p.of->tensor];
+                pair_counter counter(j.params, base::tensor_id(batch[p.of->tensor].info().name));
+                counter.run(p.of->jobs.front().grid, p);
+                const std::lock_guard lock(j.guard);
+                j.counts.merge(counter.counts);
+            },
+            before.kept);
+        finished += elements;
+        for (std::size_t t = 0; t < count; ++t) {
+            if (jobs[t]->params.empty()) continue;
+            result.total.merge(jobs[t]->counts);
+            const io::tensor_info& info = batch[t].info();
+            for (std::size_t a = 0; a < n; ++a) {
+                for (std::size_t b = a + 1; b < n; ++b) {
+                    report::record r{{"file", info.file}, {"tensor", info.name}};
+                    for (auto& member : pair_record(jobs[t]->counts, a, b, names)) {
+                        r.push_back(std::move(member));
+                    }
+                    result.results.push_back(r);
+                }
+            }
+        }
+    }
+    return result;
+}
+
+}  // namespace mx::pipeline
