@@ -29,7 +29,7 @@ class measured_memory {
 
   private:
     std::byte* data_ = nullptr;
-    std::size_t part_;  ///< bytes
+    std::size_t part_ = 0;  ///< bytes
     std::size_t parts_;
 };
 
