@@ -24,11 +24,6 @@ std::string threads_text(int threads) {
     return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
 
-const bandwidth& bandwidth_at(const throughput& t, int threads) {
-    return *std::find_if(t.bandwidths.begin(), t.bandwidths.end(),
-                         [threads](const bandwidth& b) { return b.threads == threads; });
-}
-
 // The machine's: those of the largest thread count.
 const bandwidth& of_the_machine(const throughput& t) {
     return *std::max_element(
@@ -74,7 +69,7 @@ report::record joint_result_of(const throughput_request& request, const throughp
 std::string bar_text(double share) {
     const long filled =
         std::clamp(std::lround(share * static_cast<double>(bar_cells)), 0L, bar_cells);
-    return std::string(static_cast<std::size_t>(filled), '#') +
+    return std::string(static_cast<std::size_t>(filled), '=') +
            std::string(static_cast<std::size_t>(bar_cells - filled), '.');
 }
 
@@ -83,22 +78,34 @@ std::string count_text(std::uint64_t elements) {
                               : fmt::format("{} million", elements / 1000000);
 }
 
-report::record table_row(const throughput_request& request, const throughput& t,
-                         const throughput_row& r) {
-    const bandwidth& b = bandwidth_at(t, r.threads);
-    const double bytes = tensor::row_of(request.type).bits / 8.0;
+report::record table_row(const throughput_request& request, const throughput_row& r) {
     std::string name = r.recipes.size() == 1 ? recipe_name(request, r.recipes.front())
                                              : fmt::format("all {} in one pass", r.recipes.size());
     if (r.histograms) name += " +histograms";
-    return {{"group", fmt::format("{}, {}: memory reads {:.1f} GB/s ({:.2f} G elements/s), "
-                                  "copies {:.1f} GB/s",
-                                  r.driver->name, threads_text(r.threads), b.read * 1e-9,
-                                  b.read / bytes * 1e-9, b.copy * 1e-9)},
+    return {{"group", fmt::format("{}, {}", r.driver->name, threads_text(r.threads))},
             {"recipe", std::move(name)},
             {"rate", real(r.elements_per_second * 1e-9)},
             {"fraction", real(r.fraction)},
             {"bar", bar_text(r.fraction)},
             {"separate", r.recipes.size() == 1 ? undefined() : real(r.of_separate_passes)}};
+}
+
+report::section memory_section(const throughput_request& request, const throughput& t) {
+    const double bytes = tensor::row_of(request.type).bits / 8.0;
+    report::section s;
+    s.heading = fmt::format("Memory, over {} MiB", t.memory >> 20);
+    s.columns = {{"threads", "threads", cell::integer},
+                 {"read", "reads\nGB/s", cell::fixed, 1},
+                 {"copy", "copies\nGB/s", cell::fixed, 1},
+                 {"roof", fmt::format("roof: {}\nG elements/s", tensor::row_of(request.type).name),
+                  cell::fixed, 2}};
+    for (const bandwidth& b : t.bandwidths) {
+        s.rows.push_back({{"threads", integer(b.threads)},
+                          {"read", real(b.read * 1e-9)},
+                          {"copy", real(b.copy * 1e-9)},
+                          {"roof", real(b.read / bytes * 1e-9)}});
+    }
+    return s;
 }
 
 report::section roofline(const throughput_request& request, const throughput& t) {
@@ -115,13 +122,13 @@ report::section roofline(const throughput_request& request, const throughput& t)
         s.columns.insert(s.columns.end() - 1, {"separate", "of separate\npasses", cell::fixed, 2});
     }
     s.group_field = "group";
-    for (const throughput_row& r : t.rows) s.rows.push_back(table_row(request, t, r));
+    for (const throughput_row& r : t.rows) s.rows.push_back(table_row(request, r));
     s.notes.push_back(fmt::format(
         "Every figure is the best of its passes; all take turns, for {} s per backend and thread "
-        "count. Memory is read and copied over {} MiB, and copies count the bytes read and the "
-        "bytes written. A pass of a recipe takes the next part of the matrix, so that it finds "
-        "nothing in a cache, unless --size makes the matrix small.",
-        request.seconds, t.memory >> 20));
+        "count. Copies count the bytes read and the bytes written. A pass of a recipe takes the "
+        "next part of the matrix, so that it finds nothing in a cache, unless --size makes the "
+        "matrix small.",
+        request.seconds));
     return s;
 }
 
@@ -144,7 +151,7 @@ report::document bench_document(const throughput_request& request, const through
         }
     }
     if (!together.empty()) d.tail.emplace_back("together", std::move(together));
-    d.sections = {roofline(request, t)};
+    d.sections = {memory_section(request, t), roofline(request, t)};
     return d;
 }
 

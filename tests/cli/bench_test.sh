@@ -59,7 +59,7 @@ if command -v script >/dev/null 2>&1; then
         /dev/null </dev/null >screen
     tr '\r' '\n' <screen >lines
     grep -q '^\[[#.]*\] .*% .* left' lines || fail "no bar: $(cat lines)"
-    grep -v '^\[' lines | grep -q '^.\[KRoofline' || fail "the bar stays: $(cat lines)"
+    grep -v '^\[' lines | grep -q '^.\[KMemory' || fail "the bar stays: $(cat lines)"
     script -qec "'$mx' bench --size 1000 --seconds 0.5 --threads 1 --recipe mxfp4 --quiet" \
         /dev/null </dev/null >screen
     [ ! -s screen ] || fail "not quiet: $(cat screen)"

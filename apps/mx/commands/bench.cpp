@@ -106,7 +106,8 @@ runner declare_bench(CLI::App& cmd) {
         ->allow_extra_args(false)
         ->type_name("RECIPE")
         ->group("Measurement");
-    cmd.add_option("--dtype", o->dtype, "what the elements are stored as: BF16, F16 or F32")
+    cmd.add_option("--dtype", o->dtype,
+                   "what the elements are stored as: BF16 (the default), F16 or F32")
         ->type_name("DTYPE")
         ->group("Measurement");
     cmd.add_option("--size", o->request.elements,
@@ -116,7 +117,7 @@ runner declare_bench(CLI::App& cmd) {
         ->type_name("N")
         ->group("Measurement");
     cmd.add_option("--seconds", o->request.seconds,
-                   "time for each backend and thread count, shared by the recipes")
+                   "time for each backend and thread count, shared by the recipes; default 3")
         ->check(CLI::Range(0.0, 3600.0))
         ->type_name("S")
         ->group("Measurement");
