@@ -43,8 +43,9 @@ converted convert_nan(const conversion& c, bool negative) {
     switch (c.by->nan_value.value) {
         case nan_element::keep:
             return {c.element.nan_code, nan};
-        case nan_element::zero:
-            return from_code(c, 0);
+        case nan_element::zero:  // modelopt: its sign bit is 1 wherever sign(y) is 0
+            return from_code(c,
+                             signed_code(c, 0, c.by->sign_of_zero.value == zero_sign::input_minus));
         case nan_element::nan_or_zero:
             if (has_nan) return from_code(c, nan_code(c, negative));
             return from_code(c, signed_code(c, 0, !negative));
@@ -155,7 +156,9 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
                                                                by.name, what, name, list));
     };
     if (f.has_sign) require("element format", by.elements, f.name);
-    if (f.has_sign) require("rounding", by.roundings, format::row_of(mode.how).name);
+    const std::string_view rounding = format::row_of(mode.how).name;
+    const bool with_number_scales = lists(by.two_level_roundings, rounding);
+    if (f.has_sign && !with_number_scales) require("rounding", by.roundings, rounding);
     conversion c{&by, format::params_of(f, full_range), mode, saturate, {}};
     for (std::uint32_t code = 0; code < 256; ++code) c.value[code] = format::decode(f, code);
     if (by.e4m3_reaches_480.value && f.name == "e4m3") extend_to_480(c);

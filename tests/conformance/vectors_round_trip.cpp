@@ -58,10 +58,9 @@ TEST_CASE("vectors of every preset, rule, rounding and dialect verify") {
             if (!by.blocks) continue;
             for (const scale::scale_rule& rule : scale::scale_rules) {
                 for (const format::rounding_row& round : format::roundings) {
-                    const auto r = recipe_of(std::string(preset.name) + ":dialect=" +
-                                             std::string(by.name) + ",scale=" +
-                                             std::string(rule.name) +
-                                             ",round=" + std::string(round.name));
+                    const auto r = recipe_of(
+                        std::string(preset.name) + ":dialect=" + std::string(by.name) +
+                        ",scale=" + std::string(rule.name) + ",round=" + std::string(round.name));
                     if (!r || !done.insert(quantize::to_string(*r)).second) continue;
                     dialects.insert(std::string(by.name));
                     // Tiles of 128x128 are worth a thousand ordinary blocks.
@@ -87,14 +86,13 @@ TEST_CASE("vectors of other recipe keys verify") {
 }
 
 TEST_CASE("generated inputs are the same bytes everywhere") {
-    const auto inputs =
-        pipeline::generate_inputs(quantize::parse_recipe("mxfp4"), 240, 0);
+    const auto inputs = pipeline::generate_inputs(quantize::parse_recipe("mxfp4"), 240, 0);
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const float x : inputs.values) {
         const std::uint32_t bits = base::bits_of(x);
         for (int i = 0; i < 4; ++i) hash = (hash ^ (bits >> (8 * i) & 0xffu)) * 0x100000001b3u;
     }
-    CHECK(hash == 0);
+    CHECK(hash == 0x25090d5e178925e6u);
 }
 
 TEST_CASE("generated inputs hold what their categories promise") {

@@ -57,11 +57,11 @@ TEST_CASE("every vector file verifies") {
     // Nothing is left out for a reason that is not listed here.
     std::set<std::string> reasons;
     for (const auto& [reason, values] : skipped) reasons.insert(reason);
-    CHECK(reasons ==
-          std::set<std::string>{"blocks with 0 < amax < 2^-125", "codes outside 0..254, before any cast",
-                                "codes of a NaN block in a format without NaN",
-                                "maxima whose scale is undefined in the original",
-                                "NaN into a format without NaN, payload-dependent",
-                                "non-finite inputs outside the contract",
-                                "rows that fp32.finite_mask leaves out"});
+    CHECK(reasons == std::set<std::string>{"blocks with 0 < amax < 2^-125",
+                                           "codes outside 0..254, before any cast",
+                                           "codes of a NaN block in a format without NaN",
+                                           "maxima whose scale is undefined in the original",
+                                           "NaN into a format without NaN, payload-dependent",
+                                           "non-finite inputs outside the contract",
+                                           "rows that fp32.finite_mask leaves out"});
 }
