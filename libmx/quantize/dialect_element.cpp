@@ -156,7 +156,9 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
                                                                by.name, what, name, list));
     };
     if (f.has_sign) require("element format", by.elements, f.name);
-    if (f.has_sign) require("rounding", by.roundings, format::row_of(mode.how).name);
+    const std::string_view rounding = format::row_of(mode.how).name;
+    const bool with_number_scales = lists(by.two_level_roundings, rounding);
+    if (f.has_sign && !with_number_scales) require("rounding", by.roundings, rounding);
     conversion c{&by, format::params_of(f, full_range), mode, saturate, {}};
     for (std::uint32_t code = 0; code < 256; ++code) c.value[code] = format::decode(f, code);
     if (by.e4m3_reaches_480.value && f.name == "e4m3") extend_to_480(c);

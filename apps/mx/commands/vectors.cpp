@@ -74,8 +74,7 @@ void make_folder(const std::string& path) {
     fs::create_directories(path, failure);
     if (!failure) return;
     throw base::error(base::error_kind::output,
-                      fmt::format("cannot make the folder: {}", failure.message()),
-                      {path, {}, {}});
+                      fmt::format("cannot make the folder: {}", failure.message()), {path, {}, {}});
 }
 
 std::vector<job> jobs_of(const options& o) {
@@ -158,11 +157,12 @@ runner declare_vectors(CLI::App& cmd) {
         "huge values, signed zeros, clusters, Inf and NaN), so that the bytes depend on recipe, "
         "--blocks and --seed alone, or they are taken from a checkpoint. A tensor scale is that of "
         "the blocks written.");
-    examples(cmd,
-             "mx vectors --recipe mxfp4:scale=rceil -o mxfp4.safetensors --hex mxfp4-hex\n"
-             "mx vectors --recipe mxfp8 --recipe mxfp4 --recipe nvfp4 -o vectors\n"
-             "mx vectors --recipe nvfp4 --from model.safetensors --tensor '*.mlp.*' -o w.safetensors\n"
-             "mx verify vectors\n");
+    examples(
+        cmd,
+        "mx vectors --recipe mxfp4:scale=rceil -o mxfp4.safetensors --hex mxfp4-hex\n"
+        "mx vectors --recipe mxfp8 --recipe mxfp4 --recipe nvfp4 -o vectors\n"
+        "mx vectors --recipe nvfp4 --from model.safetensors --tensor '*.mlp.*' -o w.safetensors\n"
+        "mx verify vectors\n");
     return [o] { return run(*o); };
 }
 

@@ -107,7 +107,10 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
         for (const pipeline::skipped_values& s : v.skipped) {
             auto same = std::find_if(all.begin(), all.end(),
                                      [&](const auto& a) { return a.reason == s.reason; });
-            if (same == all.end()) same = all.insert(all.end(), {s.reason, 0, 0});
+            if (same == all.end()) {
+                all.push_back({s.reason, 0, 0});
+                same = all.end() - 1;
+            }
             same->places += s.places;
             same->values += s.values;
         }

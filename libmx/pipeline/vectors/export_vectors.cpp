@@ -122,7 +122,8 @@ std::uint64_t default_vector_blocks(const quantize::recipe& r) {
 
 vector_source generated_source(const vector_request& request) {
     const std::size_t row = row_blocks_of(request.recipe);
-    std::size_t blocks = request.blocks != 0 ? request.blocks : default_vector_blocks(request.recipe);
+    std::size_t blocks =
+        request.blocks != 0 ? request.blocks : default_vector_blocks(request.recipe);
     blocks = (blocks + row - 1) / row * row;  // whole rows
     return {generate_inputs(request.recipe, blocks, request.seed),
             fmt::format("generated, {} blocks, seed {}", blocks, request.seed)};

@@ -32,8 +32,8 @@ std::vector<vector_array> arrays(const quantize::recipe& r, std::span<const floa
     const std::size_t n = elements_of_block(r);
     std::vector<std::uint32_t> x;
     for (const float value : input) x.push_back(base::bits_of(value));
-    std::vector<vector_array> all{
-        {"input", "input", dtype::f32, 32, n, false, "float32 words to be quantized", std::move(x)}};
+    std::vector<vector_array> all{{"input", "input", dtype::f32, 32, n, false,
+                                   "float32 words to be quantized", std::move(x)}};
     if (has_scale_code(r)) {
         all.push_back({"scale_code", "scale", dtype::u8, 8, 1, true, "scale codes",
                        words_of(made.scale_code)});
@@ -46,7 +46,11 @@ std::vector<vector_array> arrays(const quantize::recipe& r, std::span<const floa
     }
     if (quantize::needs_tensor_facts(r)) {
         all.push_back({stores_encode_scale(r) ? "global_encode_scale" : "per_tensor_scale",
-                       "tensor_scale", dtype::f32, 32, 0, true,
+                       "tensor_scale",
+                       dtype::f32,
+                       32,
+                       0,
+                       true,
                        "float32 scale that all blocks share",
                        {made.tensor_scale.value_or(0)}});
     }

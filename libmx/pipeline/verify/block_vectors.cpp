@@ -57,8 +57,8 @@ block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> 
             place.bump = bump.data();
         }
         const std::span<std::uint8_t> codes(out.code.data() + at, out.block_elements);
-        const block::block_stats stats =
-            quantize::quantize_block(p, input.subspan(at, out.block_elements), place, codes, values);
+        const block::block_stats stats = quantize::quantize_block(
+            p, input.subspan(at, out.block_elements), place, codes, values);
         out.scale_code.push_back(stats.scale_code);
         out.scale.push_back(base::bits_of(stats.scale));
         out.offset.push_back(stats.offset);

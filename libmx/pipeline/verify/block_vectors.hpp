@@ -17,11 +17,11 @@ namespace mx::pipeline {
 /// tensor named "input" whose elements are the blocks in order.
 struct block_vectors {
     std::size_t block_elements = 0;
-    std::vector<std::uint8_t> scale_code;  ///< one per block
-    std::vector<std::uint32_t> scale;      ///< one per block: the scale as a number
-    std::vector<std::uint16_t> offset;     ///< one per block: binary16 bits
-    std::vector<std::uint8_t> code;        ///< one per element
-    std::vector<std::uint32_t> dequant;    ///< one per element
+    std::vector<std::uint8_t> scale_code;      ///< one per block
+    std::vector<std::uint32_t> scale;          ///< one per block: the scale as a number
+    std::vector<std::uint16_t> offset;         ///< one per block: binary16 bits
+    std::vector<std::uint8_t> code;            ///< one per element
+    std::vector<std::uint32_t> dequant;        ///< one per element
     std::vector<std::uint32_t> element_value;  ///< one per element: what the code stands for
     /// The tensor scale as the dialect stores it, where the recipe has one; from the input.
     std::optional<std::uint32_t> tensor_scale;
@@ -36,8 +36,7 @@ std::size_t elements_of_block(const quantize::recipe& r);
 /// one row of the tensor. A recipe with a tensor scale takes it from all of `input`, or from
 /// `tensor_scale` (in the dialect's convention).
 block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
-                              std::size_t row_blocks = 1,
-                              std::optional<float> tensor_scale = {});
+                              std::size_t row_blocks = 1, std::optional<float> tensor_scale = {});
 
 /// How many blocks a row of `r` needs: two where the blocks of a row act on each other.
 std::size_t row_blocks_of(const quantize::recipe& r);

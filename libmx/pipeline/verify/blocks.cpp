@@ -78,8 +78,8 @@ std::vector<const block_tensor*> contract_of(const vector_file& file) {
         const auto* t = std::find_if(known_tensors.begin(), known_tensors.end(),
                                      [&](const block_tensor& k) { return k.name == word; });
         if (t == known_tensors.end()) {
-            file.fail(fmt::format("its contract names '{}', which this version cannot compare",
-                                  word));
+            file.fail(
+                fmt::format("its contract names '{}', which this version cannot compare", word));
         }
         // Compared wherever it stands.
         if (t->holds != content::tensor_scale) tensors.push_back(t);
@@ -111,9 +111,8 @@ void mark_skipped(block_file& f) {
     f.skipped.resize(f.input.size() / f.block_elements);
     const std::string* text = f.file.find("skip");
     if (text == nullptr) return;
-    const auto* rule = std::find_if(skip_rules.begin(), skip_rules.end(), [&](const skip_rule& r) {
-        return text->starts_with(r.words);
-    });
+    const auto* rule = std::find_if(skip_rules.begin(), skip_rules.end(),
+                                    [&](const skip_rule& r) { return text->starts_with(r.words); });
     if (rule == skip_rules.end()) {
         f.file.fail("its metadata skips rows in words that this version does not know");
     }
@@ -187,8 +186,8 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
         plain = quantize_blocks(r, as_floats(f.input), f.row_blocks);
     }
     const std::vector<std::uint32_t>& got = t.holds == content::plain_dequant ? plain.dequant
-                                            : t.holds == content::value ? f.ours.element_value
-                                                                        : f.ours.dequant;
+                                            : t.holds == content::value       ? f.ours.element_value
+                                                                              : f.ours.dequant;
     for (std::size_t b = 0; b < f.ours.blocks(); ++b) {
         if (f.skipped[b]) {
             found.skip(f.skip_reason, 0, f.block_elements);

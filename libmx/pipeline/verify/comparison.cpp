@@ -58,14 +58,13 @@ void comparison::check_f32(const vector_place& at, std::uint32_t expected, std::
     differ(at, show_f32(expected), show_f32(got));
 }
 
-void comparison::check_code(const vector_place& at, const code_table& codes,
-                            std::uint32_t expected, int got) {
+void comparison::check_code(const vector_place& at, const code_table& codes, std::uint32_t expected,
+                            int got) {
     ++compared_;
     if (got >= 0 && expected == static_cast<std::uint32_t>(got)) return;
-    const bool both_nan = got >= 0 && codes.has(expected) &&
-                          codes.has(static_cast<std::uint32_t>(got)) &&
-                          std::isnan(codes.value[expected]) &&
-                          std::isnan(codes.value[static_cast<std::size_t>(got)]);
+    const bool both_nan =
+        got >= 0 && codes.has(expected) && codes.has(static_cast<std::uint32_t>(got)) &&
+        std::isnan(codes.value[expected]) && std::isnan(codes.value[static_cast<std::size_t>(got)]);
     if (!both_nan) differ(at, show_code(codes, expected), show_code(codes, got));
 }
 
@@ -88,7 +87,7 @@ void comparison::skip(std::string_view reason, std::uint64_t places, std::uint64
 void comparison::differ(const vector_place& at, shown_number expected, shown_number got) {
     ++differences_;
     if (first_.size() >= show_) return;
-    difference d{tensor_, by_, at.index, at.block, at.position, {}, std::move(expected),
+    difference d{tensor_,       by_, at.index, at.block, at.position, {}, std::move(expected),
                  std::move(got)};
     if (at.input) d.input = show_f32(*at.input);
     first_.push_back(std::move(d));

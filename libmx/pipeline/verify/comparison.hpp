@@ -40,7 +40,7 @@ struct skipped_values {
 
 /// The codes of an element or scale format and what they stand for.
 struct code_table {
-    int bits = 0;   ///< codes are below 2^bits
+    int bits = 0;  ///< codes are below 2^bits
     std::vector<float> value;
 
     bool has(std::uint32_t code) const { return code < value.size(); }

@@ -23,12 +23,10 @@ enum class agreement : std::uint8_t { same, zero_sign, different };
 
 agreement compare_values(float reference, float result) {
     if (std::isnan(reference) || std::isnan(result)) {
-        return std::isnan(reference) == std::isnan(result) ? agreement::same
-                                                           : agreement::different;
+        return std::isnan(reference) == std::isnan(result) ? agreement::same : agreement::different;
     }
     if (reference != result) return agreement::different;
-    return std::signbit(reference) == std::signbit(result) ? agreement::same
-                                                           : agreement::zero_sign;
+    return std::signbit(reference) == std::signbit(result) ? agreement::same : agreement::zero_sign;
 }
 
 // What the emulator's own list would hold.
@@ -74,8 +72,8 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     const std::string code_name = list.prefix + ".diff_code";
     const auto index = file.u32(index_name, vector_file::any_count);
     const auto bits = file.u32(bits_name, index.size());
-    const auto codes = file.has(code_name) ? file.u8(code_name, index.size())
-                                           : std::vector<std::uint8_t>{};
+    const auto codes =
+        file.has(code_name) ? file.u8(code_name, index.size()) : std::vector<std::uint8_t>{};
     const own_departures own = departures_of(format, x, list);
 
     // Both lists ascend; what one has and the other lacks is a difference where it stands.
@@ -86,8 +84,8 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     std::size_t ours = 0;
     while (theirs < index.size() || ours < own.list.size()) {
         found.about(index_name, list.by);
-        const bool only_theirs = ours == own.list.size() || (theirs < index.size() &&
-                                                             index[theirs] < own.list[ours].index);
+        const bool only_theirs = ours == own.list.size() ||
+                                 (theirs < index.size() && index[theirs] < own.list[ours].index);
         if (only_theirs) {
             found.check_integer({theirs, {}, {}, input_at(index[theirs])}, index[theirs], {});
             ++theirs;

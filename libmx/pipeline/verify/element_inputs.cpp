@@ -20,9 +20,10 @@ vector_format format_named(const vector_file& file, const std::string& name) {
     if (f.number == nullptr && scale != nullptr && scale->is_number()) f.number = &scale->number;
     const bool is_e8m0 = scale != nullptr && scale->power_of_two();
     if (f.number == nullptr && !is_e8m0) {
-        file.fail(fmt::format("its metadata names the element '{}', which this version does not "
-                              "have; 'mx formats' lists what it has",
-                              name));
+        file.fail(
+            fmt::format("its metadata names the element '{}', which this version does not "
+                        "have; 'mx formats' lists what it has",
+                        name));
     }
     f.codes = is_e8m0 ? e8m0_codes() : codes_of(*f.number);
     return f;

@@ -59,8 +59,8 @@ implementation primary_of(const vector_file& file) {
     const std::string& text = file.at("primary_oracle");
     if (const implementation* known = find_implementation(text)) return *known;
     if (text.starts_with("exact")) return {"exact", quantize::dialect_id::ocp};
-    file.fail(fmt::format("its metadata names the primary oracle '{}', which no dialect answers for",
-                          text));
+    file.fail(fmt::format(
+        "its metadata names the primary oracle '{}', which no dialect answers for", text));
 }
 
 // Who made the tensors of the other roundings: gfloat, or where a search made SET.code (the
@@ -141,8 +141,8 @@ void compare_special(element_file& f, const std::string& tensor, std::string_vie
             f.found.check_code(at, f.format.codes, expected[at.index], got.code);
         });
     } else {
-        const auto expected = last == "bits" ? f.file.u32(tensor, count)
-                                             : std::vector<std::uint32_t>{};
+        const auto expected =
+            last == "bits" ? f.file.u32(tensor, count) : std::vector<std::uint32_t>{};
         if (expected.empty()) f.file.fail("is no vector of special values", tensor);
         compare([&](const vector_place& at, const quantize::converted& got) {
             f.found.check_f32(at, expected[at.index], base::bits_of(got.value));
@@ -192,8 +192,7 @@ void compare_departures(element_file& f, const std::string& tensor, const name_p
     }
     const implementation& by = implementation_of(f, who, tensor);
     const departure_list list{tensor.substr(0, tensor.rfind('.')), f.by(by),
-                              converter_of(f.format, by, mode),
-                              converter_of(f.format, from, mode)};
+                              converter_of(f.format, by, mode), converter_of(f.format, from, mode)};
     compare_departure_list(f.file, f.format, f.inputs.of(part.first, tensor), list, f.found);
 }
 

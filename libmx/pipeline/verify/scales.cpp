@@ -73,8 +73,8 @@ scale_tensor meaning_of(const vector_file& file, std::string_view name) {
 quantize::recipe recipe_of(const vector_file& file, std::string_view tensor,
                            const scale_tensor& t) {
     try {
-        return quantize::parse_recipe(fmt::format("mxfp8:element={},scale={},dialect={}", t.element,
-                                                  t.rule, t.dialect));
+        return quantize::parse_recipe(
+            fmt::format("mxfp8:element={},scale={},dialect={}", t.element, t.rule, t.dialect));
     } catch (const base::error& e) {
         file.fail(fmt::format("names a {}", e.message()), tensor);
     }

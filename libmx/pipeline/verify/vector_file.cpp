@@ -20,9 +20,10 @@ const std::string* vector_file::find(std::string_view key) const {
 const std::string& vector_file::at(std::string_view key) const {
     const std::string* value = find(key);
     if (value == nullptr) {
-        fail(fmt::format("its metadata has no '{}', without which nobody knows what its vectors "
-                         "are; name a recipe with --recipe or write the metadata",
-                         key));
+        fail(
+            fmt::format("its metadata has no '{}', without which nobody knows what its vectors "
+                        "are; name a recipe with --recipe or write the metadata",
+                        key));
     }
     return *value;
 }
@@ -69,18 +70,15 @@ std::vector<std::uint8_t> vector_file::u8(std::string_view tensor, std::uint64_t
     return read<std::uint8_t>(tensor, tensor::dtype::u8, elements);
 }
 
-std::vector<std::uint16_t> vector_file::f16(std::string_view tensor,
-                                            std::uint64_t elements) const {
+std::vector<std::uint16_t> vector_file::f16(std::string_view tensor, std::uint64_t elements) const {
     return read<std::uint16_t>(tensor, tensor::dtype::f16, elements);
 }
 
-std::vector<std::uint32_t> vector_file::u32(std::string_view tensor,
-                                            std::uint64_t elements) const {
+std::vector<std::uint32_t> vector_file::u32(std::string_view tensor, std::uint64_t elements) const {
     return read<std::uint32_t>(tensor, tensor::dtype::u32, elements);
 }
 
-std::vector<std::uint32_t> vector_file::f32(std::string_view tensor,
-                                            std::uint64_t elements) const {
+std::vector<std::uint32_t> vector_file::f32(std::string_view tensor, std::uint64_t elements) const {
     return read<std::uint32_t>(tensor, tensor::dtype::f32, elements);
 }
 

@@ -36,9 +36,12 @@ struct recipe_part {
     bool required;
 };
 constexpr std::array parts{
-    recipe_part{"element", true},  recipe_part{"scale", true},
-    recipe_part{"round", true},    recipe_part{"block", true},
-    recipe_part{"dialect", true},  recipe_part{"int_min", false},
+    recipe_part{"element", true},
+    recipe_part{"scale", true},
+    recipe_part{"round", true},
+    recipe_part{"block", true},
+    recipe_part{"dialect", true},
+    recipe_part{"int_min", false},
     recipe_part{"flush_subnormals", false},
 };
 
