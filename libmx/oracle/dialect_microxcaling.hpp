@@ -9,7 +9,8 @@
 namespace mx::oracle::microxcaling {
 
 /// floor(log2 amax), amax 0 as 2^-126, less emax; NaN beyond 2^127.
-block_scale scale(const float_kind& kind, const value_list& list, const block_maximum& m);
+block_scale scale(const float_kind& kind, const recipe& r, const value_list& list,
+                  const block_maximum& m);
 
 element convert(const float_kind& kind, const recipe& r, const value_list& list, float x,
                 const block_scale& s);

@@ -48,6 +48,12 @@ float largest(const value_list& list) { return value_of(list, list.greatest); }
 
 int emax(const value_list& list) { return std::ilogb(largest(list)); }
 
+int emax(const recipe& r, const value_list& list) {
+    const bool integers = list.element->kind == format::number_kind::fixed;
+    if (!integers) return emax(list);
+    return r.emax == integer_emax::one ? 1 : 0;
+}
+
 element element_of(const value_list& list, float q) {
     if (std::isnan(q)) return {list.nan_code, q};
     if (std::isinf(q)) {

@@ -23,6 +23,9 @@ float largest(const value_list& list);
 /// Exponent of the largest value.
 int emax(const value_list& list);
 
+/// What a recipe subtracts as emax: the same, but 1 for integers under int_emax=1.
+int emax(const recipe& r, const value_list& list);
+
 /// The element with value `q`, which the format has (or NaN or Inf, for which the code is that of
 /// the format, -1 where there is none).
 element element_of(const value_list& list, float q);

@@ -55,9 +55,9 @@ int to_nearest(float x, bool, bool) {
 // microsoft/microxcaling.
 
 template <const float_kind& kind>
-block_scale microxcaling_scale(const recipe&, const value_list& list, const block_maximum& m,
+block_scale microxcaling_scale(const recipe& r, const value_list& list, const block_maximum& m,
                                draw_bits) {
-    return microxcaling::scale(kind, list, m);
+    return microxcaling::scale(kind, r, list, m);
 }
 
 template <const float_kind& kind>
@@ -66,7 +66,15 @@ element microxcaling_element(const recipe& r, const value_list& list, float x, c
     return microxcaling::convert(kind, r, list, x, s);
 }
 
-// Its C++ path works on fields: exact. Zeros lose their sign.
+// Its C++ path works on fields: exact. A real emax (log2max) is not its; that counts as zero.
+block_scale native_scale(const recipe& r, const value_list& list, const block_maximum& m,
+                         draw_bits draw) {
+    recipe whole = r;
+    if (r.emax == integer_emax::log2max) whole.emax = integer_emax::zero;
+    return parts::exact_scale(whole, list, m, draw);
+}
+
+// Zeros lose their sign.
 element native_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                        draw_bits draw) {
     const float y = x / s.value;
@@ -274,7 +282,7 @@ constexpr std::array list_of_dialects{
     dialect{"microxcaling", true, microxcaling_scale<f32>, microxcaling_element<f32>, nullptr},
     dialect{"microxcaling-bf16", true, microxcaling_scale<bf16>, microxcaling_element<bf16>,
             nullptr},
-    dialect{"microxcaling-native", true, parts::exact_scale, native_element, nullptr},
+    dialect{"microxcaling-native", true, native_scale, native_element, nullptr},
     dialect{"torchao", true, torchao_scale, torchao_element, up_or_nan, convention::torchao},
     dialect{"te", true, te_scale, parts::saturating, up_saturating, convention::te},
     dialect{"nvidia", true, nvidia_scale, parts::saturating, up_saturating},

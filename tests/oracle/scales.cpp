@@ -51,6 +51,7 @@ TEST_CASE("oracle: both ends of the scale's range") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float largest = std::numeric_limits<float>::max();
     for (const auto& [name, rule] : mx::oracle::scale_rule_names) {
+        if (rule >= scale_rule::two_level) continue;  // scales of other formats
         CAPTURE(std::string(name));
         CHECK(exponent(rule, "e2m1", 0.0f) == -127);
         CHECK(exponent(rule, "e2m1", 0x1p-149f) == -127);
