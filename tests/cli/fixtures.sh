@@ -49,8 +49,8 @@ safetensors '{"\u001b[31m|`a,\"b\n":{"dtype":"F32","shape":[4],"data_offsets":[0
 # The block of microxcaling issue 4: 960 and 957 as F32.
 hex 00007044 00406f44 >issue4.bin
 
-# Vectors: 1 2 3 4 under mxfp4 in blocks of four, right, with a wrong code and a zero of the wrong
-# sign, and in kinds that are refused. vectors KIND CODES LAST-VALUE
+# Vectors: 1 2 3 4 under mxfp4 in blocks of four, right, with a wrong code and a
+# zero in place of 4, and in kinds that are refused. vectors KIND CODES LAST-VALUE
 vectors() {
     hex 0000803f 00000040 00004040 00008040 0000803f 00000040 00004040 "$3" 7f "$2" >data
     safetensors '{"__metadata__":{'"$1"'"recipe":"mxfp4:block=1x4"},
@@ -59,13 +59,13 @@ vectors() {
 "scale_code":{"dtype":"U8","shape":[1],"data_offsets":[32,33]},
 "code":{"dtype":"U8","shape":[1,4],"data_offsets":[33,37]}}' data
 }
-mkdir right
-vectors '"kind":"blocks","contract":"code scale_code dequant",' 02040506 00008040 >right/four.safetensors
-vectors '"kind":"blocks","contract":"code scale_code dequant",' 02040706 00008080 >wrong.safetensors
-vectors '"kind":"mma",' 02040506 00008040 >mma.safetensors
-vectors '"kind":"blokcs",' 02040506 00008040 >misspelt.safetensors
-vectors '' 02040506 00008040 >unnamed.safetensors
-vectors '"kind":"blocks","contract":"code zero_point",' 02040506 00008040 >contract.safetensors
+mkdir captured captured/right
+vectors '"kind":"blocks","contract":"code scale_code dequant",' 02040506 00008040 >captured/right/four.safetensors
+vectors '"kind":"blocks","contract":"code scale_code dequant",' 02040706 00000080 >captured/wrong.safetensors
+vectors '"kind":"mma",' 02040506 00008040 >captured/mma.safetensors
+vectors '"kind":"blokcs",' 02040506 00008040 >captured/misspelt.safetensors
+vectors '' 02040506 00008040 >captured/unnamed.safetensors
+vectors '"kind":"blocks","contract":"code zero_point",' 02040506 00008040 >captured/contract.safetensors
 
 # A header that lies about its size, and a file cut short.
 le64 1000000000000 >liar.safetensors
