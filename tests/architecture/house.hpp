@@ -56,7 +56,7 @@ struct confined_library {
 
 inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
-    confined_library{"hwy/", "libmx/quantize/simd/", ""},
+    confined_library{"hwy/", "libmx/quantize/simd/ libmx/pipeline/memory_kernels", ""},
     confined_library{"hdf5", "libmx/io/hdf5", ""},
     confined_library{"H5", "libmx/io/hdf5", ""},
     confined_library{"nlohmann/", "libmx/io/ libmx/report/", ".cpp"},
