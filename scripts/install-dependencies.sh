@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs those packages of cmake/debian-packages.txt that are missing, through apt, as root or
-# with sudo. Usage: install-dependencies.sh [build|format|tidy|tsan]...   (default: build)
+# with sudo. Usage: install-dependencies.sh [build|bench|format|tidy|tsan]...   (default: build)
 # Where there is nothing to install it needs no rights and no network; where it cannot install, it
 # says what is missing and leaves it to CMake to decide whether that matters.
 set -eu

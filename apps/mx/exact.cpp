@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -23,12 +25,21 @@
 namespace mx::app {
 namespace {
 
-oracle::recipe stated(const quantize::recipe& r, const block::grid& grid) {
+float largest_finite(const std::vector<float>& values) {
+    float largest = 0;
+    for (const float v : values) {
+        if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+    }
+    return largest;
+}
+
+oracle::recipe stated(const quantize::recipe& r, const block::grid& grid,
+                      const std::vector<float>& values) {
     if (!oracle_rule(*r.rule)) {
         throw base::error(base::error_kind::unavailable,
                           fmt::format("--exact: the oracle does not state scale={}", r.rule->name));
     }
-    oracle::recipe o = oracle_recipe(r);
+    oracle::recipe o = oracle_recipe(r, largest_finite(values));
     o.block_rows = grid.block_rows;
     o.block_cols = grid.block_cols;
     return o;
@@ -85,7 +96,7 @@ void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& 
             const block::view& view = layout->grid.over;
             const oracle::tensor exact{values, view.batch, view.rows, view.cols,
                                        base::tensor_id(t.info().name)};
-            replace(result, oracle::metrics_of(exact, stated(r, layout->grid)));
+            replace(result, oracle::metrics_of(exact, stated(r, layout->grid, values)));
             a.results.replace(next++, result);
         }
     }

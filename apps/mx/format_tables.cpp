@@ -140,7 +140,8 @@ report::document rules_document() {
                           {"emax is the exponent of the element format's largest value max; see "
                            "'mx formats'. An E8M0 scale is clamped to 2^-127 .. 2^127; an Inf or "
                            "NaN in the block gives scale code 255 (NaN). g is the tensor scale, "
-                           "amax of the tensor / (448 max)."}});
+                           "amax of the tensor / (448 max). Dialects depart from "
+                           "this: see 'mx dialects'."}});
     d.sections.push_back({"Roundings of elements",
                           {{"key", "key"}, {"definition", "how x / scale becomes an element"}},
                           roundings,

@@ -29,15 +29,35 @@ inline oracle::integer_emax oracle_emax(scale::int_emax choice) {
     return oracle::integer_emax::zero;
 }
 
-/// Whether the oracle states everything that `r` asks for.
-inline bool oracle_states(const quantize::recipe& r) {
-    return r.by->id == quantize::dialect_id::ocp && r.scale_format->power_of_two() &&
-           oracle_rule(*r.rule).has_value();
+inline oracle::selection oracle_selection(quantize::four_over_six select) {
+    switch (select) {
+        case quantize::four_over_six::none:
+            return oracle::selection::none;
+        case quantize::four_over_six::mse:
+            return oracle::selection::mse;
+        case quantize::four_over_six::mae:
+            return oracle::selection::mae;
+        case quantize::four_over_six::abs_max:
+            return oracle::selection::abs_max;
+    }
+    return oracle::selection::none;
 }
 
-/// `r` for the oracle; throws std::bad_optional_access for a scale rule it does not state.
-inline oracle::recipe oracle_recipe(const quantize::recipe& r) {
+/// Whether the oracle states everything that `r` asks for.
+inline bool oracle_states(const quantize::recipe& r) {
+    return oracle::find_dialect(r.by->name) != nullptr && oracle_rule(*r.rule).has_value();
+}
+
+/// `r` for the oracle, in a tensor whose largest finite magnitude is `tensor_amax` (which matters
+/// where quantize::needs_tensor_facts). Throws std::bad_optional_access for a scale rule or a
+/// dialect that the oracle does not state.
+inline oracle::recipe oracle_recipe(const quantize::recipe& r, float tensor_amax = 0) {
     oracle::recipe o;
+    o.by = oracle::find_dialect(r.by->name);
+    if (o.by == nullptr) throw std::bad_optional_access();
+    o.flush_subnormals = r.flush_subnormals;
+    o.select = oracle_selection(r.select);
+    o.tensor_amax = tensor_amax;
     o.element = r.element;
     o.rule = oracle_rule(*r.rule).value();
     o.emax = oracle_emax(r.emax);

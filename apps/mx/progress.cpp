@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 #include "apps/mx/terminal.hpp"
 
@@ -29,45 +29,46 @@ std::string time_text(double seconds) {
 
 class bar {
   public:
-    ~bar() {
-        if (drawn_) std::fputs("\r\x1b[K", stderr);
-    }
+    explicit bar(progress_unit unit) : unit_(unit) {}
+    ~bar() { clear_status(); }
     void update(const pipeline::progress& p) {
         const clock::time_point now = clock::now();
         if (now - last_ < std::chrono::milliseconds(100)) return;
         last_ = now;
-        drawn_ = true;
         const double seconds = std::chrono::duration<double>(now - start_).count();
-        std::fputs(("\r" + progress_text(p, seconds) + "\x1b[K").c_str(), stderr);
-        std::fflush(stderr);
+        show_status(progress_text(p, seconds, unit_, status_width()));
     }
 
   private:
+    progress_unit unit_;
     clock::time_point start_ = clock::now();
     // The first tenth of a second draws nothing, so that short runs leave the terminal alone.
     clock::time_point last_ = start_;
-    bool drawn_ = false;
 };
 
 }  // namespace
 
-std::string progress_text(const pipeline::progress& p, double seconds) {
-    constexpr std::size_t cells = 30;
+std::string progress_text(const pipeline::progress& p, double seconds, progress_unit unit,
+                          int width) {
     const double share =
-        p.total == 0 ? 1.0 : static_cast<double>(p.done) / static_cast<double>(p.total);
+        p.total == 0 ? 1.0
+                     : std::min(1.0, static_cast<double>(p.done) / static_cast<double>(p.total));
+    std::string text = fmt::format("] {:3.0f}%", 100 * share);
     const double rate = seconds > 0 ? static_cast<double>(p.done) / seconds : 0;
-    const auto filled = static_cast<std::size_t>(share * cells);
-    std::string text = fmt::format("[{}{}] {:3.0f}%  {} elements/s", std::string(filled, '#'),
-                                   std::string(cells - filled, '.'), 100 * share, rate_text(rate));
-    if (p.done > 0) {
-        text += fmt::format("  {} left", time_text(static_cast<double>(p.total - p.done) / rate));
+    if (unit == progress_unit::elements) text += fmt::format("  {} elements/s", rate_text(rate));
+    if (rate > 0) {
+        const double left = static_cast<double>(p.total) * (1 - share);
+        text += fmt::format("  {} left", time_text(left / rate));
     }
-    return text;
+    const int room = width - static_cast<int>(text.size()) - 2;
+    const auto cells = static_cast<std::size_t>(std::clamp(room, 1, 30));
+    const auto filled = static_cast<std::size_t>(share * static_cast<double>(cells));
+    return "[" + std::string(filled, '#') + std::string(cells - filled, '.') + text;
 }
 
-std::function<void(const pipeline::progress&)> progress_bar(bool quiet) {
+std::function<void(const pipeline::progress&)> progress_bar(bool quiet, progress_unit unit) {
     if (quiet || !stderr_is_terminal()) return {};
-    const auto shared = std::make_shared<bar>();
+    const auto shared = std::make_shared<bar>(unit);
     return [shared](const pipeline::progress& p) { shared->update(p); };
 }
 

@@ -11,6 +11,7 @@
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/clamp_zone.hpp"
+#include "libmx/quantize/dialect_columns.hpp"
 #include "libmx/quantize/tensor_scale.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
@@ -58,6 +59,23 @@ std::string rule_words(const quantize::recipe& r) {
     }
     return text + fmt::format("; emax = {}, max = {}", effective_emax(r),
                               exact_decimal(format::decode(*r.element, r.element->max_code())));
+}
+
+// How the dialect departs from the rule's definition.
+std::string dialect_rule_words(const quantize::recipe& r) {
+    using scale::rule_id;
+    if (r.by->id == quantize::dialect_id::ocp) return {};
+    std::string_view column = r.scale_format->power_of_two() ? "log2" : "two_level";
+    if (r.rule->id == rule_id::even) column = "even";
+    if (r.rule->id == rule_id::rceil) column = "rceil";
+    if (r.rule->id == rule_id::amax || r.rule->id == rule_id::amax_pow2) return {};
+    const auto a = quantize::find_dialect_column(column)->answer(*r.by);
+    if (!a.applies) return {};
+    return fmt::format("; {} ({}): {}", r.by->name, column, a.words.meaning);
+}
+
+std::string dialect_words(const quantize::recipe& r) {
+    return fmt::format("{}: {} ({})", r.by->name, r.by->summary, r.by->source);
 }
 
 std::string rounding_words(const quantize::recipe& r) {
@@ -146,6 +164,14 @@ std::string select_words(const quantize::recipe& r) {
 std::string special_words(const quantize::recipe& r) {
     const std::string rest =
         "; its finite elements are counted as poisoned and stay out of every rate and sum";
+    if (r.by->id != quantize::dialect_id::ocp && r.scale_format->power_of_two()) {
+        const auto says = [&](std::string_view column) {
+            return quantize::find_dialect_column(column)->answer(*r.by).words.meaning;
+        };
+        return fmt::format(
+            "the scale of a block with an Inf: {}; with a NaN: {}; of zeros only: {}",
+            says("inf_amax"), says("nan_amax"), says("zero_block"));
+    }
     if (r.by->id != quantize::dialect_id::ocp) {
         return fmt::format("as dialect {} treats them; where the block's scale becomes NaN{}",
                            r.by->name, rest.substr(1));
@@ -173,7 +199,7 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
         part("preset", preset_words(r)),
         part("element", element_words(r)),
         part("scale format", fmt::format("{}: {}", r.scale_format->name, r.scale_format->summary)),
-        part("scale rule", rule_words(r)),
+        part("scale rule", rule_words(r) + dialect_rule_words(r)),
         part("rounding", rounding_words(r)),
         part("block", block_words(r)),
         part("offset", offset_words(r)),
@@ -187,6 +213,7 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
     }
     if (r.scale_format->power_of_two()) parts.push_back(part("overflow", overflow_words(r)));
     parts.push_back(part("NaN and Inf", special_words(r)));
+    parts.push_back(part("dialect", dialect_words(r)));
     return parts;
 }
 

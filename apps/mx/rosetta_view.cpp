@@ -255,7 +255,7 @@ report::section verdict_of(const std::string& kind,
         s.columns.push_back({"scales", "scales that\ndiffer", cell::integer});
         s.columns.push_back({"codes", "codes that\ndiffer", cell::integer});
     }
-    s.columns.push_back({"first", "first block that excludes it", cell::name});
+    s.columns.push_back({"first", "first block\nthat excludes it", cell::name});
     std::vector<std::string> possible, identical;
     for (const verdict_line& l : lines) {
         report::record r{{"recipes", joined(l.labels)},

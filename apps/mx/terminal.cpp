@@ -24,6 +24,9 @@ void on_signal(int number) {
     std::signal(number, SIG_DFL);
 }
 
+// Whether a status is on the screen.
+bool status_shown = false;
+
 [[noreturn]] void fail() {
     const auto kind = errno == EPIPE ? base::error_kind::closed_pipe : base::error_kind::output;
     throw base::error(kind,
@@ -33,6 +36,7 @@ void on_signal(int number) {
 }  // namespace
 
 void print(std::string_view text) {
+    clear_status();
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail();
 }
 
@@ -47,6 +51,25 @@ int table_width() {
         return std::clamp<int>(size.ws_col, 60, 200);
     }
     return 100;
+}
+
+int status_width() {
+    winsize size{};
+    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
+void show_status(const std::string& text) {
+    std::fputs(("\r" + text + "\x1b[K").c_str(), stderr);
+    std::fflush(stderr);
+    status_shown = true;
+}
+
+void clear_status() {
+    if (!status_shown) return;
+    std::fputs("\r\x1b[K", stderr);
+    std::fflush(stderr);
+    status_shown = false;
 }
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }

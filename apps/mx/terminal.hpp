@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <string_view>
 
 namespace mx::app {
@@ -19,6 +20,15 @@ int table_width();
 
 /// Whether stderr is a terminal (progress bars go there).
 bool stderr_is_terminal();
+
+/// Columns of the terminal behind stderr, 80 when unknown.
+int status_width();
+
+/// Shows `text` in the terminal's line under the cursor, in place of what was shown there.
+void show_status(const std::string& text);
+
+/// Takes that line away; print() does so before it writes, so that both can share a terminal.
+void clear_status();
 
 /// Makes Ctrl-C, SIGTERM and SIGHUP raise interrupted() instead of ending the process, and turns
 /// a closed pipe into a write error. A second signal ends the process at once.

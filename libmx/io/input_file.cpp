@@ -71,6 +71,14 @@ void input_file::read(std::uint64_t offset, std::span<std::byte> out,
     }
 }
 
+void input_file::expect(std::uint64_t offset, std::uint64_t bytes) const {
+    if (bytes == 0 || offset >= size_) return;
+    const std::uint64_t count = std::min(bytes, size_ - offset);
+    // Advice: whether it was taken shows in the time that reading takes, and nowhere else.
+    posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(count),
+                  POSIX_FADV_WILLNEED);
+}
+
 std::string input_file::head(std::size_t count) const {
     std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(count, size_)), '\0');
     read(0, std::as_writable_bytes(std::span(text.data(), text.size())));

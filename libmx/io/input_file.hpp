@@ -28,6 +28,8 @@ class input_file {
     /// Fills `out` from byte `offset`. Throws base::error (input) with the offset of the first
     /// missing byte when the file ends before; `tensor` names what was being read.
     void read(std::uint64_t offset, std::span<std::byte> out, std::string_view tensor = {}) const;
+    /// Asks the system to fetch these bytes ahead of a read. It may do nothing.
+    void expect(std::uint64_t offset, std::uint64_t bytes) const;
     /// The first bytes of the file, at most `count`.
     std::string head(std::size_t count) const;
 

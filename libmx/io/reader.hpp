@@ -24,6 +24,9 @@ class byte_source {
     /// Fills `out` from byte `offset` of the tensor. Throws base::error (input) naming file,
     /// tensor and offset when the file ends early, changed, or fails its checksum.
     virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+    /// Says that these bytes of the tensor are read soon, so that the system can fetch them in the
+    /// meantime. Never fails; does nothing where stored bytes are not those of the tensor.
+    virtual void expect(std::uint64_t offset, std::uint64_t bytes) const;
 };
 
 /// What a header says about one tensor. `elements` and `bytes` are checked against the file.

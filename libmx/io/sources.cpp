@@ -24,6 +24,10 @@ class window_of_file final : public byte_source {
         file_->read(offset_ + offset, out, tensor_);
     }
 
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
+        if (offset < size_) file_->expect(offset_ + offset, std::min(bytes, size_ - offset));
+    }
+
   private:
     shared_file file_;
     std::uint64_t offset_;
@@ -38,6 +42,10 @@ class window_of_source final : public byte_source {
 
     void read(std::uint64_t offset, std::span<std::byte> out) const override {
         source_->read(offset_ + offset, out);
+    }
+
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
+        source_->expect(offset_ + offset, bytes);
     }
 
   private:
@@ -59,12 +67,18 @@ class swapped final : public byte_source {
                             });
     }
 
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
+        source_->expect(offset, bytes);
+    }
+
   private:
     shared_source source_;
     std::size_t width_;
 };
 
 }  // namespace
+
+void byte_source::expect(std::uint64_t, std::uint64_t) const {}
 
 std::unique_ptr<byte_source> file_window(shared_file file, std::uint64_t offset, std::uint64_t size,
                                          std::string tensor) {

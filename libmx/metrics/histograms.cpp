@@ -2,6 +2,7 @@
 #include "libmx/metrics/histograms.hpp"
 
 #include <cmath>
+#include <cstring>
 
 #include "libmx/base/bits.hpp"
 
@@ -28,37 +29,39 @@ constexpr std::array<double, spread_bins_per_octave> edges{
     0x1.0b5586cf9890fp-1,
 };
 
+// By the leading five bits of a mantissa: the bin of the upper end of what begins so, at or before
+// the bin of all of it.
+constexpr std::array<std::uint8_t, 32> first_guess = [] {
+    std::array<std::uint8_t, 32> guess{};
+    for (std::size_t i = 0; i < guess.size(); ++i) {
+        const double end = 0.5 + static_cast<double>(i + 1) / 64;
+        std::size_t k = 0;
+        while (k + 1 < edges.size() && end <= edges[k + 1]) ++k;
+        guess[i] = static_cast<std::uint8_t>(k);
+    }
+    return guess;
+}();
+
 }  // namespace
 
 int spread_bin(std::uint32_t min_bits, std::uint32_t max_bits) {
     const double ratio = static_cast<double>(base::float_from_bits(min_bits)) /
                          static_cast<double>(base::float_from_bits(max_bits));
-    int exponent = 0;
-    // ratio = m * 2^exponent with m in (1/2, 1]: frexp gives [1/2, 1), so a power of two moves up.
-    double m = std::frexp(ratio, &exponent);
-    if (m == 0.5) {
-        m = 1.0;
-        --exponent;
-    }
-    int k = 0;
-    while (k + 1 < spread_bins_per_octave && m <= edges[static_cast<std::size_t>(k) + 1]) ++k;
-    return -exponent * spread_bins_per_octave + k;
+    // ratio = m * 2^exponent with m in (1/2, 1].
+    constexpr std::uint64_t mantissa_mask = (std::uint64_t{1} << 52) - 1;
+    const std::uint64_t bits = base::bits_of(ratio);
+    const std::uint64_t mantissa = bits & mantissa_mask;
+    const int exponent = static_cast<int>(bits >> 52) - 1023 + (mantissa != 0 ? 1 : 0);
+    if (mantissa == 0) return -exponent * spread_bins_per_octave;
+    const double m = base::double_from_bits(mantissa | std::uint64_t{1022} << 52);
+    auto k = static_cast<std::size_t>(first_guess[mantissa >> 47]);
+    while (k + 1 < edges.size() && m <= edges[k + 1]) ++k;
+    return -exponent * spread_bins_per_octave + static_cast<int>(k);
 }
 
 double spread_edge(int bin) {
     const int octave = bin / spread_bins_per_octave;
     return std::ldexp(edges[static_cast<std::size_t>(bin % spread_bins_per_octave)], -octave);
-}
-
-void histograms::add(const block_facts& b, std::span<const std::uint8_t> block_codes) {
-    for (const std::uint8_t c : block_codes) ++codes[c];
-    ++scales[b.scale_code];
-    if (b.x_max >= base::f32_infinity) return;
-    if (b.amax != 0) {
-        const std::uint32_t significand = base::decompose(b.amax).significand;
-        ++amax_mantissa[(significand >> 18) & (mantissa_bins - 1)];
-    }
-    if (b.x_max != 0) ++spread[static_cast<std::size_t>(spread_bin(b.x_min, b.x_max))];
 }
 
 void histograms::merge(const histograms& other) {
@@ -68,6 +71,46 @@ void histograms::merge(const histograms& other) {
         amax_mantissa[i] += other.amax_mantissa[i];
     }
     for (std::size_t i = 0; i < spread.size(); ++i) spread[i] += other.spread[i];
+}
+
+void histogram_tally::add(const block_facts& b) {
+    ++rest_.scales[b.scale_code];
+    if (b.x_max >= base::f32_infinity) return;
+    if (b.amax != 0) {
+        const std::uint32_t significand = base::decompose(b.amax).significand;
+        ++rest_.amax_mantissa[(significand >> 18) & (mantissa_bins - 1)];
+    }
+    if (b.x_max != 0) ++rest_.spread[static_cast<std::size_t>(spread_bin(b.x_min, b.x_max))];
+}
+
+void histogram_tally::add_codes(std::span<const std::uint8_t> codes, int bits) {
+    std::size_t i = 0;
+    const auto word = [&](std::size_t at) {
+        std::uint64_t w;
+        std::memcpy(&w, codes.data() + at, sizeof w);
+        return w;
+    };
+    const auto count = [](std::array<table, tables>& to, std::uint64_t w) {
+        for (std::size_t t = 0; t < tables; ++t) ++to[t][(w >> (8 * t)) & 0xff];
+    };
+    if (bits <= 4) {
+        for (; i + 16 <= codes.size(); i += 16) count(pairs_, word(i) | word(i + 8) << 4);
+    }
+    for (; i + 8 <= codes.size(); i += 8) count(codes_, word(i));
+    for (; i < codes.size(); ++i) ++codes_[0][codes[i]];
+}
+
+void histogram_tally::flush(histograms& h) {
+    for (std::size_t t = 0; t < tables; ++t) {
+        for (std::size_t code = 0; code < 256; ++code) {
+            rest_.codes[code] += codes_[t][code];
+            const std::uint32_t n = pairs_[t][code];
+            rest_.codes[code & 15] += n;
+            rest_.codes[code >> 4] += n;
+        }
+    }
+    h.merge(rest_);
+    *this = {};
 }
 
 }  // namespace mx::metrics

@@ -19,20 +19,37 @@ int spread_bin(std::uint32_t min_bits, std::uint32_t max_bits);
 /// Upper edge of a spread bin.
 double spread_edge(int bin);
 
-/// What the histograms ask of a block (see block::block_stats).
-struct block_facts {
-    std::uint8_t scale_code;
-    std::uint32_t amax, x_max, x_min;
-};
-
 struct histograms {
     std::array<std::uint64_t, 256> codes{};  ///< all codes, poisoned and non-finite ones included
     std::array<std::uint64_t, 256> scales{};
     std::array<std::uint64_t, mantissa_bins> amax_mantissa{};  ///< blocks with finite amax != 0
     std::array<std::uint64_t, spread_bins> spread{};           ///< blocks with finite amax != 0
 
-    void add(const block_facts& b, std::span<const std::uint8_t> block_codes);
     void merge(const histograms& other);
+};
+
+/// What the histograms ask of a block (see block::block_stats).
+struct block_facts {
+    std::uint8_t scale_code;
+    std::uint32_t amax, x_max, x_min;
+};
+
+/// Collects histograms of one panel. Neighbouring codes go to tables of their own, so that equal
+/// ones need not wait for each other.
+class histogram_tally {
+  public:
+    void add(const block_facts& b);
+    /// Codes of `bits` bits, the same in every call between two flushes; no more than 2^31 of them.
+    void add_codes(std::span<const std::uint8_t> codes, int bits);
+    /// Adds everything to `h` and starts again.
+    void flush(histograms& h);
+
+  private:
+    using table = std::array<std::uint32_t, 256>;
+    static constexpr std::size_t tables = 8;
+    std::array<table, tables> codes_{};  ///< of single codes
+    std::array<table, tables> pairs_{};  ///< of two 4-bit codes: first + 16 * second
+    histograms rest_;
 };
 
 }  // namespace mx::metrics

@@ -73,11 +73,11 @@ void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_non
 
 quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
                                std::span<const std::uint32_t> draws) {
-    return quantize_block(r, list, x, block_context{draws, 0, {}, 1});
+    return quantize_block_in(r, list, x, {draws, 0, {}, 1});
 }
 
-quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
-                               const block_context& context) {
+quantized_block quantize_block_in(const recipe& r, const value_list& list, std::span<const float> x,
+                                  const block_context& context) {
     const bool ocp = r.by == nullptr || r.by->name == "ocp";
     if (!ocp || is_fractional(r)) return quantize_dialect_block(r, list, x, context);
     const std::span<const std::uint32_t> draws = context.draws;

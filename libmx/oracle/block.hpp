@@ -66,8 +66,8 @@ struct block_context {
 /// of two: d = S*q with the dialect's S and q; y = x/S is exact in the counts. Where a scale is NaN
 /// or Inf the finite elements are poisoned; where it is finite beside NaN and Inf, only what
 /// becomes NaN is.
-quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
-                               const block_context& context);
+quantized_block quantize_block_in(const recipe& r, const value_list& list, std::span<const float> x,
+                                  const block_context& context);
 
 /// Quantizes the elements `x` of one block; draws[i] is the random draw of element i (read by
 /// stochastic rounding only, may be empty otherwise).

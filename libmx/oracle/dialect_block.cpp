@@ -27,7 +27,7 @@ outcome under_power(const recipe& r, const value_list& list, float x, std::size_
                     const block_context& context) {
     block_scale s = chosen;
     if (!context.bumped.empty() && context.bumped[i % context.cols]) {
-        s = microxcaling::scale(f32, list, m, 1);
+        s = {-1, multiply(f32, s.value, 2)};
     }
     const bool flushed = r.flush_subnormals && microxcaling::flushes(m);
     const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
@@ -42,7 +42,10 @@ outcome under_fraction(const recipe& r, const value_list& list, float x, std::si
                        const fractional_scale& s, const block_context& context) {
     const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
     const element e = convert(r, list, x, s, draw);
-    return {e, value_of(r, s, e.q), s.block, s.tensor};
+    const float value = value_of(r, s, e.q);
+    // compressed-tensors has one float32 scale for both.
+    const bool one = r.by != nullptr && r.by->fractional == convention::compressed_tensors;
+    return one ? outcome{e, value, s.factor, 1} : outcome{e, value, s.block, s.tensor};
 }
 
 void add(quantized_block& out, std::vector<std::int64_t>& magnitudes, const recipe& r,

@@ -32,13 +32,12 @@ float round_mantissa(const float_kind& kind, float a, format::rounding how) {
 
 }  // namespace
 
-block_scale scale(const float_kind& kind, const value_list& list, const block_maximum& m,
-                  int bump) {
+block_scale scale(const float_kind& kind, const value_list& list, const block_maximum& m) {
     if (m.nan || std::isinf(m.amax)) return parts::nan_scale();
     const float amax = to(kind, m.amax);
     const float shared = floor_log2(kind, amax == 0 ? 0x1p-126f : amax);
     if (std::isinf(shared)) return parts::nan_scale();
-    const int exponent = static_cast<int>(shared) + bump - parts::emax(list);
+    const int exponent = static_cast<int>(shared) - parts::emax(list);
     return exponent > 127 ? parts::nan_scale() : parts::power(exponent);
 }
 

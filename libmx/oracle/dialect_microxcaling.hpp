@@ -8,9 +8,8 @@
 
 namespace mx::oracle::microxcaling {
 
-/// floor(log2 amax), amax 0 as 2^-126, less emax; NaN beyond 2^127. `bump` raises the exponent.
-block_scale scale(const float_kind& kind, const value_list& list, const block_maximum& m,
-                  int bump = 0);
+/// floor(log2 amax), amax 0 as 2^-126, less emax; NaN beyond 2^127.
+block_scale scale(const float_kind& kind, const value_list& list, const block_maximum& m);
 
 element convert(const float_kind& kind, const recipe& r, const value_list& list, float x,
                 const block_scale& s);

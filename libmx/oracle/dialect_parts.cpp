@@ -64,8 +64,14 @@ element element_of(const value_list& list, float q) {
 
 element rounded_quotient(const recipe& r, const value_list& list, float x, float scale,
                          std::uint32_t draw) {
+    return rounded_quotient(r, list, x, scale, 1, draw);
+}
+
+element rounded_quotient(const recipe& r, const value_list& list, float x, float a, float b,
+                         std::uint32_t draw) {
     const bool negative = std::signbit(x);
-    const rounded q = round_to(list, ticks_of(x), ticks_of(scale), negative, r.round, draw);
+    const rounded q = round_to(list, ticks_of(x) * ticks_of_power(0), ticks_of(a) * ticks_of(b),
+                               negative, r.round, draw);
     const float value = value_of(list, q.quanta);
     const bool minus_zero = q.quanta == 0 && negative && has_signed_zero(list);
     return {static_cast<int>(q.code), minus_zero ? -0.0f : value};

@@ -27,8 +27,10 @@ int emax(const value_list& list);
 /// the format, -1 where there is none).
 element element_of(const value_list& list, float q);
 
-/// The finite x / S rounded as the recipe says, S a positive finite float32, in exact arithmetic. A
-/// zero keeps its sign.
+/// The finite x / (a b) rounded as the recipe says, a and b positive finite float32, in exact
+/// arithmetic. A zero keeps its sign where the format has signed zeros.
+element rounded_quotient(const recipe& r, const value_list& list, float x, float a, float b,
+                         std::uint32_t draw);
 element rounded_quotient(const recipe& r, const value_list& list, float x, float scale,
                          std::uint32_t draw);
 

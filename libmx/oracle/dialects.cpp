@@ -127,11 +127,13 @@ block_scale ggml_scale(const recipe&, const value_list&, const block_maximum& m,
 element ggml_element(const recipe&, const value_list& list, float x, const block_scale& s,
                      draw_bits) {
     constexpr float table[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, 0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+    // With Inf in a block the scale is undefined there; the largest float32 stands in for it.
+    const float given = std::isinf(x) ? std::copysign(largest_f32, x) : x;
     int best = 0;
     float least = infinity;
     for (int code = 0; code < 16; ++code) {
         const float there = multiply(f32, table[code], s.value);
-        const float distance = std::fabs(subtract(f32, there, x));
+        const float distance = std::fabs(subtract(f32, there, given));
         if (distance < least) {
             least = distance;
             best = code;
@@ -149,13 +151,12 @@ block_scale modelopt_scale(const recipe&, const value_list&, const block_maximum
     return parts::power(static_cast<int>(std::ceil(std::max(log2, -127.0f))));
 }
 
-// sign_bit = (2 - sign(x)) // 2 is 1 for zero, too; NaN gives neither sign nor magnitude.
+// sign_bit = (2 - sign(x)) // 2 is 1 for zero, too, and for NaN, whose sign is 0 in PyTorch.
 element modelopt_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                          draw_bits draw) {
     const float y = divide(f32, x, s.value);
-    if (std::isnan(y)) return parts::element_of(list, 0.0f);
+    if (std::isnan(y) || y == 0) return parts::element_of(list, -0.0f);
     if (std::isinf(y)) return parts::element_of(list, std::copysign(6.0f, y));
-    if (y == 0) return parts::element_of(list, -0.0f);
     return parts::rounded_quotient(r, list, y, 1.0f, draw);
 }
 
@@ -164,6 +165,7 @@ element modelopt_element(const recipe& r, const value_list& list, float x, const
 block_scale quark_scale(const recipe& r, const value_list& list, const block_maximum& m,
                         draw_bits) {
     if (m.nan) return {-1, std::numeric_limits<float>::quiet_NaN()};
+    if (std::isinf(m.amax)) return {-1, infinity};  // of the rules but even; a choice there
     const int emax = parts::emax(list);
     if (r.rule == scale_rule::even) {
         // Only the exponent field is left: 0 stands for a zero and 255 for Inf, whose log2 are
@@ -173,7 +175,6 @@ block_scale quark_scale(const recipe& r, const value_list& list, const block_max
         if (field == 0 || field == 255) return {-1, parts::power(field == 0 ? -127 : 127).value};
         return {-1, parts::power(static_cast<int>(field) - 127 - emax).value};
     }
-    if (std::isinf(m.amax)) return {-1, infinity};
     int exponent = 0;
     if (r.rule == scale_rule::floor) {
         exponent = parts::floor_log2_f32(m.amax) - emax;
@@ -191,6 +192,7 @@ block_scale quark_scale(const recipe& r, const value_list& list, const block_max
 element quark_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                       draw_bits draw) {
     const float y = divide(f32, x, s.value);
+    if (std::isinf(s.value)) return parts::element_of(list, NAN);  // 0 * Inf, or Inf / Inf
     if (!std::isfinite(y)) return parts::element_of(list, y);
     const element e = parts::rounded_quotient(r, list, y, 1.0f, draw);
     return e.q == 0 ? parts::element_of(list, 0.0f) : e;
@@ -222,12 +224,13 @@ block_scale tetrajet_scale(const recipe&, const value_list& list, const block_ma
 element tetrajet_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                          draw_bits draw) {
     if (!std::isfinite(x) || std::isnan(s.value)) return parts::saturating(r, list, x, s, draw);
-    if (x == 0) return parts::element_of(list, 0.0f);
+    const float y = divide(f32, x, s.value);
+    if (y == 0) return parts::element_of(list, 0.0f);
     recipe half_even = r;
     if (r.round.how == format::rounding::rtne && list.element->mantissa_bits == 0) {
         half_even.round.how = format::rounding::ties_to_zero;
     }
-    return parts::rounded_quotient(half_even, list, divide(f32, x, s.value), 1.0f, draw);
+    return parts::rounded_quotient(half_even, list, y, 1.0f, draw);
 }
 
 // HIP OCP header: a value that rounds beyond the largest of E4M3 becomes NaN.
@@ -237,7 +240,7 @@ element hip_element(const recipe& r, const value_list& list, float x, const bloc
     if (e4m3 && std::isfinite(x) && std::isfinite(s.value)) {
         const rounded q =
             round_to(list, ticks_of(x), ticks_of(s.value), std::signbit(x), r.round, draw);
-        if (q.clamped) return parts::element_of(list, NAN);
+        if (q.clamped) return {list.nan_code + (std::signbit(x) ? 128 : 0), NAN};
     }
     return parts::saturating(r, list, x, s, draw);
 }

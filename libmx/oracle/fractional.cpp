@@ -162,7 +162,8 @@ float exact_f32_scale(const recipe& r, const value_list& list, float amax) {
     if (amax == 0) return 1;
     const float largest = parts::largest(list);
     if (r.rule == scale_rule::amax) return std::max(divide(f32, amax, largest), smallest_f32);
-    return power_of_two_in(f32, std::max(ceil_log2(ticks_of(amax), ticks_of(largest)), -149));
+    return power_of_two_in(f32,
+                           std::clamp(ceil_log2(ticks_of(amax), ticks_of(largest)), -149, 127));
 }
 
 fractional_scale te_f32_scale(const recipe& r, const value_list& list, float amax) {
@@ -229,24 +230,31 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
 element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
                 std::uint32_t draw) {
     const convention c = convention_of(r);
-    if (std::isnan(s.block)) return parts::saturating(r, list, x, {255, s.block}, draw);
+    if (!std::isfinite(s.block)) {
+        if (c == convention::torchao) return r.by->convert(r, list, NAN, {255, NAN}, draw);
+        return parts::saturating(r, list, NAN, {255, NAN}, draw);
+    }
     if (c == convention::exact) {
-        if (s.block == 0 || x == 0) return parts::element_of(list, std::copysign(0.0f, x));
-        const rounded q =
-            round_to(list, ticks_of(x) * ticks_of_power(0), ticks_of(s.block) * ticks_of(s.tensor),
-                     std::signbit(x), r.round, draw);
-        const float value = std::ldexp(static_cast<float>(q.quanta), list.quantum_exponent);
-        return {static_cast<int>(q.code), q.quanta == 0 ? std::copysign(0.0f, x) : value};
+        // 0 / S where S is 0.
+        const float used = s.block == 0 ? 1 : s.block;
+        return parts::rounded_quotient(r, list, s.block == 0 ? std::copysign(0.0f, x) : x, used,
+                                       s.tensor, draw);
     }
     if (c == convention::ggml) return r.by->convert(r, list, x, {0, s.block}, draw);
     const bool multiplies = c == convention::torchao || c == convention::te;
     const float y = multiplies ? multiply(f32, x, s.factor) : divide(f32, x, s.factor);
+    // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0.
+    if (c == convention::compressed_tensors && y == 0) return parts::element_of(list, 0.0f);
+    if (c == convention::torchao && std::isnan(y)) {
+        // The code that the NaN leaves is then a number like any other.
+        return parts::element_of(list, 1.5f);
+    }
     return parts::saturating(r, list, y, {127, 1}, draw);
 }
 
 float value_of(const recipe& r, const fractional_scale& s, float q) {
     const convention c = convention_of(r);
-    if (std::isnan(s.block) || std::isnan(q)) return nan_value;
+    if (!std::isfinite(s.block) || std::isnan(q)) return nan_value;
     if (c == convention::exact) {
         const integer product = ticks_of(std::fabs(q)) * ticks_of(s.block) * ticks_of(s.tensor);
         const integer one = ticks_of_power(0);

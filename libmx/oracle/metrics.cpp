@@ -2,6 +2,7 @@
 #include "libmx/oracle/metrics.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 
@@ -68,7 +69,9 @@ int spread_bin(float least, float most) {
 
 void add_histograms(measurement& m, const quantized_block& q, std::span<const float> x) {
     for (const std::uint8_t code : q.codes) ++m.code_histogram[code];
-    ++m.scale_histogram[static_cast<std::size_t>(q.scale_code)];
+    // A float32 scale counts by its exponent field.
+    const std::uint32_t field = std::bit_cast<std::uint32_t>(q.scale) / 0x00800000u % 256u;
+    ++m.scale_histogram[q.scale_code >= 0 ? static_cast<std::size_t>(q.scale_code) : field];
     if (q.count.nan + q.count.inf != 0) return;
     if (q.amax != 0.0f) {
         // amax * 2^5, divided by the power of two that brings it to [32, 64).
@@ -91,16 +94,27 @@ std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
     return static_cast<double>(as_wide(rational(part, whole)));
 }
 
+// systems-scaling's columns of one row of blocks; empty for others.
+std::vector<bool> bumps_of(const tensor& t, const recipe& r, std::uint64_t row) {
+    const bool bumps = r.by != nullptr && r.by->name == "systems-scaling" &&
+                       r.rule == scale_rule::floor_bump && r.block_rows == 1;
+    if (!bumps) return {};
+    return bumped_columns(t.values.subspan(row * t.cols, t.cols), r.block_cols);
+}
+
 }  // namespace
 
 measurement measure(const tensor& t, const recipe& r) {
     measurement m;
     m.under = r;
-    const value_list list = list_values(*r.element, r.full_range);
+    const value_list list = r.by == nullptr ? list_values(*r.element, r.full_range)
+                                            : list_values(*r.by, *r.element, r.full_range);
     const base::random_key key{r.seed, t.id};
+    const base::random_key scale_key{r.seed, ~t.id};  // the scales' draws are a stream of their own
     const bool random = r.round.how == format::rounding::stochastic;
     for (std::uint64_t b = 0; b < t.batch; ++b) {
         for (std::uint64_t row = 0; row < t.rows; row += r.block_rows) {
+            const std::vector<bool> bumped = bumps_of(t, r, b * t.rows + row);
             for (std::uint64_t col = 0; col < t.cols; col += r.block_cols) {
                 std::vector<float> x;
                 std::vector<std::uint32_t> draws;
@@ -111,7 +125,11 @@ measurement measure(const tensor& t, const recipe& r) {
                         if (random) draws.push_back(base::random_u32(key, index));
                     }
                 }
-                const quantized_block q = quantize_block(r, list, x, draws);
+                const std::uint64_t first = (b * t.rows + row) * t.cols + col;
+                const quantized_block q =
+                    quantize_block_in(r, list, x,
+                                      {draws, base::random_u32(scale_key, first), bumped,
+                                       std::min(r.block_cols, t.cols - col)});
                 add(m.count, q.count);
                 add(m.sum, q.sum);
                 add_histograms(m, q, x);

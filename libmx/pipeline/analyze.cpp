@@ -27,6 +27,7 @@ struct job {
     std::size_t recipe;
     block::grid grid;
     std::size_t first_array = 0;                         // of the block table
+    std::uint64_t passes = 1;                            // over the tensor's data
     std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
     shared_totals sums;
 };
@@ -47,8 +48,8 @@ prepared_recipe prepare(const quantize::recipe& r) {
 report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
 // How often the tensor was read for this result, and the tensor scale that the first pass was for.
-void add_prologue(report::record& r, const io::tensor_info& info, const job& j) {
-    r.emplace_back("passes", tally(j.own_params && !is_kept(info) ? 2 : 1));
+void add_prologue(report::record& r, const job& j) {
+    r.emplace_back("passes", tally(j.passes));
     r.emplace_back("tensor_scale", j.own_params ? report::value(double{j.own_params->tensor.decode})
                                                 : report::value());
 }
@@ -71,7 +72,7 @@ report::record finish(const io::tensor_info& info, const std::string& recipe, jo
     r.emplace_back("inf", tally(t.count.inf));
     r.emplace_back("poisoned", tally(t.count.poisoned));
     r.emplace_back("inexact_inputs", tally(inexact));
-    add_prologue(r, info, j);
+    add_prologue(r, j);
     for (const metrics::metric& m : metrics::all()) {
         if (!m.histogram || with_histograms) r.emplace_back(std::string(m.name), m.finish(t));
     }
@@ -137,7 +138,7 @@ class analysis_run {
         }
         for (std::size_t first = 0; first < tensors_.size();) {
             std::size_t count = std::min(step, tensors_.size() - first);
-            if (needs_prologue()) count = prologue_share(tensors_, first, count);
+            if (needs_prologue()) count = prologue_share(tensors_, first, count, control);
             run_batch(first, count, report);
             first += count;
         }
@@ -226,6 +227,8 @@ class analysis_run {
             if (recipes_[r].needs_facts) {
                 j->own_params = std::make_unique<quantize::block_params>(
                     quantize::params_of(request_.recipes[r], b.before.facts[t]));
+                // Zero elements are kept without a trace.
+                if (info.elements != b.before.kept[t].size()) j->passes = 2;
             }
             if (request_.histograms) j->sums.histograms = std::make_unique<metrics::histograms>();
             if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});

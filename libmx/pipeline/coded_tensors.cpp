@@ -59,6 +59,9 @@ coded_tensor pair_of(const io::reader& file, std::string name, std::size_t codes
                      std::size_t scales, const format::element_format& element) {
     const io::tensor_info& c = file.tensors()[codes];
     const io::tensor_info& s = file.tensors()[scales];
+    if (tensor::row_of(c.type).bits > 8) {
+        fail(file, c.name, "element codes are called for, of one byte or less each");
+    }
     const auto width = static_cast<std::uint64_t>(block::packed_bits(element.bits()));
     if (s.bytes != s.elements) {
         fail(file, s.name, "scales of one byte each are called for");

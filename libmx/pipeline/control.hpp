@@ -20,6 +20,9 @@ struct run_control {
     int threads = 0;                            ///< 0: as many as OpenMP offers
     const quantize::driver* driver = nullptr;   ///< null: the fastest one available
     const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop; the run throws (cancelled)
+    /// Elements whose values stay in memory between a prologue and the sweep behind it (float32:
+    /// 64 MiB); a tensor with more of them is read twice. No figure depends on it but `passes`.
+    std::uint64_t kept_elements = std::uint64_t{1} << 24;
     std::function<void(const progress&)> on_progress;  ///< called from one thread at a time
 
     const quantize::driver& chosen_driver() const {

@@ -11,11 +11,8 @@ void panel_worker::run(const panel& where, const quantize::stored_values& values
     for (std::size_t j = 0; j < jobs.size(); ++j) {
         tally& t = tallies_[j];
         t.totals = {};
-        if (!jobs[j].into->histograms) continue;
-        if (t.histograms) {
-            *t.histograms = {};
-        } else {
-            t.histograms = std::make_unique<metrics::histograms>();
+        if (jobs[j].into->histograms && !t.histograms) {
+            t.histograms = std::make_unique<metrics::histogram_tally>();
         }
     }
     // Jobs with one and the same grid share the values of a segment while they are in the cache.
@@ -34,7 +31,7 @@ void panel_worker::run(const panel& where, const quantize::stored_values& values
         shared_totals& to = *jobs[j].into;
         const std::lock_guard lock(to.guard);
         to.totals.merge(tallies_[j].totals);
-        if (to.histograms) to.histograms->merge(*tallies_[j].histograms);
+        if (to.histograms) tallies_[j].histograms->flush(*to.histograms);
     }
 }
 
@@ -59,18 +56,28 @@ void panel_worker::run_segment(std::uint64_t first_block, const block::grid& gri
                                           : detail::none;
     to.totals.add(driver_->quantize(*job.params, run_, details_));
     if (details_.wanted == detail::none) return;
+    if (histograms) add_histograms(job.params->element.bits, *to.histograms);
+    if (job.rows == nullptr) return;
     const std::uint64_t across = run_.place.grid_cols();
     for (std::size_t b = 0; b < run_.blocks; ++b) {
-        if (job.rows != nullptr) {
-            const std::uint64_t index = first_block + b / across * grid.cols() + b % across;
-            job.rows->put(index, details_.stats.data()[b]);
-        }
-        if (histograms) {
-            const std::size_t size = quantize::extent_of(run_.place, b).size();
-            to.histograms->add({details_.scale_code.data()[b], details_.amax.data()[b],
-                                details_.x_max.data()[b], details_.x_min.data()[b]},
-                               std::span(details_.codes.data() + b * run_.stride, size));
-        }
+        const std::uint64_t index = first_block + b / across * grid.cols() + b % across;
+        job.rows->put(index, details_.stats.data()[b]);
+    }
+}
+
+void panel_worker::add_histograms(int bits, metrics::histogram_tally& to) {
+    for (std::size_t b = 0; b < run_.blocks; ++b) {
+        to.add({details_.scale_code.data()[b], details_.amax.data()[b], details_.x_max.data()[b],
+                details_.x_min.data()[b]});
+    }
+    // Without padding, the codes of all blocks are one run.
+    const auto elements = static_cast<std::size_t>(run_.place.elements());
+    const std::uint8_t* const codes = details_.codes.data();
+    if (elements == run_.blocks * run_.stride)
+        return to.add_codes(std::span(codes, elements), bits);
+    for (std::size_t b = 0; b < run_.blocks; ++b) {
+        const std::size_t size = quantize::extent_of(run_.place, b).size();
+        to.add_codes(std::span(codes + b * run_.stride, size), bits);
     }
 }
 

@@ -45,13 +45,15 @@ class panel_worker {
   private:
     struct tally {
         metrics::totals totals;
-        std::unique_ptr<metrics::histograms> histograms;
+        std::unique_ptr<metrics::histogram_tally> histograms;
     };
     void run_segments(const panel& where, const quantize::stored_values& values,
                       std::uint64_t tensor_id, std::span<const panel_job> jobs,
                       std::span<const std::size_t> alike);
     void run_segment(std::uint64_t first_block, const block::grid& grid, const panel_job& job,
                      tally& to);
+
+    void add_histograms(int bits, metrics::histogram_tally& to);
 
     const quantize::driver* driver_;
     quantize::block_run run_;

@@ -28,9 +28,9 @@ void raise(std::atomic<std::uint32_t>& to, std::uint32_t value) {
 }  // namespace
 
 std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
-                           std::size_t limit) {
+                           std::size_t limit, const run_control& control) {
     std::size_t count = 0;
-    std::uint64_t room = kept_elements;
+    std::uint64_t room = control.kept_elements;
     while (count < limit && first + count < tensors.size()) {
         const std::uint64_t elements = tensors[first + count].info().elements;
         if (count > 0 && elements > room) break;
@@ -50,7 +50,7 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors, const run_control&
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         const io::tensor_info& info = tensors[t].info();
         if (info.elements == 0) continue;
-        if (is_kept(info)) found.kept[t].resize(info.elements);
+        if (is_kept(info, control)) found.kept[t].resize(info.elements);
         const block::grid grid{{1, 1, info.elements}, 1, 1};
         passes.push_back(pass{t, {}, panel_plan(grid.over, std::span(&grid, 1))});
     }

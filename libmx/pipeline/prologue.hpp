@@ -12,17 +12,15 @@
 
 namespace mx::pipeline {
 
-/// Elements whose float32 values are kept for the sweep behind a prologue: 64 MiB in all. A tensor
-/// with more of them is read twice.
-inline constexpr std::uint64_t kept_elements = std::uint64_t{1} << 24;
-
 /// Whether a tensor's values are kept; decided by its size alone.
-constexpr bool is_kept(const io::tensor_info& info) { return info.elements <= kept_elements; }
+inline bool is_kept(const io::tensor_info& info, const run_control& control) {
+    return info.elements <= control.kept_elements;
+}
 
 /// How many of the tensors from `first` on may share a prologue and the sweep behind it, so that
 /// what is kept stays within its bound; at least one, at most `limit`.
 std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
-                           std::size_t limit);
+                           std::size_t limit, const run_control& control);
 
 /// What a prologue found, by tensor. Empty for a run that needs none.
 struct prologue {

@@ -196,7 +196,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
         });
     }
     for (std::size_t first = 0; two_level && first < chosen.size();) {
-        const std::size_t count = prologue_share(chosen, first, chosen.size());
+        const std::size_t count = prologue_share(chosen, first, chosen.size(), control);
         const auto at = chosen.begin() + static_cast<std::ptrdiff_t>(first);
         const std::vector<tensor_ref> some(at, at + static_cast<std::ptrdiff_t>(count));
         const prologue before = run_prologue(some, control);

@@ -292,7 +292,8 @@ rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
     std::uint64_t finished = 0;
     for (std::size_t first = 0; first < numeric.size();) {
         const std::size_t limit = std::min(tensors_at_once, numeric.size() - first);
-        const std::size_t count = needs_facts ? prologue_share(numeric, first, limit) : limit;
+        const std::size_t count =
+            needs_facts ? prologue_share(numeric, first, limit, control) : limit;
         const std::vector<tensor_ref> batch(
             numeric.begin() + static_cast<std::ptrdiff_t>(first),
             numeric.begin() + static_cast<std::ptrdiff_t>(first + count));

@@ -8,6 +8,7 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/io/widen.hpp"
+#include "libmx/pipeline/read_ahead.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -66,6 +67,12 @@ struct workspace {
     std::vector<float> x;
     std::vector<std::byte> bytes;
 };
+
+// Bytes of whole elements; of packed types, to within one.
+std::uint64_t stored_bytes(tensor::dtype type, std::uint64_t elements) {
+    const auto bits = static_cast<std::uint64_t>(tensor::row_of(type).bits);
+    return elements / 8 * bits + elements % 8 * bits / 8;
+}
 
 // Fills `space` with a panel as `form` says and returns its values.
 quantize::stored_values load(const io::byte_source& source, tensor::dtype type,
@@ -152,6 +159,7 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
     }
     open_sources sources(tensors, passes);
     reporter report(control, work);
+    read_ahead ahead;
     std::vector<workspace> spaces(static_cast<std::size_t>(base::thread_count(control.threads)));
 
     base::parallel_for(panels, control.threads, control.cancel, [&](std::uint64_t i, int thread) {
@@ -169,9 +177,17 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         } else {
             const std::shared_ptr<io::byte_source> source = sources.get(p.tensor);
             std::uint64_t inexact = 0;
+            const tensor::dtype type = tensors[p.tensor].info().type;
+            const block::view& v = p.panels.over();
+            const auto start = std::chrono::steady_clock::now();
             const quantize::stored_values values =
-                load(*source, tensors[p.tensor].info().type, p.panels.over(), where, form, space,
-                     inexact);
+                load(*source, type, v, where, form, space, inexact);
+            const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+            // Panels come row by row; those beside this one are of rows that are being read.
+            const std::uint64_t rows =
+                where.batch * v.rows + where.row + where.batches * where.rows;
+            ahead.after_read(*source, pass_index, stored_bytes(type, where.elements()),
+                             stored_bytes(type, rows * v.cols), took.count());
             body({&p, pass_index, where, space.x, values, inexact, thread});
             sources.done(p.tensor);
         }

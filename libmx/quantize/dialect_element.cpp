@@ -43,8 +43,9 @@ converted convert_nan(const conversion& c, bool negative) {
     switch (c.by->nan_value.value) {
         case nan_element::keep:
             return {c.element.nan_code, nan};
-        case nan_element::zero:
-            return from_code(c, 0);
+        case nan_element::zero:  // modelopt: its sign bit is 1 wherever sign(y) is 0
+            return from_code(c,
+                             signed_code(c, 0, c.by->sign_of_zero.value == zero_sign::input_minus));
         case nan_element::nan_or_zero:
             if (has_nan) return from_code(c, nan_code(c, negative));
             return from_code(c, signed_code(c, 0, !negative));

@@ -113,13 +113,17 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
         float y = held / scale;
         if (narrow) y = bfloat16_arithmetic::round(y);
         if (s.nan_quotients) y = std::numeric_limits<float>::quiet_NaN();
-        const converted q = convert(c, bits_of(zeroed ? 0.0f : y), draw);
+        converted q = convert(c, bits_of(zeroed ? 0.0f : y), draw);
+        // ggml compares float32 products: one that overflows is never the nearest.
+        if (p.by->id == dialect_id::ggml && std::isinf(scale * q.value)) {
+            q = convert(c, bits_of(std::copysign(3.0f, y)), draw);
+        }
         codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
         if (!values.empty()) {
             const float d = scale * q.value;
             values[at] = narrow ? bfloat16_arithmetic::round(d) : d;
         }
-        if (std::isfinite(x[at]) && std::isfinite(q.value)) {
+        if (std::isfinite(x[at]) && std::isfinite(q.value) && std::isfinite(scale)) {
             const format::encoded exact = format::encode_magnitude(
                 c.element, c.mode, bits_of(x[at]), exponent + raised, draw);
             tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));

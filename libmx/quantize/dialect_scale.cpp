@@ -104,11 +104,7 @@ class scale_chooser {
             case rule_id::nearest:
                 return nearest_float32_log2(amax_) - emax;
             case rule_id::stochastic:
-                return log2_of(log2_kind::exact,
-                               std::min(amax_ + (draw_ >> (9 + p_.facts.mantissa_bits)),
-                                        base::f32_infinity))
-                           .floor -
-                       emax;
+                return stochastic() - emax;
             case rule_id::rceil:
                 return rceil();
             case rule_id::enhanced:
@@ -127,6 +123,13 @@ class scale_chooser {
     }
 
   private:
+    // As even of the same implementation: what carries beyond Inf is a NaN.
+    int stochastic() const {
+        const std::uint32_t sum = amax_ + (draw_ >> (9 + p_.facts.mantissa_bits));
+        if (sum > base::f32_infinity) return exponent_of_nan;
+        return log2_of(by_.log2.value, sum).floor;
+    }
+
     int even() const {
         switch (by_.even.value) {
             case even_kind::fbgemm: {

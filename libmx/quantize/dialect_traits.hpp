@@ -107,7 +107,7 @@ enum class nan_element : std::uint8_t {
     nan_or_zero,   ///< NaN code, a zero of the opposite sign where there is none
     nan_or_inner,  ///< NaN code; elsewhere what the payload leaves (the code of 1.5)
     keep,          ///< stays NaN in the result, which has no code for it
-    zero,          ///< code 0
+    zero,          ///< a zero, of the sign that a zero input gets
 };
 
 /// How stochastic rounding uses its k random bits.

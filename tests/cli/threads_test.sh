@@ -12,12 +12,14 @@ head -c 1048576 "$mx" >data.bin
 for threads in 1 2 7; do
     "$mx" analyze data.bin --shape 512x1024 --dtype BF16 --threads $threads --histograms \
         --recipe mxfp8 --recipe mxfp4:scale=even,block=32x1 \
-        --recipe mxfp6:round=stochastic,seed=3 --json out.json --csv out.csv --markdown out.md \
+        --recipe mxfp6:round=stochastic,seed=3 --recipe nvfp4 --recipe fp8_128x128 --json out.json --csv out.csv --markdown out.md \
         >table
     "$mx" quantize data.bin --shape 512x1024 --dtype BF16 --threads $threads \
         --recipe mxfp4:round=stochastic,seed=5 --packed -o packed.safetensors --quiet
+    "$mx" quantize data.bin --shape 512x1024 --dtype BF16 --threads $threads \
+        --recipe nvfp4:round=stochastic,seed=5 --packed -o nvfp4.safetensors --quiet
     mkdir $threads
-    mv out.json out.csv out.md table packed.safetensors $threads
+    mv out.json out.csv out.md table packed.safetensors nvfp4.safetensors $threads
 done
 diff -r 1 2
 diff -r 1 7

@@ -8,6 +8,8 @@
 #include "apps/mx/oracle_recipe.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
+#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/dialects.hpp"
 #include "libmx/oracle/rounding.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/scale/scale_rules.hpp"
@@ -51,10 +53,9 @@ TEST_CASE("every format has a typed table") {
     }
 }
 
-TEST_CASE("every rule that chooses E8M0 scales is stated in the oracle, and nothing else is") {
+TEST_CASE("every scale rule is stated in the oracle, and nothing else is") {
     std::set<std::string> listed;
     for (const auto& rule : mx::scale::scale_rules) {
-        if (rule.scale_format != "e8m0") continue;
         INFO("state scale rule '" << rule.name << "' in libmx/oracle/scale_rules.cpp");
         CHECK(mx::app::oracle_rule(rule).has_value());
         listed.insert(std::string(rule.name));
@@ -62,6 +63,40 @@ TEST_CASE("every rule that chooses E8M0 scales is stated in the oracle, and noth
     std::set<std::string> stated;
     for (const auto& [name, id] : mx::oracle::scale_rule_names) stated.insert(std::string(name));
     CHECK(stated == listed);
+}
+
+TEST_CASE("every dialect is stated in the oracle, and nothing else is") {
+    std::set<std::string> listed;
+    for (const auto& d : mx::quantize::dialects()) {
+        INFO("state dialect '" << d.name << "' in libmx/oracle/dialects.cpp");
+        const mx::oracle::dialect* stated = mx::oracle::find_dialect(d.name);
+        REQUIRE(stated != nullptr);
+        CHECK(stated->blocks == d.blocks);
+        const bool converts_scales = d.e8m0.value != mx::quantize::e8m0_cast::none;
+        CHECK((stated->to_e8m0 != nullptr) == converts_scales);
+        listed.insert(std::string(d.name));
+    }
+    std::set<std::string> stated;
+    for (const auto& d : mx::oracle::dialects()) stated.insert(std::string(d.name));
+    CHECK(stated == listed);
+}
+
+TEST_CASE("every element format has its values in the oracle") {
+    for (const auto& f : mx::format::element_formats) {
+        INFO("the codes of " << f.name << " as libmx/oracle/decode.cpp reads them");
+        const auto list = mx::oracle::list_values(f, true);
+        std::set<int> codes;
+        for (const auto& v : list.values) codes.insert(v.code);
+        codes.erase(-1);
+        // Every finite code but the second zero.
+        std::size_t finite = 0;
+        for (unsigned code = 0; code < 1u << mx::oracle::code_bits(f); ++code) {
+            const auto d = mx::oracle::decode(f, code);
+            const bool minus_zero = d.magnitude == 0 && d.negative;
+            finite += d.what == mx::oracle::number_class::finite && !minus_zero ? 1 : 0;
+        }
+        CHECK(codes.size() == finite);
+    }
 }
 
 TEST_CASE("every rounding is stated in the oracle") {

@@ -61,9 +61,60 @@ const std::vector<std::string> many{
     "mxint4:offset=fp16,block=1x16",
     "mxfp4:round=stochastic,seed=5",
     "mxfp6:block=7x5",
+    "nvfp4",
+    "nvfp4:four_over_six=mse,block=16x16",
+    "nvfp4:dialect=te,round=stochastic,seed=2",
+    "fp8_128x128",
 };
 
 }  // namespace
+
+TEST_CASE("a tensor scale is that of the whole tensor, read once or twice") {
+    tests::memory_model model;
+    auto wide = heavy_tailed(300000, 6);
+    wide[123456] = 5376.0f;  // 2 * 448 * 6
+    wide[299999] = std::numeric_limits<float>::infinity();
+    wide[7] = std::numeric_limits<float>::quiet_NaN();
+    for (float& v : wide) {
+        if (std::abs(v) > 5376.0f && std::isfinite(v)) v = 1;
+    }
+    add(model, "wide", {3, 100000}, wide);
+    add(model, "small", {10, 10}, heavy_tailed(100, 7));
+    add(model, "empty", {0, 4}, {});
+    pipeline::analysis_request request;
+    request.recipes = {quantize::parse_recipe("nvfp4"), quantize::parse_recipe("mxfp4"),
+                       quantize::parse_recipe("nvfp4:dialect=te,block=32x1")};
+    const auto run = [&](std::uint64_t kept) {
+        pipeline::run_control control;
+        control.threads = 3;
+        control.kept_elements = kept;
+        const pipeline::analysis a = pipeline::analyze(model.all(), request, control);
+        return std::vector<report::record>(a.results.begin(), a.results.end());
+    };
+    const auto at_once = run(1 << 24);
+    REQUIRE(at_once.size() == 9);
+    CHECK(number(at_once[0], "tensor_scale") == 2.0);
+    CHECK(number(at_once[0], "nan") == 1);
+    CHECK(number(at_once[0], "poisoned") == 30);
+    CHECK(is_null(at_once[1], "tensor_scale"));
+    CHECK(number(at_once[2], "tensor_scale") == 2.0);
+    CHECK(number(at_once[6], "tensor_scale") == 1.0);
+    for (const std::uint64_t kept : {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{300000}}) {
+        CAPTURE(kept);
+        auto again = run(kept);
+        REQUIRE(again.size() == at_once.size());
+        for (std::size_t i = 0; i < again.size(); ++i) {
+            const bool two_level = i % 3 != 1;
+            const double elements = number(again[i], "elements");
+            const double passes = two_level && elements > static_cast<double>(kept) ? 2 : 1;
+            CHECK(number(again[i], "passes") == passes);
+            for (auto& [name, value] : again[i]) {
+                if (name == "passes") value = std::int64_t{1};
+            }
+            CHECK(again[i] == at_once[i]);
+        }
+    }
+}
 
 TEST_CASE("figures do not depend on threads or on the other recipes of a run") {
     tests::memory_model model;

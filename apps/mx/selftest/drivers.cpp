@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "apps/mx/selftest/selftest.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
 #include "libmx/quantize/drivers.hpp"
@@ -13,6 +14,29 @@ namespace mx::app {
 namespace {
 
 constexpr std::size_t blocks_per_segment = 60;  // five of every category
+
+using quantize::recipe;
+
+// Every preset whose blocks are rows, under every rule and rounding, and with an offset.
+std::vector<recipe> row_recipes() {
+    std::vector<recipe> all;
+    for (const format::block_format& preset : format::block_formats) {
+        if (preset.block_rows != 1) continue;
+        for (const scale::scale_rule& rule : scale::scale_rules) {
+            for (const format::rounding_row& rounding : format::roundings) {
+                for (const char* offset : {"", ",offset=fp16"}) {
+                    try {
+                        all.push_back(quantize::parse_recipe(fmt::format("{}:scale={},round={}{}",
+                                                                         preset.name, rule.name,
+                                                                         rounding.name, offset)));
+                    } catch (const base::error&) {  // no such combination
+                    }
+                }
+            }
+        }
+    }
+    return all;
+}
 
 struct outcome {
     quantize::block_run run;
@@ -52,7 +76,7 @@ std::size_t first_difference(const outcome& a, const outcome& b, std::size_t blo
     return blocks_per_segment;
 }
 
-void compare(const quantize::driver& d, const quantize::recipe& r, const quantize::block_params& p,
+void compare(const quantize::driver& d, const recipe& r, const quantize::block_params& p,
              const std::vector<float>& x, const outcome& reference, selftest_findings& into) {
     const auto block = static_cast<std::size_t>(r.block.cols);
     outcome own;
@@ -79,31 +103,23 @@ void check_drivers(selftest_findings& into, const selftest_options& options) {
         if (d.available()) used += fmt::format("{}{}", used.empty() ? "" : ", ", d.name);
     }
     into.note = "drivers of this machine: " + used;
-    for (const format::block_format& preset : format::block_formats) {
-        if (preset.block_rows != 1) continue;
-        const bool e8m0 = preset.scale == "e8m0";
-        for (const std::string_view choice :
-             {"", "scale=ceil", "scale=even", "scale=rceil", "round=stochastic", "offset=fp16"}) {
-            if (!e8m0 && !choice.empty()) continue;
-            const quantize::recipe r = quantize::parse_recipe(
-                fmt::format("{}{}{}", preset.name, choice.empty() ? "" : ":", choice));
-            const pipeline::vector_inputs in =
-                pipeline::generate_inputs(r, blocks_per_segment, options.seed);
-            // The last block is short.
-            std::vector<float> x(in.values.begin(), in.values.end() - 3);
-            quantize::tensor_facts facts;
-            for (const float v : x) {
-                const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
-                if (magnitude < base::f32_infinity) {
-                    facts.amax_bits = std::max(facts.amax_bits, magnitude);
-                }
+    for (const recipe& r : row_recipes()) {
+        const pipeline::vector_inputs in =
+            pipeline::generate_inputs(r, blocks_per_segment, options.seed);
+        // The last block is short.
+        const std::vector<float> x(in.values.begin(), in.values.end() - 3);
+        quantize::tensor_facts facts;
+        for (const float v : x) {
+            const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
+            if (magnitude < base::f32_infinity) {
+                facts.amax_bits = std::max(facts.amax_bits, magnitude);
             }
-            const quantize::block_params p = quantize::params_of(r, facts);
-            outcome reference;
-            quantize_with(scalar, p, x, static_cast<std::size_t>(r.block.cols), reference);
-            for (const quantize::driver& d : quantize::drivers()) {
-                if (d.available() && &d != &scalar) compare(d, r, p, x, reference, into);
-            }
+        }
+        const quantize::block_params p = quantize::params_of(r, facts);
+        outcome reference;
+        quantize_with(scalar, p, x, static_cast<std::size_t>(r.block.cols), reference);
+        for (const quantize::driver& d : quantize::drivers()) {
+            if (d.available() && &d != &scalar) compare(d, r, p, x, reference, into);
         }
     }
 }

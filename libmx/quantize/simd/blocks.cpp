@@ -13,10 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 #include "libmx/quantize/simd/targets.inc"
 #if MX_SIMD_TARGET
-#include "libmx/quantize/simd/vectors.inc"
-// clang-format off: uses what vectors.inc declares
 #include "libmx/quantize/simd/rounding.inc"
-// clang-format on
 
 namespace mx::quantize::simd::HWY_NAMESPACE {
 namespace {
@@ -88,21 +85,22 @@ struct judge_state {
 };
 
 template <bool fixed>
-HWY_ATTR void judge_blocks(const element_grid& g, const block_run& run, const block_scales& scales,
-                           block_verdicts& out, std::uint8_t* doubtful) {
+HWY_ATTR void judge_blocks(const element_grid& g, const block_extremes& e, std::size_t blocks,
+                           const block_scales& scales, block_verdicts& out,
+                           std::uint8_t* doubtful) {
     const float_tag df;
     const bits_tag du;
     const grid_vectors<fixed, rounding_kind::nearest> grid(g);
     const judge_state state(g);
-    for (std::size_t b = 0; b < run.blocks; b += float_lanes) {
+    for (std::size_t b = 0; b < blocks; b += float_lanes) {
         const floats reciprocal = hn::Load(df, scales.reciprocal.data() + b);
         const auto scaled = [&](const std::uint32_t* bits) HWY_ATTR {
             return hn::Mul(hn::BitCast(df, hn::Load(du, bits + b)), reciprocal);
         };
-        const floats least = scaled(run.amin.data());
-        const floats most = scaled(run.amax.data());
+        const floats least = scaled(e.amin);
+        const floats most = scaled(e.amax);
         const words slow = hn::PromoteTo(du, hn::LoadU(byte_tag(), scales.slow.data() + b));
-        const words nonzero = hn::Load(du, run.nonzero.data() + b);
+        const words nonzero = hn::Load(du, e.nonzero + b);
         if (g.rounding == rounding_kind::nearest) {
             state.add_monotone(nonzero, slow, grid.round(least, least, hn::Zero(du)),
                                grid.round(most, most, hn::Zero(du)), out, doubtful + b);
@@ -117,7 +115,8 @@ HWY_ATTR void judge_blocks(const element_grid& g, const block_run& run, const bl
 
 }  // namespace
 
-HWY_ATTR void scale(const element_grid& g, const block_run& run, block_scales& out) {
+HWY_ATTR void scale(const element_grid& g, const block_extremes& e, std::size_t blocks,
+                    block_scales& out) {
     const float_tag df;
     const bits_tag du;
     const int_tag di;
@@ -126,24 +125,29 @@ HWY_ATTR void scale(const element_grid& g, const block_run& run, block_scales& o
     const words rule_step = hn::Set(du, g.rule_step);
     const ints rule_base = hn::Set(di, g.rule_base);
     out.slow_blocks = 0;
-    for (std::size_t b = 0; b < run.blocks; b += float_lanes) {
-        const words amax = hn::Load(du, run.amax.data() + b);
-        const words amin = hn::Load(du, run.amin.data() + b);
-        const auto zero = hn::Eq(amax, hn::Zero(du));
-        const ints exponent = hn::BitCast(di, hn::ShiftRight<23>(hn::Add(amax, rule_step)));
+    for (std::size_t b = 0; b < blocks; b += float_lanes) {
+        const words amax = hn::Load(du, e.amax + b);
+        const words amin = hn::Load(du, e.amin + b);
+        const words ruled = hn::Load(du, e.ruled + b);
+        const auto no_range = hn::Eq(ruled, hn::Zero(du));
+        const auto zero = hn::And(no_range, hn::Eq(amax, hn::Zero(du)));
+        const ints exponent = hn::BitCast(di, hn::ShiftRight<23>(hn::Add(ruled, rule_step)));
         const ints clamped =
             hn::Min(hn::Max(hn::Sub(exponent, rule_base), hn::Zero(di)), hn::Set(di, 254));
-        const words code = hn::IfThenZeroElse(zero, hn::BitCast(du, clamped));
+        const words code = hn::IfThenZeroElse(no_range, hn::BitCast(du, clamped));
         const words reciprocal = hn::ShiftLeft<23>(hn::Sub(hn::Set(du, 254), code));
         const floats least = hn::Mul(hn::BitCast(df, amin), hn::BitCast(df, reciprocal));
+        const floats most = hn::Mul(hn::BitCast(df, amax), hn::BitCast(df, reciprocal));
         const ints signed_code = hn::BitCast(di, code);
         const auto as_words = [&](auto m) HWY_ATTR { return hn::RebindMask(du, m); };
         auto slow = as_words(hn::Lt(least, hn::Set(df, 0x1p-60f)));
-        slow = hn::Or(slow, as_words(hn::Lt(hn::BitCast(di, amax), smallest)));
+        slow = hn::Or(slow, as_words(hn::Gt(most, hn::Set(df, 0x1p16f))));
+        slow = hn::Or(slow, as_words(hn::Lt(hn::BitCast(di, ruled), smallest)));
         slow = hn::Or(slow, as_words(hn::Lt(signed_code, hn::Set(di, g.least_code))));
         slow = hn::Or(slow, as_words(hn::Gt(signed_code, hn::Set(di, 253))));
         slow = hn::AndNot(zero, slow);
         slow = hn::Or(slow, as_words(hn::Gt(hn::BitCast(di, amax), largest)));
+        slow = hn::Or(slow, as_words(hn::Gt(hn::BitCast(di, ruled), largest)));
         slow = hn::Or(slow, as_words(hn::Gt(exponent, hn::Set(di, 254))));
         hn::Store(code, du, out.code.data() + b);
         hn::Store(hn::BitCast(df, reciprocal), df, out.reciprocal.data() + b);
@@ -153,13 +157,15 @@ HWY_ATTR void scale(const element_grid& g, const block_run& run, block_scales& o
         out.slow_blocks += number_of(slow);
     }
     // What fills the last vector up is no block.
-    std::fill_n(out.slow.data() + run.blocks, float_lanes, std::uint8_t{1});
+    std::fill_n(out.slow.data() + blocks, batch, std::uint8_t{1});
+    std::fill_n(out.reciprocal.data() + blocks, batch, 0.0f);
+    std::fill_n(out.scale.data() + blocks, batch, 0.0f);
 }
 
-void judge(const element_grid& g, const block_run& run, const block_scales& scales,
-           block_verdicts& out, std::uint8_t* doubtful) {
-    if (g.fixed) return judge_blocks<true>(g, run, scales, out, doubtful);
-    return judge_blocks<false>(g, run, scales, out, doubtful);
+void judge(const element_grid& g, const block_extremes& e, std::size_t blocks,
+           const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful) {
+    if (g.fixed) return judge_blocks<true>(g, e, blocks, scales, out, doubtful);
+    return judge_blocks<false>(g, e, blocks, scales, out, doubtful);
 }
 
 }  // namespace mx::quantize::simd::HWY_NAMESPACE

@@ -44,14 +44,50 @@ step step_of(scale::rule_id id, const scale::rule_input& in) {
             [[fallthrough]];
         case rule_id::rceil:
             return {in.max_exponent, in.max_mantissa + 1};
+        case rule_id::nearest:  // from sqrt(2) on
+            return {in.emax, 11863284u - one_binade};
+        case rule_id::enhanced:
+        case rule_id::ceil_div_max:
+            return {in.max_exponent, (one_binade - (one_binade >> in.mantissa_bits)) + 1};
+        case rule_id::floor_bump:
+            return {in.emax, 0x00600001u};
+        default:
+            return {0, one_binade};
     }
-    return {0, one_binade};
 }
 
-bool is_known(scale::rule_id id) {
+// The rules that step_of states.
+bool is_step(scale::rule_id id) {
     using scale::rule_id;
-    return id == rule_id::floor || id == rule_id::ceil || id == rule_id::even ||
-           id == rule_id::rceil;
+    switch (id) {
+        case rule_id::floor:
+        case rule_id::ceil:
+        case rule_id::even:
+        case rule_id::rceil:
+        case rule_id::nearest:
+        case rule_id::enhanced:
+        case rule_id::ceil_div_max:
+        case rule_id::floor_bump:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool is_rounding(format::rounding how) {
+    using format::rounding;
+    switch (how) {
+        case rounding::rtne:
+        case rounding::away:
+        case rounding::ties_to_zero:
+        case rounding::zero:
+        case rounding::up:
+        case rounding::down:
+        case rounding::stochastic:
+            return true;
+        default:
+            return false;
+    }
 }
 
 }  // namespace
@@ -61,7 +97,8 @@ bool takes(const block_params& p) {
     const bool by_code = f.floating && f.mantissa_bits == 0 &&
                          p.mode.how == format::rounding::rtne &&
                          p.mode.ties == format::tie_rule::even;
-    return is_known(p.rule) && f.has_sign && !by_code;
+    return p.plain && is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
+           f.has_sign && !by_code;
 }
 
 element_grid grid_of(const block_params& p) {
@@ -91,6 +128,10 @@ element_grid grid_of(const block_params& p) {
             g.rounding = rounding_kind::threshold;
             g.threshold_positive = g.threshold_negative = half_or_more;
             break;
+        case rounding::ties_to_zero:
+            g.rounding = rounding_kind::threshold;
+            g.threshold_positive = g.threshold_negative = 0.5f;
+            break;
         case rounding::zero:
             g.rounding = rounding_kind::threshold;
             break;
@@ -105,6 +146,8 @@ element_grid grid_of(const block_params& p) {
         case rounding::stochastic:
             g.rounding = rounding_kind::stochastic;
             g.random_mask = ~0u << (32 - p.mode.random_bits);
+            break;
+        default:  // takes() says no
             break;
     }
     const step s = step_of(p.rule, p.facts);

@@ -14,10 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 #include "libmx/quantize/simd/targets.inc"
 #if MX_SIMD_TARGET
-#include "libmx/quantize/simd/vectors.inc"
-// clang-format off: uses what vectors.inc declares
-#include "libmx/quantize/simd/rounding.inc"
-// clang-format on
+#include "libmx/quantize/simd/counting.inc"
 
 namespace mx::quantize::simd::HWY_NAMESPACE {
 namespace {
@@ -28,31 +25,6 @@ struct term_sums {
     doubles low, high;  // of errors: the lower and upper half of the lanes
 };
 
-// One vector of elements.
-struct element_vector {
-    floats y, a, unbounded, limit, q;
-};
-
-using short_tag = hn::Repartition<std::int16_t, bits_tag>;
-using shorts = hn::Vec<short_tag>;
-
-// Counters that are kept apart per lane.
-HWY_INLINE void count(words& n, hn::Mask<float_tag> mask) {
-    const auto m = hn::RebindMask(bits_tag(), mask);
-#if HWY_TARGET == HWY_AVX3
-    n.raw = _mm512_mask_add_epi32(n.raw, m.raw, n.raw, _mm512_set1_epi32(1));
-#else
-    n = hn::Sub(n, hn::VecFromMask(bits_tag(), m));
-#endif
-}
-HWY_INLINE void count(shorts& n, hn::Mask<short_tag> m) {
-#if HWY_TARGET == HWY_AVX3
-    n.raw = _mm512_mask_add_epi16(n.raw, m.raw, n.raw, _mm512_set1_epi16(1));
-#else
-    n = hn::Sub(n, hn::VecFromMask(short_tag(), m));
-#endif
-}
-
 // The larger magnitude.
 HWY_INLINE floats max_abs(floats a, floats b) {
 #if HWY_TARGET == HWY_AVX3
@@ -62,32 +34,11 @@ HWY_INLINE floats max_abs(floats a, floats b) {
 #endif
 }
 
-// The upper halves of two vectors in one. Numbers on an element grid have no lower halves.
-HWY_INLINE shorts upper_halves(floats a, floats b) {
-    const short_tag ds;
-    return hn::OddEven(hn::BitCast(ds, a),
-                       hn::BitCast(ds, hn::ShiftRight<16>(hn::BitCast(bits_tag(), b))));
-}
-
 template <bool fixed, rounding_kind kind, bool with_codes>
-class chunk_kernel {
+class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
     explicit HWY_INLINE chunk_kernel(const element_grid& g)
-        : grid_(g),
-          sign_shift_(32 - g.bits),
-          g_(&g),
-          overflow_(hn::Zero(bits_tag())),
-          clamp_(hn::Zero(short_tag())),
-          top_code_(clamp_),
-          zero_(clamp_),
-          subnormal_(clamp_),
-          max_error_(hn::Zero(float_tag())) {
-        const floats limit = hn::Set(float_tag(), g.max_positive);
-        neutral_ = hn::Mul(limit, hn::Set(float_tag(), 0.5f));
-        limit_ = upper_halves(limit, limit);
-        const floats normal = hn::Set(float_tag(), g.smallest_normal);
-        normal_ = upper_halves(normal, normal);
-    }
+        : element_rounder<fixed, kind, with_codes>(g), max_error_(hn::Zero(float_tag())) {}
 
     // The block whose chunks follow.
     HWY_INLINE void set_block(float reciprocal, float scale) {
@@ -101,17 +52,17 @@ class chunk_kernel {
     HWY_INLINE term_sums terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
                                std::size_t i) {
         if constexpr (vectors == 1) {
-            const element_vector v = round(x, draws, codes);
-            count_pair(v.unbounded, neutral_, v.limit, v.limit);
+            const element_vector v = scaled(x, draws, codes);
+            this->count_codes(v);
             term_sums t = products(v);
             t.max_error = hn::Abs(t.max_error);
             return t;
         } else if constexpr (2 * step == vectors) {
             const std::size_t p = i * float_lanes;
             const std::size_t r = (i + step) * float_lanes;
-            const element_vector v = round(x + p, draws + p, codes + p);
-            const element_vector w = round(x + r, draws + r, codes + r);
-            count_pair(v.unbounded, w.unbounded, v.limit, w.limit);
+            const element_vector v = scaled(x + p, draws + p, codes + p);
+            const element_vector w = scaled(x + r, draws + r, codes + r);
+            this->count_codes(v, w);
             const term_sums a = products(v);
             const term_sums b = products(w);
             return joined(a, b, max_abs(a.max_error, b.max_error));
@@ -126,63 +77,24 @@ class chunk_kernel {
         max_error_ = hn::Max(max_error_, hn::Mul(max_error, scale_));
     }
 
-    // Empties the narrow counters; to be called before one of them can have reached 2^15.
-    HWY_INLINE void flush(grid_counts& out) {
-        out.clamp += drained(clamp_);
-        out.top_code += drained(top_code_);
-        out.zero += drained(zero_);
-        out.subnormal += drained(subnormal_);
-    }
-
     HWY_INLINE void finish(grid_counts& out) {
-        flush(out);
-        out.overflow += total(overflow_);
+        element_rounder<fixed, kind, with_codes>::finish(out);
         const double most =
             static_cast<double>(hn::GetLane(hn::MaxOfLanes(float_tag(), max_error_)));
         out.max_error = std::max(out.max_error, most);
     }
 
   private:
-    static HWY_INLINE std::uint64_t total(words n) {
-        return hn::GetLane(hn::SumOfLanes(bits_tag(), n));
-    }
-    static HWY_INLINE std::uint64_t drained(shorts& n) {
-        const words w = hn::BitCast(bits_tag(), n);
-        n = hn::Zero(short_tag());
-        return total(hn::Add(hn::And(w, hn::Set(bits_tag(), 0xffffu)), hn::ShiftRight<16>(w)));
-    }
-
     static HWY_INLINE term_sums joined(const term_sums& a, const term_sums& b, floats max_error) {
         return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2), hn::Add(a.xd, b.xd),
                 hn::Add(a.d2, b.d2),         max_error,           hn::Add(a.low, b.low),
                 hn::Add(a.high, b.high)};
     }
 
-    HWY_INLINE element_vector round(const float* x, const std::uint32_t* draws,
-                                    std::uint8_t* codes) {
-        const float_tag df;
-        element_vector v;
-        v.y = hn::Mul(hn::LoadU(df, x), reciprocal_);
-        v.a = hn::Abs(v.y);
-        words draw = hn::Zero(bits_tag());
-        if constexpr (kind == rounding_kind::stochastic) draw = hn::LoadU(bits_tag(), draws);
-        v.unbounded = grid_.round(v.y, v.a, draw);
-        v.limit = grid_.limit(v.y);
-        count(overflow_, hn::Gt(v.a, v.limit));
-        const floats magnitude = hn::Min(v.unbounded, v.limit);
-        if constexpr (with_codes) store_codes(v.y, magnitude, codes);
-        v.q = hn::CopySignToAbs(magnitude, v.y);
-        return v;
-    }
-
-    HWY_INLINE void count_pair(floats v, floats w, floats v_limit, floats w_limit) {
-        const short_tag ds;
-        const shorts q = upper_halves(v, w);
-        const shorts limit = fixed ? upper_halves(v_limit, w_limit) : limit_;
-        count(clamp_, hn::Gt(q, limit));
-        count(top_code_, hn::Gt(q, hn::Sub(limit, hn::Set(ds, std::int16_t{1}))));
-        count(zero_, hn::Eq(q, hn::Zero(ds)));
-        if constexpr (!fixed) count(subnormal_, hn::Gt(normal_, q));
+    HWY_INLINE element_vector scaled(const float* x, const std::uint32_t* draws,
+                                     std::uint8_t* codes) {
+        const floats y = hn::Mul(hn::LoadU(float_tag(), x), reciprocal_);
+        return this->round(y, draws, codes);
     }
 
     // The terms of a vector; its error in place of the largest.
@@ -204,50 +116,8 @@ class chunk_kernel {
         return t;
     }
 
-    static HWY_INLINE doubles lower(floats v) {
-        return hn::PromoteTo(double_tag(), hn::LowerHalf(half_tag(), v));
-    }
-    static HWY_INLINE doubles upper(floats v) {
-        return hn::PromoteTo(double_tag(), hn::UpperHalf(half_tag(), v));
-    }
-
-    HWY_INLINE void store_codes(floats y, floats magnitude, std::uint8_t* to) const {
-        const bits_tag du;
-        const words sign = hn::And(hn::BitCast(du, y), hn::Set(du, base::f32_sign_mask));
-        words code;
-        if constexpr (fixed) {
-            const floats steps =
-                hn::Mul(hn::CopySignToAbs(magnitude, y), hn::Set(float_tag(), g_->inverse_quantum));
-            code = hn::And(hn::BitCast(du, hn::ConvertTo(int_tag(), steps)),
-                           hn::Set(du, (1u << g_->bits) - 1u));
-        } else {
-            // With the smallest normal added, a subnormal has its code in the mantissa.
-            const auto small = hn::Lt(magnitude, grid_.smallest_normal);
-            const floats shifted =
-                hn::Add(magnitude, hn::IfThenElseZero(small, grid_.smallest_normal));
-            const words base =
-                hn::Add(hn::Set(du, g_->code_base),
-                        hn::IfThenElseZero(hn::RebindMask(du, small),
-                                           hn::Set(du, 1u << (23 - g_->code_shift))));
-            code = hn::Sub(hn::ShiftRightSame(hn::BitCast(du, shifted), g_->code_shift), base);
-            // A format without subnormals has its zero one binade below the first number.
-            code = hn::IfThenZeroElse(hn::RebindMask(du, hn::Eq(magnitude, hn::Zero(float_tag()))),
-                                      code);
-            code = hn::Or(code, hn::ShiftRightSame(sign, sign_shift_));
-        }
-        using byte_tag = hn::Rebind<std::uint8_t, bits_tag>;
-        hn::StoreU(hn::TruncateTo(byte_tag(), code), byte_tag(), to);
-    }
-
-    grid_vectors<fixed, kind> grid_;
-    int sign_shift_;
-    const element_grid* g_;
     floats reciprocal_, scale_;
-    words overflow_;
-    shorts clamp_, top_code_, zero_, subnormal_;
     floats max_error_;
-    floats neutral_;         // counts nowhere
-    shorts limit_, normal_;  // of the grid, in upper halves
 };
 
 // The reduced sums of one batch of chunks on their way.

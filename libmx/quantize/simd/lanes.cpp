@@ -62,15 +62,29 @@ block::block_sums sums_of(const chunk_sums& sums, std::size_t first, std::size_t
     return b;
 }
 
+// Chunks of a block with an offset, in order.
+block::block_sums centred_sums_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
+    block::block_sums b{};
+    for (std::size_t c = first; c < first + count; ++c) {
+        b.error2 += sums.in_x_error2.data()[c];
+        b.x2 += sums.in_x_x2.data()[c];
+        b.xd += sums.in_x_xd.data()[c];
+        b.d2 += sums.in_x_d2.data()[c];
+        b.error += sums.error.data()[c];
+    }
+    return b;
+}
+
 }  // namespace
 
-HWY_ATTR void add_blocks(const block_run& run, const block_scales& scales, const chunk_sums& sums,
-                         const block::block_sums* slow, block::segment_lanes& lanes) {
+HWY_ATTR void add_blocks(const block_run& run, bool centred, const block_scales& scales,
+                         const chunk_sums& sums, const block::block_sums* slow,
+                         block::segment_lanes& lanes) {
     static_assert(batch == block::segment_lanes::count);
     const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
     const std::uint8_t* const is_slow = scales.slow.data();
     std::size_t done = 0;
-    if (per_block == 1 && scales.slow_blocks == 0) {
+    if (per_block == 1 && !centred && scales.slow_blocks == 0) {
         done = run.blocks / batch * batch;
         const float* const scale = scales.scale.data();
         add_squares(scale, done, sums.error2.data(), lanes.error2.data());
@@ -87,6 +101,8 @@ HWY_ATTR void add_blocks(const block_run& run, const block_scales& scales, const
     for (std::size_t b = done; b < run.blocks; ++b) {
         if (is_slow[b] != 0) {
             lanes.add(b % batch, *slow++);
+        } else if (centred) {
+            lanes.add(b % batch, centred_sums_of(sums, b * per_block, per_block));
         } else {
             const auto s = static_cast<double>(scales.scale.data()[b]);
             lanes.add(b % batch, sums_of(sums, b * per_block, per_block, s));

@@ -3,6 +3,7 @@
 // One body, compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/quantize/simd/load.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -121,19 +122,37 @@ HWY_ATTR void transpose(const float* HWY_RESTRICT from, std::size_t from_stride,
 }
 
 // `rows` pieces of `cols` numbers, one after the other.
+template <std::size_t cols>
+HWY_INLINE void gather_whole(const float* from, std::size_t from_stride, std::size_t rows,
+                             float* HWY_RESTRICT to) {
+    constexpr std::size_t lanes = cols < float_lanes ? cols : float_lanes;
+    const hn::CappedTag<float, lanes> d;
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < cols; c += lanes) {
+            hn::StoreU(hn::LoadU(d, from + r * from_stride + c), d, to + r * cols + c);
+        }
+    }
+}
+
 HWY_INLINE void gather_tile(const float* from, std::size_t from_stride, std::size_t rows,
                             std::size_t cols, float* HWY_RESTRICT to) {
-    const hn::Full128<float> d4;
-    if (cols % 4 == 0) {
-        for (std::size_t r = 0; r < rows; ++r) {
-            for (std::size_t c = 0; c < cols; c += 4) {
-                hn::StoreU(hn::LoadU(d4, from + r * from_stride + c), d4, to + r * cols + c);
+    switch (cols) {
+        case 4:
+            return gather_whole<4>(from, from_stride, rows, to);
+        case 8:
+            return gather_whole<8>(from, from_stride, rows, to);
+        case 16:
+            return gather_whole<16>(from, from_stride, rows, to);
+        case 32:
+            return gather_whole<32>(from, from_stride, rows, to);
+        case 64:
+            return gather_whole<64>(from, from_stride, rows, to);
+        case 128:
+            return gather_whole<128>(from, from_stride, rows, to);
+        default:
+            for (std::size_t r = 0; r < rows; ++r) {
+                std::copy_n(from + r * from_stride, cols, to + r * cols);
             }
-        }
-    } else {
-        for (std::size_t r = 0; r < rows; ++r) {
-            std::copy_n(from + r * from_stride, cols, to + r * cols);
-        }
     }
 }
 
@@ -151,11 +170,14 @@ HWY_ATTR void arrange(const float* from, std::size_t from_stride, const segment_
         }
         return;
     }
-    for (std::size_t b = 0; b < across; ++b) {
-        const block_extent e = extent_of(place, grid_row * across + b);
-        gather_tile(from + e.col, from_stride, rows, static_cast<std::size_t>(e.cols),
-                    to + b * stride);
-        std::fill(to + b * stride + e.size(), to + (b + 1) * stride, 0.0f);
+    const auto wide = static_cast<std::size_t>(place.block_cols);
+    const auto cols = static_cast<std::size_t>(place.cols);
+    for (std::size_t b = 0; b < across; ++b, to += stride) {
+        const std::size_t col = b * wide;
+        const std::size_t count = std::min(wide, cols - col);
+        gather_tile(from + col, from_stride, rows, count, to);
+        const std::size_t size = rows * count;
+        if (size != stride) std::fill(to + size, to + stride, 0.0f);
     }
 }
 
@@ -199,7 +221,10 @@ HWY_ATTR const float* lay_out(const stored_values& values, const segment_place& 
         const std::size_t tall = std::min(block, rows - g * block);
         const stored_values from = values.from(g * block * values.stride);
         for (std::size_t r = 0; r < tall && !is_float; ++r) {
-            widen_run(values.type, from.from(r * values.stride).data, cols, buffer + r * wide);
+            const std::byte* const row = from.from(r * values.stride).data;
+            widen_run(values.type, row, cols, buffer + r * wide);
+            // The next segment lies to the right.
+            for (std::size_t c = 0; c < 2 * cols; c += 64) hwy::Prefetch(row + 2 * cols + c);
         }
         arrange(is_float ? reinterpret_cast<const float*>(from.data) : buffer,
                 is_float ? static_cast<std::size_t>(values.stride) : wide, place, g, stride,

@@ -16,6 +16,7 @@ constexpr std::size_t batch = 16;
 struct workspace {
     block_scales scales;
     chunk_sums sums;
+    centred_blocks centred;
     base::aligned_buffer<std::uint8_t> doubtful;
     base::aligned_buffer<block::block_sums> slow;  // in the order of the blocks
 
@@ -26,44 +27,77 @@ struct workspace {
         scales.scale.room_for(blocks);
         scales.slow.room_for(blocks);
         doubtful.room_for(blocks);
+        centred.offset.room_for(blocks);
+        centred.offset_bits.room_for(blocks);
+        centred.ruled.room_for(blocks);
+        centred.amax.room_for(blocks);
+        centred.amin.room_for(blocks);
+        centred.nonzero.room_for(blocks);
         const std::size_t chunks = run.blocks * ((run.stride + 31) / 32) + batch;
         sums.error2.room_for(chunks);
         sums.x2.room_for(chunks);
         sums.xd.room_for(chunks);
         sums.d2.room_for(chunks);
         sums.error.room_for(chunks);
+        sums.in_x_error2.room_for(chunks);
+        sums.in_x_x2.room_for(chunks);
+        sums.in_x_xd.room_for(chunks);
+        sums.in_x_d2.room_for(chunks);
     }
 };
 
-void keep_details(const block_run& run, const block_scales& scales, block_details& details) {
+void keep_details(const block_run& run, const block_extremes& e, const centred_blocks* centred,
+                  const block_scales& scales, block_details& details) {
     for (std::size_t b = 0; b < run.blocks; ++b) {
         details.scale_code.data()[b] = static_cast<std::uint8_t>(scales.code.data()[b]);
-        details.offset.data()[b] = 0;
-        details.amax.data()[b] = run.amax.data()[b];
+        details.offset.data()[b] = centred != nullptr ? centred->offset_bits.data()[b] : 0;
+        details.amax.data()[b] = e.ruled[b];
         details.x_max.data()[b] = run.amax.data()[b];
         details.x_min.data()[b] = run.amin.data()[b];
     }
+}
+
+// Blocks of zeros only, slow ones left out.
+std::uint64_t zero_blocks(const block_run& run, const block_scales& scales) {
+    std::uint64_t count = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        count +=
+            static_cast<std::uint64_t>((run.amax.data()[b] == 0) & (scales.slow.data()[b] == 0));
+    }
+    return count;
 }
 
 }  // namespace
 
 block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
                               block_details& details) {
-    if (!takes(p) || p.has_offset || details.wanted == detail::stats) {
+    if (!takes(p) || details.wanted == detail::stats) {
         return scalar::quantize(p, run, details);
     }
     static thread_local workspace space;
     details.fit(run);
     space.fit(run);
     const element_grid grid = grid_of(p);
-    k.scale(grid, run, space.scales);
+    block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
+    if (p.has_offset) {
+        const centred_blocks& c = space.centred;
+        k.centre(run, p.range, space.centred);
+        extremes = {c.ruled.data(), c.amax.data(), c.amin.data(), c.nonzero.data()};
+    }
+    k.scale(grid, extremes, run.blocks, space.scales);
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
     std::uint8_t* const codes = details.wanted == detail::none ? nullptr : details.codes.data();
     grid_counts counts;
-    k.elements(grid, run, space.scales, codes, space.sums, counts);
-    if (codes != nullptr) keep_details(run, space.scales, details);
+    if (p.has_offset) {
+        k.centred_elements(grid, run, space.centred, space.scales, codes, space.sums, counts);
+    } else {
+        k.elements(grid, run, space.scales, codes, space.sums, counts);
+    }
+    if (codes != nullptr) {
+        keep_details(run, extremes, p.has_offset ? &space.centred : nullptr, space.scales, details);
+    }
     block_verdicts verdicts;
-    k.judge(grid, run, space.scales, verdicts, space.doubtful.data());
+    k.judge(grid, extremes, run.blocks, space.scales, verdicts, space.doubtful.data());
 
     block::segment_stats out{};
     block::segment_lanes lanes;
@@ -86,7 +120,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
             out.block.dead += is.dead ? 1u : 0u;
         }
     }
-    k.add_blocks(run, space.scales, space.sums, space.slow.data(), lanes);
+    k.add_blocks(run, p.has_offset, space.scales, space.sums, space.slow.data(), lanes);
     lanes.max_error = std::max(lanes.max_error, counts.max_error);
     out.sum = lanes.sum();
 
@@ -99,7 +133,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     out.count.underflow += counts.zero - (counts.slots - verdicts.nonzero);
     if (grid.smallest_normal != 0) out.count.subnormal += counts.subnormal - counts.zero;
     out.block.blocks = run.blocks;
-    out.block.zero += verdicts.zero;
+    out.block.zero += p.has_offset ? zero_blocks(run, space.scales) : verdicts.zero;
     out.block.eligible += verdicts.eligible;
     out.block.collapsed += verdicts.collapsed;
     out.block.saturated += verdicts.saturated;

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "apps/mx/backends.hpp"
+#include "apps/mx/bench_view.hpp"
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/names.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/progress.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/io/dtype_names.hpp"
+#include "libmx/pipeline/throughput.hpp"
+
+namespace mx::app {
+namespace {
+
+// Without --recipe: what a kernel can find easy or hard.
+constexpr std::array default_recipes{
+    "mxfp4:scale=floor",      "mxfp4:scale=ceil", "mxfp4:scale=even", "mxfp4:scale=rceil",
+    "mxfp4:round=stochastic", "mxfp4:block=32x1", "mxfp4:block=4x4",  "mxfp4:offset=fp16",
+    "mxfp8:scale=floor",      "mxfp8:scale=ceil", "mxfp8:scale=even", "mxfp8:scale=rceil",
+    "mxfp8:round=stochastic",
+};
+
+constexpr std::string_view every_backend = "all";
+
+struct options {
+    output_options out;
+    std::vector<std::string> recipes;
+    std::string dtype = "BF16";
+    std::string backend;
+    std::vector<int> threads;
+    pipeline::throughput_request request;
+    bool quiet = false;
+};
+
+std::vector<quantize::recipe> recipes_of(const options& o) {
+    std::vector<quantize::recipe> recipes;
+    const auto add = [&](const std::string& spelling) {
+        const quantize::recipe r = quantize::parse_recipe(spelling);
+        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
+    };
+    if (o.recipes.empty()) {
+        for (const char* spelling : default_recipes) add(spelling);
+    } else {
+        for (const std::string& spelling : o.recipes) add(spelling);
+    }
+    return recipes;
+}
+
+tensor::dtype dtype_of(const std::string& name) {
+    const tensor::dtype type = io::parse_dtype("--dtype", name);
+    if (!quantize::is_stored(type)) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("--dtype: {} is widened before anything is measured; choose "
+                                      "BF16, F16 or F32",
+                                      tensor::row_of(type).name));
+    }
+    return type;
+}
+
+std::vector<const quantize::driver*> drivers_of(const std::string& backend) {
+    if (backend != every_backend) return {&chosen_backend(backend)};
+    std::vector<const quantize::driver*> all;
+    for (const quantize::driver& d : quantize::drivers()) {
+        if (d.available()) all.push_back(&d);
+    }
+    return all;
+}
+
+// One thread, and as many as a run would take; or those asked for.
+std::vector<int> threads_of(const std::vector<int>& asked) {
+    std::vector<int> threads = asked.empty() ? std::vector<int>{1, base::thread_count(0)} : asked;
+    std::sort(threads.begin(), threads.end());
+    threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+    return threads;
+}
+
+int run(const options& o) {
+    pipeline::throughput_request request = o.request;
+    request.recipes = recipes_of(o);
+    request.type = dtype_of(o.dtype);
+    request.drivers = drivers_of(o.backend);
+    request.threads = threads_of(o.threads);
+    outputs to(o.out, {});
+    const pipeline::throughput t = pipeline::measure_throughput(
+        request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
+    to.finish(bench_document(request, t), o.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_bench(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("-r,--recipe", o->recipes, "what to measure, e.g. mxfp4:scale=even; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RECIPE")
+        ->group("Measurement");
+    cmd.add_option("--dtype", o->dtype,
+                   "what the elements are stored as: BF16 (the default), F16 or F32")
+        ->type_name("DTYPE")
+        ->group("Measurement");
+    cmd.add_option("--size", o->request.elements,
+                   "elements of the matrix; without it as many as memory is measured over: 512 MiB "
+                   "or twice the caches")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->type_name("N")
+        ->group("Measurement");
+    cmd.add_option("--seconds", o->request.seconds,
+                   "time for each backend and thread count, shared by the recipes; default 3")
+        ->check(CLI::Range(0.0, 3600.0))
+        ->type_name("S")
+        ->group("Measurement");
+    cmd.add_flag("--histograms", o->request.histograms,
+                 "measure every recipe with histograms as well")
+        ->group("Measurement");
+    cmd.add_flag("--together", o->request.together,
+                 "measure all recipes in one pass as well, next to a pass for each")
+        ->group("Measurement");
+    declare_outputs(cmd, o->out);
+    cmd.add_option("--threads", o->threads, "worker threads, e.g. 1,2,4; without it 1 and all")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(1, 4096))
+        ->type_name("N,...")
+        ->group("Run");
+    std::vector<std::string_view> names = names_of(quantize::drivers());
+    names.push_back(every_backend);
+    cmd.add_option("--backend", o->backend,
+                   fmt::format("one of: {}; without it the one that 'mx version' names",
+                               fmt::join(names, ", ")))
+        ->type_name("NAME")
+        ->group("Run");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table and no progress; errors only")->group("Run");
+    cmd.description(
+        "Measures elements per second of the code that 'mx analyze' runs, over values in memory, "
+        "and sets it beside this machine's memory bandwidth, measured in the same run by the same "
+        "number of threads: nothing can go through a checkpoint faster than memory is read.");
+    examples(cmd,
+             "mx bench\n"
+             "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"
+             "mx bench --backend all --threads 1,2 --json bench.json\n"
+             "mx bench --together --histograms\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What `mx bench` writes, never how fast it was. bench_test.sh MX SOURCE
+set -eu
+mx=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+fail() { echo "$*" >&2; exit 1; }
+
+# One record per recipe, backend, thread count, with and without histograms; all numbers positive.
+"$mx" bench --size 10000 --seconds 0.01 --recipe mxfp4 --recipe mxfp8:round=stochastic \
+    --recipe mxfp4:scale=floor --dtype f16 --threads 2,1 --threads 1 --backend all --together \
+    --histograms --json bench.json --csv bench.csv >table 2>stderr
+[ ! -s stderr ] || fail "on stderr: $(cat stderr)"
+awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
+backends=$("$mx" version | grep '^backend' | grep -vc 'not here')
+positive='\(0\.[0-9]*[1-9][0-9]*\|[1-9][0-9.]*\)\(e[-+][0-9]*\)\{0,1\}'
+rest='"backend":"[a-z0-9]*","threads":[12],"dtype":"F16","histograms":\(true\|false\),'
+rest=$rest'"elements_per_second":'$positive',"fraction_of_read_bandwidth":'$positive
+count() { grep -c "$1" bench.json || true; }
+want() { [ "$1" -eq "$2" ] || fail "$3: $1 instead of $2: $(cat bench.json)"; }
+want "$(count '^{"recipe":"\(mxfp4\|mxfp8:round=stochastic\)",'"$rest"'},\{0,1\}$')" \
+    $((2 * 2 * 2 * backends)) results
+want "$(count '^{"recipes":\["mxfp4","mxfp8:round=stochastic"\],'"$rest"',"fraction_of_separate_passes":'"$positive"'},\{0,1\}$')" \
+    $((2 * 2 * backends)) 'joint results'
+want "$(count '"schema":"mx.bench/1"')" 1 schema
+want "$(count '"read_bandwidth_bytes_per_second":'"$positive"',')" 3 'read bandwidths'
+want "$(count '"copy_bandwidth_bytes_per_second":'"$positive"'[,}]')" 3 'copy bandwidths'
+want "$(wc -l <bench.csv)" $((2 * 2 * 2 * backends + 1)) 'lines of CSV'
+
+# Without --backend: the one that `mx version` names.
+chosen=$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*(chosen).*/\1/p')
+"$mx" bench --size 1 --seconds 0 --threads 1 --json - >bench.json
+want "$(count "\"backend\":\"$chosen\",\"threads\":1,\"dtype\":\"BF16\"")" 13 'default recipes'
+
+# expect CODE STDERR-WORD ARGUMENT...
+expect() {
+    want=$1 word=$2
+    shift 2
+    code=0
+    "$mx" bench --size 1 --seconds 0 "$@" >stdout 2>stderr || code=$?
+    [ "$code" -eq "$want" ] || fail "exit code $code instead of $want: $*: $(cat stderr)"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
+    grep -q -e "$word" stderr || fail "no '$word' in: $(cat stderr)"
+    [ ! -s stdout ] || fail "on stdout: $(cat stdout)"
+}
+expect 2 'BF16, F16 or F32' --dtype I8
+expect 2 '--dtype' --dtype float
+expect 2 "did you mean" --backend scaler
+expect 2 "mxpf4" --recipe mxpf4
+expect 2 "not in range" --threads 1,0
+expect 3 "No such file" --json nowhere/bench.json
+expect 4 'cannot run here' --backend "$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*not here.*/\1/p' | head -1)"
+
+# On a terminal the bar shows the time left and is gone before the table begins.
+if command -v script >/dev/null 2>&1; then
+    script -qec "stty cols 90; '$mx' bench --size 1000 --seconds 0.5 --threads 1 --recipe mxfp4" \
+        /dev/null </dev/null >screen
+    tr '\r' '\n' <screen >lines
+    grep -q '^\[[#.]*\] .*% .* left' lines || fail "no bar: $(cat lines)"
+    grep -v '^\[' lines | grep -q '^.\[KMemory' || fail "the bar stays: $(cat lines)"
+    script -qec "'$mx' bench --size 1000 --seconds 0.5 --threads 1 --recipe mxfp4 --quiet" \
+        /dev/null </dev/null >screen
+    [ ! -s screen ] || fail "not quiet: $(cat screen)"
+fi

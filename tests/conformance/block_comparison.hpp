@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// One block quantized by the kernel and by the oracle, and everything that should be equal.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libmx/oracle/block.hpp"
+#include "libmx/quantize/recipe.hpp"
+#include "tests/conformance/block_inputs.hpp"
+
+namespace mx::tests {
+
+struct comparison {
+    std::uint64_t blocks = 0;
+    std::uint64_t differences = 0;
+    std::string first;  ///< what differed first, and where
+
+    void expect(bool same, const std::string& what, block_kind kind, std::uint64_t seed);
+};
+
+/// Quantizes make_block(kind, ...) under `r` and `stated`, the same recipe in the oracle's terms,
+/// in a tensor whose largest magnitude is `tensor_amax`. Scales, offsets, codes, values and counts
+/// have to agree to the bit, sums to 1e-6.
+void compare_block(const quantize::recipe& r, const oracle::recipe& stated,
+                   const oracle::value_list& list, block_kind kind, std::size_t size,
+                   std::uint64_t seed, float tensor_amax, comparison& result);
+
+}  // namespace mx::tests

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of the dialects against the oracle's second statement of them: every dialect, with
+// every rule, rounding and element format it has, over random and adversarial blocks. Scales,
+// codes, values and counts to the bit; sums to 1e-6.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/mx/oracle_recipe.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/oracle/block.hpp"
+#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
+#include "tests/catch.hpp"
+#include "tests/conformance/block_comparison.hpp"
+#include "tests/conformance/block_inputs.hpp"
+
+namespace {
+
+using mx::base::bits_of;
+using mx::quantize::recipe;
+using mx::tests::block_kind;
+
+std::vector<std::string> words_of(std::string_view list) {
+    std::vector<std::string> out;
+    while (!list.empty()) {
+        const std::string_view word = mx::quantize::first_of(list);
+        out.emplace_back(word);
+        list.remove_prefix(std::min(list.size(), word.size() + 1));
+    }
+    return out;
+}
+
+std::vector<std::string> elements_of(const mx::quantize::dialect& d) {
+    if (!d.elements.empty()) return words_of(d.elements);
+    std::vector<std::string> out;
+    for (const auto& f : mx::format::element_formats) out.emplace_back(f.name);
+    return out;
+}
+
+// What scale formats and dialects cannot take together, parse_recipe refuses.
+void add(std::vector<recipe>& out, const std::string& text) {
+    try {
+        out.push_back(mx::quantize::parse_recipe(text));
+    } catch (const mx::base::error&) {
+    }
+}
+
+// Every recipe of a dialect: ocp's with E8M0 scales have a test of their own (blocks.cpp).
+std::vector<recipe> recipes_of(const mx::quantize::dialect& d) {
+    std::vector<recipe> out;
+    for (const std::string& rule_name : words_of(d.rules)) {
+        const auto& rule = *mx::scale::find_scale_rule(rule_name);
+        if (d.name == "ocp" && rule.scale_format == "e8m0") continue;
+        for (const std::string& element : elements_of(d)) {
+            for (const std::string& round : words_of(d.roundings)) {
+                const std::string keys = ",scale_format=" + std::string(rule.scale_format) +
+                                         ",scale=" + rule_name + ",element=" + element +
+                                         ",round=" + round;
+                const std::string text = "nvfp4:dialect=" + std::string(d.name) + keys;
+                add(out, text);
+                if (rule_name == "two-level") {
+                    for (const char* measure : {"mse", "mae", "abs_max"}) {
+                        add(out, text + ",four_over_six=" + measure);
+                    }
+                }
+                if (d.name == "microxcaling") add(out, text + ",flush_subnormals=true");
+            }
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("blocks of every dialect equal the oracle's") {
+    constexpr std::size_t sizes[] = {32, 16, 1, 7, 50};
+    std::uint64_t seed = 1000;
+    for (const mx::quantize::dialect& d : mx::quantize::dialects()) {
+        if (!d.blocks) continue;
+        std::uint64_t blocks = 0;
+        for (const recipe& r : recipes_of(d)) {
+            mx::tests::comparison result;
+            // A tensor scale for which the blocks are small, large or beyond.
+            for (const float tensor_amax : {1.0f, 3e4f, 0x1.8p-120f}) {
+                const mx::oracle::recipe stated = mx::app::oracle_recipe(r, tensor_amax);
+                const auto list =
+                    mx::oracle::list_values(*stated.by, *r.element, stated.full_range);
+                for (int round = 0; round < 3; ++round) {
+                    for (const block_kind kind : mx::tests::block_kinds) {
+                        ++seed;
+                        mx::tests::compare_block(r, stated, list, kind, sizes[seed % 5], seed,
+                                                 tensor_amax, result);
+                    }
+                }
+                if (!mx::quantize::needs_tensor_facts(r)) break;
+            }
+            blocks += result.blocks;
+            CAPTURE(mx::quantize::to_string(r), result.first, result.differences);
+            CHECK(result.differences == 0);
+        }
+        CAPTURE(std::string(d.name));
+        CHECK(blocks > 0);
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+#include <string>
+
+#include "libmx/quantize/dialect_columns.hpp"
+#include "libmx/quantize/disagreements.hpp"
+#include "libmx/quantize/recipe.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx::quantize;
+
+TEST_CASE("every dialect answers every question in words, with its evidence") {
+    const std::string marks = "RTSDC";
+    for (const dialect& d : dialects()) {
+        for (const dialect_column& c : dialect_columns()) {
+            CAPTURE(d.name, c.name);
+            const dialect_answer a = c.answer(d);
+            CHECK_FALSE(a.words.word.empty());
+            CHECK_FALSE(a.words.meaning.empty());
+            CHECK(a.words.word != "other");
+            CHECK(marks.find(words_of(a.mark).word) != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("the columns of the dialect table have names of their own") {
+    std::set<std::string_view> names;
+    for (const dialect_column& c : dialect_columns()) {
+        CHECK(names.insert(c.name).second);
+        CHECK(find_dialect_column(c.name) == &c);
+        CHECK(c.question.back() == '?');
+    }
+    CHECK(find_dialect_column("colour") == nullptr);
+}
+
+TEST_CASE("one word of a column has one meaning") {
+    for (const dialect_column& c : dialect_columns()) {
+        std::set<std::string> words, answers;
+        for (const dialect& d : dialects()) {
+            const dialect_answer a = c.answer(d);
+            if (!a.applies) continue;
+            words.insert(std::string(a.words.word));
+            answers.insert(std::string(a.words.word) + ": " + std::string(a.words.meaning));
+        }
+        CAPTURE(c.name);
+        CHECK(words.size() == answers.size());
+    }
+}
+
+TEST_CASE("what a dialect lacks is not answered for it") {
+    const auto applies = [](std::string_view dialect, std::string_view column) {
+        return find_dialect_column(column)->answer(*find_dialect(dialect)).applies;
+    };
+    CHECK(applies("fbgemm", "even"));
+    CHECK_FALSE(applies("fbgemm", "rceil"));
+    CHECK_FALSE(applies("fbgemm", "e4m3_max"));
+    CHECK_FALSE(applies("torchao", "integers"));
+    CHECK(applies("microxcaling", "integers"));
+    CHECK_FALSE(applies("ml_dtypes", "zero_block"));
+    CHECK(applies("ml_dtypes", "e8m0"));
+    CHECK_FALSE(applies("te", "log2"));
+}
+
+TEST_CASE("disagreements are numbered in order and ask those they name") {
+    int last = 0;
+    for (const disagreement& d : disagreements()) {
+        CAPTURE(d.number);
+        CHECK(d.number > last);
+        last = d.number;
+        for (const respondent& who : {d.a, d.b}) {
+            REQUIRE(find_dialect(who.dialect) != nullptr);
+            if (d.kind != probe::row) continue;
+            const recipe r = parse_recipe(who.question);
+            CHECK(r.by->name == who.dialect);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/normal_values.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "libmx/base/half.hpp"
+#include "tests/catch.hpp"
+
+namespace {
+
+template <typename T>
+std::vector<T> values(mx::tensor::dtype type, std::size_t count) {
+    std::vector<T> out(count);
+    mx::pipeline::fill_normal(type, std::as_writable_bytes(std::span(out)));
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("values to measure with are nearly normal with deviation 1/32") {
+    const std::vector<float> x = values<float>(mx::tensor::dtype::f32, 1 << 18);
+    double sum = 0, square = 0, fourth = 0;
+    for (const float v : x) {
+        REQUIRE(v != 0);
+        const double y = 32.0 * static_cast<double>(v);
+        sum += y;
+        square += y * y;
+        fourth += y * y * y * y;
+    }
+    const auto n = static_cast<double>(x.size());
+    CHECK(std::abs(sum / n) < 0.01);
+    CHECK(square / n == Approx(1).epsilon(0.01));
+    CHECK(fourth / n == Approx(3).epsilon(0.05));
+}
+
+TEST_CASE("values to measure with are the same numbers in every type") {
+    constexpr std::size_t count = 600000;  // longer than they take to repeat
+    const auto wide = values<float>(mx::tensor::dtype::f32, count);
+    const auto bf16 = values<std::uint16_t>(mx::tensor::dtype::bf16, count);
+    const auto half = values<std::uint16_t>(mx::tensor::dtype::f16, count);
+    bool close = true;
+    for (std::size_t i = 0; i < count; ++i) {
+        const float room = std::abs(wide[i]) / 256;
+        close = close && std::abs(mx::base::float_from_bf16(bf16[i]) - wide[i]) <= room;
+        close = close && std::abs(mx::base::float_from_half(half[i]) - wide[i]) <= room + 6e-8f;
+    }
+    CHECK(close);
+    CHECK(wide[0] != wide[1]);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the largest code of a block says about its scale rule. Expected sets are typed from the
+// rules: with S the scale, floor leaves a maximum in [4, 8) S for E2M1, ceil in (2, 4] S, rceil in
+// (3, 6] S and even in [3.5, 7) S.
+#include <string>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/producible.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx;
+using pipeline::block_top;
+using pipeline::producible;
+
+namespace {
+
+std::vector<int> codes_under(const std::string& recipe, std::uint8_t scale) {
+    const producible p(quantize::parse_recipe(recipe));
+    std::vector<int> codes;
+    for (int m = 0; m < 256; ++m) {
+        if (p.largest(scale, false).test(static_cast<std::size_t>(m))) codes.push_back(m);
+    }
+    return codes;
+}
+
+using list = std::vector<int>;
+
+}  // namespace
+
+TEST_CASE("the largest code of a block follows from rule and rounding") {
+    CHECK(codes_under("mxfp4", 127) == list{6, 7});                // 4, 6
+    CHECK(codes_under("mxfp4:scale=ceil", 127) == list{4, 5, 6});  // 2 (from just above), 3, 4
+    CHECK(codes_under("mxfp4:scale=rceil", 127) == list{5, 6, 7});
+    CHECK(codes_under("mxfp4:scale=even", 127) == list{6, 7});  // 3.5 is a tie that goes to 4
+    CHECK(codes_under("mxfp4:scale=rceil,round=up", 127) == list{6, 7});
+    CHECK(codes_under("mxfp4:round=zero", 127) == list{6, 7});
+    CHECK(codes_under("mxfp4:scale=ceil,round=zero", 127) == list{4, 5, 6});
+    // E4M3: [256, 512) S is binade 256 with its eight values but the NaN code.
+    CHECK(codes_under("mxfp8", 127) == list{0x78, 0x79, 0x7a, 0x7b, 0x7c, 0x7d, 0x7e});
+    CHECK(codes_under("mxint4:scale=floor", 127) == list{4, 5, 6, 7});
+}
+
+TEST_CASE("dialects differ where their scales do") {
+    // FBGEMM subtracts 3 for E3M0, so its maxima lie in [8, 16) S and not in [16, 32) S.
+    CHECK(codes_under("mxfp4_e3m0", 127) == list{7});
+    CHECK(codes_under("mxfp4_e3m0:scale=floor,dialect=fbgemm", 127) == list{6, 7});
+    // TetraJet's E4M3 reaches 480.
+    CHECK(codes_under("mxfp8:dialect=tetrajet", 127).back() == 0x7f);
+    // A rounded log2 is early by five float32 below 2^10, just below 4 S, which truncates to 3.
+    CHECK(codes_under("mxfp4:round=zero,dialect=microxcaling", 135) == list{5, 6, 7});
+    CHECK(codes_under("mxfp4:round=zero,dialect=microxcaling-native", 135) == list{6, 7});
+}
+
+TEST_CASE("the smallest scale takes whatever is smaller") {
+    CHECK(codes_under("mxfp4", 0) == list{0, 1, 2, 3, 4, 5, 6, 7});
+    CHECK(codes_under("mxfp4", 254).empty());  // no float32 is that large
+    // Zero blocks: microxcaling takes 2^-126 for their maximum.
+    CHECK(codes_under("mxint8:dialect=microxcaling", 1).front() == 0);
+    CHECK(codes_under("mxint8", 1).front() == 64);
+}
+
+TEST_CASE("a block is judged by its largest element of either sign") {
+    const producible floor(quantize::parse_recipe("mxfp4"));
+    CHECK(floor.can_be(127, block_top{6, 2, false}));
+    CHECK(floor.can_be(127, block_top{2, 7, false}));
+    CHECK_FALSE(floor.can_be(127, block_top{5, 5, false}));
+    CHECK_FALSE(floor.can_be(127, block_top{0, 0, false}));
+    CHECK(floor.can_be(0, block_top{0, 0, false}));
+    CHECK(floor.can_be(255, block_top{7, 0, false}));
+    const producible modelopt(quantize::parse_recipe("mxfp4:dialect=modelopt"));
+    CHECK_FALSE(modelopt.can_be(255, block_top{7, 0, false}));  // it never writes NaN scales
+    // -128 beside 127: 1.999 times the scale is the maximum or -2 is.
+    const producible full(quantize::parse_recipe("mxint8"));
+    CHECK(full.can_be(127, block_top{127, 128, false}));
+}
+
+TEST_CASE("codes give the extremes of a block") {
+    const auto& e2m1 = *format::find_element_format("e2m1");
+    const std::vector<std::uint8_t> some{0x1, 0x9, 0xf, 0x4};
+    const block_top top = pipeline::top_of(e2m1, some);
+    CHECK(top.positive == 4);
+    CHECK(top.negative == 7);
+    CHECK_FALSE(top.has_nan);
+    const auto& int8 = *format::find_element_format("int8");
+    const std::vector<std::uint8_t> integers{0x80, 0x7f, 0xff};
+    CHECK(pipeline::top_of(int8, integers).negative == 128);
+    CHECK(pipeline::top_of(int8, integers).positive == 127);
+    const std::vector<std::uint8_t> nan{0xff};
+    CHECK(pipeline::top_of(*format::find_element_format("e4m3"), nan).has_nan);
+}
+
+TEST_CASE("recipes whose bytes cannot be judged are refused") {
+    for (const char* text : {"mxfp4:round=stochastic", "mxfp4:offset=fp16", "nvfp4"}) {
+        CAPTURE(text);
+        CHECK_THROWS_AS(producible(quantize::parse_recipe(text)), base::error);
+    }
+}
