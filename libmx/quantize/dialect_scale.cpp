@@ -103,11 +103,8 @@ class scale_chooser {
                 return even() - emax;
             case rule_id::nearest:
                 return nearest_float32_log2(amax_) - emax;
-            case rule_id::stochastic: {
-                const std::uint32_t sum = amax_ + (draw_ >> (9 + p_.facts.mantissa_bits));
-                if (sum > base::f32_infinity) return exponent_of_nan;
-                return log2_of(by_.log2.value, sum).floor - emax;
-            }
+            case rule_id::stochastic:
+                return stochastic() - emax;
             case rule_id::rceil:
                 return rceil();
             case rule_id::enhanced:
