@@ -10,7 +10,7 @@ segmentation segments_of(const grid& g) {
     const std::uint64_t per_block = g.block_rows * g.block_cols;
     const std::uint64_t blocks = std::max<std::uint64_t>(1, segment_elements / per_block);
     const std::uint64_t row = std::max<std::uint64_t>(1, g.cols());
-    if (row >= blocks) return {1, blocks};
+    if (row >= blocks) return {1, g.whole_rows ? row : blocks};
     return {std::bit_floor(blocks / row), row};
 }
 

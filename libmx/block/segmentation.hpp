@@ -16,7 +16,8 @@ struct segmentation {
     std::uint64_t cols = 1;  ///< grid columns of a segment (the whole row where rows > 1)
 };
 
-/// About this many elements share a segment (one block, where a block holds more).
+/// About this many elements share a segment (one block, where a block holds more; one grid row,
+/// where the grid asks for whole rows).
 inline constexpr std::uint64_t segment_elements = 4096;
 
 /// The segments of a grid.

@@ -22,6 +22,7 @@ struct grid {
     view over;
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 1;
+    bool whole_rows = false;  ///< blocks of a grid row depend on one another
 
     std::uint64_t rows() const { return (over.rows + block_rows - 1) / block_rows; }
     std::uint64_t cols() const { return (over.cols + block_cols - 1) / block_cols; }

@@ -34,8 +34,27 @@ geometry along_axis(const tensor::shape& s, std::size_t k, int length) {
 
 }  // namespace
 
-std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::recipe& r,
-                                std::string& reason) {
+namespace {
+
+// Rows are held in memory as a whole where blocks of a row depend on one another.
+constexpr std::uint64_t longest_whole_row = std::uint64_t{1} << 24;
+
+std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
+    if (g.grid.block_rows != 1) {
+        reason = "its dialect raises exponents along rows, the last axis";
+        return std::nullopt;
+    }
+    if (g.grid.over.cols > longest_whole_row) {
+        reason = fmt::format("its dialect looks at whole rows, of at most {} elements here",
+                             longest_whole_row);
+        return std::nullopt;
+    }
+    g.grid.whole_rows = true;
+    return g;
+}
+
+std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const quantize::recipe& r,
+                                       std::string& reason) {
     const int rows = r.block.rows;
     const int cols = r.block.cols;
     const std::size_t rank = shape.size();
@@ -64,6 +83,14 @@ std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::reci
     g.grid = rows == 1 ? block::grid{{1, leading * before, last}, 1, bc}
                        : block::grid{{leading, before, last}, br, bc};
     return g;
+}
+
+}  // namespace
+
+std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::recipe& r,
+                                std::string& reason) {
+    std::optional<geometry> g = lay_out_blocks(shape, r, reason);
+    return g && quantize::bumps_positions(r) ? in_whole_rows(*g, reason) : g;
 }
 
 }  // namespace mx::pipeline

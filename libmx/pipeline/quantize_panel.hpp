@@ -9,6 +9,7 @@
 
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/block_kernel.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
 
 namespace mx::pipeline {
 
@@ -18,6 +19,7 @@ struct block_scratch {
     std::vector<std::uint8_t> codes;
     bool wants_values = false;
     std::vector<float> values;  ///< dequantized values of the block, where wanted
+    std::vector<std::uint8_t> bump;
 };
 
 /// Quantizes every block of `g` in the panel `x`; calls on_block(place, stats, codes) for each and
@@ -43,7 +45,15 @@ void quantize_panel(const quantize::block_params& params, std::uint64_t tensor_i
             }
             values = std::span(scratch.x).first(n);
         }
-        const quantize::block_place place{tensor_id, b.first, g.over.cols, b.cols};
+        quantize::block_place place{tensor_id, b.first, g.over.cols, b.cols};
+        if (params.bumps) {
+            // Panels hold whole rows here (grid::whole_rows).
+            if (b.at % where.cols == 0) {
+                scratch.bump.resize(g.block_cols);
+                quantize::bumps_of_row(x.subspan(b.at, where.cols), scratch.bump);
+            }
+            place.bump = scratch.bump.data();
+        }
         if (scratch.wants_values && scratch.values.size() < n) scratch.values.resize(n);
         const std::span<float> d = std::span(scratch.values).first(scratch.wants_values ? n : 0);
         on_block(b, quantize::quantize_block(params, values, place, codes, d), codes);

@@ -19,6 +19,7 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     p.by = r.by;
     p.plain = r.by->id == dialect_id::ocp && r.scale_format->power_of_two();
     p.flush_subnormals = r.flush_subnormals;
+    p.bumps = bumps_positions(r);
     p.mode = {r.round, r.ties, r.random_bits};
     p.rule = r.rule->id;
     p.facts = scale::rule_facts(f, r.emax);

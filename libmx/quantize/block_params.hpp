@@ -27,6 +27,7 @@ struct block_params {
     float value[256];            ///< decoded value of every code
     std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
     bool flush_subnormals;
+    bool bumps;                       ///< see bumps_positions
     quantize::conversion conversion;  ///< under E8M0, as dialects other than ocp convert elements
     const format::scale_format* scale_format;
     format::element_params scale_number;  ///< of the scale's codes, where they are numbers

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libmx/quantize/block_kernel.hpp"
+#include "libmx/quantize/dialect_kernel.hpp"
 #include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::scalar {
@@ -16,11 +17,28 @@ void load(const stored_values& values, const segment_place& place, block_run& ru
     pack_blocks(values, place, run);
 }
 
+namespace {
+
+// The exponents that systems-scaling raises in the grid row that begins with block `first`.
+void find_bumps(const block_run& run, std::size_t first, std::vector<std::uint8_t>& bump) {
+    std::vector<float> row;
+    const auto across = static_cast<std::size_t>(run.place.grid_cols());
+    for (std::size_t b = first; b < first + across; ++b) {
+        const float* x = run.x + b * run.stride;
+        row.insert(row.end(), x, x + extent_of(run.place, b).size());
+    }
+    bump.resize(run.place.block_size());
+    bumps_of_row(row, bump);
+}
+
+}  // namespace
+
 block::block_stats quantize_one(const block_params& p, const block_run& run, std::size_t block,
-                                block_details& details) {
+                                block_details& details, const std::uint8_t* bump) {
     const block_extent e = extent_of(run.place, block);
     const std::span<const float> x(run.x + block * run.stride, e.size());
-    const block_place place = place_of(run.place, e);
+    block_place place = place_of(run.place, e);
+    place.bump = bump;
     if (details.wanted != detail::none) {
         const std::span codes(details.codes.data() + block * run.stride, e.size());
         const block::block_stats s = quantize_block(p, x, place, codes);
@@ -37,8 +55,11 @@ block::segment_stats quantize(const block_params& p, block_run& run, block_detai
     details.fit(run);
     block::segment_stats out{};
     block::segment_lanes lanes;
+    std::vector<std::uint8_t> bump;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block::block_stats s = quantize_one(p, run, b, details);
+        if (p.bumps && b % run.place.grid_cols() == 0) find_bumps(run, b, bump);
+        const block::block_stats s =
+            quantize_one(p, run, b, details, p.bumps ? bump.data() : nullptr);
         block::add_counts(out, s);
         lanes.add(b % block::segment_lanes::count, s.sum);
     }
