@@ -83,7 +83,8 @@ file_one=$(seconds_of analyze --recipe mxfp4 --threads 1)
 file_all=$(seconds_of analyze --recipe mxfp4 --threads "$all")
 file_twelve=$(seconds_of analyze "${twelve[@]}" --threads "$all")
 file_apart=$(seconds_of each_alone --threads "$all")
-analyze --recipe mxfp4 --threads "$all" &
+# Not by the function: the process that is watched has to be the program itself.
+"$mx" analyze model.safetensors --recipe mxfp4 --threads "$all" --json analysis.json --quiet &
 while line=$(grep VmHWM /proc/$!/status 2>/dev/null); do
     peak=$(($(echo "$line" | tr -dc 0-9) / 1024))
     sleep 0.02

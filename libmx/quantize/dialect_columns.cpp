@@ -174,7 +174,7 @@ trait_words words_of(nan_element k) {
         case nan_element::keep:
             return {"NaN", "stays NaN, which FP6, FP4 and integers have no code for"};
         case nan_element::zero:
-            return {"0", "code 0"};
+            return {"0", "a zero, of the sign that a zero input gets"};
     }
     return {};
 }

@@ -134,6 +134,19 @@ HWY_INLINE void gather_whole(const float* from, std::size_t from_stride, std::si
     }
 }
 
+// The same for `blocks` tiles side by side; of 4x4 tiles the loops have fixed lengths.
+template <std::size_t cols>
+HWY_INLINE void gather_tiles(const float* from, std::size_t from_stride, std::size_t rows,
+                             std::size_t blocks, std::size_t stride, float* HWY_RESTRICT to) {
+    for (std::size_t b = 0; b < blocks; ++b) {
+        if (cols == 4 && rows == 4) {
+            gather_whole<cols>(from + b * cols, from_stride, 4, to + b * stride);
+        } else {
+            gather_whole<cols>(from + b * cols, from_stride, rows, to + b * stride);
+        }
+    }
+}
+
 HWY_INLINE void gather_tile(const float* from, std::size_t from_stride, std::size_t rows,
                             std::size_t cols, float* HWY_RESTRICT to) {
     switch (cols) {
@@ -172,7 +185,13 @@ HWY_ATTR void arrange(const float* from, std::size_t from_stride, const segment_
     }
     const auto wide = static_cast<std::size_t>(place.block_cols);
     const auto cols = static_cast<std::size_t>(place.cols);
-    for (std::size_t b = 0; b < across; ++b, to += stride) {
+    std::size_t done = 0;
+    if (wide == 4 && rows * wide == stride) {
+        done = cols / wide;
+        gather_tiles<4>(from, from_stride, rows, done, stride, to);
+        to += done * stride;
+    }
+    for (std::size_t b = done; b < across; ++b, to += stride) {
         const std::size_t col = b * wide;
         const std::size_t count = std::min(wide, cols - col);
         gather_tile(from + col, from_stride, rows, count, to);
