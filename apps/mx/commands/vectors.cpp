@@ -125,7 +125,7 @@ int run(const options& o) {
 
 runner declare_vectors(CLI::App& cmd) {
     const auto o = std::make_shared<options>();
-    cmd.add_option("--recipe", o->recipes, "recipe to make vectors of; repeatable")
+    cmd.add_option("-r,--recipe", o->recipes, "recipe to make vectors of; repeatable")
         ->required()
         ->allow_extra_args(false)
         ->type_name("RECIPE")

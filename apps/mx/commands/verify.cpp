@@ -206,7 +206,7 @@ runner declare_verify(CLI::App& cmd) {
            "vector files (safetensors whose metadata says what they are), or folders of them")
         ->required()
         ->group("Input");
-    cmd.add_option("--recipe", o->recipe,
+    cmd.add_option("-r,--recipe", o->recipe,
                    "recipe in place of what the metadata says; elements and stochastic files take "
                    "its element format")
         ->type_name("RECIPE")
