@@ -43,11 +43,6 @@ inline oracle::selection oracle_selection(quantize::four_over_six select) {
     return oracle::selection::none;
 }
 
-/// Whether the oracle states everything that `r` asks for.
-inline bool oracle_states(const quantize::recipe& r) {
-    return oracle::find_dialect(r.by->name) != nullptr && oracle_rule(*r.rule).has_value();
-}
-
 /// `r` for the oracle, in a tensor whose largest finite magnitude is `tensor_amax` (which matters
 /// where quantize::needs_tensor_facts). Throws std::bad_optional_access for a scale rule or a
 /// dialect that the oracle does not state.

@@ -208,8 +208,7 @@ void check(const std::vector<quantize::recipe>& recipes) {
             !(r.axis == recipes.front().axis)) {
             refuse(r, "give recipes of one element format and one block shape");
         }
-        if (r.by->id == quantize::dialect_id::systems_scaling &&
-            r.rule->id == scale::rule_id::floor_bump) {
+        if (quantize::bumps_positions(r)) {
             refuse(r, "its scales differ inside a block; leave it out");
         }
     }

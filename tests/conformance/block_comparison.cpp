@@ -46,8 +46,7 @@ std::vector<float> input_of(const quantize::recipe& r, block_kind kind, std::siz
 
 // The columns that systems-scaling bumps when the row is this block and a louder one.
 std::vector<bool> bumped_columns_of(const quantize::recipe& r, const std::vector<float>& x) {
-    const bool bumps = r.by->id == quantize::dialect_id::systems_scaling &&
-                       r.rule->id == scale::rule_id::floor_bump;
+    const bool bumps = mx::quantize::bumps_positions(r);
     if (!bumps) return {};
     std::vector<float> row = x;
     for (const float v : x) row.push_back(v * 1.5f);

@@ -65,6 +65,7 @@ const std::vector<std::string> many{
     "nvfp4:four_over_six=mse,block=16x16",
     "nvfp4:dialect=te,round=stochastic,seed=2",
     "fp8_128x128",
+    "mxfp8:dialect=systems-scaling",
 };
 
 }  // namespace

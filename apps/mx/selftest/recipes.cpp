@@ -108,8 +108,7 @@ struct sample {
         stated = oracle_recipe(r, base::float_from_bits(facts.amax_bits));
         list = oracle::list_values(*stated.by, *r.element, stated.full_range);
         const auto cols = static_cast<std::size_t>(r.block.cols);
-        if (r.by->id == quantize::dialect_id::systems_scaling &&
-            r.rule->id == scale::rule_id::floor_bump) {
+        if (quantize::bumps_positions(r)) {
             bump.resize(cols);
             quantize::bumps_of_row(x, bump);
             bumped = oracle::bumped_columns(x, cols);

@@ -14,12 +14,6 @@ std::vector<std::uint32_t> words_of(const std::vector<T>& values) {
     return {values.begin(), values.end()};
 }
 
-// Dialects that do not round the scale to a code keep a float32.
-bool has_scale_code(const quantize::recipe& r) {
-    return r.scale_format->kind != format::scale_kind::float32 &&
-           r.by->storage.value == quantize::scale_storage::code;
-}
-
 // The dialects that store what multiplies before encoding, not what multiplies after decoding.
 bool stores_encode_scale(const quantize::recipe& r) {
     const quantize::two_level_kind kind = r.by->two_level.value;
@@ -34,7 +28,7 @@ std::vector<vector_array> arrays(const quantize::recipe& r, std::span<const floa
     for (const float value : input) x.push_back(base::bits_of(value));
     std::vector<vector_array> all{{"input", "input", dtype::f32, 32, n, false,
                                    "float32 words to be quantized", std::move(x)}};
-    if (has_scale_code(r)) {
+    if (quantize::scales_have_codes(r)) {
         all.push_back({"scale_code", "scale", dtype::u8, 8, 1, true, "scale codes",
                        words_of(made.scale_code)});
     } else {

@@ -20,19 +20,15 @@ quantize::tensor_facts facts_of(const quantize::recipe& r, std::span<const float
     return facts;
 }
 
-// Dialect systems-scaling raises exponents by column, over all blocks of a row.
-bool bumps_by_column(const quantize::recipe& r) {
-    return r.by->id == quantize::dialect_id::systems_scaling &&
-           r.rule->id == scale::rule_id::floor_bump;
-}
-
 }  // namespace
 
 std::size_t elements_of_block(const quantize::recipe& r) {
     return static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
 }
 
-std::size_t row_blocks_of(const quantize::recipe& r) { return bumps_by_column(r) ? 2 : 1; }
+std::size_t row_blocks_of(const quantize::recipe& r) {
+    return quantize::bumps_positions(r) ? 2 : 1;
+}
 
 block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
                               std::size_t row_blocks, std::optional<float> tensor_scale) {
@@ -47,7 +43,7 @@ block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> 
     place.tensor_id = base::tensor_id("input");
     place.cols = r.block.cols;
     place.row_stride = static_cast<std::uint64_t>(r.block.cols);
-    const bool bumped = bumps_by_column(r);
+    const bool bumped = quantize::bumps_positions(r);
     const std::size_t row = row_blocks * out.block_elements;
     std::vector<std::uint8_t> bump(static_cast<std::size_t>(r.block.cols));
     for (std::size_t at = 0; at < input.size(); at += out.block_elements) {
