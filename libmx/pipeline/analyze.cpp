@@ -54,8 +54,8 @@ void add_prologue(report::record& r, const job& j) {
                                                 : report::value());
 }
 
-report::record finish(const io::tensor_info& info, const std::string& recipe, job& j,
-                      std::uint64_t inexact, bool with_histograms) {
+report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
+                      job& j, std::uint64_t inexact, bool with_histograms) {
     metrics::totals& t = j.sums.totals;
     t.distribution = j.sums.histograms.get();
     report::list shape;
@@ -65,6 +65,9 @@ report::record finish(const io::tensor_info& info, const std::string& recipe, jo
     r.emplace_back("tensor", info.name);
     r.emplace_back("dtype", std::string(tensor::row_of(info.type).name));
     r.emplace_back("shape", std::move(shape));
+    const std::optional<layer_place> place = layer_of(info.name);
+    r.emplace_back("role", std::string(role));
+    r.emplace_back("layer", place ? tally(place->layer) : report::value());
     r.emplace_back("recipe", recipe);
     r.emplace_back("elements", tally(t.count.elements));
     r.emplace_back("blocks", tally(t.block.blocks));
@@ -190,8 +193,9 @@ class analysis_run {
         std::uint64_t done = 0;
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
-            result_.results.push_back(finish(info, recipes_[j->recipe].name, *j,
-                                             b.inexact[j->tensor], request_.histograms));
+            result_.results.push_back(finish(info, request_.roles.role_of(info),
+                                             recipes_[j->recipe].name, *j, b.inexact[j->tensor],
+                                             request_.histograms));
             done += info.elements;
         }
         report.finish_batch(done);

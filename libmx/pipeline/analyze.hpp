@@ -7,6 +7,7 @@
 
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/roles.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/report/record_list.hpp"
 
@@ -16,6 +17,15 @@ struct analysis_request {
     std::vector<quantize::recipe> recipes;
     bool histograms = false;
     std::string blocks_path;  ///< "" or the HDF5 file for per-block arrays (`--blocks`)
+    bool decompose = false;   ///< also the squared error by origin (metrics of kind `parts`)
+    role_finder roles;        ///< decide the member `role` of results
+    /// Added to the values of tensors whose role is norm, in float32, before anything else: 1 for
+    /// models that store gamma - 1.
+    float norm_bias = 0;
+    /// What values are multiplied by, in float32, before a recipe's transform. One result per
+    /// tensor, recipe and factor, factors innermost; with more than one each carries its index as
+    /// `phase`.
+    std::vector<float> factors = {1.0F};
 };
 
 /// A tensor that was left out, and why (BOOL, complex, an axis the tensor does not have, ...).

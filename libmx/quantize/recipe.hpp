@@ -12,6 +12,7 @@
 #include "libmx/format/scale_formats.hpp"
 #include "libmx/quantize/dialects.hpp"
 #include "libmx/scale/scale_rules.hpp"
+#include "libmx/transform/rotation.hpp"
 
 namespace mx::quantize {
 
@@ -89,6 +90,7 @@ struct recipe {
     int_min minimum = int_min::symmetric;
     scale::int_emax emax = scale::int_emax::zero;
     four_over_six select = four_over_six::none;
+    transform::rotation rotate;
     bool flush_subnormals = false;  ///< blocks of float32 subnormals become zero (microxcaling)
     const dialect* by = &row_of(dialect_id::ocp);
 

@@ -13,6 +13,7 @@
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
+#include "apps/mx/role_options.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/quantize/recipe.hpp"
@@ -29,6 +30,7 @@ struct options {
     output_options out;
     run_options run;
     view_options view;
+    role_options roles;
     std::vector<std::string> recipes;
     std::string blocks;
     bool histograms = false;
@@ -67,14 +69,20 @@ report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) 
 
 int run(const options& o) {
     if (o.exact) require_oracle();
-    const pipeline::analysis_request request{recipes_of(o), o.histograms, o.blocks};
+    pipeline::analysis_request request;
+    request.recipes = recipes_of(o);
+    request.histograms = o.histograms;
+    request.blocks_path = o.blocks;
+    request.roles = finder_of(o.roles);
+    request.norm_bias = o.roles.norm_bias;
     std::vector<std::string> more;
     if (!o.blocks.empty()) more.push_back(o.blocks);
     const pipeline::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files, more);
     const pipeline::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
-    const std::vector<pipeline::tensor_ref> tensors = model.select(o.in.globs);
+    const std::vector<pipeline::tensor_ref> tensors =
+        with_roles(model.select(o.in.globs), o.roles, request.roles);
     pipeline::analysis a = pipeline::analyze(tensors, request, control);
     if (o.exact) make_exact(a, tensors, request.recipes, control);
 
@@ -95,6 +103,7 @@ int run(const options& o) {
 runner declare_analyze(CLI::App& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
+    declare_roles(cmd, o->roles);
     cmd.add_option("-r,--recipe", o->recipes,
                    "what to quantize to, e.g. mxfp4:scale=even; repeatable")
         ->allow_extra_args(false)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/roles.hpp"
+
+#include "libmx/base/status.hpp"
+#include "tests/catch.hpp"
+
+namespace {
+
+using namespace mx;
+
+std::string role_of(std::string name, tensor::shape shape, const pipeline::role_finder& finder) {
+    io::tensor_info info;
+    info.name = std::move(name);
+    info.shape = std::move(shape);
+    return std::string(finder.role_of(info));
+}
+
+TEST_CASE("names of checkpoints in use tell the role") {
+    const pipeline::role_finder find;
+    struct example {
+        const char* name;
+        tensor::shape shape;
+        const char* role;
+    };
+    const example examples[] = {
+        {"model.layers.0.input_layernorm.weight", {64}, "norm"},
+        {"layers.3.ffn_norm.weight", {64}, "norm"},
+        {"transformer.blocks.0.ln1.w", {128}, "norm"},
+        {"transformer.ln_final.w", {128}, "norm"},
+        {"transformer.h.0.ln_1.weight", {768}, "norm"},
+        {"model/layer_normalization_1/mul/ReadVariableOp:0", {512}, "norm"},
+        {"norm.weight", {64}, "norm"},
+        {"encoder/LayerNorm/gamma", {512}, "norm"},
+        {"transformer.blocks.0.ln1.b", {128}, "bias"},
+        {"model/layer_normalization_1/add/ReadVariableOp:0", {512}, "bias"},
+        {"model/dense/BiasAdd/ReadVariableOp:0", {64}, "bias"},
+        {"transformer.blocks.0.attn.b_Q", {4, 32}, "bias"},
+        {"rnn_1/rnn_1/bias:0", {1024}, "bias"},
+        {"encoder/LayerNorm/beta", {512}, "bias"},
+        {"model.embed_tokens.weight", {512, 64}, "embedding"},
+        {"tok_embeddings.weight", {512, 64}, "embedding"},
+        {"dec_emb", {74, 256}, "embedding"},
+        {"action_embedding.0.weight", {8, 128}, "embedding"},
+        {"transformer.wte.weight", {50257, 768}, "embedding"},
+        {"model.layers.1.mlp.experts.gate_up_proj", {4, 172, 64}, "weight"},
+        {"model/conv1d/Conv1D/ExpandDims_1:0", {512, 256, 1, 5}, "weight"},
+        {"enc_w_ih", {768, 256}, "weight"},
+        {"transformer.blocks.1.attn.W_Q", {4, 128, 32}, "weight"},
+        {"activations.layers.2.mlp.down_proj.input", {96, 172}, "activation"},
+        {"hidden_states", {96, 172}, "activation"},
+        {"gradients.layers.0.input_layernorm.weight", {64}, "gradient"},
+        {"layers.0.mlp.up_proj.weight.grad", {64, 64}, "gradient"},
+        {"state.0.exp_avg_sq", {64, 64}, "optimizer"},
+        {"model.logit_scale", {}, "other"},
+        {"model.rotary_emb.inv_freq", {8}, "other"},
+        {"some_vector", {100}, "other"},
+    };
+    for (const example& e : examples) {
+        CAPTURE(e.name);
+        CHECK(role_of(e.name, e.shape, find) == e.role);
+    }
+}
+
+TEST_CASE("the user's patterns go before the built-in ones") {
+    const pipeline::role_finder find({pipeline::parse_role_override("norm=some_*"),
+                                      pipeline::parse_role_override("activation=*q_proj.weight")});
+    CHECK(role_of("some_vector", {100}, find) == "norm");
+    CHECK(role_of("layers.0.q_proj.weight", {4, 4}, find) == "activation");
+    CHECK(role_of("layers.0.k_proj.weight", {4, 4}, find) == "weight");
+    CHECK_THROWS_AS(pipeline::role_finder({{"nrom", "*"}}), base::error);
+    CHECK_THROWS_AS(pipeline::parse_role_override("norm"), base::error);
+    CHECK_THROWS_AS(pipeline::parse_role_override("=x"), base::error);
+    CHECK_THROWS_AS(pipeline::parse_role_override("norm="), base::error);
+}
+
+TEST_CASE("layers are numbers that stand alone in a name") {
+    const auto place = pipeline::layer_of("model.layers.12.mlp.up_proj.weight");
+    REQUIRE(place);
+    CHECK(place->layer == 12);
+    CHECK(place->series == "model.layers.*.mlp.up_proj.weight");
+    CHECK(pipeline::layer_of("rnn_2/rnn_2/kernel:0")->layer == 2);
+    CHECK(pipeline::layer_of("w.3")->series == "w.*");
+    CHECK_FALSE(pipeline::layer_of("output/output/kernel:0"));
+    CHECK_FALSE(pipeline::layer_of("conv1d/kernel"));
+    CHECK_FALSE(pipeline::layer_of("layers.99999999999999999999999.w"));
+    CHECK_FALSE(pipeline::layer_of(""));
+}
+
+}  // namespace
