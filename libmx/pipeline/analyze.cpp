@@ -30,6 +30,8 @@ struct job {
     std::uint64_t passes = 1;                            // over the tensor's data
     std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
     shared_totals sums;
+    shared_scale_pairs* scales = nullptr;  // of the tensor, where the recipe is in a scale group
+    std::size_t scales_member = 0;
 };
 
 // What every job of a recipe has in common.
@@ -126,6 +128,9 @@ class analysis_run {
         : request_(request) {
         tensors_ = numeric_only(tensors, result_.skipped);
         for (const quantize::recipe& r : request.recipes) recipes_.push_back(prepare(r));
+        for (const std::vector<std::size_t>& group : request.scale_groups) {
+            result_.scale_differences.emplace_back(group.size());
+        }
         if (!request.blocks_path.empty()) plan_table();
     }
 
@@ -198,6 +203,9 @@ class analysis_run {
                                              request_.histograms));
             done += info.elements;
         }
+        for (std::size_t i = 0; i < b.scales.size(); ++i) {
+            result_.scale_differences[i % request_.scale_groups.size()].merge(b.scales[i]->pairs);
+        }
         report.finish_batch(done);
     }
 
@@ -209,10 +217,27 @@ class analysis_run {
         std::vector<pass> passes;
         std::vector<bool> first_pass;  // of its tensor
         std::vector<std::atomic<std::uint64_t>> inexact;
+        std::vector<std::unique_ptr<shared_scale_pairs>> scales;  // by tensor and scale group
     };
+
+    // Where the scale bytes of a job are compared.
+    void join_scale_group(const batch& b, job& j) const {
+        const std::size_t groups = request_.scale_groups.size();
+        for (std::size_t g = 0; g < groups; ++g) {
+            const std::vector<std::size_t>& group = request_.scale_groups[g];
+            const auto at = std::find(group.begin(), group.end(), j.recipe);
+            if (at == group.end()) continue;
+            j.scales = b.scales[j.tensor * groups + g].get();
+            j.scales_member = static_cast<std::size_t>(at - group.begin());
+            return;
+        }
+    }
 
     void plan_tensor(batch& b, std::size_t t, std::size_t next_array) {
         const io::tensor_info& info = b.tensors[t].info();
+        for (const std::vector<std::size_t>& group : request_.scale_groups) {
+            b.scales.push_back(std::make_unique<shared_scale_pairs>(group.size()));
+        }
         std::vector<grid_job> grids;
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
             std::string reason;
@@ -226,6 +251,7 @@ class analysis_run {
             j->recipe = r;
             j->grid = layout->grid;
             j->first_array = next_array;
+            join_scale_group(b, *j);
             next_array += block_array_count;
             j->sums.totals = recipes_[r].empty;
             if (recipes_[r].needs_facts) {
@@ -255,6 +281,8 @@ class analysis_run {
             const quantize::block_params* params =
                 j.own_params ? j.own_params.get() : &recipes_[j.recipe].params;
             jobs.push_back({params, j.grid, &j.sums, table_ ? rows.back().get() : nullptr});
+            jobs.back().scales = j.scales;
+            jobs.back().scales_member = j.scales_member;
         }
         const std::string& name = b.tensors[p.of->tensor].info().name;
         workers_[static_cast<std::size_t>(p.thread)]->run(p.where, p.values, base::tensor_id(name),

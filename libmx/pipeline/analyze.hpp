@@ -8,6 +8,7 @@
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/roles.hpp"
+#include "libmx/pipeline/scale_pairs.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/report/record_list.hpp"
 
@@ -26,6 +27,9 @@ struct analysis_request {
     /// tensor, recipe and factor, factors innermost; with more than one each carries its index as
     /// `phase`.
     std::vector<float> factors = {1.0F};
+    /// Groups of recipes (indices, a recipe in one group at most) of one block shape whose scale
+    /// bytes are compared pair by pair, under the first factor.
+    std::vector<std::vector<std::size_t>> scale_groups;
 };
 
 /// A tensor that was left out, and why (BOOL, complex, an axis the tensor does not have, ...).
@@ -41,6 +45,7 @@ struct analysis {
     /// those of the JSON schema mx.analysis/1 (design, section 5) in that order.
     report::record_list results;
     std::vector<skipped_tensor> skipped;
+    std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
 };
 
 /// Runs the analysis. Output does not depend on control.threads or on what else is in the

@@ -13,6 +13,7 @@
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/scale_pairs.hpp"
 #include "libmx/quantize/driver.hpp"
 
 namespace mx::pipeline {
@@ -30,6 +31,9 @@ struct panel_job {
     block::grid grid;
     shared_totals* into;
     block_rows* rows;  ///< the block table, or null
+    shared_scale_pairs* scales =
+        nullptr;                    ///< where its scale bytes are compared with others', or null
+    std::size_t scales_member = 0;  ///< its place among them
 };
 
 /// The scratch of one thread, kept from panel to panel.
@@ -59,6 +63,7 @@ class panel_worker {
     quantize::block_run run_;
     quantize::block_details details_;
     std::vector<tally> tallies_;  // one per job of the panel
+    scale_watch watch_;
     std::vector<std::size_t> alike_;
     std::vector<bool> taken_;
 };

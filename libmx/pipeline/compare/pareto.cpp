@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/compare/pareto.hpp"
+
+#include <algorithm>
+
+namespace mx::pipeline::compare {
+namespace {
+
+bool dominates(const trade& a, const trade& b) {
+    return a.sqnr_db && a.bits <= b.bits && *a.sqnr_db >= *b.sqnr_db &&
+           (a.bits < b.bits || *a.sqnr_db > *b.sqnr_db);
+}
+
+}  // namespace
+
+std::vector<bool> pareto_front(std::span<const trade> points) {
+    std::vector<bool> front;
+    for (const trade& p : points) {
+        front.push_back(p.sqnr_db.has_value() &&
+                        std::none_of(points.begin(), points.end(),
+                                     [&](const trade& other) { return dominates(other, p); }));
+    }
+    return front;
+}
+
+}  // namespace mx::pipeline::compare
