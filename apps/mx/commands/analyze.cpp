@@ -14,7 +14,6 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/role_options.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/quantize/recipe.hpp"
 
@@ -53,18 +52,6 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
         if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
     }
     return recipes;
-}
-
-report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) {
-    report::list list;
-    for (const pipeline::skipped_tensor& s : skipped) {
-        list.emplace_back(
-            report::record{{"file", s.file},
-                           {"tensor", s.tensor},
-                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                           {"reason", s.reason}});
-    }
-    return list;
 }
 
 int run(const options& o) {
