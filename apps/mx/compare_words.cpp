@@ -30,13 +30,6 @@ std::string cost_words(const standing& s, const standing* baseline) {
                        more > 0 ? "more" : "fewer");
 }
 
-const standing* standing_of(const ranking& r, std::size_t cell) {
-    for (const standing& s : r.cells) {
-        if (s.cell == cell) return &s;
-    }
-    return nullptr;
-}
-
 const standing* baseline_of(const sweep_plan& plan, const comparison& c) {
     for (const standing& s : c.overall.cells) {
         if (plan.cells[s.cell].name == plan.baseline.name) return &s;
@@ -78,10 +71,16 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
            (is_baseline ? cost_words(first, nullptr) : cost_words(first, baseline_of(plan, c)));
 }
 
-// "1.2 % less than": how far the first of two stands before the second.
-std::string lead_words(const standing& a, const standing& b) {
-    const double less = 1 - a.rmse_ratio->mean / b.rmse_ratio->mean;
-    return fmt::format("{} %", report::significant_text(100 * less, 2));
+// Leads below this many percent read as none.
+constexpr double least_lead = 0.01;
+
+// How the first of two stands to the second.
+std::string lead_words(const standing& a, const standing& b, const std::string& second) {
+    if (!stands_before(a, b)) return fmt::format("{} has the same error", second);
+    const double less = 100 * (1 - a.rmse_ratio->mean / b.rmse_ratio->mean);
+    if (less < least_lead) return fmt::format("{} is within {} % of it", second, least_lead);
+    return fmt::format("its R-MSE is {} % less than that of {}", report::significant_text(less, 2),
+                       second);
 }
 
 std::string class_words(const sweep_plan& plan, const comparison& c, const bits_class& k) {
@@ -91,10 +90,7 @@ std::string class_words(const sweep_plan& plan, const comparison& c, const bits_
     if (k.best == k.second || !best.rmse_ratio) return text + ".";
     const standing& second = c.overall.cells[k.second];
     if (!second.rmse_ratio) return text + ".";
-    const std::string& name = plan.cells[second.cell].name;
-    if (!stands_before(best, second)) return fmt::format("{}; {} has the same error.", text, name);
-    return fmt::format("{}; its R-MSE is {} less than that of {}.", text, lead_words(best, second),
-                       name);
+    return fmt::format("{}; {}.", text, lead_words(best, second, plan.cells[second.cell].name));
 }
 
 // Pairs of neighbours that the seeds do not tell apart: of each class, first and second.
