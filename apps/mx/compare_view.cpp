@@ -19,20 +19,23 @@ using namespace pipeline::compare;
 using report::cell;
 using report::column;
 
-// Columns of a recipe in the tables.
-constexpr std::size_t recipe_width = 25;
+// Columns that a page of 100 leaves for recipes.
+constexpr std::size_t ranking_room = 51;  // less where there are more figures
+constexpr std::size_t roles_room = 23;
+constexpr std::size_t layers_room = 31;
+constexpr std::size_t phases_room = 24;
 // Matrices of scale disagreement that are shown.
 constexpr std::size_t shown_matrices = 8;
 
-// A recipe that is too long for its column, with blanks behind commas where lines may end.
-std::string breakable(const std::string& recipe) {
-    if (recipe.size() <= recipe_width) return recipe;
+// A recipe that is too long for `room` columns, with blanks behind the commas where lines end.
+std::string breakable(const std::string& recipe, std::size_t room) {
+    if (recipe.size() <= room) return recipe;
     std::string out;
     std::size_t line = 0;
     for (std::size_t at = 0; at < recipe.size();) {
         const std::size_t comma = recipe.find_first_of(",", at);
         const std::size_t end = comma == std::string::npos ? recipe.size() : comma + 1;
-        if (line > 0 && line + end - at > recipe_width) {
+        if (line > 0 && line + end - at > room) {
             out += ' ';
             line = 0;
         }
@@ -43,8 +46,8 @@ std::string breakable(const std::string& recipe) {
     return out;
 }
 
-std::string name_of(const sweep_plan& plan, std::size_t cell) {
-    return breakable(plan.cells[cell].name);
+std::string name_of(const sweep_plan& plan, std::size_t cell, std::size_t room) {
+    return breakable(plan.cells[cell].name, room);
 }
 
 report::value maybe(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
@@ -62,8 +65,14 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
     bool parts = false;
     for (std::size_t place = 0; place < count; ++place) {
         const standing& one = c.overall.cells[place];
+        seeds = seeds || (one.rmse_ratio && one.rmse_ratio->interval);
+        parts = parts || one.rates[rate_index("clamp_error_share")];
+    }
+    const std::size_t room = ranking_room - (seeds ? 9u : 0u) - (parts ? 16u : 0u);
+    for (std::size_t place = 0; place < count; ++place) {
+        const standing& one = c.overall.cells[place];
         report::record row = standing_record(plan, one);
-        row.front().second = name_of(plan, one.cell);
+        row.front().second = name_of(plan, one.cell, room);
         row.emplace_back("mark",
                          fmt::format("{}{}", c.best[place] ? "*" : "", c.front[place] ? "P" : ""));
         if (one.exact) {
@@ -72,8 +81,6 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
             }
         }
         s.rows.push_back(std::move(row));
-        seeds = seeds || (one.rmse_ratio && one.rmse_ratio->interval);
-        parts = parts || one.rates[rate_index("clamp_error_share")];
     }
     s.columns = {{"mark", ""},
                  {"recipe", "recipe"},
@@ -125,14 +132,14 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
         const standing& best = r.ranks.cells.front();
         report::record row{{"role", r.role},
                            {"tensors", integer(r.tensors.size())},
-                           {"recipe", name_of(plan, best.cell)},
+                           {"recipe", name_of(plan, best.cell, roles_room)},
                            {"ratio", ratio(best)},
                            {"wins", integer(best.wins)},
                            {"sqnr_db", best.exact     ? text("exact")
                                        : best.sqnr_db ? real(best.sqnr_db->mean)
                                                       : undefined()}};
         if (r.ranks.cells.size() > 1) {
-            row.emplace_back("second", name_of(plan, r.ranks.cells[1].cell));
+            row.emplace_back("second", name_of(plan, r.ranks.cells[1].cell, roles_room));
             row.emplace_back("second_ratio", ratio(r.ranks.cells[1]));
         }
         s.rows.push_back(std::move(row));
@@ -179,7 +186,7 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
             s.rows.push_back(
                 {{"series", one.name},
                  {"layer", integer(*c.table.tensors[t].layer)},
-                 {"recipe", name_of(plan, *best)},
+                 {"recipe", name_of(plan, *best, layers_room)},
                  {"rmse", maybe(rmse)},
                  {"ratio", base && *base > 0 ? real(*rmse / *base) : undefined()},
                  {"overflow", maybe(figure_of(c.table, t, winner, *overflow))},
@@ -242,13 +249,14 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
     for (const phase_group& g : c.phases) {
         if (!g.contest) continue;
         const phase_contest& k = *g.contest;
-        s.rows.push_back({{"among", g.name.empty() ? text("all cells") : text(breakable(g.name))},
-                          {"best", name_of(plan, k.best)},
-                          {"second", name_of(plan, k.second)},
-                          {"win", real(k.win())},
-                          {"least", real(k.least)},
-                          {"greatest", real(k.greatest)},
-                          {"reversed", integer(k.reversed)}});
+        s.rows.push_back(
+            {{"among", g.name.empty() ? text("all cells") : text(breakable(g.name, phases_room))},
+             {"best", name_of(plan, k.best, phases_room)},
+             {"second", name_of(plan, k.second, phases_room)},
+             {"win", real(k.win())},
+             {"least", real(k.least)},
+             {"greatest", real(k.greatest)},
+             {"reversed", integer(k.reversed)}});
     }
     s.notes = {
         "Ratio: geometric mean over tensors of the second's R-MSE over the first's, phase by "
