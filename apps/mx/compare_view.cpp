@@ -85,7 +85,7 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
     s.columns = {{"mark", ""},
                  {"recipe", "recipe"},
                  {"bits_per_element", "bits", cell::fixed, 2},
-                 {"rmse_ratio", "R-MSE\nratio", cell::fixed, 4}};
+                 {"rmse_ratio", "R-MSE\nratio", cell::significant}};
     if (seeds) s.columns.push_back({"rmse_ratio_interval", "+-", cell::significant, 2});
     s.columns.push_back({"wins", "wins", cell::integer});
     s.columns.push_back({"sqnr_db", "SQNR\ndB", cell::fixed, 2});
@@ -120,11 +120,11 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
     s.columns = {{"role", "role"},
                  {"tensors", "tensors", cell::integer},
                  {"recipe", "best"},
-                 {"ratio", "R-MSE\nratio", cell::fixed, 4},
+                 {"ratio", "R-MSE\nratio", cell::significant},
                  {"wins", "wins", cell::integer},
                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
                  {"second", "second"},
-                 {"second_ratio", "R-MSE\nratio", cell::fixed, 4}};
+                 {"second_ratio", "R-MSE\nratio", cell::significant}};
     const auto ratio = [](const standing& one) {
         return one.rmse_ratio ? real(one.rmse_ratio->mean) : undefined();
     };
@@ -167,7 +167,7 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
     s.columns = {{"layer", "layer", cell::integer},
                  {"recipe", "best"},
                  {"rmse", "R-MSE", cell::significant},
-                 {"ratio", "ratio", cell::fixed, 4},
+                 {"ratio", "ratio", cell::significant},
                  {"overflow", "over-\nflow %", cell::share},
                  {"underflow", "under-\nflow %", cell::share},
                  {"baseline", "baseline's\nR-MSE", cell::significant},
@@ -269,19 +269,19 @@ report::section left_out_section(const sweep_plan& plan, const comparison& c,
                                  const std::vector<pipeline::skipped_tensor>& skipped) {
     report::section s;
     s.heading = "Left out";
-    s.columns = {{"what", "tensor or recipe", cell::name}, {"recipe", "under"}, {"reason", "why"}};
+    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
     for (const left_out_cell& l : plan.left_out) {
-        s.rows.push_back({{"what", l.recipe}, {"recipe", text("")}, {"reason", l.reason}});
+        s.rows.push_back({{"tensor", text("")}, {"recipe", l.recipe}, {"reason", l.reason}});
     }
     for (const pipeline::skipped_tensor& t : skipped) {
-        s.rows.push_back({{"what", t.tensor}, {"recipe", t.recipe}, {"reason", t.reason}});
+        s.rows.push_back({{"tensor", t.tensor}, {"recipe", t.recipe}, {"reason", t.reason}});
     }
     for (const tensor_row& t : c.table.tensors) {
         const bool empty =
             std::all_of(t.at.begin(), t.at.end(), [](const figures& f) { return f.elements == 0; });
         if (!empty) continue;
         s.rows.push_back(
-            {{"what", t.tensor}, {"recipe", text("")}, {"reason", text("it has no elements")}});
+            {{"tensor", t.tensor}, {"recipe", text("")}, {"reason", text("it has no elements")}});
     }
     return s;
 }

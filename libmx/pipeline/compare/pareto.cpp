@@ -7,8 +7,9 @@ namespace mx::pipeline::compare {
 namespace {
 
 bool dominates(const trade& a, const trade& b) {
-    return a.sqnr_db && a.bits <= b.bits && *a.sqnr_db >= *b.sqnr_db &&
-           (a.bits < b.bits || *a.sqnr_db > *b.sqnr_db);
+    if (!a.sqnr_db || a.bits > b.bits) return false;
+    const bool better = *a.sqnr_db > *b.sqnr_db + same_decibels;
+    return better || (a.bits < b.bits && *a.sqnr_db >= *b.sqnr_db - same_decibels);
 }
 
 }  // namespace

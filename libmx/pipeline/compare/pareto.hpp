@@ -17,6 +17,9 @@ struct trade {
 
 inline constexpr double no_error = std::numeric_limits<double>::infinity();
 
+/// SQNRs that differ by less are the same; see same_rmse in ranking.hpp.
+inline constexpr double same_decibels = 1e-5;
+
 /// Whether each point lies on the front: no other has as few bits and as high an SQNR, one of them
 /// better. Equal points share their fate.
 std::vector<bool> pareto_front(std::span<const trade> points);

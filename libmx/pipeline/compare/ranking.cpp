@@ -142,7 +142,8 @@ void count_wins(const board& b, const sweep_plan& plan, std::span<const std::siz
         }
         if (most == 0) continue;
         ++to.contests;
-        for (standing& s : to.cells) s.wins += rmse[s.cell] && *rmse[s.cell] == least ? 1 : 0;
+        for (standing& s : to.cells)
+            s.wins += rmse[s.cell] && *rmse[s.cell] <= least * (1 + same_rmse) ? 1 : 0;
     }
 }
 
@@ -165,7 +166,9 @@ std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
     return sum / static_cast<double>(c.runs.size());
 }
 
-bool stands_before(const standing& a, const standing& b) { return place(a) < place(b); }
+bool stands_before(const standing& a, const standing& b) {
+    return place(a) * (1 + same_rmse) < place(b);
+}
 
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
              std::size_t phase) {
@@ -179,7 +182,7 @@ ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t
     count_wins(b, plan, among, phase, r);
     // Of equals the one with fewer bits, then the one that comes first in the sweep.
     std::stable_sort(r.cells.begin(), r.cells.end(), [](const standing& x, const standing& y) {
-        if (stands_before(x, y) || stands_before(y, x)) return stands_before(x, y);
+        if (place(x) != place(y)) return place(x) < place(y);
         return x.bits_per_element < y.bits_per_element;
     });
     return r;

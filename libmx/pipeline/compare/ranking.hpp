@@ -23,10 +23,10 @@ struct standing {
     /// that neither quantizes exactly.
     std::optional<estimate> rmse_ratio;
     std::int64_t compared = 0;
-    std::int64_t only_exact = 0;             ///< tensors exact here and not under the baseline
-    std::int64_t only_baseline_exact = 0;    ///< the other way round
-    bool exact = false;                      ///< every tensor is, under every seed
-    std::int64_t wins = 0;                   ///< tensors with the smallest R-MSE, ties included
+    std::int64_t only_exact = 0;           ///< tensors exact here and not under the baseline
+    std::int64_t only_baseline_exact = 0;  ///< the other way round
+    bool exact = false;                    ///< every tensor is, under every seed
+    std::int64_t wins = 0;  ///< tensors with the smallest R-MSE; ties (same_rmse) count
     std::optional<estimate> nrmse, sqnr_db;  ///< over all elements together
     std::optional<estimate> mean_sqnr_db;    ///< of the tensors that are not exact
     double bits_per_element = 0;             ///< over all elements together
@@ -49,7 +49,11 @@ ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t
 /// Indices of all tensors of a board.
 std::vector<std::size_t> all_tensors(const board& b);
 
-/// Whether `a` stands before `b`, rather than beside it.
+/// R-MSEs that differ by less than this share of themselves are the same: sums are no more accurate
+/// (docs/guide/figures.md).
+inline constexpr double same_rmse = 1e-6;
+
+/// Whether `a` stands before `b`, rather than beside it: by more than same_rmse.
 bool stands_before(const standing& a, const standing& b);
 
 }  // namespace mx::pipeline::compare
