@@ -38,7 +38,7 @@ const standing* baseline_of(const sweep_plan& plan, const comparison& c) {
 }
 
 // "mxfp8:scale=rceil has the least error: 0.9712 of the baseline's R-MSE (geometric mean over 33
-// tensors), the smallest in 21 of 36."
+// tensors); its R-MSE is the smallest in 21 of 36 tensors."
 std::string winner_words(const sweep_plan& plan, const comparison& c) {
     std::vector<std::string> names;
     for (std::size_t place = 0; place < c.best.size(); ++place) {
@@ -52,14 +52,18 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
         text += fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
         return text + " " + cost_words(first, baseline_of(plan, c));
     }
-    const bool is_baseline = names.front() == plan.baseline.name;
+    const bool is_baseline =
+        std::find(names.begin(), names.end(), plan.baseline.name) != names.end();
     text += several ? " the same and the least error" : " the least error";
-    text += is_baseline ? ", the baseline's"
-                        : fmt::format(": {} of the baseline's R-MSE (geometric mean over {})",
-                                      report::significant_text(first.rmse_ratio->mean, 4),
-                                      plural(first.compared, "tensor"));
-    text +=
-        fmt::format(", the smallest in {} of {}", first.wins, plural(c.overall.contests, "tensor"));
+    if (is_baseline) {
+        text += several ? ", the baseline among them" : " and is the baseline";
+    } else {
+        text += fmt::format(": {} of the baseline's R-MSE (geometric mean over {})",
+                            report::significant_text(first.rmse_ratio->mean, 4),
+                            plural(first.compared, "tensor"));
+    }
+    text += fmt::format("; {} R-MSE is the smallest in {} of {}", several ? "their" : "its",
+                        first.wins, plural(c.overall.contests, "tensor"));
     const auto most =
         std::max_element(c.overall.cells.begin(), c.overall.cells.end(),
                          [](const standing& a, const standing& b) { return a.wins < b.wins; });
