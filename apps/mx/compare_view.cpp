@@ -122,10 +122,10 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
                  {"recipe", "best"},
                  {"ratio", "R-MSE\nratio", cell::significant},
                  {"wins", "wins", cell::integer},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
                  {"second", "second"},
                  {"second_ratio", "R-MSE\nratio", cell::significant}};
     const auto ratio = [](const standing& one) {
+        if (one.exact) return text("exact");
         return one.rmse_ratio ? real(one.rmse_ratio->mean) : undefined();
     };
     for (const role_ranking& r : c.roles) {
@@ -134,10 +134,7 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
                            {"tensors", integer(r.tensors.size())},
                            {"recipe", name_of(plan, best.cell, roles_room)},
                            {"ratio", ratio(best)},
-                           {"wins", integer(best.wins)},
-                           {"sqnr_db", best.exact     ? text("exact")
-                                       : best.sqnr_db ? real(best.sqnr_db->mean)
-                                                      : undefined()}};
+                           {"wins", integer(best.wins)}};
         if (r.ranks.cells.size() > 1) {
             row.emplace_back("second", name_of(plan, r.ranks.cells[1].cell, roles_room));
             row.emplace_back("second_ratio", ratio(r.ranks.cells[1]));
