@@ -54,8 +54,20 @@ void add_prologue(report::record& r, const job& j) {
                                                 : report::value());
 }
 
+bool wanted(metrics::when collected, const analysis_request& request) {
+    switch (collected) {
+        case metrics::when::decompose:
+            return request.decompose;
+        case metrics::when::histograms:
+            return request.histograms;
+        case metrics::when::always:
+            break;
+    }
+    return true;
+}
+
 report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
-                      job& j, std::uint64_t inexact, bool with_histograms) {
+                      job& j, std::uint64_t inexact, const analysis_request& request) {
     metrics::totals& t = j.sums.totals;
     t.distribution = j.sums.histograms.get();
     report::list shape;
@@ -77,7 +89,7 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("inexact_inputs", tally(inexact));
     add_prologue(r, j);
     for (const metrics::metric& m : metrics::all()) {
-        if (!m.histogram || with_histograms) r.emplace_back(std::string(m.name), m.finish(t));
+        if (wanted(m.collected, request)) r.emplace_back(std::string(m.name), m.finish(t));
     }
     return r;
 }
@@ -195,7 +207,7 @@ class analysis_run {
             const io::tensor_info& info = b.tensors[j->tensor].info();
             result_.results.push_back(finish(info, request_.roles.role_of(info),
                                              recipes_[j->recipe].name, *j, b.inexact[j->tensor],
-                                             request_.histograms));
+                                             request_));
             done += info.elements;
         }
         report.finish_batch(done);
@@ -228,6 +240,7 @@ class analysis_run {
             j->first_array = next_array;
             next_array += block_array_count;
             j->sums.totals = recipes_[r].empty;
+            j->sums.decompose = request_.decompose;
             if (recipes_[r].needs_facts) {
                 j->own_params = std::make_unique<quantize::block_params>(
                     quantize::params_of(request_.recipes[r], b.before.facts[t]));

@@ -54,6 +54,7 @@ void panel_worker::run_segment(std::uint64_t first_block, const block::grid& gri
     details_.wanted = job.rows != nullptr ? detail::stats
                       : histograms        ? detail::codes
                                           : detail::none;
+    details_.parts = job.into->decompose;
     to.totals.add(driver_->quantize(*job.params, run_, details_));
     if (details_.wanted == detail::none) return;
     if (histograms) add_histograms(job.params->element.bits, *to.histograms);

@@ -19,10 +19,16 @@ HWY_BEFORE_NAMESPACE();
 namespace mx::quantize::simd::HWY_NAMESPACE {
 namespace {
 
+// Squared errors of a chunk by part, one per lane.
+struct part_sums {
+    floats clamp, underflow, grid;
+};
+
 // Sums of terms of a chunk, one per lane.
 struct term_sums {
     floats error2, x2, xd, d2, max_error;
     doubles low, high;  // of errors: the lower and upper half of the lanes
+    part_sums part;
 };
 
 // The larger magnitude.
@@ -34,7 +40,7 @@ HWY_INLINE floats max_abs(floats a, floats b) {
 #endif
 }
 
-template <bool fixed, rounding_kind kind, bool with_codes, bool with_x2>
+template <bool fixed, rounding_kind kind, bool with_codes, bool with_x2, bool with_parts>
 class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
     explicit HWY_INLINE chunk_kernel(const element_grid& g)
@@ -87,9 +93,14 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
   private:
     static HWY_INLINE term_sums joined(const term_sums& a, const term_sums& b, floats max_error) {
         const floats x2 = with_x2 ? hn::Add(a.x2, b.x2) : a.x2;
+        part_sums part = a.part;
+        if constexpr (with_parts) {
+            part = {hn::Add(a.part.clamp, b.part.clamp),
+                    hn::Add(a.part.underflow, b.part.underflow), hn::Add(a.part.grid, b.part.grid)};
+        }
         return {hn::Add(a.error2, b.error2), x2,        hn::Add(a.xd, b.xd),
                 hn::Add(a.d2, b.d2),         max_error, hn::Add(a.low, b.low),
-                hn::Add(a.high, b.high)};
+                hn::Add(a.high, b.high),     part};
     }
 
     HWY_INLINE element_vector scaled(const float* x, const std::uint32_t* draws,
@@ -114,6 +125,15 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
             t.low = hn::Sub(lower(v.q), lower(v.y));
             t.high = hn::Sub(upper(v.q), upper(v.y));
         }
+        t.part = {t.error2, t.error2, t.error2};
+        if constexpr (with_parts) {
+            // Where y is 0 there is no error, so that q = 0 tells underflow.
+            const auto clamped = hn::Gt(v.unbounded, v.limit);
+            const auto vanished = hn::Eq(v.unbounded, hn::Zero(float_tag()));
+            t.part.clamp = hn::IfThenElseZero(clamped, t.error2);
+            t.part.underflow = hn::IfThenElseZero(vanished, t.error2);
+            t.part.grid = hn::IfThenZeroElse(hn::Or(clamped, vanished), t.error2);
+        }
         return t;
     }
 
@@ -128,9 +148,13 @@ struct batch_terms {
     HWY_ALIGN float xd[batch * float_lanes];
     HWY_ALIGN float d2[batch * float_lanes];
     HWY_ALIGN double error[batch * double_lanes];
+    HWY_ALIGN float clamp[batch * float_lanes];
+    HWY_ALIGN float underflow[batch * float_lanes];
+    HWY_ALIGN float grid[batch * float_lanes];
 };
 
-template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes, bool with_x2>
+template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes, bool with_x2,
+          bool with_parts>
 HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const block_scales& scales,
                            std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     HWY_ALIGN static constexpr float zeros[chunk] = {};
@@ -140,7 +164,7 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
     const std::size_t per_block = run.stride / chunk;
     const std::size_t chunks = run.blocks * per_block;
     batch_terms terms;
-    chunk_kernel<fixed, kind, with_codes, with_x2> kernel(g);
+    chunk_kernel<fixed, kind, with_codes, with_x2, with_parts> kernel(g);
     std::size_t block = 0;
     std::size_t left = 0;  // chunks of the block
     bool live = false;
@@ -172,6 +196,11 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             hn::Store(t.xd, df, terms.xd + i * float_lanes);
             hn::Store(t.d2, df, terms.d2 + i * float_lanes);
             hn::Store(hn::Add(t.low, t.high), double_tag(), terms.error + i * double_lanes);
+            if constexpr (with_parts) {
+                hn::Store(t.part.clamp, df, terms.clamp + i * float_lanes);
+                hn::Store(t.part.underflow, df, terms.underflow + i * float_lanes);
+                hn::Store(t.part.grid, df, terms.grid + i * float_lanes);
+            }
             kernel.keep_max(t.max_error);
         }
         fold_batch<add_op>(df, terms.error2, sums.error2.data() + first);
@@ -179,6 +208,11 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
         fold_batch<add_op>(df, terms.xd, sums.xd.data() + first);
         fold_batch<add_op>(df, terms.d2, sums.d2.data() + first);
         fold_double_batch(terms.error, sums.error.data() + first);
+        if constexpr (with_parts) {
+            fold_batch<add_op>(df, terms.clamp, sums.clamp_error2.data() + first);
+            fold_batch<add_op>(df, terms.underflow, sums.underflow_error2.data() + first);
+            fold_batch<add_op>(df, terms.grid, sums.grid_error2.data() + first);
+        }
         counts.slots += batch * chunk;
         if (first % (64 * batch) == 0) kernel.flush(counts);
     }
@@ -189,15 +223,24 @@ template <bool fixed, rounding_kind kind>
 HWY_ATTR void choose(const element_grid& g, const block_run& run, const block_scales& scales,
                      std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     const bool small = run.stride < 32;
-    auto f = run_elements<fixed, kind, 32, false, true>;
-    if (codes != nullptr) {
-        f = small ? run_elements<fixed, kind, 16, true, true>
-                  : run_elements<fixed, kind, 32, true, true>;
+    auto f = run_elements<fixed, kind, 32, false, true, false>;
+    if (sums.with_parts) {
+        // Always with x2: what that costs is little beside the parts.
+        if (codes != nullptr) {
+            f = small ? run_elements<fixed, kind, 16, true, true, true>
+                      : run_elements<fixed, kind, 32, true, true, true>;
+        } else {
+            f = small ? run_elements<fixed, kind, 16, false, true, true>
+                      : run_elements<fixed, kind, 32, false, true, true>;
+        }
+    } else if (codes != nullptr) {
+        f = small ? run_elements<fixed, kind, 16, true, true, false>
+                  : run_elements<fixed, kind, 32, true, true, false>;
     } else if (sums.with_x2) {
-        if (small) f = run_elements<fixed, kind, 16, false, true>;
+        if (small) f = run_elements<fixed, kind, 16, false, true, false>;
     } else {
-        f = small ? run_elements<fixed, kind, 16, false, false>
-                  : run_elements<fixed, kind, 32, false, false>;
+        f = small ? run_elements<fixed, kind, 16, false, false, false>
+                  : run_elements<fixed, kind, 32, false, false, false>;
     }
     f(g, run, scales, codes, sums, counts);
 }
