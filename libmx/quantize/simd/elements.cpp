@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/quantize/simd/kernels.hpp"
@@ -19,16 +20,17 @@ HWY_BEFORE_NAMESPACE();
 namespace mx::quantize::simd::HWY_NAMESPACE {
 namespace {
 
-// Squared errors of a chunk by part, one per lane.
-struct part_sums {
-    floats clamp, underflow, grid;
-};
-
 // Sums of terms of a chunk, one per lane.
 struct term_sums {
     floats error2, x2, xd, d2, max_error;
     doubles low, high;  // of errors: the lower and upper half of the lanes
-    part_sums part;
+};
+
+// Also the squared errors by part. Flat: compilers keep a struct in a struct in memory.
+struct parted_sums {
+    floats error2, x2, xd, d2, max_error;
+    doubles low, high;
+    floats clamp, underflow, grid;
 };
 
 // The larger magnitude.
@@ -43,6 +45,8 @@ HWY_INLINE floats max_abs(floats a, floats b) {
 template <bool fixed, rounding_kind kind, bool with_codes, bool with_x2, bool with_parts>
 class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
+    using sums = std::conditional_t<with_parts, parted_sums, term_sums>;
+
     explicit HWY_INLINE chunk_kernel(const element_grid& g)
         : element_rounder<fixed, kind, with_codes>(g), max_error_(hn::Zero(float_tag())) {}
 
@@ -55,12 +59,12 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
     // Vectors i, i + step, i + 2 step, ... of the `vectors` in a chunk, added in the shape of
     // sum_tree.hpp: those farthest apart first.
     template <std::size_t vectors, std::size_t step>
-    HWY_INLINE term_sums terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
-                               std::size_t i) {
+    HWY_INLINE sums terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
+                          std::size_t i) {
         if constexpr (vectors == 1) {
             const element_vector v = scaled(x, draws, codes);
             this->count_codes(v);
-            term_sums t = products(v);
+            sums t = products(v);
             t.max_error = hn::Abs(t.max_error);
             return t;
         } else if constexpr (2 * step == vectors) {
@@ -69,12 +73,12 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
             const element_vector v = scaled(x + p, draws + p, codes + p);
             const element_vector w = scaled(x + r, draws + r, codes + r);
             this->count_codes(v, w);
-            const term_sums a = products(v);
-            const term_sums b = products(w);
+            const sums a = products(v);
+            const sums b = products(w);
             return joined(a, b, max_abs(a.max_error, b.max_error));
         } else {
-            const term_sums a = terms<vectors, 2 * step>(x, draws, codes, i);
-            const term_sums b = terms<vectors, 2 * step>(x, draws, codes, i + step);
+            const sums a = terms<vectors, 2 * step>(x, draws, codes, i);
+            const sums b = terms<vectors, 2 * step>(x, draws, codes, i + step);
             return joined(a, b, hn::Max(a.max_error, b.max_error));
         }
     }
@@ -93,14 +97,24 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
   private:
     static HWY_INLINE term_sums joined(const term_sums& a, const term_sums& b, floats max_error) {
         const floats x2 = with_x2 ? hn::Add(a.x2, b.x2) : a.x2;
-        part_sums part = a.part;
-        if constexpr (with_parts) {
-            part = {hn::Add(a.part.clamp, b.part.clamp),
-                    hn::Add(a.part.underflow, b.part.underflow), hn::Add(a.part.grid, b.part.grid)};
-        }
         return {hn::Add(a.error2, b.error2), x2,        hn::Add(a.xd, b.xd),
                 hn::Add(a.d2, b.d2),         max_error, hn::Add(a.low, b.low),
-                hn::Add(a.high, b.high),     part};
+                hn::Add(a.high, b.high)};
+    }
+
+    static HWY_INLINE parted_sums joined(const parted_sums& a, const parted_sums& b,
+                                         floats max_error) {
+        const floats x2 = with_x2 ? hn::Add(a.x2, b.x2) : a.x2;
+        return {hn::Add(a.error2, b.error2),
+                x2,
+                hn::Add(a.xd, b.xd),
+                hn::Add(a.d2, b.d2),
+                max_error,
+                hn::Add(a.low, b.low),
+                hn::Add(a.high, b.high),
+                hn::Add(a.clamp, b.clamp),
+                hn::Add(a.underflow, b.underflow),
+                hn::Add(a.grid, b.grid)};
     }
 
     HWY_INLINE element_vector scaled(const float* x, const std::uint32_t* draws,
@@ -110,9 +124,9 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
     }
 
     // The terms of a vector; its error in place of the largest.
-    HWY_INLINE term_sums products(const element_vector& v) const {
+    HWY_INLINE sums products(const element_vector& v) const {
         const floats e = hn::Sub(v.q, v.y);
-        term_sums t;
+        sums t;
         t.error2 = hn::Mul(e, e);
         t.x2 = with_x2 ? hn::Mul(v.y, v.y) : v.y;
         t.xd = hn::Mul(v.y, v.q);
@@ -125,14 +139,13 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
             t.low = hn::Sub(lower(v.q), lower(v.y));
             t.high = hn::Sub(upper(v.q), upper(v.y));
         }
-        t.part = {t.error2, t.error2, t.error2};
         if constexpr (with_parts) {
             // Where y is 0 there is no error, so that q = 0 tells underflow.
             const auto clamped = hn::Gt(v.unbounded, v.limit);
             const auto vanished = hn::Eq(v.unbounded, hn::Zero(float_tag()));
-            t.part.clamp = hn::IfThenElseZero(clamped, t.error2);
-            t.part.underflow = hn::IfThenElseZero(vanished, t.error2);
-            t.part.grid = hn::IfThenZeroElse(hn::Or(clamped, vanished), t.error2);
+            t.clamp = hn::IfThenElseZero(clamped, t.error2);
+            t.underflow = hn::IfThenElseZero(vanished, t.error2);
+            t.grid = hn::IfThenZeroElse(hn::Or(clamped, vanished), t.error2);
         }
         return t;
     }
@@ -190,16 +203,16 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             next += next_chunk;
             std::uint8_t* to = unwanted;
             if constexpr (with_codes) to = live ? codes + at : unwanted;
-            const term_sums t = kernel.template terms<vectors, 1>(x, draws, to, 0);
+            const auto t = kernel.template terms<vectors, 1>(x, draws, to, 0);
             hn::Store(t.error2, df, terms.error2 + i * float_lanes);
             if constexpr (with_x2) hn::Store(t.x2, df, terms.x2 + i * float_lanes);
             hn::Store(t.xd, df, terms.xd + i * float_lanes);
             hn::Store(t.d2, df, terms.d2 + i * float_lanes);
             hn::Store(hn::Add(t.low, t.high), double_tag(), terms.error + i * double_lanes);
             if constexpr (with_parts) {
-                hn::Store(t.part.clamp, df, terms.clamp + i * float_lanes);
-                hn::Store(t.part.underflow, df, terms.underflow + i * float_lanes);
-                hn::Store(t.part.grid, df, terms.grid + i * float_lanes);
+                hn::Store(t.clamp, df, terms.clamp + i * float_lanes);
+                hn::Store(t.underflow, df, terms.underflow + i * float_lanes);
+                hn::Store(t.grid, df, terms.grid + i * float_lanes);
             }
             kernel.keep_max(t.max_error);
         }

@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "libmx/base/half.hpp"
 #include "libmx/quantize/simd/kernels.hpp"
@@ -22,34 +23,38 @@ namespace {
 // Sums of terms of a chunk, one per lane of double.
 struct centred_terms {
     doubles error2, x2, xd, d2, error, max_error;
-    doubles clamp, underflow, grid;  // error2 by part
 };
 
-template <bool with_parts>
+// Also the squared errors by part. Flat: compilers keep a struct in a struct in memory.
+struct parted_terms {
+    doubles error2, x2, xd, d2, error, max_error;
+    doubles clamp, underflow, grid;
+};
+
 HWY_INLINE centred_terms joined(const centred_terms& a, const centred_terms& b) {
-    centred_terms t = a;
-    t.error2 = hn::Add(a.error2, b.error2);
-    t.x2 = hn::Add(a.x2, b.x2);
-    t.xd = hn::Add(a.xd, b.xd);
-    t.d2 = hn::Add(a.d2, b.d2);
-    t.error = hn::Add(a.error, b.error);
-    t.max_error = hn::Max(a.max_error, b.max_error);
-    if constexpr (with_parts) {
-        t.clamp = hn::Add(a.clamp, b.clamp);
-        t.underflow = hn::Add(a.underflow, b.underflow);
-        t.grid = hn::Add(a.grid, b.grid);
-    }
-    return t;
+    return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2),
+            hn::Add(a.xd, b.xd),         hn::Add(a.d2, b.d2),
+            hn::Add(a.error, b.error),   hn::Max(a.max_error, b.max_error)};
+}
+HWY_INLINE parted_terms joined(const parted_terms& a, const parted_terms& b) {
+    return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2),
+            hn::Add(a.xd, b.xd),         hn::Add(a.d2, b.d2),
+            hn::Add(a.error, b.error),   hn::Max(a.max_error, b.max_error),
+            hn::Add(a.clamp, b.clamp),   hn::Add(a.underflow, b.underflow),
+            hn::Add(a.grid, b.grid)};
 }
 
 // Both halves of a float vector: `low` and `high` stay apart until nothing lies farther apart.
+template <class Terms>
 struct halves {
-    centred_terms low, high;
+    Terms low, high;
 };
 
 template <bool fixed, rounding_kind kind, bool with_codes, bool with_parts>
 class centred_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
+    using terms_of = std::conditional_t<with_parts, parted_terms, centred_terms>;
+
     explicit HWY_INLINE centred_kernel(const element_grid& g)
         : element_rounder<fixed, kind, with_codes>(g), max_error_(hn::Zero(double_tag())) {}
 
@@ -62,21 +67,29 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
 
     // As in chunk_kernel.
     template <std::size_t vectors, std::size_t step>
-    HWY_INLINE halves terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
-                            std::size_t i) {
+    HWY_INLINE halves<terms_of> terms(const float* x, const std::uint32_t* draws,
+                                      std::uint8_t* codes, std::size_t i) {
         if constexpr (step == vectors) {
             const std::size_t at = i * float_lanes;
             const floats v = hn::LoadU(float_tag(), x + at);
             const floats y = hn::Mul(hn::Sub(v, offset_), reciprocal_);
             const element_vector e = this->round(y, draws + at, codes + at);
             this->count_codes(e);
-            halves h{products(lower(v), lower(e.q)), products(upper(v), upper(e.q))};
-            if constexpr (with_parts) split(e, h);
-            return h;
+            if constexpr (with_parts) {
+                // Where x = O there is no error, so that q = 0 tells underflow.
+                const floats one = hn::Set(float_tag(), 1.0f);
+                const floats clamped = hn::IfThenElseZero(hn::Gt(e.unbounded, e.limit), one);
+                const floats vanished =
+                    hn::IfThenElseZero(hn::Eq(e.unbounded, hn::Zero(float_tag())), one);
+                return {parted(products(lower(v), lower(e.q)), lower(clamped), lower(vanished)),
+                        parted(products(upper(v), upper(e.q)), upper(clamped), upper(vanished))};
+            } else {
+                return {products(lower(v), lower(e.q)), products(upper(v), upper(e.q))};
+            }
         } else {
-            const halves a = terms<vectors, 2 * step>(x, draws, codes, i);
-            const halves b = terms<vectors, 2 * step>(x, draws, codes, i + step);
-            return {joined<with_parts>(a.low, b.low), joined<with_parts>(a.high, b.high)};
+            const halves<terms_of> a = terms<vectors, 2 * step>(x, draws, codes, i);
+            const halves<terms_of> b = terms<vectors, 2 * step>(x, draws, codes, i + step);
+            return {joined(a.low, b.low), joined(a.high, b.high)};
         }
     }
 
@@ -98,23 +111,16 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
         const doubles rest =
             hn::Sub(hn::Sub(x, x_part), hn::Sub(wide_offset_, hn::Sub(x_part, difference)));
         const doubles e = hn::Sub(hn::Sub(product, difference), rest);
-        const doubles e2 = hn::Mul(e, e);
-        return {e2, hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, hn::Abs(e), e2, e2, e2};
+        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, hn::Abs(e)};
     }
 
-    // error2 to its parts, by factors 0 and 1. Where x = O there is no error, so that q = 0 tells
-    // underflow.
-    HWY_INLINE void split(const element_vector& v, halves& h) const {
-        const floats one = hn::Set(float_tag(), 1.0f);
-        const floats clamped = hn::IfThenElseZero(hn::Gt(v.unbounded, v.limit), one);
-        const floats vanished = hn::IfThenElseZero(hn::Eq(v.unbounded, hn::Zero(float_tag())), one);
-        split(h.low, lower(clamped), lower(vanished));
-        split(h.high, upper(clamped), upper(vanished));
-    }
-    static HWY_INLINE void split(centred_terms& t, doubles clamped, doubles vanished) {
-        t.clamp = hn::Mul(t.error2, clamped);
-        t.underflow = hn::Mul(t.error2, vanished);
-        t.grid = hn::Sub(hn::Sub(t.error2, t.clamp), t.underflow);
+    // error2 to its parts, by factors 0 and 1.
+    static HWY_INLINE parted_terms parted(const centred_terms& t, doubles clamped,
+                                          doubles vanished) {
+        const doubles clamp = hn::Mul(t.error2, clamped);
+        const doubles underflow = hn::Mul(t.error2, vanished);
+        const doubles grid = hn::Sub(hn::Sub(t.error2, clamp), underflow);
+        return {t.error2, t.x2, t.xd, t.d2, t.error, t.max_error, clamp, underflow, grid};
     }
 
     floats reciprocal_, offset_;
@@ -155,8 +161,8 @@ HWY_ATTR void run_centred(const element_grid& g, const block_run& run,
             }
             std::uint8_t* to = unwanted;
             if constexpr (with_codes) to = live ? codes + at : unwanted;
-            const halves h = kernel.template terms<vectors, 1>(x, draws, to, 0);
-            const centred_terms t = joined<with_parts>(h.low, h.high);
+            const auto h = kernel.template terms<vectors, 1>(x, draws, to, 0);
+            const auto t = joined(h.low, h.high);
             hn::Store(t.error2, dd, terms[0] + i * double_lanes);
             hn::Store(t.x2, dd, terms[1] + i * double_lanes);
             hn::Store(t.xd, dd, terms[2] + i * double_lanes);
