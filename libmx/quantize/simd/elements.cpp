@@ -26,10 +26,8 @@ struct term_sums {
     doubles low, high;  // of errors: the lower and upper half of the lanes
 };
 
-// Also the squared errors by part. Flat: compilers keep a struct in a struct in memory.
-struct parted_sums {
-    floats error2, x2, xd, d2, max_error;
-    doubles low, high;
+// Also the squared errors by part.
+struct parted_sums : term_sums {
     floats clamp, underflow, grid;
 };
 
@@ -104,17 +102,10 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
 
     static HWY_INLINE parted_sums joined(const parted_sums& a, const parted_sums& b,
                                          floats max_error) {
-        const floats x2 = with_x2 ? hn::Add(a.x2, b.x2) : a.x2;
-        return {hn::Add(a.error2, b.error2),
-                x2,
-                hn::Add(a.xd, b.xd),
-                hn::Add(a.d2, b.d2),
-                max_error,
-                hn::Add(a.low, b.low),
-                hn::Add(a.high, b.high),
-                hn::Add(a.clamp, b.clamp),
-                hn::Add(a.underflow, b.underflow),
-                hn::Add(a.grid, b.grid)};
+        const term_sums& of_a = a;
+        const term_sums& of_b = b;
+        return {joined(of_a, of_b, max_error), hn::Add(a.clamp, b.clamp),
+                hn::Add(a.underflow, b.underflow), hn::Add(a.grid, b.grid)};
     }
 
     HWY_INLINE element_vector scaled(const float* x, const std::uint32_t* draws,

@@ -25,7 +25,7 @@ struct centred_terms {
     doubles error2, x2, xd, d2, error, max_error;
 };
 
-// Also the squared errors by part. Flat: compilers keep a struct in a struct in memory.
+// Also the squared errors by part. Flat: as a struct in a struct they would stay in memory.
 struct parted_terms {
     doubles error2, x2, xd, d2, error, max_error;
     doubles clamp, underflow, grid;
