@@ -58,8 +58,20 @@ void add_prologue(report::record& r, const job& j) {
                                                 : report::value());
 }
 
+bool wanted(metrics::when collected, const analysis_request& request) {
+    switch (collected) {
+        case metrics::when::decompose:
+            return request.decompose;
+        case metrics::when::histograms:
+            return request.histograms;
+        case metrics::when::always:
+            break;
+    }
+    return true;
+}
+
 report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
-                      job& j, bool with_phase, std::uint64_t inexact, bool with_histograms) {
+                      job& j, std::uint64_t inexact, const analysis_request& request) {
     metrics::totals& t = j.sums.totals;
     t.distribution = j.sums.histograms.get();
     report::list shape;
@@ -73,7 +85,7 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("role", std::string(role));
     r.emplace_back("layer", place ? tally(place->layer) : report::value());
     r.emplace_back("recipe", recipe);
-    if (with_phase) r.emplace_back("phase", tally(j.phase));
+    if (request.factors.size() > 1) r.emplace_back("phase", tally(j.phase));
     r.emplace_back("elements", tally(t.count.elements));
     r.emplace_back("blocks", tally(t.block.blocks));
     r.emplace_back("nan", tally(t.count.nan));
@@ -82,7 +94,7 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("inexact_inputs", tally(inexact));
     add_prologue(r, j);
     for (const metrics::metric& m : metrics::all()) {
-        if (!m.histogram || with_histograms) r.emplace_back(std::string(m.name), m.finish(t));
+        if (wanted(m.collected, request)) r.emplace_back(std::string(m.name), m.finish(t));
     }
     return r;
 }
@@ -204,9 +216,9 @@ class analysis_run {
         std::uint64_t done = 0;
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
-            result_.results.push_back(
-                finish(info, request_.roles.role_of(info), recipes_[j->recipe].name, *j,
-                       request_.factors.size() > 1, b.inexact[j->tensor], request_.histograms));
+            result_.results.push_back(finish(info, request_.roles.role_of(info),
+                                             recipes_[j->recipe].name, *j, b.inexact[j->tensor],
+                                             request_));
             done += info.elements;
         }
         for (std::size_t i = 0; i < b.scales.size(); ++i) {
@@ -264,6 +276,7 @@ class analysis_run {
                 if (phase == 0) join_scale_group(b, *j);
                 next_array += block_array_count;
                 j->sums.totals = recipes_[r].empty;
+                j->sums.decompose = request_.decompose;
                 if (request_.histograms) {
                     j->sums.histograms = std::make_unique<metrics::histograms>();
                 }

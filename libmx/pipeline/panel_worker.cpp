@@ -76,6 +76,7 @@ void panel_worker::run_segment(std::uint64_t first_block, const block::grid& gri
     const bool histograms = job.into->histograms != nullptr;
     const bool codes = histograms || job.scales != nullptr;
     details_.wanted = job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
+    details_.parts = job.into->decompose;
     to.totals.add(driver_->quantize(*job.params, run_, details_));
     if (details_.wanted == detail::none) return;
     if (job.scales != nullptr) {

@@ -24,6 +24,7 @@ struct shared_totals {
     std::mutex guard;
     metrics::totals totals;
     std::unique_ptr<metrics::histograms> histograms;  ///< none unless they are wanted
+    bool decompose = false;                           ///< the parts of the squared error are wanted
 };
 
 /// One recipe over a panel. The pointers are not owned.

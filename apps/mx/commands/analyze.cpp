@@ -33,6 +33,7 @@ struct options {
     std::vector<std::string> recipes;
     std::string blocks;
     bool histograms = false;
+    bool decompose = false;
     bool exact = false;
 };
 
@@ -59,6 +60,7 @@ int run(const options& o) {
     pipeline::analysis_request request;
     request.recipes = recipes_of(o);
     request.histograms = o.histograms;
+    request.decompose = o.decompose;
     request.blocks_path = o.blocks;
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
@@ -98,6 +100,9 @@ runner declare_analyze(CLI::App& cmd) {
         ->group("Analysis");
     cmd.add_flag("--histograms", o->histograms,
                  "also histograms of codes, scales, block maxima and block spread (JSON)")
+        ->group("Analysis");
+    cmd.add_flag("--decompose", o->decompose,
+                 "also the squared error by origin: clamping, underflow, rounding on the grid")
         ->group("Analysis");
     cmd.add_flag("--exact", o->exact,
                  "compute the figures in exact rationals, one tensor in memory at a time; slow")
