@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/cluster/block_survey.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/pipeline/cluster/block_tally.hpp"
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/prologue.hpp"
+#include "libmx/pipeline/recipe_totals.hpp"
+#include "libmx/pipeline/sweep.hpp"
+#include "libmx/quantize/driver.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+// Tallies at work at a time: they hold tens of kilobytes each.
+constexpr std::size_t jobs_at_once = 256;
+
+// What every job of a recipe has in common.
+struct prepared_recipe {
+    quantize::block_params params;
+    bool needs_facts;
+    metrics::totals empty;
+    survey_recipe known;
+
+    explicit prepared_recipe(const quantize::recipe& r)
+        : params(quantize::params_of(r)),
+          needs_facts(quantize::needs_tensor_facts(r)),
+          empty(empty_totals(r)),
+          known(r) {}
+};
+
+// One tensor under one recipe.
+struct job {
+    std::size_t tensor;  // of the batch
+    std::size_t recipe;
+    block::grid grid;
+    std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
+    std::mutex guard;
+    block_tally tally;
+};
+
+// The scratch of one thread.
+struct workspace {
+    std::vector<float> biased;
+    quantize::block_run run;
+    quantize::block_details details;
+};
+
+class survey_run {
+  public:
+    survey_run(const std::vector<tensor_ref>& tensors, const std::vector<quantize::recipe>& recipes,
+               const survey_inputs& inputs, const run_control& control)
+        : tensors_(tensors), recipes_(recipes), inputs_(inputs), control_(control) {
+        for (const quantize::recipe& r : recipes) prepared_.emplace_back(r);
+        for (int i = 0; i < base::thread_count(control.threads); ++i) {
+            spaces_.push_back(std::make_unique<workspace>());
+        }
+        for (const tensor_ref& t : tensors) all_work_ += t.info().elements * recipes.size();
+    }
+
+    std::vector<block_survey> run() {
+        const std::size_t step =
+            std::max<std::size_t>(1, jobs_at_once / std::max<std::size_t>(1, recipes_.size()));
+        for (std::size_t first = 0; first < tensors_.size();) {
+            std::size_t count = std::min(step, tensors_.size() - first);
+            if (needs_prologue()) count = prologue_share(tensors_, first, count, control_);
+            run_batch(first, count);
+            first += count;
+        }
+        return std::move(surveys_);
+    }
+
+  private:
+    bool needs_prologue() const {
+        return std::any_of(prepared_.begin(), prepared_.end(),
+                           [](const prepared_recipe& r) { return r.needs_facts; });
+    }
+
+    run_control batch_control() {
+        run_control c = control_;
+        if (control_.on_progress) {
+            c.on_progress = [this](const progress& p) {
+                control_.on_progress({finished_ + p.done, all_work_});
+            };
+        }
+        return c;
+    }
+
+    void run_batch(std::size_t first, std::size_t count) {
+        batch b;
+        b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
+                         tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
+        if (needs_prologue()) b.before = run_prologue(b.tensors, control_);
+        for (std::size_t t = 0; t < count; ++t) plan_tensor(b, t);
+        sweep(
+            b.tensors, b.passes, batch_control(), panel_form::widened,
+            [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            const prepared_recipe& r = prepared_[j->recipe];
+            block_survey s = j->tally.finish(r.known, r.empty);
+            s.tensor = first + j->tensor;
+            s.recipe = j->recipe;
+            surveys_.push_back(std::move(s));
+            finished_ += b.tensors[j->tensor].info().elements;
+        }
+    }
+
+    // Some tensors of the run, with their jobs.
+    struct batch {
+        std::vector<tensor_ref> tensors;
+        prologue before;
+        std::vector<std::unique_ptr<job>> jobs;
+        std::vector<pass> passes;
+    };
+
+    void plan_tensor(batch& b, std::size_t t) {
+        const io::tensor_info& info = b.tensors[t].info();
+        std::vector<grid_job> grids;
+        for (std::size_t r = 0; r < recipes_.size(); ++r) {
+            std::string reason;
+            const std::optional<geometry> layout = lay_out(info.shape, recipes_[r], reason);
+            if (!layout) continue;
+            auto j = std::make_unique<job>();
+            j->tensor = t;
+            j->recipe = r;
+            j->grid = layout->grid;
+            if (prepared_[r].needs_facts) {
+                j->own_params = std::make_unique<quantize::block_params>(
+                    quantize::params_of(recipes_[r], b.before.facts[t]));
+            }
+            if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
+            b.jobs.push_back(std::move(j));
+        }
+        for (pass& p : plan_passes(t, grids)) b.passes.push_back(std::move(p));
+    }
+
+    void work(batch& b, const loaded_panel& p) {
+        workspace& space = *spaces_[static_cast<std::size_t>(p.thread)];
+        const io::tensor_info& info = b.tensors[p.of->tensor].info();
+        quantize::stored_values values = p.values;
+        values.data = std::as_bytes(inputs_.seen(info, p.x, space.biased)).data();
+        for (const grid_job& g : p.of->jobs) {
+            job& j = *b.jobs[g.job];
+            const auto local = std::make_unique<block_tally>();
+            survey_panel(j, p.where, values, base::tensor_id(info.name), space, *local);
+            const std::lock_guard lock(j.guard);
+            j.tally.merge(*local);
+        }
+    }
+
+    void survey_panel(const job& j, const panel& where, const quantize::stored_values& values,
+                      std::uint64_t tensor_id, workspace& space, block_tally& to) const {
+        const quantize::driver& driver = control_.chosen_driver();
+        const prepared_recipe& r = prepared_[j.recipe];
+        const quantize::block_params& params = j.own_params ? *j.own_params : r.params;
+        quantize::block_run& run = space.run;
+        space.details.wanted = quantize::detail::stats;
+        for_each_segment(j.grid, where, [&](const segment_in_panel& s) {
+            const quantize::segment_place place{tensor_id,        s.first, j.grid.over.cols,
+                                                s.rows,           s.cols,  j.grid.block_rows,
+                                                j.grid.block_cols};
+            const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
+            driver.load(values.from(at), place, run);
+            to.add(driver.quantize(params, run, space.details));
+            const std::uint64_t across = place.grid_cols();
+            for (std::size_t b = 0; b < run.blocks; ++b) {
+                const std::size_t size = quantize::extent_of(place, b).size();
+                const std::uint64_t index = s.index + b / across * j.grid.cols() + b % across;
+                to.add({index, std::span(run.x + b * run.stride, size),
+                        std::span(space.details.codes.data() + b * run.stride, size),
+                        space.details.stats.data()[b]},
+                       r.known, params);
+            }
+        });
+    }
+
+    const std::vector<tensor_ref>& tensors_;
+    const std::vector<quantize::recipe>& recipes_;
+    const survey_inputs& inputs_;
+    const run_control& control_;
+    std::vector<prepared_recipe> prepared_;
+    std::vector<std::unique_ptr<workspace>> spaces_;  // by thread
+    std::uint64_t all_work_ = 0, finished_ = 0;
+    std::vector<block_survey> surveys_;
+};
+
+}  // namespace
+
+std::span<const float> survey_inputs::seen(const io::tensor_info& info, std::span<const float> x,
+                                           std::vector<float>& scratch) const {
+    if (norm_bias == 0 || roles->role_of(info) != "norm") return x;
+    scratch.assign(x.begin(), x.end());
+    for (float& v : scratch) v += norm_bias;
+    return scratch;
+}
+
+std::vector<block_survey> survey_blocks(const std::vector<tensor_ref>& tensors,
+                                        const std::vector<quantize::recipe>& recipes,
+                                        const survey_inputs& inputs, const run_control& control) {
+    return survey_run(tensors, recipes, inputs, control).run();
+}
+
+}  // namespace mx::pipeline
