@@ -14,8 +14,8 @@
 namespace mx::app {
 namespace {
 
+using pipeline::analysis_request;
 using pipeline::cluster_report;
-using pipeline::cluster_request;
 using pipeline::finding;
 using report::cell;
 
@@ -36,7 +36,7 @@ std::size_t tensors_in_danger(const cluster_report& report) {
     return tensors.size();
 }
 
-report::section findings_section(const cluster_report& report, const cluster_request& request,
+report::section findings_section(const cluster_report& report, const analysis_request& request,
                                  std::size_t shown) {
     report::section s;
     if (report.findings.empty()) {
@@ -68,7 +68,7 @@ report::section figures_section(const cluster_report& report, std::size_t shown)
                  {"blocks", "blocks", cell::integer},
                  {"saturated", "satu-\nrated %", cell::share},
                  {"collapsed", "col-\nlapsed %", cell::share},
-                 {"certain", "all over-\nflow %", cell::share},
+                 {"certain", "all\nover %", cell::share},
                  {"zone", "clamp\nzone %", cell::share},
                  {"gain", "gain", cell::fixed, 3},
                  {"spread", "min/max\nmedian", cell::fixed, 3},
@@ -88,7 +88,7 @@ report::section figures_section(const cluster_report& report, std::size_t shown)
                           {"rmse", f.survey.rmse}});
     }
     s.notes = {
-        "All over-flow: blocks that overflow in every element, by their smallest and largest "
+        "All over: blocks of which every element overflows, by their smallest and largest "
         "magnitudes alone. Clamp zone: blocks whose maximum overflows. Gain: what the saturated "
         "blocks are multiplied by on average. 2^n is the power of two above a block's maximum."};
     return s;
@@ -129,7 +129,7 @@ report::section mends_section(const cluster_report& report, std::size_t shown) {
     return s;
 }
 
-report::section health_section(const cluster_report& report, const cluster_request& request) {
+report::section health_section(const cluster_report& report, const analysis_request& request) {
     report::section s;
     s.heading = "All tensors";
     s.columns = {{"recipe", "recipe"},
@@ -166,7 +166,7 @@ report::section health_section(const cluster_report& report, const cluster_reque
 }  // namespace
 
 std::vector<report::section> cluster_sections(const cluster_report& report,
-                                              const cluster_request& request, bool all) {
+                                              const analysis_request& request, bool all) {
     const std::size_t shown =
         all ? report.findings.size() : std::min(shown_findings, report.findings.size());
     std::vector<report::section> sections{findings_section(report, request, shown)};

@@ -11,6 +11,6 @@ namespace mx::app {
 
 /// The sections of the human table and of Markdown: the ten worst findings, or `all`.
 std::vector<report::section> cluster_sections(const pipeline::cluster_report& report,
-                                              const pipeline::cluster_request& request, bool all);
+                                              const pipeline::analysis_request& request, bool all);
 
 }  // namespace mx::app

@@ -24,6 +24,16 @@ std::string plural(std::uint64_t n, const std::string& noun) {
     return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
+// The recipe with its scale rule, which is what the sentence is about, also where the canonical
+// spelling leaves it out.
+std::string spelled(const quantize::recipe& r) {
+    const std::string text = quantize::to_string(r);
+    if (text.find("scale=") != std::string::npos) return text;
+    const std::size_t end = text.find(':');
+    const std::string rest = end == std::string::npos ? "" : "," + text.substr(end + 1);
+    return fmt::format("{}:scale={}{}", text.substr(0, end), r.rule->name, rest);
+}
+
 std::optional<quantize::saturation_zone> zone_of(const quantize::recipe& r) {
     const auto judge = quantize::block_judge::of(r);
     return judge ? judge->zone() : std::nullopt;
@@ -79,9 +89,9 @@ std::string remedy(const finding& f) {
 std::string finding_words(const finding& f, const std::string& tensor) {
     const std::uint64_t ailing = f.survey.ailing[static_cast<std::size_t>(f.what)];
     const pipeline::ailment_words& verb = pipeline::words_of(f.what);
-    return fmt::format("{} under {}: {} of {} {}: {}{}; {}.", tensor, quantize::to_string(f.recipe),
-                       ailing, plural(f.survey.eligible, "block"),
-                       ailing == 1 ? verb.one : verb.many, what_happens(f), example(f), remedy(f));
+    return fmt::format("{} under {}: {} of {} {}: {}{}; {}.", tensor, spelled(f.recipe), ailing,
+                       plural(f.survey.eligible, "block"), ailing == 1 ? verb.one : verb.many,
+                       what_happens(f), example(f), remedy(f));
 }
 
 std::string nearest_words(const pipeline::recipe_health& h, const quantize::recipe& r) {
@@ -91,12 +101,12 @@ std::string nearest_words(const pipeline::recipe_health& h, const quantize::reci
         "Closest under {}: block {} of {}, whose magnitudes lie from {:.4g} to {:.4g}; the "
         "smallest "
         "is {} % of what it takes for all of them to get the largest code.",
-        quantize::to_string(r), b.index, h.nearest_tensor, b.least, b.largest,
+        spelled(r), b.index, h.nearest_tensor, b.least, b.largest,
         report::percent_text(b.nearness));
 }
 
 std::vector<std::string> caveats(const pipeline::cluster_report& report,
-                                 const pipeline::cluster_request& request) {
+                                 const pipeline::analysis_request& request) {
     std::vector<std::string> notes;
     const pipeline::norm_centres& n = report.norms;
     if (request.norm_bias == 0 && n.look_like_gamma_minus_one()) {

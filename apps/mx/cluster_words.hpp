@@ -19,6 +19,6 @@ std::string nearest_words(const pipeline::recipe_health& h, const quantize::reci
 /// What keeps findings from being complete: norms stored as gamma - 1, tensors that could not be
 /// judged or were left out.
 std::vector<std::string> caveats(const pipeline::cluster_report& report,
-                                 const pipeline::cluster_request& request);
+                                 const pipeline::analysis_request& request);
 
 }  // namespace mx::app

@@ -46,8 +46,7 @@ saturation_threshold threshold_of(const block_params& p, bool negative) {
 
 bool decides(const recipe& r) {
     return r.scale_format->power_of_two() && r.by->id == dialect_id::ocp &&
-           r.offset == offset_kind::none && r.rotate.what == transform::kind::none &&
-           r.rule->id != scale::rule_id::stochastic;
+           r.offset == offset_kind::none && r.rule->id != scale::rule_id::stochastic;
 }
 
 }  // namespace

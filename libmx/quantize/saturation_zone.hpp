@@ -49,9 +49,9 @@ struct block_verdict {
 /// Judges blocks under one recipe. Thresholds come from running the encoder.
 class block_judge {
   public:
-    /// None where a block's smallest and largest magnitudes do not decide: with an offset or a
-    /// transform, under scales that are no powers of two or are drawn at random, and for dialects
-    /// with an arithmetic of their own.
+    /// None where a block's smallest and largest magnitudes do not decide: with an offset, under
+    /// scales that are no powers of two or are drawn at random, and for dialects with an arithmetic
+    /// of their own. Blocks are judged as they are after the recipe's transform.
     static std::optional<block_judge> of(const recipe& r);
 
     /// Both false for a block of zeros and for one without a finite scale.

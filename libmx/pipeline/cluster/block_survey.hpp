@@ -6,13 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/model.hpp"
-#include "libmx/pipeline/roles.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/pipeline/analyze.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::pipeline {
@@ -71,22 +67,13 @@ struct block_survey {
 
 inline constexpr std::size_t worst_blocks = 5;
 
-/// What is done to values before a recipe sees them.
-struct survey_inputs {
-    const role_finder* roles;
-    float norm_bias = 0;  ///< added to norm tensors, in float32
-
-    /// The values of a panel of `info` as recipes see them: `x` itself, or what `scratch` then
-    /// holds.
-    std::span<const float> seen(const io::tensor_info& info, std::span<const float> x,
-                                std::vector<float>& scratch) const;
-};
-
 /// Surveys numeric tensors under every recipe that fits them, in one pass over each (two where a
-/// recipe needs the tensor's maximum and it is large): tensors in order, recipes innermost. Memory
-/// does not grow with the size of tensors, figures do not depend on threads. Throws base::error.
+/// recipe needs the tensor's maximum and it is large): tensors in order, recipes innermost. Of
+/// `request`, recipes, roles and norm_bias matter. With a transform, blocks are those of the
+/// transformed values. Memory does not grow with the size of tensors, figures do not depend on
+/// threads. Throws base::error.
 std::vector<block_survey> survey_blocks(const std::vector<tensor_ref>& tensors,
-                                        const std::vector<quantize::recipe>& recipes,
-                                        const survey_inputs& inputs, const run_control& control);
+                                        const analysis_request& request,
+                                        const run_control& control);
 
 }  // namespace mx::pipeline

@@ -43,9 +43,9 @@ report::value member(const report::record& r, std::string_view name) {
 
 class examination {
   public:
-    examination(const std::vector<tensor_ref>& tensors, const cluster_request& request,
+    examination(const std::vector<tensor_ref>& tensors, const analysis_request& request,
                 const run_control& control)
-        : request_(request), control_(control), inputs_{&request.roles, request.norm_bias} {
+        : request_(request), control_(control) {
         tensors_ = numeric_only(tensors, report_.skipped);
         for (const tensor_ref& t : tensors_) elements_ += t.info().elements;
         report_.health.resize(request.recipes.size());
@@ -91,7 +91,7 @@ class examination {
         analysis a = analyze(group, wanted, half_control(elements, 0));
         std::move(a.skipped.begin(), a.skipped.end(), std::back_inserter(report_.skipped));
         const std::vector<block_survey> surveys =
-            survey_blocks(group, request_.recipes, inputs_, half_control(elements, 1));
+            survey_blocks(group, request_, half_control(elements, 1));
         // Both leave out the same tensors and come in the same order.
         for (std::size_t i = 0; i < surveys.size(); ++i) {
             const report::record r = joined(a.results[i], surveys[i]);
@@ -142,7 +142,7 @@ class examination {
         if (patients.empty()) return;
         run_control quiet = control_;
         quiet.on_progress = nullptr;
-        auto measured = measure_mends(tensors, request_.recipes[recipe], inputs_, quiet);
+        auto measured = measure_mends(tensors, request_.recipes[recipe], request_, quiet);
         for (std::size_t i = 0; i < patients.size(); ++i) {
             finding& f = *patients[i];
             f.mends = std::move(measured[i]);
@@ -150,9 +150,8 @@ class examination {
         }
     }
 
-    const cluster_request& request_;
+    const analysis_request& request_;
     const run_control& control_;
-    survey_inputs inputs_;
     std::vector<tensor_ref> tensors_;
     std::uint64_t elements_ = 0, finished_ = 0;
     cluster_report report_;
@@ -160,7 +159,7 @@ class examination {
 
 }  // namespace
 
-cluster_report examine(const std::vector<tensor_ref>& tensors, const cluster_request& request,
+cluster_report examine(const std::vector<tensor_ref>& tensors, const analysis_request& request,
                        const run_control& control) {
     return examination(tensors, request, control).run();
 }

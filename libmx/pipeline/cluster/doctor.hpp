@@ -13,12 +13,6 @@
 
 namespace mx::pipeline {
 
-struct cluster_request {
-    std::vector<quantize::recipe> recipes;
-    role_finder roles;
-    float norm_bias = 0;  ///< see analysis_request
-};
-
 /// All tensors under one recipe.
 struct recipe_health {
     std::uint64_t tensors = 0;  ///< that it was measured on
@@ -49,8 +43,9 @@ struct cluster_report {
 };
 
 /// Does all of that. Tensors are read twice, in groups small enough to stay cached, and those in
-/// danger again. Output does not depend on threads. Throws base::error.
-cluster_report examine(const std::vector<tensor_ref>& tensors, const cluster_request& request,
+/// danger again. Of `request`, recipes, roles and norm_bias matter. Output does not depend on
+/// threads. Throws base::error.
+cluster_report examine(const std::vector<tensor_ref>& tensors, const analysis_request& request,
                        const run_control& control);
 
 }  // namespace mx::pipeline

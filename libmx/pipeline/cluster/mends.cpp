@@ -99,16 +99,18 @@ std::vector<mend> mends_of(const recipe& r) {
 }
 
 std::vector<std::vector<measured_mend>> measure_mends(const std::vector<tensor_ref>& tensors,
-                                                      const recipe& r, const survey_inputs& inputs,
+                                                      const recipe& r,
+                                                      const analysis_request& request,
                                                       const run_control& control) {
     const std::vector<mend> tried = mends_of(r);
-    std::vector<recipe> recipes;
-    for (const mend& m : tried) recipes.push_back(m.recipe);
+    analysis_request wanted = request;
+    wanted.recipes.clear();
+    for (const mend& m : tried) wanted.recipes.push_back(m.recipe);
     std::vector<std::vector<measured_mend>> out(tensors.size());
-    for (const block_survey& s : survey_blocks(tensors, recipes, inputs, control)) {
+    for (const block_survey& s : survey_blocks(tensors, wanted, control)) {
         out[s.tensor].push_back(measured(tried[s.recipe], s));
     }
-    const std::vector<report::value> bf16 = bf16_cast_rmse(tensors, inputs, control);
+    const std::vector<report::value> bf16 = bf16_cast_rmse(tensors, request, control);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         const std::string name(bf16_name);
         out[t].push_back(measured_mend{name, name, bf16[t], {}, 16.0, {}});

@@ -46,10 +46,11 @@ struct measured_mend {
     double ailing_share[ailment_count] = {};
 };
 
-/// The mends of `recipe` on each of `tensors`, bf16 last. Throws base::error.
+/// The mends of `recipe` on each of `tensors`, bf16 last. Of `request`, roles and norm_bias matter.
+/// Throws base::error.
 std::vector<std::vector<measured_mend>> measure_mends(const std::vector<tensor_ref>& tensors,
                                                       const quantize::recipe& recipe,
-                                                      const survey_inputs& inputs,
+                                                      const analysis_request& request,
                                                       const run_control& control);
 
 /// The share of ailing blocks from which on a tensor is in danger, and which a mend must stay
