@@ -106,7 +106,7 @@ report::section mends_section(const cluster_report& report, std::size_t shown) {
     for (std::size_t i = 0; i < shown; ++i) {
         const finding& f = report.findings[i];
         const std::string label =
-            fmt::format("{}  {}", name_of(report, f), quantize::to_string(f.recipe));
+            fmt::format("{} under {}", name_of(report, f), quantize::to_string(f.recipe));
         s.rows.push_back({{"label", label},
                           {"change", text("(none)")},
                           {"bits", f.survey.bits_per_element},

@@ -39,9 +39,9 @@ std::optional<quantize::saturation_zone> zone_of(const quantize::recipe& r) {
     return judge ? judge->zone() : std::nullopt;
 }
 
-// "[0.844, 1)*2^n".
+// "[0.844,1)*2^n", without a blank to be broken at.
 std::string interval(const quantize::saturation_zone& z) {
-    return fmt::format("{}{:.3g}, {:.3g})*2^n", z.including ? '[' : '(', z.from, z.to);
+    return fmt::format("{}{:.3g},{:.3g})*2^n", z.including ? '[' : '(', z.from, z.to);
 }
 
 std::string what_happens(const finding& f) {
@@ -110,12 +110,13 @@ std::vector<std::string> caveats(const pipeline::cluster_report& report,
     std::vector<std::string> notes;
     const pipeline::norm_centres& n = report.norms;
     if (request.norm_bias == 0 && n.look_like_gamma_minus_one()) {
-        notes.push_back(
-            fmt::format("- {} of {} ({}{}) lie around 0 instead of 1: they look like gamma - 1. "
-                        "Models that store norms so add 1 when they run; rerun with --norm-bias 1 "
-                        "to judge what is multiplied.",
-                        n.around_zero.size(), plural(n.norms, "norm tensor"), n.around_zero.front(),
-                        n.around_zero.size() == 1 ? "" : ", ..."));
+        const bool one = n.around_zero.size() == 1;
+        notes.push_back(fmt::format(
+            "- {} of {} ({}{}) {} around 0 instead of 1, like gamma - 1: models that store their "
+            "norms "
+            "so add 1 when they run. Rerun with --norm-bias 1 to judge what is multiplied.",
+            n.around_zero.size(), plural(n.norms, "norm tensor"), n.around_zero.front(),
+            one ? "" : ", ...", one ? "lies" : "lie"));
     }
     std::set<std::string> tensors;
     for (const pipeline::unjudged_tensor& u : report.unjudged) tensors.insert(u.tensor);

@@ -51,12 +51,21 @@ std::optional<recipe> sensible(recipe r) {
     }
 }
 
-// The keys in which `b` differs from `a`.
+// Whether the canonical spelling of a recipe says something about `key`.
+bool mentions(const std::string& spelling, std::string_view key) {
+    return spelling.find(fmt::format(":{}=", key)) != std::string::npos ||
+           spelling.find(fmt::format(",{}=", key)) != std::string::npos;
+}
+
+// The keys in which `b` differs from `a`, without those that only follow from others.
 std::string difference(const recipe& a, const recipe& b) {
+    const std::string before = quantize::to_string(a);
+    const std::string after = quantize::to_string(b);
     std::string text;
     for (const quantize::recipe_key& key : quantize::recipe_keys()) {
         const std::string value = key.get(b);
         if (value == key.get(a)) continue;
+        if (!mentions(before, key.name) && !mentions(after, key.name)) continue;
         text += fmt::format("{}{}={}", text.empty() ? "" : ",", key.name, value);
     }
     return text;
