@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "apps/mx/cluster_words.hpp"
 #include "apps/mx/values.hpp"
@@ -21,13 +23,29 @@ using report::cell;
 
 constexpr std::size_t shown_findings = 10;
 
-// The tensor's name, with its file where there are several.
-std::string name_of(const cluster_report& report, const finding& f) {
-    const io::tensor_info& info = f.tensor.info();
-    const bool several =
-        std::any_of(report.findings.begin(), report.findings.end(),
-                    [&](const finding& other) { return other.tensor.info().file != info.file; });
-    return several ? fmt::format("{}: {}", info.file, info.name) : info.name;
+bool several_files(const cluster_report& report) {
+    const auto file = [](const finding& f) { return f.tensor.info().file; };
+    return std::any_of(report.findings.begin(), report.findings.end(),
+                       [&](const finding& f) { return file(f) != file(report.findings.front()); });
+}
+
+// The findings to show, with the tensor's name and, where there are several, its file.
+struct named_finding {
+    const finding* f;
+    std::string name;
+};
+
+std::vector<named_finding> worst_of(const cluster_report& report, bool all) {
+    const std::size_t count =
+        all ? report.findings.size() : std::min(shown_findings, report.findings.size());
+    const bool files = several_files(report);
+    std::vector<named_finding> worst;
+    for (std::size_t i = 0; i < count; ++i) {
+        const finding& f = report.findings[i];
+        const io::tensor_info& info = f.tensor.info();
+        worst.push_back({&f, files ? fmt::format("{}: {}", info.file, info.name) : info.name});
+    }
+    return worst;
 }
 
 std::size_t tensors_in_danger(const cluster_report& report) {
@@ -37,7 +55,7 @@ std::size_t tensors_in_danger(const cluster_report& report) {
 }
 
 report::section findings_section(const cluster_report& report, const analysis_request& request,
-                                 std::size_t shown) {
+                                 const std::vector<named_finding>& shown) {
     report::section s;
     if (report.findings.empty()) {
         s.heading = "Nothing is in danger";
@@ -49,43 +67,47 @@ report::section findings_section(const cluster_report& report, const analysis_re
     }
     const std::size_t tensors = tensors_in_danger(report);
     s.heading = fmt::format("{} tensor{} in danger", tensors, tensors == 1 ? " is" : "s are");
-    if (shown < report.findings.size()) {
-        s.heading += fmt::format("; the {} worst of {} findings (--all: every one)", shown,
+    if (shown.size() < report.findings.size()) {
+        s.heading += fmt::format("; the {} worst of {} findings (--all: every one)", shown.size(),
                                  report.findings.size());
     }
-    for (std::size_t i = 0; i < shown; ++i) {
-        const finding& f = report.findings[i];
-        s.notes.push_back("- " + finding_words(f, name_of(report, f)));
-    }
+    for (const named_finding& n : shown) s.notes.push_back("- " + finding_words(*n.f, n.name));
     return s;
 }
 
-report::section figures_section(const cluster_report& report, std::size_t shown) {
+report::record figures_row(const finding& f, const std::string& name) {
+    const report::value* spread = report::find(f.survey.spread, "p50");
+    return {{"tensor", name},
+            {"recipe", quantize::to_string(f.recipe)},
+            {"blocks", integer(f.survey.eligible)},
+            {"saturated", f.survey.saturated_block_rate},
+            {"collapsed", f.collapsed_block_rate},
+            {"certain", f.survey.certain_overflow_block_rate},
+            {"zone", f.survey.clamp_zone_block_rate},
+            {"gain", f.survey.saturated_block_gain},
+            {"spread", spread == nullptr ? undefined() : *spread},
+            {"rmse", f.survey.rmse}};
+}
+
+// The recipes of a tensor stand together, tensors in the order of their worst finding.
+report::section figures_section(const std::vector<named_finding>& shown) {
     report::section s;
     s.heading = "Their blocks";
-    s.columns = {{"tensor", "tensor", cell::name},
-                 {"recipe", "recipe"},
+    s.columns = {{"recipe", "recipe"},
                  {"blocks", "blocks", cell::integer},
-                 {"saturated", "satu-\nrated %", cell::share},
-                 {"collapsed", "col-\nlapsed %", cell::share},
+                 {"saturated", "saturated\n%", cell::share},
+                 {"collapsed", "collapsed\n%", cell::share},
                  {"certain", "all\nover %", cell::share},
                  {"zone", "clamp\nzone %", cell::share},
                  {"gain", "gain", cell::fixed, 3},
                  {"spread", "min/max\nmedian", cell::fixed, 3},
                  {"rmse", "R-MSE", cell::significant, 3}};
-    for (std::size_t i = 0; i < shown; ++i) {
-        const finding& f = report.findings[i];
-        const report::value* spread = report::find(f.survey.spread, "p50");
-        s.rows.push_back({{"tensor", name_of(report, f)},
-                          {"recipe", quantize::to_string(f.recipe)},
-                          {"blocks", integer(f.survey.eligible)},
-                          {"saturated", f.survey.saturated_block_rate},
-                          {"collapsed", f.collapsed_block_rate},
-                          {"certain", f.survey.certain_overflow_block_rate},
-                          {"zone", f.survey.clamp_zone_block_rate},
-                          {"gain", f.survey.saturated_block_gain},
-                          {"spread", spread == nullptr ? undefined() : *spread},
-                          {"rmse", f.survey.rmse}});
+    s.group_field = "tensor";
+    std::map<std::string, std::vector<report::record>> rows;
+    for (const named_finding& n : shown) rows[n.name].push_back(figures_row(*n.f, n.name));
+    for (const named_finding& n : shown) {
+        for (report::record& row : rows[n.name]) s.rows.push_back(std::move(row));
+        rows[n.name].clear();
     }
     s.notes = {
         "All over: blocks of which every element overflows, by their smallest and largest "
@@ -94,7 +116,7 @@ report::section figures_section(const cluster_report& report, std::size_t shown)
     return s;
 }
 
-report::section mends_section(const cluster_report& report, std::size_t shown) {
+report::section mends_section(const std::vector<named_finding>& shown) {
     report::section s;
     s.heading = "What would mend them";
     s.columns = {{"change", "change"},
@@ -103,10 +125,9 @@ report::section mends_section(const cluster_report& report, std::size_t shown) {
                  {"saturated", "saturated\nblocks %", cell::share},
                  {"choice", ""}};
     s.group_field = "label";
-    for (std::size_t i = 0; i < shown; ++i) {
-        const finding& f = report.findings[i];
-        const std::string label =
-            fmt::format("{} under {}", name_of(report, f), quantize::to_string(f.recipe));
+    for (const named_finding& n : shown) {
+        const finding& f = *n.f;
+        const std::string label = fmt::format("{} under {}", n.name, quantize::to_string(f.recipe));
         s.rows.push_back({{"label", label},
                           {"change", text("(none)")},
                           {"bits", f.survey.bits_per_element},
@@ -167,12 +188,11 @@ report::section health_section(const cluster_report& report, const analysis_requ
 
 std::vector<report::section> cluster_sections(const cluster_report& report,
                                               const analysis_request& request, bool all) {
-    const std::size_t shown =
-        all ? report.findings.size() : std::min(shown_findings, report.findings.size());
+    const std::vector<named_finding> shown = worst_of(report, all);
     std::vector<report::section> sections{findings_section(report, request, shown)};
-    if (shown > 0) {
-        sections.push_back(figures_section(report, shown));
-        sections.push_back(mends_section(report, shown));
+    if (!shown.empty()) {
+        sections.push_back(figures_section(shown));
+        sections.push_back(mends_section(shown));
     }
     sections.push_back(health_section(report, request));
     std::vector<std::string> notes = caveats(report, request);

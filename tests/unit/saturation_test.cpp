@@ -25,12 +25,14 @@ const std::vector<std::pair<std::string, double>> shares{
     {"mxfp8", 0.1926},
     {"mxfp8_e5m2", 0.1926},
     {"mxint8", 0.0113},
+    {"mxfp4_e3m0", 1},
     {"mxfp4:scale=even", 0.2224},
     {"mxfp6:scale=even", 0.0473},
     {"mxfp6_e3m2:scale=even", 0.0995},
     {"mxfp8_e5m2:scale=even", 0.0995},
     {"mxfp8:scale=even", 0.1468},
     {"mxfp4_e3m0:scale=even", 0.5850},
+    {"mxint8:scale=even", 0.0057},
     {"mxfp4:scale=ceil", 0},
     {"mxfp6:scale=ceil", 0},
     {"mxfp6_e3m2:scale=ceil", 0},
@@ -43,6 +45,7 @@ const std::vector<std::pair<std::string, double>> shares{
     {"mxfp8:scale=rceil", 0},
     {"mxfp8_e5m2:scale=rceil", 0},
     {"mxfp4_e3m0:scale=rceil", 0},
+    {"mxint8:scale=ceil", 0},
     {"mxint8:scale=rceil", 0},
 };
 
