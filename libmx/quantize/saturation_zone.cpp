@@ -120,6 +120,18 @@ double block_judge::nearness(const block_extremes& block) const {
     return nearest;
 }
 
+bool block_judge::one_code(std::uint32_t least, std::uint32_t largest, int scale_code) const {
+    const auto code = [&](std::uint32_t x) {
+        const int exponent = scale_code - format::e8m0_bias;
+        return format::encode_magnitude(params_.element, params_.mode, x, exponent, 0).magnitude;
+    };
+    return code(least) == code(largest);
+}
+
+bool block_judge::magnitudes_decide() const {
+    return params_.mode.how != format::rounding::stochastic && !signs_matter();
+}
+
 bool block_judge::signs_matter() const {
     return positive_.at != negative_.at || positive_.including != negative_.including ||
            positive_.largest != negative_.largest;

@@ -61,6 +61,13 @@ class block_judge {
     /// its elements would take the largest code, at most 1. 0 for a block of zeros.
     double nearness(const block_extremes& block) const;
 
+    /// Whether all magnitudes from `least` to `largest` (not 0, float32 bits, of either sign) get
+    /// one magnitude code under the scale with code `scale_code`: the block saturates, dies or
+    /// collapses as a whole. Asked only where magnitudes decide that.
+    bool one_code(std::uint32_t least, std::uint32_t largest, int scale_code) const;
+    /// Whether magnitudes decide the codes: no random rounding, no difference between the signs.
+    bool magnitudes_decide() const;
+
     /// Whether the largest codes of the two signs differ, so that block_extremes must tell them
     /// apart; otherwise all magnitudes may be given as positive.
     bool signs_matter() const;

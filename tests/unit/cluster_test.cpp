@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -7,6 +8,7 @@
 #include "libmx/pipeline/cluster/bf16_cast.hpp"
 #include "libmx/pipeline/cluster/doctor.hpp"
 #include "libmx/quantize/block_kernel.hpp"
+#include "libmx/quantize/saturation_zone.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -76,56 +78,105 @@ TEST_CASE("0.99 everywhere saturates under floor, and rceil is named as the mend
 }
 
 TEST_CASE("a survey counts what the kernel says block by block") {
+    // Tight blocks in several binades, with zeros, lonely elements, equal ones and a NaN.
     std::vector<float> x = around(0.93f, 0.06f, 40 * 100, 1);
-    for (std::size_t i = 0; i < x.size(); i += 7) x[i] = -x[i];
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = std::ldexp(x[i], static_cast<int>(i / 100 % 5));
+        if (i % 7 == 0) x[i] = -x[i];
+        if (i % 11 == 0) x[i] = 0;
+        if (i / 32 % 9 == 0 && i % 32 != 5) x[i] = 0;
+        if (i / 100 == 7) x[i] = 1.9f;
+        if (i / 100 == 8) x[i] = 1.0f + 0.001f * static_cast<float>(i % 3);
+    }
+    x[1234] = NAN;
     tests::memory_model model;
-    add(model, "w.norm", {40, 100}, x);
+    add(model, "w", {40, 100}, x);
+    pipeline::analysis_request request;
+    for (const char* text :
+         {"mxfp8", "mxfp4:scale=even", "mxfp4_e3m0", "mxint4", "mxint8:int_min=full",
+          "mxfp6:round=up", "mxfp4:round=stochastic,seed=1", "mxfp8:offset=fp16",
+          "mxfp8:dialect=microxcaling"}) {
+        request.recipes.push_back(quantize::parse_recipe(text));
+    }
+    const auto surveys = pipeline::survey_blocks(model.all(), request, {});
+    REQUIRE(surveys.size() == request.recipes.size());
+    for (std::size_t r = 0; r < surveys.size(); ++r) {
+        const pipeline::block_survey& s = surveys[r];
+        CAPTURE(quantize::to_string(request.recipes[r]));
+        const auto p = quantize::params_of(request.recipes[r]);
+        std::uint64_t blocks = 0, eligible = 0, saturated = 0, clamped = 0, collapsed = 0;
+        double gains = 0, largest_loss = 0;
+        for (std::size_t row = 0; row < 40; ++row) {
+            for (std::size_t col = 0; col < 100; col += 32) {
+                const std::size_t n = std::min<std::size_t>(32, 100 - col);
+                const auto block = std::span(x).subspan(row * 100 + col, n);
+                std::vector<std::uint8_t> codes(n);
+                quantize::block_place place{base::tensor_id("w"), row * 100 + col, 100,
+                                            static_cast<int>(n)};
+                const auto b = quantize::quantize_block(p, block, place, codes);
+                ++blocks;
+                eligible += b.is.eligible;
+                saturated += b.is.saturated;
+                const bool clamps = b.is.saturated && b.count.overflow > 0;
+                const bool merges = b.is.collapsed && !clamps && b.x_min != b.x_max;
+                clamped += clamps;
+                collapsed += merges && b.sum.error2 > 0;
+                if (b.is.saturated) gains += b.sum.xd / b.sum.x2;
+                if (clamps || (merges && b.sum.error2 > 0)) {
+                    largest_loss = std::max(largest_loss, b.sum.error2 / b.sum.x2);
+                }
+            }
+        }
+        CHECK(s.blocks == blocks);
+        CHECK(s.eligible == eligible);
+        CHECK(s.saturated == saturated);
+        CHECK(s.ailing[0] == clamped);
+        CHECK(s.ailing[1] == 0);
+        CHECK(s.ailing[2] == collapsed);
+        CHECK((s.worst.empty() ? 0 : s.worst[0].loss) == largest_loss);
+        if (saturated > 0) {
+            CHECK(number(s.saturated_block_gain) ==
+                  Approx(gains / static_cast<double>(saturated)).epsilon(1e-12));
+        }
+        const bool random = request.recipes[r].round == format::rounding::stochastic;
+        const bool closed = quantize::block_judge::of(request.recipes[r]).has_value();
+        if (closed && !random) {
+            CHECK(number(s.certain_saturation_block_rate) == number(s.saturated_block_rate));
+        }
+        CHECK(closed != std::holds_alternative<std::monostate>(s.certain_saturation_block_rate));
+    }
+    CHECK(surveys[0].ailing[0] > 3);
+    CHECK(surveys[1].ailing[2] > 3);
+}
+
+TEST_CASE("facts of blocks stand behind the analysis of a tensor") {
+    const std::vector<float> x = around(0.93f, 0.03f, 40 * 128, 1);
+    tests::memory_model model;
+    add(model, "w.norm", {40, 128}, x);
     const auto report = examine(model, {"mxfp8"});
     REQUIRE(report.findings.size() == 1);
     const pipeline::block_survey& s = report.findings[0].survey;
-
-    const quantize::recipe r = quantize::parse_recipe("mxfp8");
-    const auto p = quantize::params_of(r);
-    std::uint64_t blocks = 0, saturated = 0, clamped = 0, overflowing = 0, in_zone = 0;
-    double gains = 0, largest_loss = 0;
-    for (std::size_t row = 0; row < 40; ++row) {
-        for (std::size_t col = 0; col < 100; col += 32) {
-            const std::size_t n = std::min<std::size_t>(32, 100 - col);
-            const auto block = std::span(x).subspan(row * 100 + col, n);
-            std::vector<std::uint8_t> codes(n);
-            const auto b = quantize::quantize_block(p, block, {}, codes);
-            ++blocks;
-            saturated += b.is.saturated;
-            clamped += b.is.saturated && b.count.overflow > 0;
-            overflowing += b.count.overflow == n;
-            const float top = base::float_from_bits(b.x_max);
-            in_zone += std::ldexp(top, -std::ilogb(top)) > 1.75f;
-            if (!b.is.saturated) continue;
-            gains += b.sum.xd / b.sum.x2;
-            if (b.count.overflow > 0)
-                largest_loss = std::max(largest_loss, b.sum.error2 / b.sum.x2);
-        }
+    std::uint64_t in_zone = 0, overflowing = 0;
+    for (std::size_t i = 0; i < x.size(); i += 32) {
+        const auto [least, top] =
+            std::minmax_element(x.begin() + static_cast<std::ptrdiff_t>(i),
+                                x.begin() + static_cast<std::ptrdiff_t>(i + 32));
+        const float binade = std::ldexp(1.0f, std::ilogb(*top));
+        in_zone += *top > 1.75f * binade;
+        overflowing += *least > 1.75f * binade;
     }
-    REQUIRE(saturated > 3);
-    CHECK(s.blocks == blocks);
-    CHECK(s.saturated == saturated);
-    CHECK(s.ailing[0] == clamped);
-    CHECK(number(s.certain_saturation_block_rate) ==
-          static_cast<double>(saturated) / static_cast<double>(blocks));
-    CHECK(number(s.certain_overflow_block_rate) ==
-          static_cast<double>(overflowing) / static_cast<double>(blocks));
-    CHECK(number(s.clamp_zone_block_rate) ==
-          static_cast<double>(in_zone) / static_cast<double>(blocks));
-    CHECK(number(s.saturated_block_gain) ==
-          Approx(gains / static_cast<double>(saturated)).epsilon(1e-12));
-    CHECK(s.worst.size() == std::min<std::size_t>(clamped, pipeline::worst_blocks));
-    CHECK(s.worst[0].loss == largest_loss);
-    CHECK(s.nearest);
+    REQUIRE(overflowing > 0);
+    CHECK(number(s.clamp_zone_block_rate) == static_cast<double>(in_zone) / 160);
+    CHECK(number(s.certain_overflow_block_rate) == static_cast<double>(overflowing) / 160);
+    CHECK(s.worst.size() == pipeline::worst_blocks);
+    REQUIRE(s.nearest);
     CHECK(s.nearest->nearness < 1);
+    CHECK(s.nearest->nearness > 0.9);
 
     const report::record result = report.results.front();
     CHECK(number(result, "certain_saturation_block_rate") ==
           number(result, "saturated_block_rate"));
+    CHECK(number(result, "clamp_zone_block_rate") == number(s.clamp_zone_block_rate));
     CHECK(number(result, "rmse") == number(s.rmse));
     CHECK(number(result, "spread_p50") == number(*find(s.spread, "p50")));
 }

@@ -174,21 +174,33 @@ class survey_run {
         const prepared_recipe& r = prepared_[j.recipe];
         const quantize::block_params& params = j.own_params ? *j.own_params : r.params;
         quantize::block_run& run = space.run;
-        space.details.wanted = quantize::detail::stats;
+        // Vector drivers leave the full statistics of blocks to the reference; where extremes tell
+        // which blocks need them, these alone are looked at.
+        const bool quick = r.known.magnitudes_decide();
+        quantize::block_details& details = space.details;
+        details.wanted = quick ? quantize::detail::codes : quantize::detail::stats;
         for_each_segment(j.grid, where, [&](const segment_in_panel& s) {
             const quantize::segment_place place{tensor_id,        s.first, j.grid.over.cols,
                                                 s.rows,           s.cols,  j.grid.block_rows,
                                                 j.grid.block_cols};
             const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
             driver.load(values.from(at), place, run);
-            to.add(driver.quantize(params, run, space.details));
+            to.add(driver.quantize(params, run, details));
             const std::uint64_t across = place.grid_cols();
             for (std::size_t b = 0; b < run.blocks; ++b) {
-                const std::size_t size = quantize::extent_of(place, b).size();
                 const std::uint64_t index = s.index + b / across * j.grid.cols() + b % across;
-                to.add({index, std::span(run.x + b * run.stride, size),
-                        std::span(space.details.codes.data() + b * run.stride, size),
-                        space.details.stats.data()[b]},
+                if (quick && to.add_sound({index, details.amax.data()[b], details.x_min.data()[b],
+                                           details.x_max.data()[b], details.scale_code.data()[b]},
+                                          r.known)) {
+                    continue;
+                }
+                const quantize::block_extent extent = quantize::extent_of(place, b);
+                const std::span x(run.x + b * run.stride, extent.size());
+                const std::span codes(details.codes.data() + b * run.stride, extent.size());
+                to.add({index, x, codes,
+                        quick ? quantize::quantize_block(params, x,
+                                                         quantize::place_of(place, extent), codes)
+                              : details.stats.data()[b]},
                        r.known, params);
             }
         });

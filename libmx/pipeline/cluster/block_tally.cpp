@@ -61,15 +61,33 @@ void block_tally::add(const surveyed_block& b, const survey_recipe& recipe,
                       const quantize::block_params& params) {
     const block::block_stats& s = b.stats;
     if (s.count.nan + s.count.inf + s.count.poisoned != 0) return;
-    if (has_maximum(s.amax)) {
-        const double mantissa = mantissa_of(s.amax);
+    place(s.amax, s.x_min, s.x_max, recipe);
+    if (s.is.eligible) judge(b, recipe, params);
+}
+
+bool block_tally::add_sound(const scaled_block& b, const survey_recipe& recipe) {
+    // One magnitude may be one element; more than one are two elements or more.
+    if (!has_maximum(b.largest) || b.scale_code == format::e8m0_nan || b.least == b.largest ||
+        recipe.judge->one_code(b.least, b.largest, b.scale_code)) {
+        return false;
+    }
+    place(b.amax, b.least, b.largest, recipe);
+    keep(near_block{b.index, number_of(b.least), number_of(b.largest),
+                    recipe.judge->nearness({b.least, 0, b.largest})});
+    return true;
+}
+
+// Where the block's maximum lies, and how far apart its magnitudes.
+void block_tally::place(std::uint32_t amax, std::uint32_t least, std::uint32_t largest,
+                        const survey_recipe& recipe) {
+    if (has_maximum(amax)) {
+        const double mantissa = mantissa_of(amax);
         ++with_maximum_;
         in_zone_ += recipe.zone.from < mantissa && mantissa < recipe.zone.to ? 1u : 0u;
     }
-    if (has_maximum(s.x_max)) {
-        ++spread_.spread[static_cast<std::size_t>(metrics::spread_bin(s.x_min, s.x_max))];
+    if (has_maximum(largest)) {
+        ++spread_.spread[static_cast<std::size_t>(metrics::spread_bin(least, largest))];
     }
-    if (s.is.eligible) judge(b, recipe, params);
 }
 
 void block_tally::judge(const surveyed_block& b, const survey_recipe& recipe,

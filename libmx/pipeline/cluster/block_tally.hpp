@@ -23,6 +23,8 @@ struct survey_recipe {
     std::optional<quantize::block_judge> judge;
     quantize::clamp_zone zone;
     bool has_offset;
+
+    bool magnitudes_decide() const { return judge && judge->magnitudes_decide(); }
 };
 
 /// A quantized block.
@@ -33,8 +35,18 @@ struct surveyed_block {
     const block::block_stats& stats;
 };
 
+/// What a driver says about every block, whatever detail it was asked for.
+struct scaled_block {
+    std::uint64_t index;
+    std::uint32_t amax, least, largest;  ///< see block_stats: amax, x_min, x_max
+    int scale_code;
+};
+
 class block_tally {
   public:
+    /// Adds a block of which its extremes tell that nothing happens to it; false when they do not,
+    /// and all of it must be looked at. Only for recipes whose judge knows codes by magnitudes.
+    bool add_sound(const scaled_block& b, const survey_recipe& recipe);
     void add(const surveyed_block& b, const survey_recipe& recipe,
              const quantize::block_params& params);
     void add(const block::segment_stats& s) { totals_.add(s); }
@@ -43,6 +55,8 @@ class block_tally {
     block_survey finish(const survey_recipe& recipe, metrics::totals facts) const;
 
   private:
+    void place(std::uint32_t amax, std::uint32_t least, std::uint32_t largest,
+               const survey_recipe& recipe);
     void judge(const surveyed_block& b, const survey_recipe& recipe,
                const quantize::block_params& params);
     void keep(const bad_block& b);
