@@ -329,6 +329,7 @@ TEST_CASE("tensors without blocks to judge are named") {
     tests::memory_model model;
     add(model, "column", {64, 1}, around(0.95f, 0.02f, 64, 1));
     add(model, "scalar", {}, {1.0f});
+    add(model, "zeros", {2, 64}, std::vector<float>(128, 0.0f));
     model.add("mask", tensor::dtype::boolean, {4}, std::vector<std::uint8_t>(4));
     const auto report = examine(model, {"mxfp8"});
     CHECK(report.findings.empty());

@@ -108,7 +108,8 @@ class examination {
         h.eligible += s.eligible;
         h.saturated += s.saturated;
         h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
-        if (s.eligible == 0 && s.blocks > 1) {
+        const bool all_zero = member(r, "zero_blocks") == member(r, "blocks");
+        if (s.eligible == 0 && s.blocks > 1 && !all_zero) {
             report_.unjudged.push_back(
                 {tensor.info().name, quantize::to_string(request_.recipes[s.recipe])});
         }

@@ -26,7 +26,7 @@ struct recipe_health {
     std::string nearest_tensor;
 };
 
-/// A tensor whose blocks all hold fewer than two non-zero elements, although it holds more.
+/// A tensor of several blocks, not all of them zero, none with two non-zero elements.
 struct unjudged_tensor {
     std::string tensor;
     std::string recipe;
