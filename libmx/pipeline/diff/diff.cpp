@@ -11,10 +11,10 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pipeline/diff/collect.hpp"
 #include "libmx/pipeline/diff/compare_codes.hpp"
 #include "libmx/pipeline/diff/compare_values.hpp"
 #include "libmx/pipeline/diff/match.hpp"
-#include "libmx/pipeline/diff/records.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panel_reader.hpp"
 #include "libmx/pipeline/prologue.hpp"
@@ -31,21 +31,16 @@ constexpr std::string_view norm_role = "norm";
 
 // What every tensor has in common under a recipe.
 struct prepared_recipe {
-    std::string name;
     std::vector<quantize::block_params> params;  // one
     bool needs_facts;
     bool scales_have_codes;
     quantize::clamp_zone zone;
-    compared_tensor total;
-    std::uint64_t tensors = 0;
 
-    prepared_recipe(const quantize::recipe& r, std::size_t dumps)
-        : name(quantize::to_string(r)),
-          params{quantize::params_of(r)},
+    explicit prepared_recipe(const quantize::recipe& r)
+        : params{quantize::params_of(r)},
           needs_facts(quantize::needs_tensor_facts(r)),
           scales_have_codes(quantize::scales_have_codes(r)),
-          zone(quantize::clamp_zone_of(r)),
-          total(dumps) {}
+          zone(quantize::clamp_zone_of(r)) {}
 };
 
 // A tensor under one recipe.
@@ -81,11 +76,14 @@ class diff_run {
   public:
     diff_run(std::span<const io::reader* const> dumps, const std::vector<tensor_ref>& chosen,
              const diff_request& request, const run_control& control)
-        : count_(dumps.size()), request_(request), control_(control) {
-        matched_dumps found = match_dumps(dumps, chosen);
+        : count_(dumps.size()),
+          request_(request),
+          control_(control),
+          collected_(request, dumps.size()) {
+        matched_dumps found = match_dumps(dumps, request.paths, chosen);
         tensors_ = std::move(found.tensors);
         result_.left_out = std::move(found.left_out);
-        for (const quantize::recipe& r : request.recipes) recipes_.emplace_back(r, count_);
+        for (const quantize::recipe& r : request.recipes) recipes_.emplace_back(r);
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             workers_.push_back(std::make_unique<worker>(control.chosen_driver(), count_));
         }
@@ -100,7 +98,7 @@ class diff_run {
         for (std::size_t first = 0; first < tensors_.size(); first += step) {
             run_batch(first, std::min(step, tensors_.size() - first));
         }
-        finish();
+        collected_.finish(result_);
         return std::move(result_);
     }
 
@@ -142,7 +140,7 @@ class diff_run {
         sweep(b.in.front(), b.passes, steered, panel_form::widened,
               [&](const loaded_panel& p) { work(b, p); });
         finished_ += elements;
-        for (std::size_t t = 0; t < count; ++t) report(b, t);
+        for (std::size_t t = 0; t < count; ++t) report(b, first, t);
     }
 
     void plan_tensor(batch& b, std::size_t t, const matched_tensor& m) {
@@ -157,7 +155,8 @@ class diff_run {
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
             const auto layout = lay_out(info.shape, request_.recipes[r], reason);
             if (!layout) {
-                result_.left_out.push_back({info.file, info.name, recipes_[r].name, reason});
+                result_.left_out.push_back(
+                    {info.file, info.name, quantize::to_string(request_.recipes[r]), reason});
                 job->recipes.push_back(nullptr);
                 continue;
             }
@@ -246,101 +245,21 @@ class diff_run {
         for (std::size_t k = 0; k + 1 < count_; ++k) job.values[k].merge(w.values[k]);
     }
 
-    // What a record says about its tensor.
-    report::record tensor_members(const batch& b, std::size_t t, const std::string& recipe) const {
-        const io::tensor_info& info = b.in.front()[t].info();
-        report::list shape;
-        for (const std::uint64_t extent : info.shape) {
-            shape.emplace_back(static_cast<std::int64_t>(extent));
-        }
-        const std::optional<layer_place> place = layer_of(info.name);
-        report::record r;
-        r.emplace_back("tensor", info.name);
-        r.emplace_back("shape", std::move(shape));
-        r.emplace_back("role", std::string(b.jobs[t]->role));
-        r.emplace_back("layer", place ? report::value(static_cast<std::int64_t>(place->layer))
-                                      : report::value());
-        r.emplace_back("recipe", recipe);
-        return r;
-    }
-
-    report::record pair_members(std::size_t pair) const {
-        report::record r;
-        r.emplace_back("file_a", request_.paths[pair]);
-        r.emplace_back("file_b", request_.paths[pair + 1]);
-        r.emplace_back("label_a", request_.labels.text[pair]);
-        r.emplace_back("label_b", request_.labels.text[pair + 1]);
-        return r;
-    }
-
-    static report::value tensor_scale_of(const recipe_job& j, std::size_t dump) {
-        if (j.own_params.empty()) return {};
-        return double{j.own_params[dump].tensor.decode};
-    }
-
-    void report(const batch& b, std::size_t t) {
+    void report(batch& b, std::size_t first, std::size_t t) {
         const tensor_job& job = *b.jobs[t];
         for (const value_figures& v : job.values) {
             result_.identical = result_.identical && v.changed == 0;
         }
         for (const std::unique_ptr<recipe_job>& j : job.recipes) {
             if (!j) continue;
-            prepared_recipe& r = recipes_[j->recipe];
-            compared_tensor c(count_);
-            c.values = job.values;
-            c.codes = std::move(j->codes.figures);
-            for (std::size_t k = 0; k + 1 < count_; ++k) {
-                r.total.values[k].merge(c.values[k]);
-                report_pair(b, t, *j, c, k);
+            compared_under c{&tensors_[first + t], job.role, j->recipe, {}, {}};
+            for (const quantize::block_params& p : j->own_params) {
+                c.tensor_scales.push_back(double{p.tensor.decode});
             }
-            r.total.codes.merge(c.codes);
-            ++r.tensors;
-            report::record members = tensor_members(b, t, r.name);
-            const std::string& name = b.in.front()[t].info().name;
-            if (auto f = drift_of(name, r.name, c.codes.dumps, request_.labels)) {
-                result_.findings.push_back(std::move(*f));
-            }
-            if (count_ < 3) continue;
-            add_series(members, c);
-            result_.series.push_back(std::move(members));
+            c.figures.values = job.values;
+            c.figures.codes = std::move(j->codes.figures);
+            collected_.add(c);
         }
-    }
-
-    void report_pair(const batch& b, std::size_t t, const recipe_job& j, const compared_tensor& c,
-                     std::size_t pair) {
-        report::record r = pair_members(pair);
-        for (auto& member : tensor_members(b, t, recipes_[j.recipe].name)) {
-            r.push_back(std::move(member));
-            if (r.back().first != "tensor") continue;
-            const auto name = [&](std::size_t d) {
-                return std::string(tensor::row_of(b.in[d][t].info().type).name);
-            };
-            r.emplace_back("dtype", name(pair));
-            r.emplace_back("dtype_b", name(pair + 1));
-        }
-        add_pair(r, c, pair);
-        r.emplace_back("tensor_scale_a", tensor_scale_of(j, pair));
-        r.emplace_back("tensor_scale_b", tensor_scale_of(j, pair + 1));
-        result_.results.push_back(r);
-    }
-
-    void finish() {
-        for (const prepared_recipe& r : recipes_) {
-            for (std::size_t k = 0; k + 1 < count_ && r.tensors > 0; ++k) {
-                report::record all = pair_members(k);
-                all.emplace_back("recipe", r.name);
-                all.emplace_back("tensors", static_cast<std::int64_t>(r.tensors));
-                add_pair(all, r.total, k);
-                result_.summary.push_back(std::move(all));
-            }
-        }
-        const auto in_zone = [](const drift_finding& f) {
-            return static_cast<double>(f.in_zone.back()) / static_cast<double>(f.blocks);
-        };
-        std::stable_sort(result_.findings.begin(), result_.findings.end(),
-                         [&](const drift_finding& a, const drift_finding& b) {
-                             return in_zone(a) > in_zone(b);
-                         });
     }
 
     const std::size_t count_;
@@ -350,6 +269,7 @@ class diff_run {
     std::vector<prepared_recipe> recipes_;
     std::vector<std::unique_ptr<worker>> workers_;  // by thread
     std::uint64_t finished_ = 0;
+    diff_collector collected_;
     diff_result result_;
 };
 

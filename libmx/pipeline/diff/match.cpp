@@ -11,11 +11,6 @@
 namespace mx::pipeline {
 namespace {
 
-std::string path_of(const io::reader& dump) {
-    const auto files = dump.files();
-    return files.empty() ? std::string("memory") : files.front().first;
-}
-
 std::string extents_of(const tensor::shape& shape) {
     std::string text;
     for (const std::uint64_t extent : shape)
@@ -26,7 +21,8 @@ std::string extents_of(const tensor::shape& shape) {
 // The names of all dumps, those of the first in its order, and where each is found.
 class directory {
   public:
-    explicit directory(std::span<const io::reader* const> dumps) : dumps_(dumps) {
+    directory(std::span<const io::reader* const> dumps, std::span<const std::string> paths)
+        : dumps_(dumps), paths_(paths) {
         single_ = std::all_of(dumps.begin(), dumps.end(),
                               [](const io::reader* d) { return d->tensors().size() == 1; });
         for (std::size_t d = 0; d < dumps.size(); ++d) {
@@ -56,12 +52,12 @@ class directory {
         const std::vector<place>& at = places_.at(name);
         for (std::size_t d = 0; d < at.size(); ++d) {
             if (at[d].known) continue;
-            const std::string path = path_of(*dumps_[d]);
             const auto packed = places_.find(name + ".codes");
             if (packed != places_.end() && packed->second[d].known) {
-                return fmt::format("packed in {}; unpack that with 'mx dequantize' first", path);
+                return fmt::format("packed in {}; unpack that with 'mx dequantize' first",
+                                   paths_[d]);
             }
-            return fmt::format("not in {}", path);
+            return fmt::format("not in {}", paths_[d]);
         }
         return {};
     }
@@ -72,27 +68,27 @@ class directory {
         std::size_t index = 0;
     };
     std::span<const io::reader* const> dumps_;
+    std::span<const std::string> paths_;
     bool single_ = false;
     std::vector<std::string> names_;
     std::map<std::string, std::vector<place>> places_;
 };
 
-// "shape 4x8 in a.safetensors, 4x9 in b.safetensors", or "".
-std::string disagreement(const std::vector<tensor_ref>& refs) {
-    for (const tensor_ref& r : refs) {
-        if (r.info().shape == refs.front().info().shape) continue;
-        return fmt::format("shape {} in {}, {} in {}", extents_of(refs.front().info().shape),
-                           path_of(*refs.front().file), extents_of(r.info().shape),
-                           path_of(*r.file));
+// "shape 4x8 in a.safetensors, 4x9 in b.safetensors", or "". There is one tensor per dump.
+std::string disagreement(const std::vector<tensor_ref>& refs, std::span<const std::string> paths) {
+    for (std::size_t d = 1; d < refs.size(); ++d) {
+        if (refs[d].info().shape == refs[0].info().shape) continue;
+        return fmt::format("shape {} in {}, {} in {}", extents_of(refs[0].info().shape), paths[0],
+                           extents_of(refs[d].info().shape), paths[d]);
     }
     return {};
 }
 
 // Why these cannot be compared, or "". `refs` is what the dumps have.
 std::string obstacle(const directory& all, const std::string& name,
-                     const std::vector<tensor_ref>& refs, std::size_t dumps) {
-    if (refs.size() < dumps) return all.absence(name);
-    if (std::string text = disagreement(refs); !text.empty()) return text;
+                     const std::vector<tensor_ref>& refs, std::span<const std::string> paths) {
+    if (refs.size() < paths.size()) return all.absence(name);
+    if (std::string text = disagreement(refs, paths); !text.empty()) return text;
     std::vector<skipped_tensor> skipped;
     numeric_only(refs, skipped);
     if (!skipped.empty()) return skipped.front().reason;
@@ -102,10 +98,11 @@ std::string obstacle(const directory& all, const std::string& name,
 }  // namespace
 
 matched_dumps match_dumps(std::span<const io::reader* const> dumps,
+                          std::span<const std::string> paths,
                           const std::vector<tensor_ref>& chosen) {
     std::set<std::pair<const io::reader*, std::size_t>> wanted;
     for (const tensor_ref& t : chosen) wanted.emplace(t.file, t.index);
-    const directory all(dumps);
+    const directory all(dumps, paths);
     matched_dumps result;
     for (const std::string& name : all.names()) {
         std::vector<tensor_ref> refs = all.found(name);
@@ -113,7 +110,7 @@ matched_dumps match_dumps(std::span<const io::reader* const> dumps,
             return wanted.count({t.file, t.index}) != 0;
         });
         if (!any) continue;
-        const std::string reason = obstacle(all, name, refs, dumps.size());
+        const std::string reason = obstacle(all, name, refs, paths);
         if (reason.empty()) {
             result.tensors.push_back({std::move(refs)});
         } else {

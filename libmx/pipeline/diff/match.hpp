@@ -27,6 +27,7 @@ struct matched_dumps {
 /// are called (an array file is named after itself). Tensors of which no dump has a reference in
 /// `chosen` are neither matched nor left out.
 matched_dumps match_dumps(std::span<const io::reader* const> dumps,
+                          std::span<const std::string> paths,
                           const std::vector<tensor_ref>& chosen);
 
 }  // namespace mx::pipeline

@@ -15,7 +15,8 @@ struct compared_tensor {
     std::vector<value_figures> values;  ///< one fewer than dumps
     code_figures codes;
 
-    explicit compared_tensor(std::size_t dumps = 0)
+    compared_tensor() = default;
+    explicit compared_tensor(std::size_t dumps)
         : values(dumps == 0 ? 0 : dumps - 1), codes(dumps) {}
 };
 
