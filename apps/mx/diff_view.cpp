@@ -222,7 +222,30 @@ std::vector<std::pair<std::string, recipe_counts>> counts_of(
 }
 
 std::string percent(double part, double whole) {
-    return whole > 0 ? report::percent_text(std::min(1.0, part / whole)) + " %" : "none";
+    return report::percent_text(whole > 0 ? std::min(1.0, part / whole) : 0) + " %";
+}
+
+std::string flip_words(const recipe_counts& c) {
+    if (c.followed == 0) return {};
+    return fmt::format("; {} of the codes moved and were back one dump later",
+                       percent(c.flipped, c.followed));
+}
+
+// "0.31 % of the codes moved; the scales of 1.20 % of the blocks changed, and where they did not
+// 0.10 % of the codes moved; 0.05 % of the codes moved and were back one dump later"
+std::string move_words(const recipe_counts& c) {
+    if (c.codes == 0 && c.scales == 0) return "no scale and no code moved";
+    if (c.scales == 0) {
+        return fmt::format("{} of the codes moved, and no scale", percent(c.codes, c.elements)) +
+               flip_words(c);
+    }
+    std::string text = fmt::format("{} of the codes moved; the scales of {} of the blocks changed",
+                                   percent(c.codes, c.elements), percent(c.scales, c.blocks));
+    if (c.equal > 0) {
+        text += fmt::format(", and where they did not {} of the codes moved",
+                            percent(c.moved_equal, c.equal));
+    }
+    return text + flip_words(c);
 }
 
 report::section verdict_section(const pipeline::diff_result& d, bool series) {
@@ -240,18 +263,7 @@ report::section verdict_section(const pipeline::diff_result& d, bool series) {
                                         least, most)
                           : fmt::format("The values differ by {:.3g} of their RMS (nrmse).", most));
     for (const auto& [recipe, c] : counts_of(d.summary)) {
-        std::string text =
-            fmt::format("- {}: {} of the codes moved; the scales of {} of the blocks changed",
-                        recipe, percent(c.codes, c.elements), percent(c.scales, c.blocks));
-        if (c.equal > 0) {
-            text += fmt::format(", and where they did not, {} of the codes moved",
-                                percent(c.moved_equal, c.equal));
-        }
-        if (c.followed > 0) {
-            text += fmt::format("; {} moved and were back one dump later",
-                                percent(c.flipped, c.followed));
-        }
-        s.notes.push_back(text + ".");
+        s.notes.push_back(fmt::format("- {}: {}.", recipe, move_words(c)));
     }
     return s;
 }
