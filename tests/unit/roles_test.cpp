@@ -67,7 +67,8 @@ TEST_CASE("the user's patterns go before the built-in ones") {
     CHECK(role_of("some_vector", {100}, find) == "norm");
     CHECK(role_of("layers.0.q_proj.weight", {4, 4}, find) == "activation");
     CHECK(role_of("layers.0.k_proj.weight", {4, 4}, find) == "weight");
-    CHECK_THROWS_AS(pipeline::role_finder({{"nrom", "*"}}), base::error);
+    const std::vector<pipeline::role_override> misspelt{{"nrom", "*"}};
+    CHECK_THROWS_AS(pipeline::role_finder(misspelt), base::error);
     CHECK_THROWS_AS(pipeline::parse_role_override("norm"), base::error);
     CHECK_THROWS_AS(pipeline::parse_role_override("=x"), base::error);
     CHECK_THROWS_AS(pipeline::parse_role_override("norm="), base::error);
