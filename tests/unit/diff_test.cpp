@@ -386,7 +386,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     const std::string recipe = "mxfp8:block=1x2";
     const std::string name = "layers.3.ffn_norm.weight";
     const auto a = one(name, {3, 2}, {1, 1.5, 1, 1.875, 0, 0});
-    const auto b = one(name, {3, 2}, {1, 1.9375, 1, 3.9375, 0, 0});
+    const auto b = one(name, {3, 2}, {1, 1.9375, 1, 3.875, 0, 0});
     const auto d = diff({&a, &b}, {recipe, "mxfp8:block=1x2,scale=rceil"});
     REQUIRE(d.results.size() == 2);
     const report::record r = d.results[0];
@@ -408,7 +408,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     // The same gains stored as gamma - 1, and a weight that the bias leaves alone.
     tests::memory_model low_a, low_b;
     low_a.add(name, dtype::f32, {3, 2}, std::vector<float>{0, 0.5, 0, 0.875, -1, -1});
-    low_b.add(name, dtype::f32, {3, 2}, std::vector<float>{0, 0.9375, 0, 2.9375, -1, -1});
+    low_b.add(name, dtype::f32, {3, 2}, std::vector<float>{0, 0.9375, 0, 2.875, -1, -1});
     low_a.add("w", dtype::f32, {1, 2}, std::vector<float>{1, 2});
     low_b.add("w", dtype::f32, {1, 2}, std::vector<float>{1, 3});
     const auto biased = diff({&low_a, &low_b}, {recipe}, {{}, 1, 1.0F});
