@@ -7,6 +7,7 @@
 
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/report/record_list.hpp"
@@ -28,6 +29,10 @@ struct analysis_request {
     std::vector<float> factors = {1.0F};
 };
 
+/// What happens to the values of a tensor before they are quantized to `r`.
+preparation preparation_of(const analysis_request& request, const io::tensor_info& info,
+                           const quantize::recipe& r, float factor);
+
 /// A tensor that was left out, and why (BOOL, complex, an axis the tensor does not have, ...).
 struct skipped_tensor {
     std::string file;
@@ -37,8 +42,8 @@ struct skipped_tensor {
 };
 
 struct analysis {
-    /// One record per tensor and recipe, tensors in file order, recipes as given; members are
-    /// those of the JSON schema mx.analysis/1 (design, section 5) in that order.
+    /// One record per tensor, recipe and factor: tensors in file order, recipes and factors as
+    /// given; members are those of the JSON schema mx.analysis/1 (design, section 5) in that order.
     report::record_list results;
     std::vector<skipped_tensor> skipped;
 };

@@ -13,6 +13,7 @@
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/preparation.hpp"
 #include "libmx/quantize/driver.hpp"
 
 namespace mx::pipeline {
@@ -30,6 +31,7 @@ struct panel_job {
     block::grid grid;
     shared_totals* into;
     block_rows* rows;  ///< the block table, or null
+    preparation how;   ///< what happens to the values first
 };
 
 /// The scratch of one thread, kept from panel to panel.
@@ -47,6 +49,9 @@ class panel_worker {
         metrics::totals totals;
         std::unique_ptr<metrics::histogram_tally> histograms;
     };
+    void run_prepared(const panel& where, const quantize::stored_values& values,
+                      std::uint64_t tensor_id, std::span<const panel_job> jobs,
+                      std::span<const std::size_t> same);
     void run_segments(const panel& where, const quantize::stored_values& values,
                       std::uint64_t tensor_id, std::span<const panel_job> jobs,
                       std::span<const std::size_t> alike);
@@ -59,8 +64,9 @@ class panel_worker {
     quantize::block_run run_;
     quantize::block_details details_;
     std::vector<tally> tallies_;  // one per job of the panel
-    std::vector<std::size_t> alike_;
-    std::vector<bool> taken_;
+    base::aligned_buffer<float> prepared_;
+    std::vector<std::size_t> same_, alike_;
+    std::vector<bool> taken_, laid_;
 };
 
 }  // namespace mx::pipeline

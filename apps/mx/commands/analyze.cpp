@@ -84,7 +84,7 @@ int run(const options& o) {
     const std::vector<pipeline::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
     pipeline::analysis a = pipeline::analyze(tensors, request, control);
-    if (o.exact) make_exact(a, tensors, request.recipes, control);
+    if (o.exact) make_exact(a, tensors, request, control);
 
     const std::vector<report::record> summary = summarize(a.results);
     report::document d;
