@@ -130,6 +130,7 @@ TEST_CASE("the bias is for norms, and one factor needs no index") {
 TEST_CASE("prepared results depend on no thread, no panel and no other recipe") {
     const std::vector<std::string> recipes{
         "mxfp4:transform=hadamard",
+        "mxfp4:block=32x1,transform=hadamard",
         "mxfp4:block=32x1,transform=random-hadamard,transform_size=128",
         "mxfp8:block=16x16,transform=hadamard",
         "mxfp4:axis=flat,transform=hadamard,transform_size=64",
