@@ -50,6 +50,7 @@ std::string metrics_page() {
         "puts them under "
         "`results` (schema `mx.analysis/1`), followed by `summary` (one record per recipe over all "
         "tensors) and `skipped`; numbers read back exactly.\n\n"
+        "x is the value as it is quantized: rotated, where the recipe has a transform. "
         "S is the block's scale (times the tensor scale), O its offset (0 where the recipe has "
         "none), y = (x - O) / S "
         "exactly, q the final element and d = O + S q. Rates are over finite elements whose block "

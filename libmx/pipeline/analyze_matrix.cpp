@@ -41,7 +41,8 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
     for (const pass& p : plan_passes(0, grids)) {
         std::vector<panel_job> jobs;
         for (const grid_job& g : p.jobs) {
-            jobs.push_back({&params[g.job], g.grid, sums[g.job].get(), nullptr});
+            jobs.push_back({&params[g.job], g.grid, sums[g.job].get(), nullptr,
+                            preparation{0, 1, recipes[g.job].rotate}});
         }
         const std::uint64_t stride = p.panels.over().cols;
         base::parallel_for(

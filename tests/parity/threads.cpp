@@ -18,7 +18,10 @@ std::vector<mx::quantize::recipe> recipes() {
     for (const char* text :
          {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
           "mxfp6:round=stochastic,seed=3", "mxfp4:block=32x1,round=stochastic,seed=3",
-          "mxfp4:block=1x16", "mxfp4:offset=fp16", "mxfp8:block=64x64", "mxfp4:axis=flat"}) {
+          "mxfp4:block=1x16", "mxfp4:offset=fp16", "mxfp8:block=64x64", "mxfp4:axis=flat",
+          "mxfp4:transform=hadamard", "mxfp8:transform=hadamard,round=stochastic",
+          "mxfp4:block=32x1,transform=random-hadamard,transform_size=64",
+          "mxint8:block=4x4,transform=hadamard", "mxfp4:axis=flat,transform=random-hadamard"}) {
         out.push_back(mx::quantize::parse_recipe(text));
     }
     return out;

@@ -14,7 +14,6 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/role_options.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/quantize/recipe.hpp"
 
@@ -56,18 +55,6 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
     return recipes;
 }
 
-report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) {
-    report::list list;
-    for (const pipeline::skipped_tensor& s : skipped) {
-        list.emplace_back(
-            report::record{{"file", s.file},
-                           {"tensor", s.tensor},
-                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                           {"reason", s.reason}});
-    }
-    return list;
-}
-
 int run(const options& o) {
     if (o.exact) require_oracle();
     pipeline::analysis_request request;
@@ -86,7 +73,7 @@ int run(const options& o) {
     const std::vector<pipeline::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
     pipeline::analysis a = pipeline::analyze(tensors, request, control);
-    if (o.exact) make_exact(a, tensors, request.recipes, control);
+    if (o.exact) make_exact(a, tensors, request, control);
 
     const std::vector<report::record> summary = summarize(a.results);
     report::document d;
