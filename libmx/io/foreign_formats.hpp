@@ -46,7 +46,7 @@ inline constexpr std::array foreign_formats{
     foreign_format{0, "\x89PNG"sv, "a PNG image"},
     foreign_format{0, "<!DOCTYPE"sv, "a web page"},
     foreign_format{0, "<html"sv, "a web page"},
-    foreign_format{0, "\x80\x02\x8a\x0alfc\x9c\x46\xf9 j\xa8P\x19"sv,
+    foreign_format{0, "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19"sv,
                    "a PyTorch file of before version 1.6",
                    "save it again in PyTorch: torch.save(torch.load(FILE), NEW_FILE)"},
     foreign_format{0, "\x80\x02"sv, "a Python pickle", "store its tensors with torch.save"},

@@ -77,7 +77,8 @@ class distributed_reader final : public reader {
         const auto as = parse_as(options.as);
         for (distributed_tensor& each : found.tensors) add(std::move(each), as);
         if (found.others != 0) {
-            metadata_.emplace("...", fmt::format("{} values that are no tensors", found.others));
+            metadata_.emplace("(others)",
+                              fmt::format("values that are no tensors: {}", found.others));
         }
     }
 

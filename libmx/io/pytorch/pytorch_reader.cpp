@@ -26,15 +26,16 @@ class pytorch_reader final : public reader {
         const checkpoint_values found =
             find_tensors(graph, file_->path(), array_name(file_->path()));
         if (found.tensors.empty()) refuse_if_opaque(found);
-        budget_ = std::max(expansion_floor, file_->size());
-        if (budget_ < ~std::uint64_t{0} / expansion_limit) budget_ *= expansion_limit;
+        budget_ =
+            expansion_floor + std::min(file_->size(), std::uint64_t{1} << 50) * expansion_limit;
         for (const named_value& each : found.tensors) add(graph, each, as);
         note_shared();
         for (const auto& [name, made] : found.passed_over) {
             metadata_.emplace(name, fmt::format("an object of {}: not built, passed over", made));
         }
         const std::size_t more = found.passed_over_count - found.passed_over.size();
-        if (more != 0) metadata_.emplace("...", fmt::format("{} more objects passed over", more));
+        if (more != 0)
+            metadata_.emplace("(more)", fmt::format("objects passed over: {} more", more));
     }
 
     const std::vector<tensor_info>& tensors() const override { return tensors_; }

@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import sys
+import zipfile
 
 import torch
 import torch.distributed as dist
@@ -57,6 +58,28 @@ class Wrapper:
 
     def __reduce__(self):
         return Wrapper, (self.data,)
+
+
+class Scaled(torch.nn.Module):
+    """A module for TorchScript, with a parameter and a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(values(torch.float32, 5, 7))
+        self.register_buffer("steps", values(torch.int64, 3))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+def drop_debug_entries(path):
+    """TorchScript stores the names of source files; nothing else is changed."""
+    with zipfile.ZipFile(path) as old:
+        entries = {name: old.read(name) for name in old.namelist()
+                   if not name.endswith(".debug_pkl")}
+    with zipfile.ZipFile(path, "w") as new:
+        for name, data in entries.items():
+            new.writestr(zipfile.ZipInfo(name), data)
 
 
 def write_single_files():
@@ -117,8 +140,8 @@ def write_single_files():
     # What a big-endian machine writes; torch.save itself only writes the byte order it runs in.
     write_big_endian("torch_big_endian.pt")
 
-    script = torch.jit.script(module.eval())
-    script.save("torch_script.pt")
+    torch.jit.script(Scaled()).save("torch_script.pt")
+    drop_debug_entries("torch_script.pt")
 
 
 def write_big_endian(path):
