@@ -42,10 +42,10 @@ std::string model_in(const std::string& directory) {
     if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));
     if (indexes.size() == 1) return indexes.front();
     if (indexes.empty() && files.size() == 1) return files.front();
-    fail(directory,
-         fmt::format("holds {} *.safetensors.index.json and {} *.safetensors, and no .metadata of "
-                     "torch.distributed.checkpoint; name one of its files",
-                     indexes.size(), files.size()));
+    fail(
+        directory,
+        fmt::format("holds {} *.safetensors.index.json and {} *.safetensors; name one of its files",
+                    indexes.size(), files.size()));
 }
 
 // ONNX is a bare protobuf: field 1 (ir_version) as a small number, then another low field.

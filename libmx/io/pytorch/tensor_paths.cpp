@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t depth_limit = 1000;
 constexpr std::size_t name_bytes_limit = std::size_t{256} << 20;
 constexpr std::size_t name_length_limit = 1 << 16;
+constexpr std::size_t name_in_errors = 60;
 constexpr std::size_t step_limit = std::size_t{1} << 25;
 constexpr std::size_t passed_over_limit = 20;
 
@@ -105,10 +106,10 @@ class walker {
             }
             const step next = here.steps[here.next++];
             if (!next.silent) {
-                if (path_.size() > 1 || here.name_length != 0) name_ += '.';
+                if (!name_.empty()) name_ += '.';
                 append_label(next);
                 if (name_.size() > name_length_limit) {
-                    name_.resize(100);
+                    name_.resize(name_in_errors);
                     fail(fmt::format("a name is longer than {} bytes", name_length_limit));
                 }
             }
@@ -168,6 +169,8 @@ class walker {
             if (!enter_object(ref)) return;
         }
         if (path_.size() >= depth_limit) {
+            if (!bearing_[ref]) return;
+            name_.resize(std::min(name_.size(), name_in_errors));
             fail(fmt::format("values are nested more than {} deep", depth_limit));
         }
         std::vector<step> steps = steps_of(ref);
