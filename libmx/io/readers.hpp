@@ -51,9 +51,9 @@ struct reader_format {
 /// In the order in which they are asked.
 inline constexpr std::array reader_formats{
     reader_format{"npy", looks_like_npy, open_npy, ".npy", "NumPy array, versions 1 to 3"},
-    reader_format{"PyTorch", looks_like_pytorch, open_pytorch, ".pt",
+    reader_format{"pytorch", looks_like_pytorch, open_pytorch, ".pt",
                   "zip files of torch.save (.pt, .pth, .bin); nothing in them is executed"},
-    reader_format{"PyTorch distributed", looks_like_distributed, open_distributed, ".metadata",
+    reader_format{"pytorch distributed", looks_like_distributed, open_distributed, ".metadata",
                   "directories of torch.distributed.checkpoint"},
     reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
     reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
