@@ -24,7 +24,7 @@ std::string readable_formats() {
 
 }  // namespace
 
-void declare_inputs(CLI::App& cmd, input_options& in) {
+void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
     cmd.add_option("FILE", in.files, readable_formats())->required()->group("Input");
     // One value per occurrence: otherwise the option would swallow the FILE after it.
     cmd.add_option("-t,--tensor", in.globs, "tensors whose name matches (*, ?, [set]); repeatable")
@@ -40,7 +40,7 @@ void declare_inputs(CLI::App& cmd, input_options& in) {
     cmd.add_option("--dtype", in.open.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...")
         ->type_name("DTYPE")
         ->group("Input");
-    cmd.add_option("--offset", in.open.offset, "raw binary: byte offset of the first element")
+    cmd.add_option(byte_offset, in.open.offset, "raw binary: byte offset of the first element")
         ->type_name("BYTES")
         ->group("Input");
 }
