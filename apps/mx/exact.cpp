@@ -57,6 +57,13 @@ std::vector<float> read_whole(const pipeline::tensor_ref& t) {
 // Reals are replaced. Counts are exact on both sides, so that a difference is a defect.
 void replace(report::record& r, const std::map<std::string, std::optional<double>>& figures) {
     for (auto& [name, value] : r) {
+        if (auto* nested = std::get_if<report::record>(&value)) {
+            for (auto& [member, v] : *nested) {
+                const auto figure = figures.find(name + "." + member);
+                if (figure != figures.end() && figure->second) v = *figure->second;
+            }
+            continue;
+        }
         const auto figure = figures.find(name);
         if (figure == figures.end()) continue;
         if (const auto* count = std::get_if<std::int64_t>(&value)) {

@@ -26,6 +26,18 @@ std::string page_of(std::string_view title, const report::document& d) {
     return out;
 }
 
+std::string_view asked_for(metrics::when collected) {
+    switch (collected) {
+        case metrics::when::decompose:
+            return "`--decompose`";
+        case metrics::when::histograms:
+            return "`--histograms`";
+        case metrics::when::always:
+            break;
+    }
+    return "always";
+}
+
 std::string metrics_page() {
     std::string out = fmt::format("{}# Metrics\n\n", made_by);
     out +=
@@ -46,7 +58,7 @@ std::string metrics_page() {
         "| name | unit | definition | with |\n|---|---|---|---|\n";
     for (const metrics::metric& m : metrics::all()) {
         out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, m.unit, plain(m.definition),
-                           m.histogram ? "`--histograms`" : "always");
+                           asked_for(m.collected));
     }
     return out;
 }

@@ -32,6 +32,8 @@ struct job {
     std::uint64_t passes = 1;                            // over the tensor's data
     std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
     shared_totals sums;
+    shared_scale_pairs* scales = nullptr;  // of the tensor, where the recipe is in a scale group
+    std::size_t scales_member = 0;
 };
 
 // What every job of a recipe has in common.
@@ -56,8 +58,20 @@ void add_prologue(report::record& r, const job& j) {
                                                 : report::value());
 }
 
+bool wanted(metrics::when collected, const analysis_request& request) {
+    switch (collected) {
+        case metrics::when::decompose:
+            return request.decompose;
+        case metrics::when::histograms:
+            return request.histograms;
+        case metrics::when::always:
+            break;
+    }
+    return true;
+}
+
 report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
-                      job& j, bool with_phase, std::uint64_t inexact, bool with_histograms) {
+                      job& j, std::uint64_t inexact, const analysis_request& request) {
     metrics::totals& t = j.sums.totals;
     t.distribution = j.sums.histograms.get();
     report::list shape;
@@ -71,7 +85,7 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("role", std::string(role));
     r.emplace_back("layer", place ? tally(place->layer) : report::value());
     r.emplace_back("recipe", recipe);
-    if (with_phase) r.emplace_back("phase", tally(j.phase));
+    if (request.factors.size() > 1) r.emplace_back("phase", tally(j.phase));
     r.emplace_back("elements", tally(t.count.elements));
     r.emplace_back("blocks", tally(t.block.blocks));
     r.emplace_back("nan", tally(t.count.nan));
@@ -80,7 +94,7 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("inexact_inputs", tally(inexact));
     add_prologue(r, j);
     for (const metrics::metric& m : metrics::all()) {
-        if (!m.histogram || with_histograms) r.emplace_back(std::string(m.name), m.finish(t));
+        if (wanted(m.collected, request)) r.emplace_back(std::string(m.name), m.finish(t));
     }
     return r;
 }
@@ -129,6 +143,9 @@ class analysis_run {
         : request_(request) {
         tensors_ = numeric_only(tensors, result_.skipped);
         for (const quantize::recipe& r : request.recipes) recipes_.push_back(prepare(r));
+        for (const std::vector<std::size_t>& group : request.scale_groups) {
+            result_.scale_differences.emplace_back(group.size());
+        }
         if (!request.blocks_path.empty()) plan_table();
     }
 
@@ -199,10 +216,13 @@ class analysis_run {
         std::uint64_t done = 0;
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
-            result_.results.push_back(
-                finish(info, request_.roles.role_of(info), recipes_[j->recipe].name, *j,
-                       request_.factors.size() > 1, b.inexact[j->tensor], request_.histograms));
+            result_.results.push_back(finish(info, request_.roles.role_of(info),
+                                             recipes_[j->recipe].name, *j, b.inexact[j->tensor],
+                                             request_));
             done += info.elements;
+        }
+        for (std::size_t i = 0; i < b.scales.size(); ++i) {
+            result_.scale_differences[i % request_.scale_groups.size()].merge(b.scales[i]->pairs);
         }
         report.finish_batch(done);
     }
@@ -215,10 +235,27 @@ class analysis_run {
         std::vector<pass> passes;
         std::vector<bool> first_pass;  // of its tensor
         std::vector<std::atomic<std::uint64_t>> inexact;
+        std::vector<std::unique_ptr<shared_scale_pairs>> scales;  // by tensor and scale group
     };
+
+    // Where the scale bytes of a job are compared.
+    void join_scale_group(const batch& b, job& j) const {
+        const std::size_t groups = request_.scale_groups.size();
+        for (std::size_t g = 0; g < groups; ++g) {
+            const std::vector<std::size_t>& group = request_.scale_groups[g];
+            const auto at = std::find(group.begin(), group.end(), j.recipe);
+            if (at == group.end()) continue;
+            j.scales = b.scales[j.tensor * groups + g].get();
+            j.scales_member = static_cast<std::size_t>(at - group.begin());
+            return;
+        }
+    }
 
     void plan_tensor(batch& b, std::size_t t, std::size_t next_array) {
         const io::tensor_info& info = b.tensors[t].info();
+        for (const std::vector<std::size_t>& group : request_.scale_groups) {
+            b.scales.push_back(std::make_unique<shared_scale_pairs>(group.size()));
+        }
         std::vector<grid_job> grids;
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
             std::string reason;
@@ -236,8 +273,10 @@ class analysis_run {
                 j->how =
                     preparation_of(request_, info, request_.recipes[r], request_.factors[phase]);
                 j->first_array = next_array;
+                if (phase == 0) join_scale_group(b, *j);
                 next_array += block_array_count;
                 j->sums.totals = recipes_[r].empty;
+                j->sums.decompose = request_.decompose;
                 if (request_.histograms) {
                     j->sums.histograms = std::make_unique<metrics::histograms>();
                 }
@@ -281,6 +320,8 @@ class analysis_run {
             const quantize::block_params* params =
                 j.own_params ? j.own_params.get() : &recipes_[j.recipe].params;
             jobs.push_back({params, j.grid, &j.sums, table_ ? rows.back().get() : nullptr, j.how});
+            jobs.back().scales = j.scales;
+            jobs.back().scales_member = j.scales_member;
         }
         const std::string& name = b.tensors[p.of->tensor].info().name;
         workers_[static_cast<std::size_t>(p.thread)]->run(p.where, p.values, base::tensor_id(name),

@@ -9,6 +9,7 @@
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/roles.hpp"
+#include "libmx/pipeline/scale_pairs.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/report/record_list.hpp"
 
@@ -18,7 +19,7 @@ struct analysis_request {
     std::vector<quantize::recipe> recipes;
     bool histograms = false;
     std::string blocks_path;  ///< "" or the HDF5 file for per-block arrays (`--blocks`)
-    bool decompose = false;   ///< also the squared error by origin (metrics of kind `parts`)
+    bool decompose = false;   ///< also the squared error by origin (metrics::when::decompose)
     role_finder roles;        ///< decide the member `role` of results
     /// Added to the values of tensors whose role is norm, in float32, before anything else: 1 for
     /// models that store gamma - 1.
@@ -27,6 +28,9 @@ struct analysis_request {
     /// tensor, recipe and factor, factors innermost; with more than one each carries its index as
     /// `phase`.
     std::vector<float> factors = {1.0F};
+    /// Groups of recipes (indices, a recipe in one group at most) of one block shape whose scale
+    /// bytes are compared pair by pair, under the first factor.
+    std::vector<std::vector<std::size_t>> scale_groups;
 };
 
 /// What happens to the values of a tensor before they are quantized to `r`.
@@ -46,6 +50,7 @@ struct analysis {
     /// given; members are those of the JSON schema mx.analysis/1 (design, section 5) in that order.
     report::record_list results;
     std::vector<skipped_tensor> skipped;
+    std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
 };
 
 /// Runs the analysis. Output does not depend on control.threads or on what else is in the

@@ -37,6 +37,7 @@ void panel_worker::run(const panel& where, const quantize::stored_values& values
         to.totals.merge(tallies_[j].totals);
         if (to.histograms) tallies_[j].histograms->flush(*to.histograms);
     }
+    watch_.flush();
 }
 
 void panel_worker::run_prepared(const panel& where, const quantize::stored_values& values,
@@ -66,17 +67,22 @@ void panel_worker::run_segments(const panel& where, const quantize::stored_value
         const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
         driver_->load(values.from(at), place, run_);
         for (const std::size_t j : alike) run_segment(s.index, grid, jobs[j], tallies_[j]);
+        watch_.end_segment();
     });
 }
 
 void panel_worker::run_segment(std::uint64_t first_block, const block::grid& grid,
                                const panel_job& job, tally& to) {
     const bool histograms = job.into->histograms != nullptr;
-    details_.wanted = job.rows != nullptr ? detail::stats
-                      : histograms        ? detail::codes
-                                          : detail::none;
+    const bool codes = histograms || job.scales != nullptr;
+    details_.wanted = job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
+    details_.parts = job.into->decompose;
     to.totals.add(driver_->quantize(*job.params, run_, details_));
     if (details_.wanted == detail::none) return;
+    if (job.scales != nullptr) {
+        watch_.see(*job.scales, job.scales_member,
+                   std::span(details_.scale_code.data(), run_.blocks));
+    }
     if (histograms) add_histograms(job.params->element.bits, *to.histograms);
     if (job.rows == nullptr) return;
     const std::uint64_t across = run_.place.grid_cols();

@@ -14,6 +14,7 @@
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/pipeline/preparation.hpp"
+#include "libmx/pipeline/scale_pairs.hpp"
 #include "libmx/quantize/driver.hpp"
 
 namespace mx::pipeline {
@@ -23,6 +24,7 @@ struct shared_totals {
     std::mutex guard;
     metrics::totals totals;
     std::unique_ptr<metrics::histograms> histograms;  ///< none unless they are wanted
+    bool decompose = false;                           ///< the parts of the squared error are wanted
 };
 
 /// One recipe over a panel. The pointers are not owned.
@@ -32,6 +34,9 @@ struct panel_job {
     shared_totals* into;
     block_rows* rows;  ///< the block table, or null
     preparation how;   ///< what happens to the values first
+    /// Where its scale bytes are compared with those of others, or null, and its place among them.
+    shared_scale_pairs* scales = nullptr;
+    std::size_t scales_member = 0;
 };
 
 /// The scratch of one thread, kept from panel to panel.
@@ -64,6 +69,7 @@ class panel_worker {
     quantize::block_run run_;
     quantize::block_details details_;
     std::vector<tally> tallies_;  // one per job of the panel
+    scale_watch watch_;
     base::aligned_buffer<float> prepared_;
     std::vector<std::size_t> same_, alike_;
     std::vector<bool> taken_, laid_;
