@@ -85,3 +85,7 @@ step 300 d03f f03f 8040 0041
 le64 1000000000000 >liar.safetensors
 head -c 300 small.safetensors >short.safetensors
 rm data
+
+# Written by PyTorch (tests/io/data/README.md).
+mkdir torch
+cp -r "$here"/../io/data/torch_* torch/
