@@ -22,12 +22,14 @@ struct file_probe {
 bool looks_like_npy(const file_probe& probe);
 bool looks_like_zip(const file_probe& probe);
 bool looks_like_hdf5(const file_probe& probe);
+bool looks_like_gguf(const file_probe& probe);
 bool looks_like_safetensors_index(const file_probe& probe);
 bool looks_like_safetensors(const file_probe& probe);
 
 std::unique_ptr<reader> open_npy(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_npz(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_gguf(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_safetensors_index(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_safetensors(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_raw(shared_file file, const open_options& options);
@@ -49,6 +51,8 @@ inline constexpr std::array reader_formats{
     reader_format{"npy", looks_like_npy, open_npy, ".npy", "NumPy array, versions 1 to 3"},
     reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
     reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
+    reader_format{"gguf", looks_like_gguf, open_gguf, ".gguf",
+                  "GGUF 2 and 3: unquantized types and MXFP4"},
     reader_format{"safetensors index", looks_like_safetensors_index, open_safetensors_index,
                   ".index.json", "sharded safetensors model (weight_map)"},
     reader_format{"safetensors", looks_like_safetensors, open_safetensors, ".safetensors",

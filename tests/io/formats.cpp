@@ -18,7 +18,7 @@ TEST_CASE("what is not read is named", "[formats]") {
         const std::string message = open_error(dir.file("model.safetensors.bin", bytes));
         has(message, "looks like " + std::string(foreign.name) + ", which mx does not read");
         has(message, foreign.advice);
-        has(message, "npz, hdf5, safetensors index, safetensors, and raw binary");
+        has(message, "npz, hdf5, gguf, safetensors index, safetensors, and raw binary");
     }
     has(open_error(dir.file("m.onnx", std::string("\x08\x07\x12\x07pytorch", 11))),
         "looks like an ONNX model");
