@@ -25,6 +25,7 @@ bool looks_like_hdf5(const file_probe& probe);
 bool looks_like_gguf(const file_probe& probe);
 bool looks_like_safetensors_index(const file_probe& probe);
 bool looks_like_safetensors(const file_probe& probe);
+bool looks_like_onnx(const file_probe& probe);
 
 std::unique_ptr<reader> open_npy(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_npz(shared_file file, const open_options& options);
@@ -32,6 +33,7 @@ std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options)
 std::unique_ptr<reader> open_gguf(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_safetensors_index(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_safetensors(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_onnx(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_raw(shared_file file, const open_options& options);
 
 struct reader_format {
@@ -57,8 +59,17 @@ inline constexpr std::array reader_formats{
                   ".index.json", "sharded safetensors model (weight_map)"},
     reader_format{"safetensors", looks_like_safetensors, open_safetensors, ".safetensors",
                   "every dtype of the specification"},
+    // The only one without a mark, so the last to be asked.
+    reader_format{"onnx", looks_like_onnx, open_onnx, ".onnx",
+                  "ONNX initializers and constants, where built with Protobuf"},
     reader_format{"raw", nullptr, open_raw, "", "bare elements, with --shape and --dtype"},
 };
+
+/// The names in the list that files are recognised by, separated by commas.
+std::string readable_formats();
+
+/// The version of Protobuf that ONNX files are read with; empty when this build does not read them.
+std::string onnx_support();
 
 /// The name under which a file with a single array lists it: the file's name without folders and
 /// ending.

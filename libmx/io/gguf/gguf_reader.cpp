@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/io/gguf_header.hpp"
-#include "libmx/io/gguf_mxfp4.hpp"
+#include "libmx/io/gguf/gguf_header.hpp"
+#include "libmx/io/gguf/gguf_mxfp4.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/sources.hpp"
 

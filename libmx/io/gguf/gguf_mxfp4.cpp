@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/io/gguf_mxfp4.hpp"
+#include "libmx/io/gguf/gguf_mxfp4.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/io/gguf_metadata.hpp"
+#include "libmx/io/gguf/gguf_metadata.hpp"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/io/gguf_types.hpp"
+#include "libmx/io/gguf/gguf_types.hpp"
 #include "libmx/io/input_file.hpp"
 #include "libmx/tensor/shape.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/io/gguf_header.hpp"
+#include "libmx/io/gguf/gguf_header.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/io/gguf_metadata.hpp"
+#include "libmx/io/gguf/gguf_metadata.hpp"
 
 namespace mx::io {
 namespace {
