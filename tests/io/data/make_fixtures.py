@@ -4,12 +4,13 @@
 Element i (C order) of every numeric array is (i % 113) - 7, or i % 113 where the type is unsigned;
 of truth values, i % 3 == 0; of complex numbers, that value and its half as the imaginary part.
 """
+import json
 import pathlib
 
 import h5py
 import ml_dtypes
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 here = pathlib.Path(__file__).parent
 
@@ -94,3 +95,9 @@ with h5py.File(here / "h5py.h5", "w", track_order=False) as f:
 
 with h5py.File(here / "user_block.h5", "w", userblock_size=1024) as f:
     f["x"] = values("<f4", (5, 7))
+
+# The index that a sharded model has, here of one shard.
+names = load_file(here / "safetensors.safetensors")
+index = {"metadata": {"total_size": sum(a.nbytes for a in names.values())},
+         "weight_map": {name: "safetensors.safetensors" for name in names}}
+(here / "sharded.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fuzzing programs share. MX_FUZZ_FORMAT names the reader, MX_FUZZ_SAMPLES a folder of files
+// of all formats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace mx::fuzz {
+
+/// Whether the file at `path` is of the program's format.
+bool belongs(const std::string& path);
+
+/// Reads `size` bytes as the program's format. Aborts when anything but base::error comes of it.
+void try_input(const std::uint8_t* data, std::size_t size);
+
+}  // namespace mx::fuzz
