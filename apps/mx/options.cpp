@@ -8,12 +8,12 @@
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/io/readers.hpp"
 
 namespace mx::app {
 
 void declare_inputs(CLI::App& cmd, input_options& in) {
-    cmd.add_option("FILE", in.files,
-                   "safetensors (or a model's *.index.json), npy, npz, HDF5, or raw binary")
+    cmd.add_option("FILE", in.files, fmt::format("{}, or raw binary", io::readable_formats()))
         ->required()
         ->group("Input");
     // One value per occurrence: otherwise the option would swallow the FILE after it.

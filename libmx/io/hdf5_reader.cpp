@@ -20,7 +20,7 @@ class hdf5_reader final : public reader {
     hdf5_reader(shared_file file, const open_options& options)
         : file_(std::move(file)),
           as_(parse_as(options.as)),
-          worker_(start_hdf5(file_->path(), as_)),
+          worker_(start_hdf5(file_, as_)),
           tensors_(list_hdf5(*worker_, file_->path())) {}
 
     const std::vector<tensor_info>& tensors() const override { return tensors_; }
@@ -36,7 +36,7 @@ class hdf5_reader final : public reader {
     const std::map<std::string, std::string>& metadata() const override {
         std::call_once(asked_, [this] {
             try {
-                metadata_ = hdf5_text_attributes(*start_hdf5(file_->path(), as_));
+                metadata_ = hdf5_text_attributes(*start_hdf5(file_, as_));
             } catch (const base::error&) {
                 metadata_.clear();
             }

@@ -2,6 +2,7 @@
 #include "libmx/io/hdf5_service.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -31,7 +32,12 @@ class hdf5_service {
         // Reading needs no lock, and some file systems have none.
         H5Pset_file_locking(access.get(), false, true);
 #endif
-        hdf5_id file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+        // The very file that was recognised, whatever has its name by now.
+        const std::string given = fmt::format("/proc/self/fd/{}", isolated_worker::file_descriptor);
+        const bool has_proc = ::access(given.c_str(), R_OK) == 0;
+        hdf5_id file(
+            H5Fopen(has_proc ? given.c_str() : path_.c_str(), H5F_ACC_RDONLY, access.get()),
+            H5Fclose);
         if (!file.valid()) {
             throw base::error(base::error_kind::input,
                               fmt::format("is not a sound HDF5 file: {}", hdf5_problem()),
@@ -148,17 +154,18 @@ class remote_dataset final : public byte_source {
 
 }  // namespace
 
-std::shared_ptr<const isolated_worker> start_hdf5(const std::string& path,
+std::shared_ptr<const isolated_worker> start_hdf5(const shared_file& file,
                                                   std::optional<tensor::dtype> as,
                                                   const worker_limits& limits) {
     const hdf5_scope scope;  // no other thread is inside the library while the child is made
-    return std::make_shared<const isolated_worker>(
-        "the HDF5 library", path, limits, [&]() -> isolated_worker::service {
-            const auto service = std::make_shared<hdf5_service>(path, as);
-            return [service](std::string_view message, std::span<std::byte> window) {
-                return service->answer(message, window);
-            };
-        });
+    const auto make = [&]() -> isolated_worker::service {
+        const auto service = std::make_shared<hdf5_service>(file->path(), as);
+        return [service](std::string_view message, std::span<std::byte> window) {
+            return service->answer(message, window);
+        };
+    };
+    return std::make_shared<const isolated_worker>("the HDF5 library", file->path(), limits, make,
+                                                   file->descriptor());
 }
 
 std::vector<tensor_info> list_hdf5(const isolated_worker& worker, const std::string& path) {

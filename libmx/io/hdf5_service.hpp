@@ -9,14 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "libmx/io/input_file.hpp"
 #include "libmx/io/isolated_worker.hpp"
 #include "libmx/io/reader.hpp"
 
 namespace mx::io {
 
-/// A process in which the library opens `path`. Damage to the file, and what it does to the
+/// A process in which the library opens `file`. Damage to the file, and what it does to the
 /// library, shows as base::error (input) of the requests below.
-std::shared_ptr<const isolated_worker> start_hdf5(const std::string& path,
+std::shared_ptr<const isolated_worker> start_hdf5(const shared_file& file,
                                                   std::optional<tensor::dtype> as,
                                                   const worker_limits& limits = {});
 

@@ -24,6 +24,8 @@ class input_file {
 
     const std::string& path() const noexcept { return path_; }
     std::uint64_t size() const noexcept { return size_; }
+    /// For handing the file on to another process; stays this object's.
+    int descriptor() const noexcept { return descriptor_; }
 
     /// Fills `out` from byte `offset`. Throws base::error (input) with the offset of the first
     /// missing byte when the file ends before; `tensor` names what was being read.

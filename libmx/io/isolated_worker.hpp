@@ -22,10 +22,12 @@ struct worker_limits {
 };
 
 /// A forked child that answers requests one at a time, until this object is destroyed. Requests
-/// are safe to make from several threads. The child has none of the caller's open files, ignores
-/// interrupts from the terminal, and ends by itself when the caller is gone.
+/// are safe to make from several threads. The child has none of the caller's open files but one,
+/// ignores interrupts from the terminal, and ends by itself when the caller is gone.
 class isolated_worker {
   public:
+    /// Under this number the child has the one file that it was given.
+    static constexpr int file_descriptor = 4;
     /// Most bytes that one answer can leave in the window.
     static constexpr std::size_t window_bytes = 1 << 20;
 
@@ -33,11 +35,12 @@ class isolated_worker {
     using service = std::function<std::string(std::string_view request, std::span<std::byte>)>;
 
     /// Forks. The child calls `make` for its service and runs that. `library` ("the HDF5 library")
-    /// and `file` are named in errors. Of all threads only the calling one lives on in the child,
-    /// so that `make` must not need a lock that another may hold. Throws base::error (input) when
-    /// the system has no room for another process.
+    /// and `file` are named in errors; `descriptor`, unless -1, becomes file_descriptor there. Of
+    /// all threads only the calling one lives on in the child, so that `make` must not need a lock
+    /// that another may hold. Throws base::error (input) when the system has no room for another
+    /// process.
     isolated_worker(std::string library, std::string file, const worker_limits& limits,
-                    const std::function<service()>& make);
+                    const std::function<service()>& make, int descriptor = -1);
     ~isolated_worker();
     isolated_worker(const isolated_worker&) = delete;
     isolated_worker& operator=(const isolated_worker&) = delete;
@@ -48,7 +51,7 @@ class isolated_worker {
     std::string ask(std::string_view request, std::span<std::byte> out = {}) const;
 
   private:
-    [[noreturn]] void run_child(int socket, const std::function<service()>& make);
+    [[noreturn]] void run_child(int socket, int descriptor, const std::function<service()>& make);
     [[noreturn]] void end(const std::string& reason) const;
     [[noreturn]] void lost() const;
     void receive(std::span<std::byte> out, std::int64_t deadline) const;

@@ -166,7 +166,7 @@ TEST_CASE("HDF5: mutated files end in an error or in numbers, soon", "[hdf5][hos
     int refused = 0;
     const auto try_file = [&](const std::string& path) {
         try {
-            const auto worker = io::start_hdf5(path, {}, {1, 10, 256 << 20});
+            const auto worker = io::start_hdf5(io::input_file::open(path), {}, {1, 10, 256 << 20});
             const auto datasets = io::list_hdf5(*worker, path);
             for (std::size_t i = 0; i < datasets.size(); ++i) {
                 if (!datasets[i].note.empty() || datasets[i].bytes > 100000) continue;
