@@ -29,7 +29,7 @@ class isolated_worker {
     /// Under this number the child has the one file that it was given.
     static constexpr int file_descriptor = 4;
     /// Most bytes that one answer can leave in the window.
-    static constexpr std::size_t window_bytes = 1 << 20;
+    static constexpr std::size_t window_bytes = 4 << 20;
 
     /// Runs in the child: answers a request, and may leave bytes in the window beside.
     using service = std::function<std::string(std::string_view request, std::span<std::byte>)>;
