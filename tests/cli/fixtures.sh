@@ -71,3 +71,7 @@ vectors '"kind":"blocks","contract":"code zero_point",' 02040506 00008040 >captu
 le64 1000000000000 >liar.safetensors
 head -c 300 small.safetensors >short.safetensors
 rm data
+
+# Written by PyTorch (tests/io/data/README.md).
+mkdir torch
+cp -r "$here"/../io/data/torch_* torch/

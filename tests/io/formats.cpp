@@ -39,7 +39,7 @@ TEST_CASE("the name only helps where the bytes say nothing", "[formats]") {
 TEST_CASE("zip archives that are no npz are named", "[formats][npz]") {
     const scratch_dir dir;
     for (const io::foreign_archive& foreign : io::foreign_archives) {
-        const std::string path = dir / "model.pt";
+        const std::string path = dir / "model.zip";
         int problem = 0;
         zip_t* zip = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &problem);
         REQUIRE(zip != nullptr);
