@@ -62,7 +62,6 @@ struct foreign_archive {
 };
 
 inline constexpr std::array foreign_archives{
-    foreign_archive{"model.weights.h5", "a Keras 3 model", "unpack its model.weights.h5"},
     foreign_archive{"META-INF/MANIFEST.MF", "a Java archive"},
     foreign_archive{"[Content_Types].xml", "an office document"},
 };

@@ -2,13 +2,13 @@
 #include "libmx/io/hdf5_service.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "libmx/io/hdf5_dataset.hpp"
 #include "libmx/io/hdf5_handle.hpp"
+#include "libmx/io/hdf5_image.hpp"
 #include "libmx/io/hdf5_tree.hpp"
 #include "libmx/io/message.hpp"
 
@@ -20,24 +20,14 @@ enum request : std::uint64_t { list, attributes, open_dataset, read_dataset, clo
 // The child's side.
 class hdf5_service {
   public:
-    hdf5_service(std::string path, std::optional<tensor::dtype> as)
+    hdf5_service(std::span<std::byte> image, std::string path, std::optional<tensor::dtype> as)
         : path_(std::move(path)), as_(as) {
         hdf5_after_fork();
 #if H5_VERSION_GE(1, 8, 15)
         // Filters that are not the library's own would be code from a folder that we do not know.
         H5PLset_loading_state(0);
 #endif
-        const hdf5_id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-#if H5_VERSION_GE(1, 10, 7)
-        // Reading needs no lock, and some file systems have none.
-        H5Pset_file_locking(access.get(), false, true);
-#endif
-        // The very file that was recognised, whatever has its name by now.
-        const std::string given = fmt::format("/proc/self/fd/{}", isolated_worker::file_descriptor);
-        const bool has_proc = ::access(given.c_str(), R_OK) == 0;
-        hdf5_id file(
-            H5Fopen(has_proc ? given.c_str() : path_.c_str(), H5F_ACC_RDONLY, access.get()),
-            H5Fclose);
+        hdf5_id file = open_hdf5_image(image);
         if (!file.valid()) {
             throw base::error(base::error_kind::input,
                               fmt::format("is not a sound HDF5 file: {}", hdf5_problem()),
@@ -158,14 +148,15 @@ std::shared_ptr<const isolated_worker> start_hdf5(const shared_file& file,
                                                   std::optional<tensor::dtype> as,
                                                   const worker_limits& limits) {
     const hdf5_scope scope;  // no other thread is inside the library while the child is made
+    // Mapped before the child is made, so that it does not count as memory that the child takes.
+    const file_image image(*file);
     const auto make = [&]() -> isolated_worker::service {
-        const auto service = std::make_shared<hdf5_service>(file->path(), as);
+        const auto service = std::make_shared<hdf5_service>(image.bytes(), file->path(), as);
         return [service](std::string_view message, std::span<std::byte> window) {
             return service->answer(message, window);
         };
     };
-    return std::make_shared<const isolated_worker>("the HDF5 library", file->path(), limits, make,
-                                                   file->descriptor());
+    return std::make_shared<const isolated_worker>("the HDF5 library", file->path(), limits, make);
 }
 
 std::vector<tensor_info> list_hdf5(const isolated_worker& worker, const std::string& path) {

@@ -18,6 +18,9 @@ class input_file {
   public:
     /// Throws base::error (input) when `path` is missing, unreadable, or no regular file.
     static std::shared_ptr<const input_file> open(const std::string& path);
+    /// Takes over an open file of `size` bytes, which errors name as `path`.
+    static std::shared_ptr<const input_file> adopt(int descriptor, std::string path,
+                                                   std::uint64_t size);
     ~input_file();
     input_file(const input_file&) = delete;
     input_file& operator=(const input_file&) = delete;

@@ -99,7 +99,7 @@ void limit_processor_time(unsigned seconds) {
 }
 
 // The caller's handlers, open files and terminal are no business of the child's.
-void leave_caller_behind(int socket, int descriptor) {
+void leave_caller_behind(int socket) {
     for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGXCPU, SIGALRM}) {
         std::signal(number, SIG_DFL);
     }
@@ -107,13 +107,8 @@ void leave_caller_behind(int socket, int descriptor) {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    // Out of the way of the numbers that both are to have.
-    socket = ::fcntl(socket, F_DUPFD, 16);
-    const int given = descriptor < 0 ? -1 : ::fcntl(descriptor, F_DUPFD, 16);
     ::dup2(socket, child_socket);
-    ::close(isolated_worker::file_descriptor);
-    if (given >= 0) ::dup2(given, isolated_worker::file_descriptor);
-    ::close_range(isolated_worker::file_descriptor + 1, ~0u, 0);
+    ::close_range(child_socket + 1, ~0u, 0);
     const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     ::dup2(nowhere, STDIN_FILENO);
     ::dup2(nowhere, STDOUT_FILENO);
@@ -151,7 +146,7 @@ std::string encode(const base::error& e) {
 }  // namespace
 
 isolated_worker::isolated_worker(std::string library, std::string file, const worker_limits& limits,
-                                 const std::function<service()>& make, int descriptor)
+                                 const std::function<service()>& make)
     : library_(std::move(library)), file_(std::move(file)), limits_(limits) {
     const auto give_up = [&] {
         throw base::error(
@@ -169,7 +164,7 @@ isolated_worker::isolated_worker(std::string library, std::string file, const wo
     }
     window_ = static_cast<std::byte*>(window);
     child_ = ::fork();
-    if (child_ == 0) run_child(ends[1], descriptor, make);
+    if (child_ == 0) run_child(ends[1], make);
     ::close(ends[1]);
     if (child_ < 0) {
         const int problem = errno;
@@ -186,8 +181,8 @@ isolated_worker::~isolated_worker() {
     ::munmap(window_, window_bytes);
 }
 
-void isolated_worker::run_child(int socket, int descriptor, const std::function<service()>& make) {
-    leave_caller_behind(socket, descriptor);
+void isolated_worker::run_child(int socket, const std::function<service()>& make) {
+    leave_caller_behind(socket);
     set_limit(RLIMIT_CORE, 0);
     limit_memory(limits_.memory);
     service answer;

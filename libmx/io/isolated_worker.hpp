@@ -16,7 +16,7 @@
 namespace mx::io {
 
 struct worker_limits {
-    unsigned cpu_seconds = 60;                      ///< processor time for one request
+    unsigned cpu_seconds = 15;                      ///< processor time for one request
     unsigned wall_seconds = 600;                    ///< time for one request
     std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on top of what the caller has mapped
 };
@@ -26,8 +26,6 @@ struct worker_limits {
 /// ignores interrupts from the terminal, and ends by itself when the caller is gone.
 class isolated_worker {
   public:
-    /// Under this number the child has the one file that it was given.
-    static constexpr int file_descriptor = 4;
     /// Most bytes that one answer can leave in the window.
     static constexpr std::size_t window_bytes = 4 << 20;
 
@@ -35,12 +33,12 @@ class isolated_worker {
     using service = std::function<std::string(std::string_view request, std::span<std::byte>)>;
 
     /// Forks. The child calls `make` for its service and runs that. `library` ("the HDF5 library")
-    /// and `file` are named in errors; `descriptor`, unless -1, becomes file_descriptor there. Of
+    /// and `file` are named in errors. Of
     /// all threads only the calling one lives on in the child, so that `make` must not need a lock
     /// that another may hold. Throws base::error (input) when the system has no room for another
     /// process.
     isolated_worker(std::string library, std::string file, const worker_limits& limits,
-                    const std::function<service()>& make, int descriptor = -1);
+                    const std::function<service()>& make);
     ~isolated_worker();
     isolated_worker(const isolated_worker&) = delete;
     isolated_worker& operator=(const isolated_worker&) = delete;
@@ -51,7 +49,7 @@ class isolated_worker {
     std::string ask(std::string_view request, std::span<std::byte> out = {}) const;
 
   private:
-    [[noreturn]] void run_child(int socket, int descriptor, const std::function<service()>& make);
+    [[noreturn]] void run_child(int socket, const std::function<service()>& make);
     [[noreturn]] void end(const std::string& reason) const;
     [[noreturn]] void lost() const;
     void receive(std::span<std::byte> out, std::int64_t deadline) const;

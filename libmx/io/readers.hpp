@@ -22,6 +22,7 @@ struct file_probe {
 bool looks_like_npy(const file_probe& probe);
 bool looks_like_pytorch(const file_probe& probe);
 bool looks_like_distributed(const file_probe& probe);
+bool looks_like_keras(const file_probe& probe);
 bool looks_like_zip(const file_probe& probe);
 bool looks_like_hdf5(const file_probe& probe);
 bool looks_like_gguf(const file_probe& probe);
@@ -32,6 +33,7 @@ bool looks_like_onnx(const file_probe& probe);
 std::unique_ptr<reader> open_npy(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_pytorch(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_distributed(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_keras(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_npz(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_gguf(shared_file file, const open_options& options);
@@ -59,6 +61,7 @@ inline constexpr std::array reader_formats{
                   "zip files of torch.save (.pt, .pth, .bin); nothing in them is executed"},
     reader_format{"pytorch distributed", looks_like_distributed, open_distributed, ".metadata",
                   "directories of torch.distributed.checkpoint"},
+    reader_format{"keras", looks_like_keras, open_keras, ".keras", "Keras 3 models"},
     reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
     reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
     reader_format{"gguf", looks_like_gguf, open_gguf, ".gguf",
