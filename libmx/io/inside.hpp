@@ -2,6 +2,7 @@
 // Paths that a file names itself.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -12,10 +13,7 @@ namespace mx::io {
 inline bool stays_inside(const std::string& path) {
     const std::filesystem::path parts(path);
     if (path.empty() || parts.is_absolute() || path.find('\0') != std::string::npos) return false;
-    for (const std::filesystem::path& part : parts) {
-        if (part == "..") return false;
-    }
-    return true;
+    return std::find(parts.begin(), parts.end(), "..") == parts.end();
 }
 
 }  // namespace mx::io

@@ -17,13 +17,14 @@ struct element_counts {
     std::uint64_t elements = 0;
     std::uint64_t nan = 0;
     std::uint64_t inf = 0;
-    std::uint64_t poisoned = 0;   ///< finite elements of a block whose scale is NaN
-    std::uint64_t nonzero = 0;    ///< z != 0 (z is x, with an offset float32(x - O))
-    std::uint64_t overflow = 0;   ///< |z/S| > M
-    std::uint64_t clamp = 0;      ///< |r| > M
-    std::uint64_t top_code = 0;   ///< |q| = M of its sign
-    std::uint64_t underflow = 0;  ///< z != 0 and q = 0
-    std::uint64_t subnormal = 0;  ///< 0 < |q| < smallest normal
+    std::uint64_t poisoned = 0;          ///< finite elements of a block whose scale is NaN
+    std::uint64_t nonzero = 0;           ///< z != 0 (z is x, with an offset float32(x - O))
+    std::uint64_t overflow = 0;          ///< |z/S| > M
+    std::uint64_t clamp = 0;             ///< |r| > M
+    std::uint64_t top_code = 0;          ///< |q| = M of its sign
+    std::uint64_t underflow = 0;         ///< z != 0 and q = 0
+    std::uint64_t subnormal = 0;         ///< 0 < |q| < smallest normal
+    std::uint64_t dequant_overflow = 0;  ///< a dialect's own d is not finite
 };
 
 /// Exact sums over finite, unpoisoned elements: products in squared ticks, others in ticks.
@@ -34,7 +35,15 @@ struct exact_sums {
     integer d2 = 0;         ///< d^2
     integer error = 0;      ///< d - x
     integer max_error = 0;  ///< max |d - x|
+    integer max_x = 0;      ///< max |x|
+    // error2 once more, by what the element is counted as:
+    integer clamp_error2 = 0;      ///< clamp
+    integer underflow_error2 = 0;  ///< underflow and not clamp
+    integer grid_error2 = 0;       ///< neither
 };
+
+/// Adds an element: exact x and d in ticks, and what it is counted as.
+void add(exact_sums& sum, const integer& x, const integer& d, bool clamped, bool underflowed);
 
 struct quantized_block {
     int scale_code = 0;                ///< -1 where the scale is a float32

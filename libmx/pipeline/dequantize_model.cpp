@@ -10,6 +10,7 @@
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/packed_read.hpp"
 #include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/preparation.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 
 namespace mx::pipeline {
@@ -47,8 +48,9 @@ quantize::block_params params_of(const io::reader& file, const packed_model& mod
     return params;
 }
 
-void dequantize_panel(const quantize::block_params& params, const block::grid& g, const panel& p,
-                      const parts& from, int bits, io::array_writer& writer, std::size_t array) {
+void dequantize_panel(const quantize::block_params& params, const transform::rotation& rotated,
+                      const block::grid& g, const panel& p, const parts& from, int bits,
+                      io::array_writer& writer, std::size_t array) {
     const block::view& v = g.over;
     std::vector<std::uint8_t> codes(p.elements());
     for (std::uint64_t r = 0; r < p.batches * p.rows; ++r) {
@@ -88,6 +90,7 @@ void dequantize_panel(const quantize::block_params& params, const block::grid& g
             }
         },
         [] {});
+    if (rotated.what != transform::kind::none) rotate_back(rotated, g, p, values);
     for (std::uint64_t r = 0; r < p.batches * p.rows; ++r) {
         const std::uint64_t first = (p.batch * v.rows + p.row + r) * v.cols + p.col;
         writer.write(array, first * sizeof(float),
@@ -122,7 +125,7 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         const panel_plan panels(g.over, std::span(&g, 1));
         base::parallel_for(panels.count(), control.threads, control.cancel,
                            [&](std::uint64_t at, int) {
-                               dequantize_panel(params, g, panels.at(at), from,
+                               dequantize_panel(params, model.recipe.rotate, g, panels.at(at), from,
                                                 model.recipe.element->bits(), *writer, i);
                            });
         done += g.over.elements();

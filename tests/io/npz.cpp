@@ -156,7 +156,8 @@ TEST_CASE("checksums of ranges in any order", "[npz]") {
 
 TEST_CASE("readers are safe to use from several threads", "[npz][hdf5][threads]") {
     for (const char* name :
-         {"numpy.npz", "numpy_deflated.npz", "h5py.h5", "safetensors.safetensors"}) {
+         {"numpy.npz", "numpy_deflated.npz", "h5py.h5", "safetensors.safetensors", "torch_views.pt",
+          "torch_nested.pt", "torch_distributed"}) {
         const auto file = io::open_model(fixture(name));
         std::vector<std::string> expected;
         for (std::size_t i = 0; i < file->tensors().size(); ++i) {

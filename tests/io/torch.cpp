@@ -59,6 +59,11 @@ TEST_CASE("torch: every dtype", "[torch]") {
         }
     }
     CHECK(file->tensors().size() == 21);
+    io::open_options options;
+    options.as = "f8_e8m0";
+    const auto again = io::open_model(fixture("torch_dtypes.pt"), options);
+    CHECK(find(*again, "uint8")->type == dtype::f8_e8m0);
+    CHECK(find(*again, "int8")->type == dtype::i8);
     CHECK(file->metadata().empty());
 }
 

@@ -58,20 +58,23 @@ bool pickle_graph::is_global(pickle_ref ref, std::string_view module, std::strin
 }
 
 std::string pickle_graph::global_name(pickle_ref ref) const {
+    // A name may be as long as the pickle, and be asked for again and again.
+    constexpr std::size_t longest = 100;
     std::string ending;
     // getattr(getattr(x, "a"), "b"): as deep as names go in practice.
     for (int depth = 0; depth < 8 && ref != no_value; ++depth) {
         const pickle_value& value = values_[ref];
         if (value.kind == pickle_kind::global) {
-            return std::string(text(value.callee)) + "." + std::string(text(value.arguments)) +
-                   ending;
+            return std::string(text(value.callee).substr(0, longest)) + "." +
+                   std::string(text(value.arguments).substr(0, longest)) + ending;
         }
         const bool looked_up = value.kind == pickle_kind::object &&
                                (is_global(value.callee, "builtins", "getattr") ||
                                 is_global(value.callee, "__builtin__", "getattr"));
         const pickle_ref name = looked_up ? at(value.arguments, 1) : no_value;
         if (name == no_value || kind(name) != pickle_kind::text) return {};
-        ending = "." + std::string(text(name)) + ending;
+        ending.insert(0, text(name).substr(0, longest));
+        ending.insert(0, ".");
         ref = at(value.arguments, 0);
     }
     return {};
@@ -83,10 +86,10 @@ std::string pickle_graph::class_name(pickle_ref ref) const {
     // Objects without a __reduce__ of their own are copyreg._reconstructor(class, base, state).
     if (is_global(value.callee, "copyreg", "_reconstructor") ||
         is_global(value.callee, "copy_reg", "_reconstructor")) {
-        const std::string made = global_name(at(value.arguments, 0));
+        std::string made = global_name(at(value.arguments, 0));
         if (!made.empty()) return made;
     }
-    const std::string name = global_name(value.callee);
+    std::string name = global_name(value.callee);
     return name.empty() ? "something that is itself the result of a call" : name;
 }
 

@@ -78,6 +78,7 @@ class pickle_graph {
 
     bool is_global(pickle_ref ref, std::string_view module, std::string_view name) const;
     /// "module.name" of a global, and of what is reached from one by getattr; "" for other values.
+    /// Each part is cut after 100 bytes.
     std::string global_name(pickle_ref ref) const;
     /// The class or function behind an object: "module.name".
     std::string class_name(pickle_ref ref) const;
