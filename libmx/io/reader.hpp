@@ -38,6 +38,7 @@ struct tensor_info {
     std::uint64_t bytes = 0;  ///< stored bytes once unpacked to C order
     std::string file;         ///< path of the file that holds it (a shard, for sharded models)
     std::string note;         ///< why it cannot be read as numbers, when it cannot
+    std::string stored;       ///< the form it is decoded from, when not `type`: "MXFP4"
 };
 
 /// One opened file, or one sharded model. Opening reads headers only.

@@ -30,7 +30,7 @@ report::record tensor_record(const pipeline::tensor_ref& t) {
             {"shape", shape_value(info.shape)},
             {"elements", integer(info.elements)},
             {"bytes", integer(info.bytes)},
-            {"note", info.note}};
+            {"note", info.stored.empty() ? info.note : "stored as " + info.stored}};
 }
 
 // Text metadata of the files, one record per entry.
@@ -75,7 +75,7 @@ int run(const options& o) {
     bool noted = false;
     for (const pipeline::tensor_ref& t : tensors) {
         rows.push_back(tensor_record(t));
-        noted = noted || !t.info().note.empty();
+        noted = noted || !t.info().note.empty() || !t.info().stored.empty();
     }
     d.results = rows;
     std::vector<report::record> metadata = metadata_records(model);
