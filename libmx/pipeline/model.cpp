@@ -6,16 +6,13 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/io/input_paths.hpp"
 
 namespace mx::pipeline {
 namespace {
 
-std::vector<tensor_ref> all_tensors(const std::vector<std::unique_ptr<io::reader>>& readers) {
-    std::vector<tensor_ref> all;
-    for (const std::unique_ptr<io::reader>& r : readers) {
-        for (std::size_t i = 0; i < r->tensors().size(); ++i) all.push_back({r.get(), i});
-    }
-    return all;
+void append_tensors(const io::reader& r, std::vector<tensor_ref>& all) {
+    for (std::size_t i = 0; i < r.tensors().size(); ++i) all.push_back({&r, i});
 }
 
 [[noreturn]] void nothing_matches(const std::string& glob, const std::vector<tensor_ref>& all) {
@@ -33,12 +30,21 @@ std::vector<tensor_ref> all_tensors(const std::vector<std::unique_ptr<io::reader
 
 }  // namespace
 
-model::model(const std::vector<std::string>& paths, const io::open_options& options) {
-    for (const std::string& path : paths) readers_.push_back(io::open_model(path, options));
+model::model(const std::vector<std::string>& paths, const io::open_options& options,
+             const view_request& views) {
+    for (const std::string& path : io::input_paths(paths)) {
+        readers_.push_back(io::open_model(path, options));
+    }
+    view_ = make_view(readers_, views);
 }
 
 std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
-    std::vector<tensor_ref> all = all_tensors(readers_);
+    std::vector<tensor_ref> all;
+    if (view_) {
+        append_tensors(*view_, all);
+    } else {
+        for (const std::unique_ptr<io::reader>& r : readers_) append_tensors(*r, all);
+    }
     if (globs.empty()) return all;
     std::vector<bool> chosen(all.size());
     for (const std::string& glob : globs) {

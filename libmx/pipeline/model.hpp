@@ -8,30 +8,31 @@
 #include <vector>
 
 #include "libmx/io/reader.hpp"
+#include "libmx/pipeline/views.hpp"
 
 namespace mx::pipeline {
 
-/// A tensor of an opened model.
-struct tensor_ref {
-    const io::reader* file;
-    std::size_t index;
-    const io::tensor_info& info() const { return file->tensors()[index]; }
-};
+using tensor_ref = io::tensor_ref;
 
 /// Opened files in the order given.
 class model {
   public:
-    model(const std::vector<std::string>& paths, const io::open_options& options);
+    /// `paths`: files, directories and patterns (io::input_paths). Throws base::error: input for
+    /// what cannot be read, usage for a view that does not fit.
+    model(const std::vector<std::string>& paths, const io::open_options& options,
+          const view_request& views = {});
 
-    /// All tensors, or those whose name matches one of `globs` (*, ?, [set]; a pattern matches the
+    /// All tensors as the views show them, or those whose name matches one of `globs` (*, ?, [set]; a pattern matches the
     /// whole name). Throws base::error (usage) naming a glob that matches nothing.
     std::vector<tensor_ref> select(const std::vector<std::string>& globs) const;
     /// Path and bytes of every file read, in order.
     std::vector<std::pair<std::string, std::uint64_t>> files() const;
+    /// The files as they are stored, whatever the views.
     const std::vector<std::unique_ptr<io::reader>>& readers() const { return readers_; }
 
   private:
     std::vector<std::unique_ptr<io::reader>> readers_;
+    std::unique_ptr<io::reader> view_;  ///< none: the readers' own tensors
 };
 
 }  // namespace mx::pipeline
