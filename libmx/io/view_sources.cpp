@@ -20,10 +20,9 @@ class unpacked_source final : public byte_source {
         : source_(std::move(source)), type_(type) {}
 
     void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        read_whole_elements(offset, out, sizeof(float),
-                            [this](std::uint64_t first, std::span<std::byte> bytes) {
-                                fill(first, bytes);
-                            });
+        read_whole_elements(
+            offset, out, sizeof(float),
+            [this](std::uint64_t first, std::span<std::byte> bytes) { fill(first, bytes); });
     }
 
   private:
@@ -61,9 +60,9 @@ class runs_of_source final : public byte_source {
             std::size_t done =
                 static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), run_ - inside));
             // Whole short runs: read across the gaps, which costs less than a call for each.
-            const std::uint64_t runs =
-                inside != 0 || stride_ > widest_gap ? 0
-                                                    : std::min(out.size() / run_, bulk / stride_);
+            const std::uint64_t runs = inside != 0 || stride_ > widest_gap
+                                           ? 0
+                                           : std::min(out.size() / run_, bulk / stride_);
             if (runs > 1) {
                 span.resize(static_cast<std::size_t>((runs - 1) * stride_ + run_));
                 source_->read(at, span);

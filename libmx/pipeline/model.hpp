@@ -22,8 +22,9 @@ class model {
     model(const std::vector<std::string>& paths, const io::open_options& options,
           const view_request& views = {});
 
-    /// All tensors as the views show them, or those whose name matches one of `globs` (*, ?, [set]; a pattern matches the
-    /// whole name). Throws base::error (usage) naming a glob that matches nothing.
+    /// All tensors as the views show them, or those whose name matches one of `globs` (*, ?, [set];
+    /// a pattern matches the whole name). Throws base::error (usage) naming a glob that matches
+    /// nothing.
     std::vector<tensor_ref> select(const std::vector<std::string>& globs) const;
     /// Path and bytes of every file read, in order.
     std::vector<std::pair<std::string, std::uint64_t>> files() const;

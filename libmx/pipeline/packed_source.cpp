@@ -27,12 +27,11 @@ class packed_source final : public io::coded_blocks<float> {
         const std::vector<float> scales = read_scales(r.block, count);
         std::vector<std::uint16_t> offsets(static_cast<std::size_t>(count));
         if (offsets_) offsets = io::read_run<std::uint16_t>(*offsets_, r.block, count);
-        for_each_block(r, out,
-                       [&](std::size_t block, std::span<const std::uint8_t> codes,
-                           std::span<float> values) {
-                           quantize::dequantize_block(params_, scales[block], offsets[block], codes,
-                                                      values);
-                       });
+        for_each_block(
+            r, out,
+            [&](std::size_t block, std::span<const std::uint8_t> codes, std::span<float> values) {
+                quantize::dequantize_block(params_, scales[block], offsets[block], codes, values);
+            });
     }
 
     // Scales as numbers, whatever holds them.
@@ -71,9 +70,9 @@ std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packe
                                              const packed_tensor& t) {
     std::string reason;
     const block::grid g = lay_out(t.shape, model.recipe, reason)->grid;
-    return std::make_unique<packed_source>(
-        params_of(file, model, t), model.recipe.element->bits(), g, file.open(t.codes),
-        file.open(t.scales), t.offsets ? file.open(*t.offsets) : nullptr);
+    return std::make_unique<packed_source>(params_of(file, model, t), model.recipe.element->bits(),
+                                           g, file.open(t.codes), file.open(t.scales),
+                                           t.offsets ? file.open(*t.offsets) : nullptr);
 }
 
 }  // namespace mx::pipeline

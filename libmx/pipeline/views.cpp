@@ -109,18 +109,16 @@ class decoding {
             l.info.bytes = l.info.elements * sizeof(float);
             l.info.file = file.tensors()[t.codes].file;
             l.info.layout = quantize::to_string(model->recipe);
-            l.info.remark = fmt::format("{} from {} and {}: as the metadata of the file say",
-                                        l.info.layout, file.tensors()[t.codes].name,
-                                        file.tensors()[t.scales].name);
+            l.info.remark =
+                fmt::format("{} from {} and {}: as the metadata of the file say", l.info.layout,
+                            file.tensors()[t.codes].name, file.tensors()[t.scales].name);
             for (const std::optional<std::size_t> part :
                  {std::optional(t.codes), std::optional(t.scales), t.offsets, t.tensor_scale}) {
                 if (!part) continue;
                 taken_[base + *part] = true;
                 l.info.stored_bytes += file.tensors()[*part].bytes;
             }
-            l.open = [&file, model, t] {
-                return io::shared_source(open_packed(file, *model, t));
-            };
+            l.open = [&file, model, t] { return io::shared_source(open_packed(file, *model, t)); };
             in_place_of_[base + t.codes] = std::move(l);
             changed_ = true;
         }
@@ -163,8 +161,8 @@ logical_list stored_tensors(const std::vector<std::unique_ptr<io::reader>>& file
     for (const auto& file : files) {
         for (std::size_t i = 0; i < file->tensors().size(); ++i) {
             const io::reader* const from = file.get();
-            all.push_back({file->tensors()[i],
-                           [from, i] { return io::shared_source(from->open(i)); }});
+            all.push_back(
+                {file->tensors()[i], [from, i] { return io::shared_source(from->open(i)); }});
         }
     }
     return all;
@@ -282,8 +280,7 @@ void append_parts(const split& s, logical_tensor t, logical_list& to) {
         remark(part.info, fmt::format("part {}..{} of axis {} of {}", begin, begin + extent - 1,
                                       axis, t.info.name));
         part.open = [open = t.open, shape = t.info.shape, along, begin, count = extent, width] {
-            return io::shared_source(
-                io::part_of_axis(open(), shape, along, begin, count, width));
+            return io::shared_source(io::part_of_axis(open(), shape, along, begin, count, width));
         };
         to.push_back(std::move(part));
         begin += extent;

@@ -86,8 +86,8 @@ class coded_blocks : public byte_source {
                 const std::uint64_t col = (first + done) % grid_.over.cols;
                 const auto size = static_cast<std::size_t>(
                     std::min<std::uint64_t>(count - done, grid_.over.cols - col));
-                const std::uint64_t grid_row = row / grid_.over.rows * grid_.rows() +
-                                               row % grid_.over.rows / grid_.block_rows;
+                const std::uint64_t grid_row =
+                    row / grid_.over.rows * grid_.rows() + row % grid_.over.rows / grid_.block_rows;
                 decode({grid_row * grid_.cols() + col / grid_.block_cols, col % grid_.block_cols,
                         std::span<const std::uint8_t>(codes).subspan(done, size)},
                        std::span<T>(values).subspan(done, size));

@@ -253,10 +253,9 @@ class search {
                 p.grid = grid_of(l, *shape);
                 return accept(std::move(p), reason);
             }
-            wanted(swizzle ? fmt::format("{} in the 128x4 order calls for {} scales", l.title,
-                                         padded)
-                           : fmt::format("{} calls for scales {}", l.title,
-                                         tensor::to_string(want)));
+            wanted(swizzle
+                       ? fmt::format("{} in the 128x4 order calls for {} scales", l.title, padded)
+                       : fmt::format("{} calls for scales {}", l.title, tensor::to_string(want)));
             if (!swizzle && s.elements == padded && padded != 0) {
                 wanted("they may be in the 128x4 order (--swizzled)");
             }
@@ -283,9 +282,9 @@ class search {
             }
             const tensor_info& g = info(*at);
             const char* wrong = !p.layout->tensor_scale ? "has no place in this layout"
-                                : g.type != dtype::f32 || g.elements != 1
-                                    ? "is not one F32"
-                                    : p.tensor_scale ? "is a second tensor scale" : nullptr;
+                                : g.type != dtype::f32 || g.elements != 1 ? "is not one F32"
+                                : p.tensor_scale ? "is a second tensor scale"
+                                                 : nullptr;
             if (wrong != nullptr) {
                 reason = fmt::format("{}; not decoded, because {} {}", p.why, described(g), wrong);
                 return false;

@@ -25,8 +25,8 @@ class unswizzled_source final : public byte_source {
             const std::uint64_t in_matrix = row % rows_;
             const std::uint64_t band_end =
                 row - in_matrix % block::swizzle_rows +
-                std::min(block::swizzle_rows, rows_ - in_matrix / block::swizzle_rows *
-                                                          block::swizzle_rows);
+                std::min(block::swizzle_rows,
+                         rows_ - in_matrix / block::swizzle_rows * block::swizzle_rows);
             const auto count = static_cast<std::size_t>(
                 std::min<std::uint64_t>(out.size(), band_end * cols_ - offset));
             read_band(offset, out.first(count));
@@ -42,14 +42,13 @@ class unswizzled_source final : public byte_source {
         // A part of one row needs the tiles around it only.
         const bool one = first_row == last_row;
         const std::uint64_t begin = one ? offset % cols_ / block::swizzle_cols : 0;
-        const std::uint64_t end =
-            one ? (offset + out.size() - 1) % cols_ / block::swizzle_cols + 1
-                : block::swizzle_tiles(cols_, block::swizzle_cols);
+        const std::uint64_t end = one ? (offset + out.size() - 1) % cols_ / block::swizzle_cols + 1
+                                      : block::swizzle_tiles(cols_, block::swizzle_cols);
         const std::uint64_t matrix = first_row / rows_;
-        const std::uint64_t start =
-            matrix * block::swizzled_bytes(rows_, cols_) +
-            first_row % rows_ / block::swizzle_rows *
-                block::swizzle_tiles(cols_, block::swizzle_cols) * block::swizzle_tile;
+        const std::uint64_t start = matrix * block::swizzled_bytes(rows_, cols_) +
+                                    first_row % rows_ / block::swizzle_rows *
+                                        block::swizzle_tiles(cols_, block::swizzle_cols) *
+                                        block::swizzle_tile;
         std::vector<std::byte> tiles;
         for (std::uint64_t tile = begin; tile < end; tile += tiles_at_once) {
             const std::uint64_t count = std::min(tiles_at_once, end - tile);
