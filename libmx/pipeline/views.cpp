@@ -110,7 +110,7 @@ class decoding {
             l.info.file = file.tensors()[t.codes].file;
             l.info.layout = quantize::to_string(model->recipe);
             l.info.remark =
-                fmt::format("{} from {} and {}: as the metadata of the file say", l.info.layout,
+                fmt::format("{} from {} and {}: as the file's metadata says", l.info.layout,
                             file.tensors()[t.codes].name, file.tensors()[t.scales].name);
             for (const std::optional<std::size_t> part :
                  {std::optional(t.codes), std::optional(t.scales), t.offsets, t.tensor_scale}) {
