@@ -26,6 +26,8 @@ constexpr std::array rates{
     merged_rate{"saturated_block_rate", eligible},
 };
 
+constexpr std::array part_names{"clamp", "underflow", "grid"};
+
 struct accumulator {
     std::string recipe;
     std::int64_t tensors = 0;
@@ -36,10 +38,23 @@ struct accumulator {
     double decibels = 0;
     int with_error = 0;
     std::array<std::pair<double, double>, rates.size()> shares{};  // sum of rate * weight, weight
+    bool decomposed = false;
+    double squared_error = 0;
+    std::array<double, part_names.size()> parts{};
     std::string worst;
     double worst_nrmse = 0;
 
+    void add_parts(const report::record& r) {
+        const report::value* v = report::find(r, "squared_error");
+        decomposed = decomposed || v != nullptr;
+        const auto* of = v == nullptr ? nullptr : std::get_if<report::record>(v);
+        if (of == nullptr) return;
+        squared_error += number(*of, "total");
+        for (std::size_t i = 0; i < parts.size(); ++i) parts[i] += number(*of, part_names[i]);
+    }
+
     void add(const report::record& r) {
+        add_parts(r);
         const double n = counted(r);
         const double rmse = number(r, "rmse");
         const double nrmse = number(r, "nrmse", -1);
@@ -80,6 +95,11 @@ struct accumulator {
             const auto [sum, weight] = shares[i];
             r.emplace_back(std::string(rates[i].name),
                            weight > 0 ? real(std::min(1.0, sum / weight)) : undefined());
+        }
+        for (std::size_t i = 0; i < parts.size() && decomposed; ++i) {
+            const bool any = squared_error > 0;
+            r.emplace_back(std::string(part_names[i]) + "_error_share",
+                           any ? real(parts[i] / squared_error) : undefined());
         }
         r.emplace_back("worst_tensor", worst);
         r.emplace_back("worst_sqnr_db",

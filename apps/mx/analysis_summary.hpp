@@ -19,7 +19,8 @@ std::string words(const report::record& r, std::string_view name);
 double counted(const report::record& r);
 
 /// One record per recipe, in the order of their first appearance: recipe, tensors, elements,
-/// bits_per_element, nrmse and sqnr_db over all elements together, mean_sqnr_db (the geometric mean
+/// bits_per_element, nrmse and sqnr_db over all elements together (and, where the records have
+/// them, the parts' shares of all squared error), mean_sqnr_db (the geometric mean
 /// of the tensors' nrmse, in dB, tensors without an error left out), rates over all elements or
 /// blocks together, and the tensor with the largest nrmse.
 std::vector<report::record> summarize(const report::record_list& results);

@@ -139,6 +139,19 @@ report::section summary_section(const std::vector<report::record>& summary) {
             {}};
 }
 
+// With --decompose: whose fault the error is, all tensors together.
+report::section origin_section(const std::vector<report::record>& summary) {
+    return {"Squared error by origin: all tensors together",
+            {{"recipe", "recipe"},
+             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+             {"clamp_error_share", "clamp\n%", cell::share},
+             {"underflow_error_share", "under-\nflow %", cell::share},
+             {"grid_error_share", "grid\n%", cell::share}},
+            summary,
+            {},
+            {}};
+}
+
 report::section left_out_section(const pipeline::analysis& a) {
     report::section s;
     s.heading = "Left out";
@@ -169,6 +182,8 @@ std::vector<report::section> analysis_sections(const pipeline::analysis& a,
     } else {
         sections.push_back(tensor_section(a.results, summary, view));
         sections.push_back(summary_section(summary));
+        const bool decomposed = report::find(summary.front(), "grid_error_share") != nullptr;
+        if (decomposed) sections.push_back(origin_section(summary));
     }
     report::section left_out = left_out_section(a);
     if (!left_out.rows.empty()) sections.push_back(std::move(left_out));

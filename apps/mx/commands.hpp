@@ -19,6 +19,9 @@ using runner = std::function<int()>;
 using declare_function = runner (*)(CLI::App& cmd);
 
 runner declare_analyze(CLI::App& cmd);
+runner declare_compare(CLI::App& cmd);
+runner declare_cluster(CLI::App& cmd);
+runner declare_diff(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
@@ -46,6 +49,13 @@ struct command {
 inline constexpr std::array commands{
     command{"analyze", "Analyse",
             "error, overflow, underflow and clamp rates per tensor and recipe", declare_analyze},
+    command{"compare", "Analyse",
+            "every combination of formats, rules and blocks, ranked in one pass", declare_compare},
+    command{"cluster", "Analyse",
+            "which tensors' blocks saturate or collapse, why, and what mends them",
+            declare_cluster},
+    command{"diff", "Analyse",
+            "dumps of one model: values, scales and codes that moved between them", declare_diff},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",

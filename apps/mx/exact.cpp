@@ -57,6 +57,13 @@ std::vector<float> read_whole(const pipeline::tensor_ref& t) {
 // Reals are replaced. Counts are exact on both sides, so that a difference is a defect.
 void replace(report::record& r, const std::map<std::string, std::optional<double>>& figures) {
     for (auto& [name, value] : r) {
+        if (auto* nested = std::get_if<report::record>(&value)) {
+            for (auto& [member, v] : *nested) {
+                const auto figure = figures.find(name + "." + member);
+                if (figure != figures.end() && figure->second) v = *figure->second;
+            }
+            continue;
+        }
         const auto figure = figures.find(name);
         if (figure == figures.end()) continue;
         if (const auto* count = std::get_if<std::int64_t>(&value)) {
@@ -69,35 +76,46 @@ void replace(report::record& r, const std::map<std::string, std::optional<double
     }
 }
 
+// The figures of result `at`, from the values as they are quantized.
+void replace_one(pipeline::analysis& a, std::size_t at, const io::tensor_info& info,
+                 const quantize::recipe& r, const block::grid& grid,
+                 const std::vector<float>& values) {
+    const block::view& view = grid.over;
+    const oracle::tensor exact{values, view.batch, view.rows, view.cols,
+                               base::tensor_id(info.name)};
+    report::record result = a.results[at];
+    replace(result, oracle::metrics_of(exact, stated(r, grid, values)));
+    a.results.replace(at, result);
+}
+
 }  // namespace
 
 bool oracle_available() { return true; }
 
 void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& tensors,
-                const std::vector<quantize::recipe>& recipes,
-                const pipeline::run_control& control) {
-    // Results stand in the order of tensors and recipes, without those that were skipped.
+                const pipeline::analysis_request& request, const pipeline::run_control& control) {
+    // Results stand in the order of tensors, recipes and factors, without those that were skipped.
     std::size_t next = 0;
     for (const pipeline::tensor_ref& t : tensors) {
         std::vector<float> values;
-        for (const quantize::recipe& r : recipes) {
+        for (const quantize::recipe& r : request.recipes) {
             if (next == a.results.size()) return;
-            if (control.cancel != nullptr && control.cancel->load()) {
-                throw base::error(base::error_kind::cancelled, "interrupted");
-            }
             std::string reason;
             const auto layout = pipeline::lay_out(t.info().shape, r, reason);
-            report::record result = a.results[next];
+            const report::record& result = a.results[next];
             const bool theirs = words(result, "tensor") == t.info().name &&
                                 words(result, "file") == t.info().file &&
                                 words(result, "recipe") == quantize::to_string(r);
             if (!theirs || !layout) continue;
             if (values.empty()) values = read_whole(t);
-            const block::view& view = layout->grid.over;
-            const oracle::tensor exact{values, view.batch, view.rows, view.cols,
-                                       base::tensor_id(t.info().name)};
-            replace(result, oracle::metrics_of(exact, stated(r, layout->grid, values)));
-            a.results.replace(next++, result);
+            for (const float factor : request.factors) {
+                if (control.cancel != nullptr && control.cancel->load()) {
+                    throw base::error(base::error_kind::cancelled, "interrupted");
+                }
+                const auto how = pipeline::preparation_of(request, t.info(), r, factor);
+                replace_one(a, next++, t.info(), r, layout->grid,
+                            pipeline::prepared(how, layout->grid, values));
+            }
         }
     }
 }
@@ -111,7 +129,7 @@ namespace mx::app {
 bool oracle_available() { return false; }
 
 void make_exact(pipeline::analysis&, const std::vector<pipeline::tensor_ref>&,
-                const std::vector<quantize::recipe>&, const pipeline::run_control&) {
+                const pipeline::analysis_request&, const pipeline::run_control&) {
     require_oracle();
 }
 

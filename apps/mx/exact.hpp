@@ -14,11 +14,12 @@ bool oracle_available();
 /// Throws base::error (unavailable) when it does not.
 void require_oracle();
 
-/// Replaces the real-valued figures of `a`, which came from `tensors` under `recipes`, with the
-/// oracle's: exact counts and sums, roots and logarithms at 50 digits, rounded to double once.
-/// Holds one tensor at a time in memory, and is slow. Throws base::error: unavailable for
-/// what the oracle does not state, cancelled between two tensors.
+/// Replaces the real-valued figures of `a`, which came from `tensors` by `request`, with the
+/// oracle's for the values that `request` prepares in float32: exact counts and sums, roots and
+/// logarithms at 50 digits, rounded to double once. Holds one tensor at a time in memory, and is
+/// slow. Throws base::error: unavailable for what the oracle does not state, cancelled between two
+/// tensors.
 void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& tensors,
-                const std::vector<quantize::recipe>& recipes, const pipeline::run_control& control);
+                const pipeline::analysis_request& request, const pipeline::run_control& control);
 
 }  // namespace mx::app

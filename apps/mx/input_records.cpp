@@ -13,6 +13,18 @@ report::list input_list(const pipeline::model& model) {
     return files;
 }
 
+report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) {
+    report::list list;
+    for (const pipeline::skipped_tensor& s : skipped) {
+        list.emplace_back(
+            report::record{{"file", s.file},
+                           {"tensor", s.tensor},
+                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
+                           {"reason", s.reason}});
+    }
+    return list;
+}
+
 report::list shape_value(const tensor::shape& shape) {
     report::list extents;
     for (const std::uint64_t extent : shape) extents.push_back(integer(extent));

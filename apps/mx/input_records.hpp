@@ -2,6 +2,7 @@
 // Inputs as members of records.
 #pragma once
 
+#include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/tensor/shape.hpp"
@@ -10,6 +11,9 @@ namespace mx::app {
 
 /// [{"path", "bytes"}] of every file read.
 report::list input_list(const pipeline::model& model);
+
+/// [{"file", "tensor", "recipe", "reason"}] of what a run left out.
+report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped);
 
 /// A shape as a list of integers.
 report::list shape_value(const tensor::shape& shape);

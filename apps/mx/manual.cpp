@@ -26,6 +26,18 @@ std::string page_of(std::string_view title, const report::document& d) {
     return out;
 }
 
+std::string_view asked_for(metrics::when collected) {
+    switch (collected) {
+        case metrics::when::decompose:
+            return "`--decompose`";
+        case metrics::when::histograms:
+            return "`--histograms`";
+        case metrics::when::always:
+            break;
+    }
+    return "always";
+}
+
 std::string metrics_page() {
     std::string out = fmt::format("{}# Metrics\n\n", made_by);
     out +=
@@ -38,6 +50,7 @@ std::string metrics_page() {
         "puts them under "
         "`results` (schema `mx.analysis/1`), followed by `summary` (one record per recipe over all "
         "tensors) and `skipped`; numbers read back exactly.\n\n"
+        "x is the value as it is quantized: rotated, where the recipe has a transform. "
         "S is the block's scale (times the tensor scale), O its offset (0 where the recipe has "
         "none), y = (x - O) / S "
         "exactly, q the final element and d = O + S q. Rates are over finite elements whose block "
@@ -45,7 +58,7 @@ std::string metrics_page() {
         "| name | unit | definition | with |\n|---|---|---|---|\n";
     for (const metrics::metric& m : metrics::all()) {
         out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, m.unit, plain(m.definition),
-                           m.histogram ? "`--histograms`" : "always");
+                           asked_for(m.collected));
     }
     return out;
 }

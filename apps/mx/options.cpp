@@ -11,7 +11,7 @@
 
 namespace mx::app {
 
-void declare_inputs(CLI::App& cmd, input_options& in) {
+void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
     cmd.add_option(
            "FILE", in.files,
            "safetensors (or a model's *.index.json), npy, npz, HDF5, or raw binary; several, "
@@ -32,7 +32,7 @@ void declare_inputs(CLI::App& cmd, input_options& in) {
     cmd.add_option("--dtype", in.open.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...")
         ->type_name("DTYPE")
         ->group("Input");
-    cmd.add_option("--offset", in.open.offset, "raw binary: byte offset of the first element")
+    cmd.add_option(byte_offset, in.open.offset, "raw binary: byte offset of the first element")
         ->type_name("BYTES")
         ->group("Input");
     cmd.add_flag("--raw", in.views.raw, "arrays as they are stored: nothing is decoded")

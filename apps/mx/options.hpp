@@ -20,7 +20,11 @@ struct input_options {
     io::open_options open;
     pipeline::view_request views;
 };
-void declare_inputs(CLI::App& cmd, input_options& in);
+/// `byte_offset`: what the option for the offset of raw data is called; --byte-offset alone where
+/// --offset means something else.
+inline constexpr const char* byte_offset_only = "--byte-offset";
+void declare_inputs(CLI::App& cmd, input_options& in,
+                    const char* byte_offset = "--offset,--byte-offset");
 
 /// Opens the files; errors name the file.
 pipeline::model open_inputs(const input_options& in);

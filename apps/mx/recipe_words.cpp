@@ -118,6 +118,25 @@ std::string offset_words(const quantize::recipe& r) {
                                                             : "(max - min) / 2 (range=half)");
 }
 
+std::string transform_words(const quantize::recipe& r) {
+    using transform::kind;
+    const int n = r.rotate.size;
+    const bool down = r.block.cols == 1;
+    std::string along = down ? "last axis but one" : "last axis";
+    if (r.axis.what == quantize::axis_choice::kind::flat) along = "flattened tensor";
+    if (r.axis.what == quantize::axis_choice::kind::index) {
+        along = fmt::format("axis {}", r.axis.value);
+    }
+    return fmt::format(
+        "{} {} neighbours along the {} are multiplied by a {}x{} Hadamard matrix / sqrt({}) in "
+        "float32 first, a shorter end in powers of two; figures are of the rotated values, "
+        "dequantized values are rotated back",
+        r.rotate.what == kind::hadamard
+            ? "hadamard:"
+            : fmt::format("random-hadamard: with random signs (transform_seed={}),", r.rotate.seed),
+        n, along, n, n, n);
+}
+
 std::string bits_words(const quantize::recipe& r) {
     const double bits = bits_per_element(r);
     std::string parts = fmt::format("{} + {}/{}", r.element->bits(), r.scale_format->bits(),
@@ -205,6 +224,9 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
         part("offset", offset_words(r)),
         part("bits", bits_words(r)),
     };
+    if (r.rotate.what != transform::kind::none) {
+        parts.push_back(part("transform", transform_words(r)));
+    }
     if (quantize::needs_tensor_facts(r)) {
         parts.push_back(part("tensor scale", tensor_scale_words(r)));
     }

@@ -51,6 +51,12 @@ void exact_sum::merge(const exact_sum& other) {
     if (pending_ >= carry_limit) carry();
 }
 
+void exact_sum::subtract(const exact_sum& other) {
+    for (std::size_t i = 0; i < digits; ++i) digit_[i] -= other.digit_[i];
+    pending_ += other.pending_ + 1;
+    if (pending_ >= carry_limit) carry();
+}
+
 double exact_sum::value() const {
     exact_sum s = *this;
     s.carry();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantizing one block leaves behind for the metrics: exact counts and five sums.
+// What quantizing one block leaves behind for the metrics: exact counts and sums.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,18 @@ struct block_sums {
     double max_error;  ///< max |d - x|
 };
 
+/// Where the error of an element comes from: it saturates (what clamp counts), or else underflows
+/// (what underflow counts), or else lies between two numbers of the grid.
+enum class error_part : std::uint8_t { grid, clamp, underflow };
+
+/// Sums of (d - x)^2 over the elements of each part (docs/design/decomposition.md); zeros unless
+/// they are asked for.
+struct block_parts {
+    double clamp_error2;
+    double underflow_error2;
+    double grid_error2;
+};
+
 /// Verdicts on a block (design, section 4).
 struct block_flags {
     bool zero;       ///< every element is zero
@@ -43,13 +55,15 @@ struct block_flags {
 struct block_stats {
     block_counts count;
     block_sums sum;
+    block_parts part;
     block_flags is;
-    std::uint8_t scale_code;  ///< code of the scale; of a float32 scale its exponent field
-    float scale;              ///< the block's scale as a number (without a tensor scale), or NaN
-    std::uint16_t offset;     ///< binary16 bits, 0 without an offset
-    std::uint32_t amax;       ///< float32 bits of what the scale rule saw
-    std::uint32_t x_max;      ///< float32 bits of max |x|
-    std::uint32_t x_min;      ///< float32 bits of min |x| over x != 0, 0 if there is none
+    std::uint8_t scale_code;    ///< code of the scale; of a float32 scale its exponent field
+    float scale;                ///< the block's scale as a number (without a tensor scale), or NaN
+    std::uint16_t offset;       ///< binary16 bits, 0 without an offset
+    std::uint32_t amax;         ///< float32 bits of what the scale rule saw
+    std::uint32_t x_max;        ///< float32 bits of max |x|
+    std::uint32_t x_min;        ///< float32 bits of min |x| over x != 0, 0 if there is none
+    std::uint32_t counted_max;  ///< float32 bits of max |x| over what sums are over, 0 if nothing
 };
 
 }  // namespace mx::block

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/block/segment_stats.hpp"
 
+#include <algorithm>
+
 namespace mx::block {
 namespace {
 
@@ -41,6 +43,10 @@ block_sums segment_lanes::sum() const {
     return {pairwise(error2), pairwise(x2), pairwise(xd), pairwise(d2), pairwise(error), max_error};
 }
 
+block_parts part_lanes::sum() const {
+    return {pairwise(clamp_error2), pairwise(underflow_error2), pairwise(grid_error2)};
+}
+
 void add_counts(segment_stats& to, const block_stats& b) {
     const block_counts& c = b.count;
     to.count += {c.elements, c.nan,   c.inf,      c.poisoned,  c.nonzero,
@@ -52,6 +58,7 @@ void add_counts(segment_stats& to, const block_stats& b) {
                  one(b.is.collapsed),
                  one(b.is.saturated),
                  one(b.is.dead)};
+    to.counted_max = std::max(to.counted_max, b.counted_max);
 }
 
 }  // namespace mx::block

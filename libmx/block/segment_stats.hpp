@@ -30,6 +30,8 @@ struct segment_stats {
     element_counts count;
     block_tallies block;
     block_sums sum;
+    block_parts part;           ///< zeros unless they are asked for
+    std::uint32_t counted_max;  ///< float32 bits of max |x| over what sums are over
 };
 
 /// Sums of blocks on their way to the sum of a segment: block i of the segment adds to lane i mod
@@ -55,7 +57,22 @@ struct segment_lanes {
     block_sums sum() const;
 };
 
-/// Counts of one block added to those of its segment.
+/// The same for the parts of the squared error.
+struct part_lanes {
+    using lanes = segment_lanes::lanes;
+    alignas(64) lanes clamp_error2{};
+    alignas(64) lanes underflow_error2{};
+    alignas(64) lanes grid_error2{};
+
+    void add(std::size_t lane, const block_parts& b) {
+        clamp_error2[lane] += b.clamp_error2;
+        underflow_error2[lane] += b.underflow_error2;
+        grid_error2[lane] += b.grid_error2;
+    }
+    block_parts sum() const;
+};
+
+/// Counts (and the maximum) of one block added to those of its segment.
 void add_counts(segment_stats& to, const block_stats& b);
 
 }  // namespace mx::block

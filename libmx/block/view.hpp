@@ -23,6 +23,10 @@ struct grid {
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 1;
     bool whole_rows = false;  ///< blocks of a grid row depend on one another
+    /// How many rows and columns a transform keeps together, counted from the first one of a
+    /// matrix; 1 and 1 without.
+    std::uint64_t joint_rows = 1;
+    std::uint64_t joint_cols = 1;
 
     std::uint64_t rows() const { return (over.rows + block_rows - 1) / block_rows; }
     std::uint64_t cols() const { return (over.cols + block_cols - 1) / block_cols; }

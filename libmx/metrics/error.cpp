@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "libmx/base/bits.hpp"
+
 namespace mx::metrics {
 namespace {
 
@@ -32,6 +34,12 @@ report::value sqnr_db(const totals& t) {
 report::value rms(const totals& t) {
     if (t.counted() == 0) return undefined();
     return std::sqrt(t.sum.x2.value() / count_of(t));
+}
+
+report::value crest_factor(const totals& t) {
+    const double x2 = t.sum.x2.value();
+    if (x2 == 0) return undefined();
+    return static_cast<double>(base::float_from_bits(t.max_x)) / std::sqrt(x2 / count_of(t));
 }
 
 report::value exact(const totals& t) {

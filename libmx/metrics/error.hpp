@@ -16,6 +16,8 @@ report::value nrmse(const totals& t);
 report::value sqnr_db(const totals& t);
 /// sqrt(mean(x^2)): the size of the tensor, which makes errors of several tensors comparable.
 report::value rms(const totals& t);
+/// max |x| / rms; null for a zero tensor.
+report::value crest_factor(const totals& t);
 /// True when every d equals its x.
 report::value exact(const totals& t);
 /// max |x - d|.

@@ -2,6 +2,7 @@
 // THE LIST of metrics: names, units, definitions, and how each is finished from the totals.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -10,12 +11,15 @@
 
 namespace mx::metrics {
 
+/// What a metric has to be asked for with: nothing, `--decompose`, `--histograms`.
+enum class when : std::uint8_t { always, decompose, histograms };
+
 /// One metric. `finish` gives null (monostate) where the metric is undefined.
 struct metric {
     std::string_view name;        ///< as in JSON
     std::string_view unit;        ///< "", "dB", "bits", "share", "count"
     std::string_view definition;  ///< one line, as in the design, section 4
-    bool histogram;               ///< computed with --histograms only
+    when collected;
     report::value (*finish)(const totals&);
 };
 

@@ -19,13 +19,21 @@ struct exact_sums {
     base::exact_sum error2, x2, xd, d2, error;
 };
 
+/// Squared errors by part (see block::block_parts), each on its own rounded as sums of blocks are;
+/// decomposition.hpp makes them add up.
+struct part_sums {
+    base::exact_sum clamp, underflow, grid;
+};
+
 struct histograms;
 
 struct totals {
     element_counts count{};
     block_tallies block{};
     exact_sums sum{};
+    part_sums part{};  ///< zeros unless they were asked for
     double max_error = 0;
+    std::uint32_t max_x = 0;  ///< float32 bits of max |x|
     // Facts of the recipe that some metrics need.
     bool has_subnormals = false;
     int element_bits = 0;

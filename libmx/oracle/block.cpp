@@ -71,6 +71,25 @@ void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_non
 
 }  // namespace
 
+void add(exact_sums& sum, const integer& x, const integer& d, bool clamped, bool underflowed) {
+    const integer error = d - x;
+    const integer error2 = error * error;
+    sum.error2 += error2;
+    sum.x2 += x * x;
+    sum.xd += x * d;
+    sum.d2 += d * d;
+    sum.error += error;
+    sum.max_error = std::max(sum.max_error, integer(mp::abs(error)));
+    sum.max_x = std::max(sum.max_x, integer(mp::abs(x)));
+    if (clamped) {
+        sum.clamp_error2 += error2;
+    } else if (underflowed) {
+        sum.underflow_error2 += error2;
+    } else {
+        sum.grid_error2 += error2;
+    }
+}
+
 quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
                                std::span<const std::uint32_t> draws) {
     return quantize_block_in(r, list, x, {draws, 0, {}, 1});
@@ -122,9 +141,11 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
         const std::uint32_t draw = draws.empty() ? 0u : draws[i];
         const rounded q = round_to(list, ticks_of(z), scale, std::signbit(z), r.round, draw);
         out.codes.push_back(static_cast<std::uint8_t>(q.code));
+        bool underflowed = false;
         if (z != 0.0f) {
             ++out.count.nonzero;
-            out.count.underflow += q.quanta == 0 ? 1 : 0;
+            underflowed = q.quanta == 0;
+            out.count.underflow += underflowed ? 1 : 0;
             magnitudes.push_back(std::abs(q.quanta));
         }
         out.count.overflow += q.beyond ? 1 : 0;
@@ -134,13 +155,7 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
 
         const integer exact_x = ticks_of(x[i]);
         const integer d = offset_ticks + q.quanta * step;
-        const integer error = d - exact_x;
-        out.sum.error2 += error * error;
-        out.sum.x2 += exact_x * exact_x;
-        out.sum.xd += exact_x * d;
-        out.sum.d2 += d * d;
-        out.sum.error += error;
-        out.sum.max_error = std::max(out.sum.max_error, integer(mp::abs(error)));
+        add(out.sum, exact_x, d, q.clamped, underflowed);
         out.dequantized.push_back(d);
     }
     judge(out, magnitudes);

@@ -34,7 +34,15 @@ struct exact_sums {
     integer d2 = 0;         ///< d^2
     integer error = 0;      ///< d - x
     integer max_error = 0;  ///< max |d - x|
+    integer max_x = 0;      ///< max |x|
+    // error2 once more, by what the element is counted as:
+    integer clamp_error2 = 0;      ///< clamp
+    integer underflow_error2 = 0;  ///< underflow and not clamp
+    integer grid_error2 = 0;       ///< neither
 };
+
+/// Adds an element: exact x and d in ticks, and what it is counted as.
+void add(exact_sums& sum, const integer& x, const integer& d, bool clamped, bool underflowed);
 
 struct quantized_block {
     int scale_code = 0;                ///< -1 where the scale is a float32

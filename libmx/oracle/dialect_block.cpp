@@ -12,8 +12,6 @@
 namespace mx::oracle {
 namespace {
 
-namespace mp = boost::multiprecision;
-
 // One element with the scale S = block * tensor it was given.
 struct outcome {
     element e;
@@ -53,10 +51,13 @@ void add(quantized_block& out, std::vector<std::int64_t>& magnitudes, const reci
     const integer one = ticks_of_power(0);
     const integer scale = ticks_of(o.block) * ticks_of(o.tensor);  // in squared ticks
     const auto quanta = static_cast<std::int64_t>(std::ldexp(o.e.q, -list.quantum_exponent));
+    bool clamped = false;
+    bool underflowed = false;
     if (x != 0) {
         ++out.count.nonzero;
         magnitudes.push_back(std::abs(quanta));
-        out.count.underflow += quanta == 0 ? 1 : 0;
+        underflowed = quanta == 0;
+        out.count.underflow += underflowed ? 1 : 0;
         out.count.top_code += quanta != 0 && (quanta == list.greatest || quanta == list.least);
         const std::int64_t size = std::abs(quanta);
         out.count.subnormal += size > 0 && size < list.smallest_normal ? 1 : 0;
@@ -64,18 +65,13 @@ void add(quantized_block& out, std::vector<std::int64_t>& magnitudes, const reci
             const rounded y =
                 round_to(list, ticks_of(x) * one, scale, std::signbit(x), r.round, draw);
             out.count.overflow += y.beyond ? 1 : 0;
-            out.count.clamp += y.clamped ? 1 : 0;
+            clamped = y.clamped;
+            out.count.clamp += clamped ? 1 : 0;
         }
     }
     const integer exact_x = ticks_of(x);
     const integer d = scale * ticks_of(o.e.q) / (one * one);
-    const integer error = d - exact_x;
-    out.sum.error2 += error * error;
-    out.sum.x2 += exact_x * exact_x;
-    out.sum.xd += exact_x * d;
-    out.sum.d2 += d * d;
-    out.sum.error += error;
-    out.sum.max_error = std::max(out.sum.max_error, integer(mp::abs(error)));
+    add(out.sum, exact_x, d, clamped, underflowed);
 }
 
 }  // namespace

@@ -44,6 +44,10 @@ void add(exact_sums& to, const exact_sums& from) {
     to.d2 += from.d2;
     to.error += from.error;
     to.max_error = std::max(to.max_error, from.max_error);
+    to.max_x = std::max(to.max_x, from.max_x);
+    to.clamp_error2 += from.clamp_error2;
+    to.underflow_error2 += from.underflow_error2;
+    to.grid_error2 += from.grid_error2;
 }
 
 // x = significand * 2^exponent with the smallest significand (below 2^24).
@@ -156,8 +160,21 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
 
     for (const char* name :
          {"rmse", "nrmse", "sqnr_db", "rms", "max_abs_error", "mean_error", "gain", "cosine",
-          "subnormal_rate", "bits_per_element", "code_entropy_bits"}) {
+          "subnormal_rate", "bits_per_element", "code_entropy_bits", "crest_factor"}) {
         out[name] = std::nullopt;
+    }
+    const std::array parts{std::pair{"clamp", m.sum.clamp_error2},
+                           std::pair{"underflow", m.sum.underflow_error2},
+                           std::pair{"grid", m.sum.grid_error2}};
+    const auto squared = [&](const integer& sum) -> std::optional<double> {
+        if (counted == 0) return std::nullopt;
+        return number(as_wide(quotient(sum, 1) * tick2));
+    };
+    out["squared_error.total"] = squared(m.sum.error2);
+    for (const auto& [name, sum] : parts) {
+        out[std::string("squared_error.") + name] = squared(sum);
+        std::optional<double>& share = out[std::string(name) + "_error_share"];
+        if (m.sum.error2 != 0) share = number(as_wide(quotient(sum, m.sum.error2)));
     }
     if (counted != 0) {
         out["rmse"] = number(sqrt(as_wide(quotient(m.sum.error2, counted) * tick2)));
@@ -166,6 +183,8 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
         out["mean_error"] = number(as_wide(quotient(m.sum.error, counted) * tick));
     }
     if (m.sum.x2 != 0) {
+        const wide rms = sqrt(as_wide(quotient(m.sum.x2, counted)));
+        out["crest_factor"] = number(as_wide(m.sum.max_x) / rms);
         const rational noise_to_signal = quotient(m.sum.error2, m.sum.x2);
         out["nrmse"] = number(sqrt(as_wide(noise_to_signal)));
         if (m.sum.error2 != 0) out["sqnr_db"] = number(-10 * log10(as_wide(noise_to_signal)));

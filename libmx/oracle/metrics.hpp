@@ -50,8 +50,8 @@ struct measurement {
 /// the tensor.
 measurement measure(const tensor& t, const recipe& r);
 
-/// The metrics by name; none where undefined. Square roots and logarithms are taken at 50 digits
-/// and the results rounded to double.
+/// The metrics by name, members of nested ones as `squared_error.clamp`; none where undefined.
+/// Square roots and logarithms are taken at 50 digits and the results rounded to double.
 std::map<std::string, std::optional<double>> metrics_of(const measurement& m);
 
 /// measure, then metrics_of.

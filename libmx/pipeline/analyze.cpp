@@ -21,15 +21,19 @@
 namespace mx::pipeline {
 namespace {
 
-// One tensor under one recipe.
+// One tensor under one recipe and factor.
 struct job {
     std::size_t tensor;
     std::size_t recipe;
+    std::size_t phase;  // index of the factor
     block::grid grid;
+    preparation how;
     std::size_t first_array = 0;                         // of the block table
     std::uint64_t passes = 1;                            // over the tensor's data
     std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
     shared_totals sums;
+    shared_scale_pairs* scales = nullptr;  // of the tensor, where the recipe is in a scale group
+    std::size_t scales_member = 0;
 };
 
 // What every job of a recipe has in common.
@@ -54,8 +58,20 @@ void add_prologue(report::record& r, const job& j) {
                                                 : report::value());
 }
 
+bool wanted(metrics::when collected, const analysis_request& request) {
+    switch (collected) {
+        case metrics::when::decompose:
+            return request.decompose;
+        case metrics::when::histograms:
+            return request.histograms;
+        case metrics::when::always:
+            break;
+    }
+    return true;
+}
+
 report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
-                      job& j, std::uint64_t inexact, bool with_histograms) {
+                      job& j, std::uint64_t inexact, const analysis_request& request) {
     metrics::totals& t = j.sums.totals;
     t.distribution = j.sums.histograms.get();
     report::list shape;
@@ -69,6 +85,7 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("role", std::string(role));
     r.emplace_back("layer", place ? tally(place->layer) : report::value());
     r.emplace_back("recipe", recipe);
+    if (request.factors.size() > 1) r.emplace_back("phase", tally(j.phase));
     r.emplace_back("elements", tally(t.count.elements));
     r.emplace_back("blocks", tally(t.block.blocks));
     r.emplace_back("nan", tally(t.count.nan));
@@ -77,7 +94,7 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("inexact_inputs", tally(inexact));
     add_prologue(r, j);
     for (const metrics::metric& m : metrics::all()) {
-        if (!m.histogram || with_histograms) r.emplace_back(std::string(m.name), m.finish(t));
+        if (wanted(m.collected, request)) r.emplace_back(std::string(m.name), m.finish(t));
     }
     return r;
 }
@@ -126,16 +143,19 @@ class analysis_run {
         : request_(request) {
         tensors_ = numeric_only(tensors, result_.skipped);
         for (const quantize::recipe& r : request.recipes) recipes_.push_back(prepare(r));
+        for (const std::vector<std::size_t>& group : request.scale_groups) {
+            result_.scale_differences.emplace_back(group.size());
+        }
         if (!request.blocks_path.empty()) plan_table();
     }
 
     analysis run(const run_control& control) {
         const std::size_t at_once = request_.histograms ? histogram_jobs_at_once : jobs_at_once;
         const std::size_t step =
-            std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, recipes_.size()));
+            std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, variants()));
         std::uint64_t elements = 0;
         for (const tensor_ref& t : tensors_) elements += t.info().elements;
-        batch_progress report(control, elements, recipes_.size());
+        batch_progress report(control, elements, variants());
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             workers_.push_back(std::make_unique<panel_worker>(control.chosen_driver()));
         }
@@ -150,12 +170,15 @@ class analysis_run {
     }
 
   private:
+    // Results per tensor.
+    std::size_t variants() const { return recipes_.size() * request_.factors.size(); }
+
     bool needs_prologue() const {
         return std::any_of(recipes_.begin(), recipes_.end(),
                            [](const prepared_recipe& r) { return r.needs_facts; });
     }
 
-    // Every array of the block table, in the order of tensors, recipes and columns.
+    // Every array of the block table, in the order of tensors, recipes, factors and columns.
     void plan_table() {
         std::vector<io::planned_array> arrays;
         std::set<std::string> groups;
@@ -166,9 +189,12 @@ class analysis_run {
                 std::string reason;
                 const auto layout = lay_out(t.info().shape, request_.recipes[r], reason);
                 if (!layout) continue;
-                for (io::planned_array& a :
-                     block_arrays(group + "/" + recipes_[r].name, layout->grid_shape)) {
-                    arrays.push_back(std::move(a));
+                for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {
+                    std::string name = group + "/" + recipes_[r].name;
+                    if (request_.factors.size() > 1) name += "/phase" + std::to_string(phase);
+                    for (io::planned_array& a : block_arrays(name, layout->grid_shape)) {
+                        arrays.push_back(std::move(a));
+                    }
                 }
             }
         }
@@ -180,13 +206,10 @@ class analysis_run {
         b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
                          tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
         b.inexact = std::vector<std::atomic<std::uint64_t>>(count);
-        if (needs_prologue()) {
-            b.before = run_prologue(b.tensors, report.for_batch());
-            for (std::size_t t = 0; t < count; ++t) b.inexact[t] = b.before.inexact[t];
-        }
         for (std::size_t t = 0; t < count; ++t) {
             plan_tensor(b, t, table_ ? first_array_[first + t] : 0);
         }
+        if (needs_prologue()) find_facts(b, report.for_batch());
         sweep(
             b.tensors, b.passes, report.for_batch(), panel_form::stored,
             [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
@@ -195,8 +218,11 @@ class analysis_run {
             const io::tensor_info& info = b.tensors[j->tensor].info();
             result_.results.push_back(finish(info, request_.roles.role_of(info),
                                              recipes_[j->recipe].name, *j, b.inexact[j->tensor],
-                                             request_.histograms));
+                                             request_));
             done += info.elements;
+        }
+        for (std::size_t i = 0; i < b.scales.size(); ++i) {
+            result_.scale_differences[i % request_.scale_groups.size()].merge(b.scales[i]->pairs);
         }
         report.finish_batch(done);
     }
@@ -209,10 +235,27 @@ class analysis_run {
         std::vector<pass> passes;
         std::vector<bool> first_pass;  // of its tensor
         std::vector<std::atomic<std::uint64_t>> inexact;
+        std::vector<std::unique_ptr<shared_scale_pairs>> scales;  // by tensor and scale group
     };
+
+    // Where the scale bytes of a job are compared.
+    void join_scale_group(const batch& b, job& j) const {
+        const std::size_t groups = request_.scale_groups.size();
+        for (std::size_t g = 0; g < groups; ++g) {
+            const std::vector<std::size_t>& group = request_.scale_groups[g];
+            const auto at = std::find(group.begin(), group.end(), j.recipe);
+            if (at == group.end()) continue;
+            j.scales = b.scales[j.tensor * groups + g].get();
+            j.scales_member = static_cast<std::size_t>(at - group.begin());
+            return;
+        }
+    }
 
     void plan_tensor(batch& b, std::size_t t, std::size_t next_array) {
         const io::tensor_info& info = b.tensors[t].info();
+        for (const std::vector<std::size_t>& group : request_.scale_groups) {
+            b.scales.push_back(std::make_unique<shared_scale_pairs>(group.size()));
+        }
         std::vector<grid_job> grids;
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
             std::string reason;
@@ -221,26 +264,48 @@ class analysis_run {
                 result_.skipped.push_back({info.file, info.name, recipes_[r].name, reason});
                 continue;
             }
-            auto j = std::make_unique<job>();
-            j->tensor = t;
-            j->recipe = r;
-            j->grid = layout->grid;
-            j->first_array = next_array;
-            next_array += block_array_count;
-            j->sums.totals = recipes_[r].empty;
-            if (recipes_[r].needs_facts) {
-                j->own_params = std::make_unique<quantize::block_params>(
-                    quantize::params_of(request_.recipes[r], b.before.facts[t]));
-                // Zero elements are kept without a trace.
-                if (info.elements != b.before.kept[t].size()) j->passes = 2;
+            for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {
+                auto j = std::make_unique<job>();
+                j->tensor = t;
+                j->recipe = r;
+                j->phase = phase;
+                j->grid = layout->grid;
+                j->how =
+                    preparation_of(request_, info, request_.recipes[r], request_.factors[phase]);
+                j->first_array = next_array;
+                if (phase == 0) join_scale_group(b, *j);
+                next_array += block_array_count;
+                j->sums.totals = recipes_[r].empty;
+                j->sums.decompose = request_.decompose;
+                if (request_.histograms) {
+                    j->sums.histograms = std::make_unique<metrics::histograms>();
+                }
+                if (info.elements != 0) grids.push_back({b.jobs.size(), layout->grid});
+                b.jobs.push_back(std::move(j));
             }
-            if (request_.histograms) j->sums.histograms = std::make_unique<metrics::histograms>();
-            if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
-            b.jobs.push_back(std::move(j));
         }
         for (pass& p : plan_passes(t, grids)) {
             b.first_pass.push_back(b.passes.empty() || b.passes.back().tensor != t);
             b.passes.push_back(std::move(p));
+        }
+    }
+
+    // The pass that goes first, and what follows from it for the jobs that need it.
+    void find_facts(batch& b, const run_control& control) {
+        std::vector<std::vector<facts_wanted>> wanted(b.tensors.size());
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            if (recipes_[j->recipe].needs_facts) wanted[j->tensor].push_back({j->how, j->grid});
+        }
+        b.before = run_prologue(b.tensors, wanted, control);
+        for (std::size_t t = 0; t < b.tensors.size(); ++t) b.inexact[t] = b.before.inexact[t];
+        std::vector<std::size_t> next(b.tensors.size());
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            if (!recipes_[j->recipe].needs_facts) continue;
+            const std::size_t t = j->tensor;
+            j->own_params = std::make_unique<quantize::block_params>(
+                quantize::params_of(request_.recipes[j->recipe], b.before.facts[t][next[t]++]));
+            // Zero elements are kept without a trace.
+            if (b.tensors[t].info().elements != b.before.kept[t].size()) j->passes = 2;
         }
     }
 
@@ -254,7 +319,9 @@ class analysis_run {
             if (table_) rows.push_back(std::make_unique<block_rows>(*table_, j.first_array));
             const quantize::block_params* params =
                 j.own_params ? j.own_params.get() : &recipes_[j.recipe].params;
-            jobs.push_back({params, j.grid, &j.sums, table_ ? rows.back().get() : nullptr});
+            jobs.push_back({params, j.grid, &j.sums, table_ ? rows.back().get() : nullptr, j.how});
+            jobs.back().scales = j.scales;
+            jobs.back().scales_member = j.scales_member;
         }
         const std::string& name = b.tensors[p.of->tensor].info().name;
         workers_[static_cast<std::size_t>(p.thread)]->run(p.where, p.values, base::tensor_id(name),
@@ -272,6 +339,12 @@ class analysis_run {
 };
 
 }  // namespace
+
+preparation preparation_of(const analysis_request& request, const io::tensor_info& info,
+                           const quantize::recipe& r, float factor) {
+    const bool is_norm = request.norm_bias != 0 && request.roles.role_of(info) == "norm";
+    return {is_norm ? request.norm_bias : 0.0f, factor, r.rotate};
+}
 
 analysis analyze(const std::vector<tensor_ref>& tensors, const analysis_request& request,
                  const run_control& control) {

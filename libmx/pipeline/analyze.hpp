@@ -7,7 +7,9 @@
 
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/roles.hpp"
+#include "libmx/pipeline/scale_pairs.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/report/record_list.hpp"
 
@@ -17,7 +19,7 @@ struct analysis_request {
     std::vector<quantize::recipe> recipes;
     bool histograms = false;
     std::string blocks_path;  ///< "" or the HDF5 file for per-block arrays (`--blocks`)
-    bool decompose = false;   ///< also the squared error by origin (metrics of kind `parts`)
+    bool decompose = false;   ///< also the squared error by origin (metrics::when::decompose)
     role_finder roles;        ///< decide the member `role` of results
     /// Added to the values of tensors whose role is norm, in float32, before anything else: 1 for
     /// models that store gamma - 1.
@@ -26,7 +28,14 @@ struct analysis_request {
     /// tensor, recipe and factor, factors innermost; with more than one each carries its index as
     /// `phase`.
     std::vector<float> factors = {1.0F};
+    /// Groups of recipes (indices, a recipe in one group at most) of one block shape whose scale
+    /// bytes are compared pair by pair, under the first factor.
+    std::vector<std::vector<std::size_t>> scale_groups;
 };
+
+/// What happens to the values of a tensor before they are quantized to `r`.
+preparation preparation_of(const analysis_request& request, const io::tensor_info& info,
+                           const quantize::recipe& r, float factor);
 
 /// A tensor that was left out, and why (BOOL, complex, an axis the tensor does not have, ...).
 struct skipped_tensor {
@@ -37,10 +46,11 @@ struct skipped_tensor {
 };
 
 struct analysis {
-    /// One record per tensor and recipe, tensors in file order, recipes as given; members are
-    /// those of the JSON schema mx.analysis/1 (design, section 5) in that order.
+    /// One record per tensor, recipe and factor: tensors in file order, recipes and factors as
+    /// given; members are those of the JSON schema mx.analysis/1 (design, section 5) in that order.
     report::record_list results;
     std::vector<skipped_tensor> skipped;
+    std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
 };
 
 /// Runs the analysis. Output does not depend on control.threads or on what else is in the

@@ -15,7 +15,8 @@ namespace mx::pipeline {
 
 std::vector<matrix_totals> analyze_matrix(const matrix& m,
                                           std::span<const quantize::recipe> recipes,
-                                          bool histograms, const run_control& control) {
+                                          bool histograms, const run_control& control,
+                                          bool decompose) {
     if (!quantize::is_stored(m.type)) {
         throw base::error(base::error_kind::usage, "a matrix in memory is of F32, BF16 or F16");
     }
@@ -30,6 +31,7 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
         params.push_back(quantize::params_of(r));
         sums.push_back(std::make_unique<shared_totals>());
         sums.back()->totals = empty_totals(r);
+        sums.back()->decompose = decompose;
         if (histograms) sums.back()->histograms = std::make_unique<metrics::histograms>();
     }
     std::vector<std::unique_ptr<panel_worker>> workers;
@@ -39,7 +41,8 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
     for (const pass& p : plan_passes(0, grids)) {
         std::vector<panel_job> jobs;
         for (const grid_job& g : p.jobs) {
-            jobs.push_back({&params[g.job], g.grid, sums[g.job].get(), nullptr});
+            jobs.push_back({&params[g.job], g.grid, sums[g.job].get(), nullptr,
+                            preparation{0, 1, recipes[g.job].rotate}});
         }
         const std::uint64_t stride = p.panels.over().cols;
         base::parallel_for(

@@ -34,10 +34,12 @@ struct matrix_totals {
     std::unique_ptr<metrics::histograms> histograms;
 };
 
-/// The totals of every recipe, in order, by the driver and threads that `control` says. Panels,
-/// segments and sums are those of `analyze` over a tensor of this shape.
+/// The totals of every recipe, in order, by the driver and threads that `control` says; with the
+/// parts of the squared error where `decompose` says so. Panels, segments and sums are those of
+/// `analyze` over a tensor of this shape.
 std::vector<matrix_totals> analyze_matrix(const matrix& m,
                                           std::span<const quantize::recipe> recipes,
-                                          bool histograms, const run_control& control);
+                                          bool histograms, const run_control& control,
+                                          bool decompose = false);
 
 }  // namespace mx::pipeline

@@ -18,11 +18,13 @@ constexpr std::uint64_t largest_block = quantize::max_block_elements;
     throw base::error(base::error_kind::input, std::move(message), {at.file, at.name, {}});
 }
 
-tensor_ref need(const model& of, std::string_view option, const std::string& name) {
+using reader_list = std::vector<const io::reader*>;
+
+tensor_ref need(const reader_list& files, std::string_view option, const std::string& name) {
     std::vector<std::string_view> names;
-    for (const auto& file : of.readers()) {
+    for (const io::reader* file : files) {
         for (std::size_t i = 0; i < file->tensors().size(); ++i) {
-            if (file->tensors()[i].name == name) return {file.get(), i};
+            if (file->tensors()[i].name == name) return {file, i};
             names.emplace_back(file->tensors()[i].name);
         }
     }
@@ -116,13 +118,11 @@ coded_tensor of_packed(const io::reader& file, const packed_model& model, const 
     return t;
 }
 
-}  // namespace
-
-std::vector<coded_tensor> find_coded_tensors(const model& of, const coded_request& how) {
+std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
     std::vector<coded_tensor> found;
     if (!how.elements.empty()) {
-        const tensor_ref codes = need(of, "--elements", how.elements);
-        const tensor_ref scales = need(of, "--scales", how.scales);
+        const tensor_ref codes = need(files, "--elements", how.elements);
+        const tensor_ref scales = need(files, "--scales", how.scales);
         const format::element_format* element = element_of(codes.info().type);
         if (!how.element.empty()) element = &element_named(how.element);
         if (element == nullptr) {
@@ -136,8 +136,8 @@ std::vector<coded_tensor> find_coded_tensors(const model& of, const coded_reques
     }
     std::vector<tensor_ref> arrays;
     std::vector<bool> skip;
-    for (const auto& file : of.readers()) {
-        for (std::size_t i = 0; i < file->tensors().size(); ++i) arrays.push_back({file.get(), i});
+    for (const io::reader* file : files) {
+        for (std::size_t i = 0; i < file->tensors().size(); ++i) arrays.push_back({file, i});
         const bool packed = file->metadata().count(recipe_key_name) != 0;
         skip.resize(arrays.size(), packed);
         if (!packed) continue;
@@ -146,6 +146,18 @@ std::vector<coded_tensor> find_coded_tensors(const model& of, const coded_reques
     }
     append_pairings(arrays, skip, how, found);
     return found;
+}
+
+}  // namespace
+
+std::vector<coded_tensor> find_coded_tensors(const model& of, const coded_request& how) {
+    reader_list files;
+    for (const auto& file : of.readers()) files.push_back(file.get());
+    return find_in(files, how);
+}
+
+std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how) {
+    return find_in({&file}, how);
 }
 
 }  // namespace mx::pipeline

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
+#include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/packed_source.hpp"
 
 namespace mx::pipeline {
 namespace {
 
-// Elements that a thread decodes and writes at a time.
-constexpr std::uint64_t piece = std::uint64_t{1} << 17;
+// Elements that a thread decodes and writes at a time: whole groups of rows where a rotation along
+// columns keeps them together, as long as they are not too many.
+std::uint64_t piece_of(const block::grid& g) {
+    constexpr std::uint64_t target = std::uint64_t{1} << 17;
+    constexpr std::uint64_t most = std::uint64_t{1} << 22;
+    const std::uint64_t group = g.over.cols <= most ? g.joint_rows * g.over.cols : most + 1;
+    if (group > most || group == 0) return target;
+    return (target + group - 1) / group * group;
+}
 
 }  // namespace
 
@@ -36,6 +45,8 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         const std::uint64_t elements = *tensor::element_count(t.shape);
         if (elements == 0) continue;
         const std::unique_ptr<io::byte_source> values = open_packed(file, model, t);
+        std::string reason;
+        const std::uint64_t piece = piece_of(lay_out(t.shape, model.recipe, reason)->grid);
         base::parallel_for((elements + piece - 1) / piece, control.threads, control.cancel,
                            [&](std::uint64_t at, int) {
                                const std::uint64_t first = at * piece;

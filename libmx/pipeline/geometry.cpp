@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "libmx/pipeline/panels.hpp"
+
 namespace mx::pipeline {
 namespace {
 
@@ -38,6 +40,8 @@ namespace {
 
 // Rows are held in memory as a whole where blocks of a row depend on one another.
 constexpr std::uint64_t longest_whole_row = std::uint64_t{1} << 24;
+// Whole blocks and whole rotated groups are held together.
+constexpr std::uint64_t largest_joint = std::uint64_t{1} << 24;
 
 std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
     if (g.grid.block_rows != 1) {
@@ -50,6 +54,21 @@ std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
         return std::nullopt;
     }
     g.grid.whole_rows = true;
+    return g;
+}
+
+// Transforms run along the block axis; along the columns of tiles.
+std::optional<geometry> with_joint(geometry g, const transform::rotation& how,
+                                   std::string& reason) {
+    (g.grid.block_cols == 1 ? g.grid.joint_rows : g.grid.joint_cols) =
+        static_cast<std::uint64_t>(how.size);
+    if (panel_plan(g.grid.over, std::span(&g.grid, 1)).unit_elements() > largest_joint) {
+        reason = fmt::format(
+            "blocks and the groups of its transform come out even only every {} elements or more; "
+            "use blocks that are a power of two",
+            largest_joint);
+        return std::nullopt;
+    }
     return g;
 }
 
@@ -90,7 +109,9 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const quantiz
 std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::recipe& r,
                                 std::string& reason) {
     std::optional<geometry> g = lay_out_blocks(shape, r, reason);
-    return g && quantize::bumps_positions(r) ? in_whole_rows(*g, reason) : g;
+    if (g && quantize::bumps_positions(r)) g = in_whole_rows(*g, reason);
+    if (g && r.rotate.what != transform::kind::none) g = with_joint(*g, r.rotate, reason);
+    return g;
 }
 
 }  // namespace mx::pipeline

@@ -17,7 +17,8 @@ struct geometry {
     tensor::shape grid_shape;  ///< the block grid in the tensor's own axes, for packed scales
 };
 
-/// The geometry, or none with `reason` filled in when the tensor lacks the axis. Leading axes that
+/// The geometry, or none with `reason` filled in when the tensor lacks the axis or a panel would
+/// be too large. Leading axes that
 /// blocks do not extend over are merged: 1xN blocks see one matrix of all rows.
 std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::recipe& r,
                                 std::string& reason);

@@ -15,23 +15,45 @@ void panel_worker::run(const panel& where, const quantize::stored_values& values
             t.histograms = std::make_unique<metrics::histogram_tally>();
         }
     }
-    // Jobs with one and the same grid share the values of a segment while they are in the cache.
+    // The panel is prepared once for all jobs that prepare it in the same way.
     taken_.assign(jobs.size(), false);
     for (std::size_t j = 0; j < jobs.size(); ++j) {
         if (taken_[j]) continue;
-        alike_.clear();
+        const preparation& how = jobs[j].how;
+        same_.clear();
         for (std::size_t k = j; k < jobs.size(); ++k) {
-            if (taken_[k] || !(jobs[k].grid == jobs[j].grid)) continue;
+            if (taken_[k] || !(jobs[k].how == how)) continue;
+            if (!alike(how, jobs[k].grid, jobs[j].grid)) continue;
             taken_[k] = true;
-            alike_.push_back(k);
+            same_.push_back(k);
         }
-        run_segments(where, values, tensor_id, jobs, alike_);
+        const quantize::stored_values ready =
+            how.nothing() ? values : prepare(how, jobs[j].grid, where, values, prepared_);
+        run_prepared(where, ready, tensor_id, jobs, same_);
     }
     for (std::size_t j = 0; j < jobs.size(); ++j) {
         shared_totals& to = *jobs[j].into;
         const std::lock_guard lock(to.guard);
         to.totals.merge(tallies_[j].totals);
         if (to.histograms) tallies_[j].histograms->flush(*to.histograms);
+    }
+    watch_.flush();
+}
+
+void panel_worker::run_prepared(const panel& where, const quantize::stored_values& values,
+                                std::uint64_t tensor_id, std::span<const panel_job> jobs,
+                                std::span<const std::size_t> same) {
+    // Jobs with one and the same grid share the values of a segment while they are in the cache.
+    laid_.assign(same.size(), false);
+    for (std::size_t i = 0; i < same.size(); ++i) {
+        if (laid_[i]) continue;
+        alike_.clear();
+        for (std::size_t k = i; k < same.size(); ++k) {
+            if (laid_[k] || !(jobs[same[k]].grid == jobs[same[i]].grid)) continue;
+            laid_[k] = true;
+            alike_.push_back(same[k]);
+        }
+        run_segments(where, values, tensor_id, jobs, alike_);
     }
 }
 
@@ -45,17 +67,22 @@ void panel_worker::run_segments(const panel& where, const quantize::stored_value
         const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
         driver_->load(values.from(at), place, run_);
         for (const std::size_t j : alike) run_segment(s.index, grid, jobs[j], tallies_[j]);
+        watch_.end_segment();
     });
 }
 
 void panel_worker::run_segment(std::uint64_t first_block, const block::grid& grid,
                                const panel_job& job, tally& to) {
     const bool histograms = job.into->histograms != nullptr;
-    details_.wanted = job.rows != nullptr ? detail::stats
-                      : histograms        ? detail::codes
-                                          : detail::none;
+    const bool codes = histograms || job.scales != nullptr;
+    details_.wanted = job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
+    details_.parts = job.into->decompose;
     to.totals.add(driver_->quantize(*job.params, run_, details_));
     if (details_.wanted == detail::none) return;
+    if (job.scales != nullptr) {
+        watch_.see(*job.scales, job.scales_member,
+                   std::span(details_.scale_code.data(), run_.blocks));
+    }
     if (histograms) add_histograms(job.params->element.bits, *to.histograms);
     if (job.rows == nullptr) return;
     const std::uint64_t across = run_.place.grid_cols();

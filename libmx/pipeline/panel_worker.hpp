@@ -13,6 +13,8 @@
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/preparation.hpp"
+#include "libmx/pipeline/scale_pairs.hpp"
 #include "libmx/quantize/driver.hpp"
 
 namespace mx::pipeline {
@@ -22,6 +24,7 @@ struct shared_totals {
     std::mutex guard;
     metrics::totals totals;
     std::unique_ptr<metrics::histograms> histograms;  ///< none unless they are wanted
+    bool decompose = false;                           ///< the parts of the squared error are wanted
 };
 
 /// One recipe over a panel. The pointers are not owned.
@@ -30,6 +33,10 @@ struct panel_job {
     block::grid grid;
     shared_totals* into;
     block_rows* rows;  ///< the block table, or null
+    preparation how;   ///< what happens to the values first
+    /// Where its scale bytes are compared with those of others, or null, and its place among them.
+    shared_scale_pairs* scales = nullptr;
+    std::size_t scales_member = 0;
 };
 
 /// The scratch of one thread, kept from panel to panel.
@@ -47,6 +54,9 @@ class panel_worker {
         metrics::totals totals;
         std::unique_ptr<metrics::histogram_tally> histograms;
     };
+    void run_prepared(const panel& where, const quantize::stored_values& values,
+                      std::uint64_t tensor_id, std::span<const panel_job> jobs,
+                      std::span<const std::size_t> same);
     void run_segments(const panel& where, const quantize::stored_values& values,
                       std::uint64_t tensor_id, std::span<const panel_job> jobs,
                       std::span<const std::size_t> alike);
@@ -59,8 +69,10 @@ class panel_worker {
     quantize::block_run run_;
     quantize::block_details details_;
     std::vector<tally> tallies_;  // one per job of the panel
-    std::vector<std::size_t> alike_;
-    std::vector<bool> taken_;
+    scale_watch watch_;
+    base::aligned_buffer<float> prepared_;
+    std::vector<std::size_t> same_, alike_;
+    std::vector<bool> taken_, laid_;
 };
 
 }  // namespace mx::pipeline

@@ -27,6 +27,8 @@ panel_plan::panel_plan(const block::view& v, std::span<const block::grid> grids)
         const block::segmentation s = block::segments_of(g);
         unit_rows_ = joint(unit_rows_, s.rows * g.block_rows, v.rows);
         unit_cols_ = joint(unit_cols_, s.cols * g.block_cols, v.cols);
+        unit_rows_ = joint(unit_rows_, g.joint_rows, v.rows);
+        unit_cols_ = joint(unit_cols_, g.joint_cols, v.cols);
     }
     const std::uint64_t fit = std::max<std::uint64_t>(1, 4 * panel_target / unit_rows_);
     if (unit_cols_ >= v.cols || v.cols <= fit) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Panels: the rectangles of a tensor that are read and worked on at a time. They hold whole
-// segments of every grid of a pass, so results do not depend on how a tensor was divided.
+// segments and rotated groups of every grid of a pass, so results do not depend on how a tensor was
+// divided.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ inline constexpr std::uint64_t panel_limit = std::uint64_t{1} << 21;
 /// A division of a view into panels.
 class panel_plan {
   public:
-    /// Panels whose sides are multiples of the segments of all `grids` (which lie over `v`).
+    /// Panels whose sides are multiples of the segments of all `grids` (which lie over `v`), and of
+    /// what their transforms keep together.
     panel_plan(const block::view& v, std::span<const block::grid> grids);
 
     /// Elements of the smallest panel that suits all grids.

@@ -8,6 +8,7 @@
 
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/preparation.hpp"
 #include "libmx/quantize/tensor_scale.hpp"
 
 namespace mx::pipeline {
@@ -22,15 +23,26 @@ inline bool is_kept(const io::tensor_info& info, const run_control& control) {
 std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
                            std::size_t limit, const run_control& control);
 
+/// Facts that are wanted of a tensor: those of its values after a preparation, which `grid` lays
+/// out.
+struct facts_wanted {
+    preparation how;
+    block::grid grid;
+};
+
 /// What a prologue found, by tensor. Empty for a run that needs none.
 struct prologue {
-    std::vector<quantize::tensor_facts> facts;
+    std::vector<std::vector<quantize::tensor_facts>> facts;  ///< in the order they were wanted
     std::vector<std::vector<float>> kept;  ///< values in C order; empty where they are not kept
     std::vector<std::uint64_t> inexact;    ///< of kept tensors: values that widening rounded
 };
 
-/// Reads all `tensors` once. The facts do not depend on threads: a maximum has no order. Progress
-/// is not reported; `control.cancel` is obeyed.
-prologue run_prologue(const std::vector<tensor_ref>& tensors, const run_control& control);
+/// Finds what is wanted of each tensor, and reads the tensors that are kept once. Others are read
+/// once per layout in which facts of rotated values are wanted, and once for all others. The facts
+/// do not depend on threads: a maximum has no order. Progress is not reported; `control.cancel` is
+/// obeyed.
+prologue run_prologue(const std::vector<tensor_ref>& tensors,
+                      const std::vector<std::vector<facts_wanted>>& wanted,
+                      const run_control& control);
 
 }  // namespace mx::pipeline

@@ -56,6 +56,13 @@ struct quantizer {
     void run(const loaded_panel& p, const quantize::block_params& params, const std::string& name,
              const parts& to) const {
         const block::grid& grid = to.layout.grid;
+        const preparation how{0, 1, recipe.rotate};
+        base::aligned_buffer<float> room;
+        std::span<const float> x = p.x;
+        if (how.rotates()) {
+            prepare(how, grid, p.where, p.values, room);
+            x = std::span<const float>(room.data(), p.x.size());
+        }
         const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
         const bool has_codes = quantize::scales_have_codes(recipe);
         block_scratch scratch;
@@ -66,7 +73,7 @@ struct quantizer {
         run_buffer<float> scales(writer, to.scales);
         run_buffer<std::uint16_t> offsets(writer, to.offsets);
         quantize_panel(
-            params, base::tensor_id(name), grid, p.where, p.x, scratch,
+            params, base::tensor_id(name), grid, p.where, x, scratch,
             [&](const block_in_panel& at, const block::block_stats& stats,
                 std::span<const std::uint8_t> codes) {
                 if (packed) {
@@ -80,6 +87,7 @@ struct quantizer {
                 }
             },
             [] {});
+        if (!packed && how.rotates()) rotate_back(recipe.rotate, grid, p.where, panel_values);
         scale_codes.flush();
         scales.flush();
         offsets.flush();
@@ -199,10 +207,14 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
         const std::size_t count = prologue_share(chosen, first, chosen.size(), control);
         const auto at = chosen.begin() + static_cast<std::ptrdiff_t>(first);
         const std::vector<tensor_ref> some(at, at + static_cast<std::ptrdiff_t>(count));
-        const prologue before = run_prologue(some, control);
+        std::vector<std::vector<facts_wanted>> wanted;
+        for (std::size_t t = 0; t < count; ++t) {
+            wanted.push_back({{{0, 1, recipe.rotate}, layouts[first + t].layout.grid}});
+        }
+        const prologue before = run_prologue(some, wanted, control);
         std::vector<quantize::block_params> params;
         for (std::size_t t = 0; t < count; ++t) {
-            params.push_back(quantize::params_of(recipe, before.facts[t]));
+            params.push_back(quantize::params_of(recipe, before.facts[t].front()));
             if (packed) write_tensor_scale(*writer, layouts[first + t], params.back());
         }
         sweep(

@@ -74,22 +74,23 @@ class pair_counter {
           counts(params.size()),
           sums_(counts.pairs.size()) {}
 
-    void run(const block::grid& g, const loaded_panel& p) {
+    void run(const block::grid& g, const panel& where, std::span<const float> x) {
         for_each_block(
-            g, block::segments_of(g), p.where,
+            g, block::segments_of(g), where,
             [&](const block_in_panel& b) {
-                add(gather(b, p), {tensor_id_, b.first, g.over.cols, b.cols});
+                add(gather(b, where, x), {tensor_id_, b.first, g.over.cols, b.cols});
             },
             [&] { sums_.flush(counts); });
     }
 
   private:
-    std::span<const float> gather(const block_in_panel& b, const loaded_panel& p) {
+    std::span<const float> gather(const block_in_panel& b, const panel& where,
+                                  std::span<const float> x) {
         const auto cols = static_cast<std::size_t>(b.cols);
-        if (b.rows == 1) return p.x.subspan(b.at, cols);
+        if (b.rows == 1) return x.subspan(b.at, cols);
         x_.clear();
         for (int r = 0; r < b.rows; ++r) {
-            const auto row = p.x.subspan(b.at + static_cast<std::size_t>(r) * p.where.cols, cols);
+            const auto row = x.subspan(b.at + static_cast<std::size_t>(r) * where.cols, cols);
             x_.insert(x_.end(), row.begin(), row.end());
         }
         return x_;
@@ -208,6 +209,9 @@ void check(const std::vector<quantize::recipe>& recipes) {
             !(r.axis == recipes.front().axis)) {
             refuse(r, "give recipes of one element format and one block shape");
         }
+        if (!(r.rotate == recipes.front().rotate)) {
+            refuse(r, "give recipes of one transform: the bytes are of the rotated values");
+        }
         if (quantize::bumps_positions(r)) {
             refuse(r, "its scales differ inside a block; leave it out");
         }
@@ -297,8 +301,18 @@ rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
             numeric.begin() + static_cast<std::ptrdiff_t>(first),
             numeric.begin() + static_cast<std::ptrdiff_t>(first + count));
         first += count;
+        const preparation how{0, 1, recipes.front().rotate};
         prologue before;
-        if (needs_facts) before = run_prologue(batch, control);
+        if (needs_facts) {
+            std::vector<std::vector<facts_wanted>> wanted;
+            std::string ignored;
+            for (const tensor_ref& t : batch) {
+                const auto layout = lay_out(t.info().shape, recipes.front(), ignored);
+                wanted.emplace_back();
+                if (layout) wanted.back().push_back({how, layout->grid});
+            }
+            before = run_prologue(batch, wanted, control);
+        }
         std::vector<std::unique_ptr<tensor_job>> jobs;
         std::vector<pass> passes;
         std::uint64_t elements = 0;
@@ -313,7 +327,7 @@ rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
             }
             for (const quantize::recipe& r : recipes) {
                 jobs[t]->params.push_back(quantize::params_of(
-                    r, needs_facts ? before.facts[t] : quantize::tensor_facts{}));
+                    r, needs_facts ? before.facts[t].front() : quantize::tensor_facts{}));
             }
             const grid_job job{t, layout->grid};
             elements += info.elements;
@@ -331,7 +345,14 @@ rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
             [&](const loaded_panel& p) {
                 tensor_job& j = *jobs[p.of->tensor];
                 pair_counter counter(j.params, base::tensor_id(batch[p.of->tensor].info().name));
-                counter.run(p.of->jobs.front().grid, p);
+                const block::grid& grid = p.of->jobs.front().grid;
+                base::aligned_buffer<float> room;
+                std::span<const float> x = p.x;
+                if (how.rotates()) {
+                    prepare(how, grid, p.where, p.values, room);
+                    x = std::span<const float>(room.data(), p.x.size());
+                }
+                counter.run(grid, p.where, x);
                 const std::lock_guard lock(j.guard);
                 j.counts.merge(counter.counts);
             },

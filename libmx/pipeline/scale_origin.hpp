@@ -37,6 +37,7 @@ struct coded_request {
 /// last axis. Empty when the model holds none. Throws base::error: input when sizes do not fit,
 /// usage for names that do not exist.
 std::vector<coded_tensor> find_coded_tensors(const model& of, const coded_request& how);
+std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how);
 
 /// How a recipe stands up to the blocks.
 struct origin_row {

@@ -76,11 +76,17 @@ class element_encoder {
     element_encoder(const block_params& p, int scale_exponent)
         : f_(p.element), mode_(p.mode), exponent_(scale_exponent) {}
 
-    std::uint8_t encode(float z, std::uint32_t draw) {
+    struct element {
+        std::uint8_t code;
+        block::error_part part;
+    };
+
+    element encode(float z, std::uint32_t draw) {
         const std::uint32_t bits = bits_of(z);
         const format::encoded e = format::encode_magnitude(f_, mode_, bits, exponent_, draw);
-        tally_.add(f_, (bits & base::f32_magnitude_mask) != 0, e, e.magnitude);
-        return static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, e.negative));
+        const bool nonzero = (bits & base::f32_magnitude_mask) != 0;
+        const block::error_part part = tally_.add(f_, nonzero, e, e.magnitude);
+        return {static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, e.negative)), part};
     }
 
     void finish(block::block_stats& out) const { tally_.finish(f_, out); }
@@ -101,7 +107,7 @@ double error_of(double x, double offset, double product) {
     return (product - difference) - rest;
 }
 
-void scale_sums(block::block_sums& sum, double s) {
+void scale_sums(block::block_sums& sum, block::block_parts& part, double s) {
     const double s2 = s * s;
     sum.error2 *= s2;
     sum.x2 *= s2;
@@ -109,13 +115,16 @@ void scale_sums(block::block_sums& sum, double s) {
     sum.d2 *= s2;
     sum.error *= s;
     sum.max_error *= s;
+    part.clamp_error2 *= s2;
+    part.underflow_error2 *= s2;
+    part.grid_error2 *= s2;
 }
 
 // Encodes the block chunk by chunk and sums as T says: float in units of the scale (no offset), or
 // double in units of x.
 template <typename T>
 void quantize_chunks(const block_params& p, std::span<const float> x, const block_place& place,
-                     float offset, int exponent, std::span<std::uint8_t> codes,
+                     float offset, int exponent, std::span<std::uint8_t> codes, bool parts,
                      block::block_stats& out) {
     constexpr bool in_x = std::is_same_v<T, double>;
     const double s = base::exact_pow2(exponent);
@@ -132,20 +141,23 @@ void quantize_chunks(const block_params& p, std::span<const float> x, const bloc
             const auto at = static_cast<std::size_t>(begin + i);
             const float z = in_x ? x[at] - offset : x[at];
             const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
-            code[i] = encoder.encode(z, draw);
-            const float q = p.value[code[i]];
+            const element_encoder::element e = encoder.encode(z, draw);
+            code[i] = e.code;
+            const float q = p.value[e.code];
             if constexpr (in_x) {
                 const double product = s * static_cast<double>(q);
                 terms.set(
                     i, static_cast<double>(x[at]), static_cast<double>(offset) + product,
-                    error_of(static_cast<double>(x[at]), static_cast<double>(offset), product));
+                    error_of(static_cast<double>(x[at]), static_cast<double>(offset), product),
+                    e.part);
             } else {
                 const float y = z * reciprocal;
-                terms.set(i, y, q, q - y);
+                terms.set(i, y, q, q - y, e.part);
             }
         }
         std::copy_n(code, count, codes.begin() + begin);
         terms.add_to(out.sum);
+        if (parts) terms.add_to(out.part);
     }
     encoder.finish(out);
 }
@@ -155,7 +167,8 @@ void quantize_chunks(const block_params& p, std::span<const float> x, const bloc
 namespace {
 
 block::block_stats quantize_plain(const block_params& p, std::span<const float> x,
-                                  const block_place& place, std::span<std::uint8_t> codes) {
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  bool parts) {
     block::block_stats out{};
     const survey seen = look_at(x);
     out.count.elements = static_cast<std::uint32_t>(x.size());
@@ -185,13 +198,14 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
         return out;
     }
 
+    out.counted_max = seen.amax;
     const int exponent = code - format::e8m0_bias;
     const float least = float_from_bits(seen.amin) * base::exact_pow2f(-exponent);
     if (p.has_offset || (seen.amin != 0 && least < least_float_term)) {
-        quantize_chunks<double>(p, x, place, offset, exponent, codes, out);
+        quantize_chunks<double>(p, x, place, offset, exponent, codes, parts, out);
     } else {
-        quantize_chunks<float>(p, x, place, offset, exponent, codes, out);
-        scale_sums(out.sum, base::exact_pow2(exponent));
+        quantize_chunks<float>(p, x, place, offset, exponent, codes, parts, out);
+        scale_sums(out.sum, out.part, base::exact_pow2(exponent));
     }
     return out;
 }
@@ -200,15 +214,15 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
 
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
-                                  std::span<float> values) {
+                                  std::span<float> values, bool parts) {
     block::block_stats out{};
     if (p.plain) {
-        out = quantize_plain(p, x, place, codes);
+        out = quantize_plain(p, x, place, codes, parts);
         out.scale = static_cast<float>(format::decode_e8m0(out.scale_code));
     } else if (p.scale_format->power_of_two()) {
-        return quantize_dialect_block(p, x, place, codes, values);
+        return quantize_dialect_block(p, x, place, codes, values, parts);
     } else {
-        out = quantize_fractional(p, x, place, codes);
+        out = quantize_fractional(p, x, place, codes, parts);
     }
     if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
     return out;

@@ -36,6 +36,8 @@ struct block_place {
 /// |y| is below 2^-60, everything is in double and in units of x, with d = O + S*q. The shape of
 /// the sums is that of sum_tree.hpp.
 ///
+/// The parts of the squared error are summed where `parts` says so.
+///
 /// Where `values` is not empty it receives the dequantized values as the dialect returns them, also
 /// those that have no code. Dialects other than ocp: dialect_kernel.hpp.
 ///
@@ -43,7 +45,7 @@ struct block_place {
 /// format's NaN (or what it encodes NaN as) and the block takes part in no sum and no rate.
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
-                                  std::span<float> values = {});
+                                  std::span<float> values = {}, bool parts = false);
 
 /// Dequantized values d = O + S*q rounded to float32 once; NaN when the scale is NaN. `scale` is
 /// block_stats::scale.

@@ -13,15 +13,18 @@ namespace mx::quantize {
 
 /// T is float in units of the scale, double in units of x. Terms that are not set count as zero.
 template <typename T>
-struct chunk_terms {
+class chunk_terms {
+  public:
     T x[chunk_size] = {};
     T d[chunk_size] = {};
     T e[chunk_size] = {};  ///< d - x
+    block::error_part part[chunk_size] = {};
 
-    void set(int i, T x_i, T d_i, T e_i) {
+    void set(int i, T x_i, T d_i, T e_i, block::error_part part_i) {
         x[i] = x_i;
         d[i] = d_i;
         e[i] = e_i;
+        part[i] = part_i;
     }
     void add_to(block::block_sums& sum) const {
         T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
@@ -44,6 +47,19 @@ struct chunk_terms {
         sum.d2 += static_cast<double>(sum_chunk(d2));
         sum.error += sum_chunk(error);
         sum.max_error = std::max(sum.max_error, static_cast<double>(max_error));
+    }
+    /// The squared errors once more, each to its part; those of other parts count as zero.
+    void add_to(block::block_parts& parts) const {
+        parts.clamp_error2 += error2_of(block::error_part::clamp);
+        parts.underflow_error2 += error2_of(block::error_part::underflow);
+        parts.grid_error2 += error2_of(block::error_part::grid);
+    }
+
+  private:
+    double error2_of(block::error_part of) const {
+        T error2[chunk_size];
+        for (int i = 0; i < chunk_size; ++i) error2[i] = part[i] == of ? e[i] * e[i] : T{0};
+        return static_cast<double>(sum_chunk(error2));
     }
 };
 

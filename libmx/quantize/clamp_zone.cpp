@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/quantize/clamp_zone.hpp"
 
+#include <cmath>
+
 #include "libmx/quantize/block_params.hpp"
 
 namespace mx::quantize {
+
+double clamp_zone::share() const { return empty() ? 0.0 : std::log2(to / from); }
 
 clamp_zone clamp_zone_of(const recipe& r) {
     const block_params p = params_of(r);

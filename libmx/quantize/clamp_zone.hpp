@@ -14,6 +14,9 @@ struct clamp_zone {
     double from = 0;
     double to = 0;
     bool empty() const { return from >= to; }
+    /// The share of block maxima that lie in it when their logarithms are uniform: log2(to / from),
+    /// 0 when it is empty.
+    double share() const;
 };
 
 /// The zone of `r`, exact for every rule and format (their thresholds lie on a 2^-14 grid), away

@@ -78,7 +78,7 @@ std::uint32_t magnitude_code(const format::element_params& f, int code) {
 
 block::block_stats quantize_dialect_block(const block_params& p, std::span<const float> x,
                                           const block_place& place, std::span<std::uint8_t> codes,
-                                          std::span<float> values) {
+                                          std::span<float> values, bool parts) {
     block::block_stats out{};
     const conversion& c = p.conversion;
     const bool random = p.mode.how == format::rounding::stochastic;
@@ -126,15 +126,18 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
         if (std::isfinite(x[at]) && std::isfinite(q.value) && std::isfinite(scale)) {
             const format::encoded exact = format::encode_magnitude(
                 c.element, c.mode, bits_of(x[at]), exponent + raised, draw);
-            tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));
+            const block::error_part part =
+                tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));
+            out.counted_max = std::max(out.counted_max, magnitude_of(x[at]));
             const double exact_x = static_cast<double>(x[at]);
             const double d = static_cast<double>(scale) * static_cast<double>(q.value);
-            terms.set(i % chunk_size, exact_x, d, d - exact_x);
+            terms.set(i % chunk_size, exact_x, d, d - exact_x, part);
         } else {
             out.count.poisoned += std::isfinite(x[at]) ? 1u : 0u;
         }
         if (i % chunk_size == chunk_size - 1 || i == n - 1) {
             terms.add_to(out.sum);
+            if (parts) terms.add_to(out.part);
             terms = {};
         }
     }

@@ -17,7 +17,7 @@ namespace mx::quantize {
 /// of rates and sums. A finite element that becomes NaN counts as poisoned.
 block::block_stats quantize_dialect_block(const block_params& p, std::span<const float> x,
                                           const block_place& place, std::span<std::uint8_t> codes,
-                                          std::span<float> values);
+                                          std::span<float> values, bool parts);
 
 /// Dialect systems-scaling, rule floor-bump: for each of the `cols` columns of the blocks of `row`
 /// (consecutive blocks, the last one may be short), whether the exponent is raised: the largest

@@ -58,6 +58,7 @@ enum class detail : std::uint8_t {
 /// Per-block results, as far as asked for. Owned by whoever runs the driver, reused.
 struct block_details {
     detail wanted = detail::none;
+    bool parts = false;  ///< also the parts of the squared error, in what drivers return
     base::aligned_buffer<std::uint8_t> codes;  ///< laid out as block_run::x; rest undefined
     base::aligned_buffer<std::uint8_t> scale_code;
     base::aligned_buffer<std::uint16_t> offset;

@@ -14,20 +14,23 @@ namespace mx::quantize {
 class element_tally {
   public:
     /// Adds an element: `exact` is x / S as rounded exactly, which decides overflow and clamping,
-    /// `magnitude` the magnitude code the element got.
-    void add(const format::element_params& f, bool nonzero, const format::encoded& exact,
-             std::uint32_t magnitude) {
-        if (!nonzero) return;
+    /// `magnitude` the magnitude code the element got. Tells the part its error belongs to.
+    block::error_part add(const format::element_params& f, bool nonzero,
+                          const format::encoded& exact, std::uint32_t magnitude) {
+        if (!nonzero) return block::error_part::grid;
         const std::uint32_t limit = f.limit(exact.negative);
         ++nonzero_;
         least_ = std::min(least_, magnitude);
         most_ = std::max(most_, magnitude);
         overflow_ += static_cast<std::uint32_t>(exact.beyond_max);
-        clamp_ += static_cast<std::uint32_t>(exact.unbounded > limit);
+        const bool clamped = exact.unbounded > limit;
+        clamp_ += static_cast<std::uint32_t>(clamped);
         top_code_ += static_cast<std::uint32_t>(magnitude == limit);
         underflow_ += static_cast<std::uint32_t>(magnitude == 0);
         // Zero wraps to the top, so one comparison asks for 0 < magnitude < smallest normal.
         subnormal_ += static_cast<std::uint32_t>(magnitude - 1u < f.smallest_normal - 1u);
+        if (clamped) return block::error_part::clamp;
+        return magnitude == 0 ? block::error_part::underflow : block::error_part::grid;
     }
 
     /// Writes the counts and the verdicts that follow from them.

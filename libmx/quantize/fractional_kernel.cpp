@@ -55,7 +55,7 @@ std::uint8_t nearest_by_search(const block_params& p, float x, float scale) {
 }
 
 void quantize_elements(const block_params& p, std::span<const float> x, const block_place& place,
-                       const fractional_scale& scale, std::span<std::uint8_t> codes,
+                       const fractional_scale& scale, std::span<std::uint8_t> codes, bool parts,
                        block::block_stats& out) {
     const fractional_encoder encoder(p, scale, place);
     element_tally tally;
@@ -71,11 +71,12 @@ void quantize_elements(const block_params& p, std::span<const float> x, const bl
             }
             const fractional_encoder::element e = encoder.encode(x[at], begin + i);
             codes[at] = e.code;
-            tally.add(p.element, x[at] != 0, e.exact, e.magnitude);
+            const block::error_part part = tally.add(p.element, x[at] != 0, e.exact, e.magnitude);
             const auto exact_x = static_cast<double>(x[at]);
-            terms.set(i, exact_x, e.value, e.value - exact_x);
+            terms.set(i, exact_x, e.value, e.value - exact_x, part);
         }
         terms.add_to(out.sum);
+        if (parts) terms.add_to(out.part);
     }
     tally.finish(p.element, out);
 }
@@ -134,7 +135,8 @@ fractional_encoder::element fractional_encoder::encode(float x, int position) co
 std::uint8_t fractional_encoder::special_code(float x) const { return dialect_code(x, 0); }
 
 block::block_stats quantize_fractional(const block_params& p, std::span<const float> x,
-                                       const block_place& place, std::span<std::uint8_t> codes) {
+                                       const block_place& place, std::span<std::uint8_t> codes,
+                                       bool parts) {
     block::block_stats out{};
     const survey seen = look_at(x);
     out.count.elements = static_cast<std::uint32_t>(x.size());
@@ -157,7 +159,8 @@ block::block_stats quantize_fractional(const block_params& p, std::span<const fl
         std::fill(codes.begin(), codes.end(), p.poisoned_code);
         return out;
     }
-    quantize_elements(p, x, place, scale, codes, out);
+    out.counted_max = seen.finite;
+    quantize_elements(p, x, place, scale, codes, parts, out);
     return out;
 }
 

@@ -47,7 +47,8 @@ class fractional_encoder {
 /// 40 bits. Sums are in double, in units of x, in the shape of sum_tree.hpp. A zero scale makes
 /// every element a zero of its sign; non-zero ones count as underflow.
 block::block_stats quantize_fractional(const block_params& p, std::span<const float> x,
-                                       const block_place& place, std::span<std::uint8_t> codes);
+                                       const block_place& place, std::span<std::uint8_t> codes,
+                                       bool parts);
 
 /// dequantize_block for them. ocp: the exact product rounded once. Others: float32(q * float32(s
 /// g)), for compressed-tensors float32(q * float32(s / G)).

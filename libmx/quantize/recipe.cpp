@@ -27,13 +27,17 @@ const recipe_key& find_key(std::string_view text, std::string_view name) {
     fail(text, base::unknown("key", name, names));
 }
 
+// Keys that decide what others are unless said otherwise (block: transform_size), in the order in
+// which they are set.
+constexpr std::string_view deciding[] = {"scale_format", "element", "dialect", "block"};
+constexpr int deciding_keys = 4;
+
 // The place of a key in the order of setting.
 int decides_defaults(std::string_view key) {
-    constexpr std::string_view order[] = {"scale_format", "element", "dialect"};
-    for (int i = 0; i < 3; ++i) {
-        if (key == order[i]) return i;
+    for (int i = 0; i < deciding_keys; ++i) {
+        if (key == deciding[i]) return i;
     }
-    return 3;
+    return deciding_keys;
 }
 
 std::vector<std::string_view> split(std::string_view text, char at) {
@@ -82,9 +86,9 @@ recipe parse_recipe(std::string_view text) {
 }
 
 std::string to_string(const recipe& r) {
-    // What the preset, the element and the dialect say goes without saying.
+    // What the preset, the element, the dialect and the block say goes without saying.
     recipe plain = preset_recipe(r.preset);
-    for (const int rank : {0, 1, 2}) {
+    for (int rank = 0; rank < deciding_keys; ++rank) {
         for (const recipe_key& key : recipe_keys()) {
             if (decides_defaults(key.name) == rank) key.set(plain, key.get(r));
         }
@@ -94,7 +98,7 @@ std::string to_string(const recipe& r) {
     char separator = ':';
     for (const recipe_key& key : recipe_keys()) {
         const std::string value = key.get(r);
-        const recipe& base = decides_defaults(key.name) < 3 ? bare : plain;
+        const recipe& base = decides_defaults(key.name) < deciding_keys ? bare : plain;
         if (value == key.get(base)) continue;
         out += fmt::format("{}{}={}", separator, key.name, value);
         separator = ',';

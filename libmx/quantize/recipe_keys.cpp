@@ -75,7 +75,31 @@ constexpr std::array select_words{word<four_over_six>{"none", four_over_six::non
                                   word<four_over_six>{"mae", four_over_six::mae},
                                   word<four_over_six>{"abs_max", four_over_six::abs_max}};
 constexpr std::array flag_words{word<bool>{"false", false}, word<bool>{"true", true}};
-constexpr std::array transform_words{word<int>{"none", 0}};
+constexpr std::array transform_words{
+    word<transform::kind>{"none", transform::kind::none},
+    word<transform::kind>{"hadamard", transform::kind::hadamard},
+    word<transform::kind>{"random-hadamard", transform::kind::random_hadamard}};
+
+bool is_transform_size(int n) {
+    return std::find(std::begin(transform::sizes), std::end(transform::sizes), n) !=
+           std::end(transform::sizes);
+}
+
+// The block's extent along the axis that is rotated where a rotation can have that size, else 32.
+int default_transform_size(const recipe& r) {
+    const int extent = r.block.cols > 1 ? r.block.cols : r.block.rows;
+    return is_transform_size(extent) ? extent : 32;
+}
+
+void set_transform_size(recipe& r, std::string_view text) {
+    const int n = integer<int>("transform_size", text, 1, 1 << 20);
+    if (!is_transform_size(n)) fail(fmt::format("transform_size={}: give 16, 32, 64 or 128", n));
+    r.rotate.size = n;
+}
+
+std::string get_transform_size(const recipe& r) {
+    return fmt::format("{}", r.rotate.size != 0 ? r.rotate.size : default_transform_size(r));
+}
 
 void set_element(recipe& r, std::string_view text) {
     const format::element_format* f = format::find_element_format(text);
@@ -207,9 +231,20 @@ constexpr std::array keys{
                    r.select = read_word("four_over_six", v, select_words);
                },
                [](const recipe& r) { return print_word(r.select, select_words); }},
-    recipe_key{"transform", "none", "rotation before quantization",
-               [](recipe&, std::string_view v) { read_word("transform", v, transform_words); },
-               [](const recipe&) { return std::string("none"); }},
+    recipe_key{"transform", "none, hadamard, random-hadamard",
+               "rotation along the block axis before quantization",
+               [](recipe& r, std::string_view v) {
+                   r.rotate.what = read_word("transform", v, transform_words);
+               },
+               [](const recipe& r) { return print_word(r.rotate.what, transform_words); }},
+    recipe_key{"transform_size", "16, 32, 64, 128", "how many neighbours are rotated together",
+               set_transform_size, get_transform_size},
+    recipe_key{"transform_seed", "0 to 2^64-1", "seed of the signs of random-hadamard",
+               [](recipe& r, std::string_view v) {
+                   r.rotate.seed =
+                       integer<std::uint64_t>("transform_seed", v, 0, ~std::uint64_t{0});
+               },
+               [](const recipe& r) { return fmt::format("{}", r.rotate.seed); }},
     recipe_key{"flush_subnormals", "false, true",
                "dialect microxcaling: blocks of float32 subnormals become zero",
                [](recipe& r, std::string_view v) {
@@ -350,6 +385,11 @@ void normalize(recipe& r) {
         r.emax = scale::int_emax::zero;
     }
     if (r.by->id != dialect_id::microxcaling) r.flush_subnormals = false;
+    if (r.rotate.what == transform::kind::none) r.rotate = {};
+    if (r.rotate.what != transform::kind::random_hadamard) r.rotate.seed = 0;
+    if (r.rotate.what != transform::kind::none && r.rotate.size == 0) {
+        r.rotate.size = default_transform_size(r);
+    }
 
     r.preset = preset_of(r);
 }

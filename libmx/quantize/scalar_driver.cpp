@@ -41,20 +41,23 @@ block::block_stats quantize_one(const block_params& p, const block_run& run, std
     place.bump = bump;
     if (details.wanted != detail::none) {
         const std::span codes(details.codes.data() + block * run.stride, e.size());
-        const block::block_stats s = quantize_block(p, x, place, codes);
+        const block::block_stats s = quantize_block(p, x, place, codes, {}, details.parts);
         details.put(block, s);
         return s;
     }
     std::array<std::uint8_t, 4096> few;
-    if (e.size() <= few.size()) return quantize_block(p, x, place, std::span(few).first(e.size()));
+    if (e.size() <= few.size()) {
+        return quantize_block(p, x, place, std::span(few).first(e.size()), {}, details.parts);
+    }
     std::vector<std::uint8_t> many(e.size());
-    return quantize_block(p, x, place, many);
+    return quantize_block(p, x, place, many, {}, details.parts);
 }
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {
     details.fit(run);
     block::segment_stats out{};
     block::segment_lanes lanes;
+    block::part_lanes parts;
     std::vector<std::uint8_t> bump;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (p.bumps && b % run.place.grid_cols() == 0) find_bumps(run, b, bump);
@@ -62,8 +65,10 @@ block::segment_stats quantize(const block_params& p, block_run& run, block_detai
             quantize_one(p, run, b, details, p.bumps ? bump.data() : nullptr);
         block::add_counts(out, s);
         lanes.add(b % block::segment_lanes::count, s.sum);
+        if (details.parts) parts.add(b % block::segment_lanes::count, s.part);
     }
     out.sum = lanes.sum();
+    if (details.parts) out.part = parts.sum();
     return out;
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "libmx/base/random.hpp"
@@ -75,10 +76,11 @@ void load(benchmark::State& state, const quantize::driver& d, const segment& s) 
 
 // Random draws are part of it: a run that was loaded anew has none.
 void quantize_only(benchmark::State& state, const quantize::driver& d, const segment& s,
-                   quantize::detail wanted) {
+                   quantize::detail wanted, bool parts) {
     quantize::block_run run;
     quantize::block_details details;
     details.wanted = wanted;
+    details.parts = parts;
     d.load(s.values, s.place, run);
     for (auto _ : state) {
         run.draws = nullptr;
@@ -94,12 +96,15 @@ void add(const quantize::driver& d, const std::string& recipe, tensor::dtype typ
     benchmark::RegisterBenchmark((driver + "/load/" + of).c_str(),
                                  [&d, s](benchmark::State& state) { load(state, d, *s); });
     if (type != tensor::dtype::bf16) return;  // quantizing begins with float32, whatever was loaded
-    benchmark::RegisterBenchmark(
-        (driver + "/quantize/" + recipe).c_str(),
-        [&d, s](benchmark::State& state) { quantize_only(state, d, *s, quantize::detail::none); });
-    benchmark::RegisterBenchmark(
-        (driver + "/quantize with codes/" + recipe).c_str(),
-        [&d, s](benchmark::State& state) { quantize_only(state, d, *s, quantize::detail::codes); });
+    for (const auto& [what, wanted, parts] :
+         {std::tuple{"/quantize/", quantize::detail::none, false},
+          std::tuple{"/quantize with codes/", quantize::detail::codes, false},
+          std::tuple{"/quantize with parts/", quantize::detail::none, true}}) {
+        benchmark::RegisterBenchmark((driver + what + recipe).c_str(),
+                                     [&d, s, w = wanted, p = parts](benchmark::State& state) {
+                                         quantize_only(state, d, *s, w, p);
+                                     });
+    }
 }
 
 }  // namespace

@@ -67,6 +67,20 @@ vectors '"kind":"blokcs",' 02040506 00008040 >captured/misspelt.safetensors
 vectors '' 02040506 00008040 >captured/unnamed.safetensors
 vectors '"kind":"blocks","contract":"code zero_point",' 02040506 00008040 >captured/contract.safetensors
 
+# Three steps of a training: a norm whose largest gain nears 1.75, one that passes it, and a weight
+# of 1 2 3 4, 1 2 3 4 in which two elements move and one of them moves back. step NUMBER GAIN GAIN
+# ELEMENT ELEMENT
+step() {
+    hex 803f a03f a03f "$2" 803f a03f a03f "$3" 803f 0040 4040 "$4" 803f 0040 4040 "$5" >data
+    safetensors '{"layers.0.norm.weight":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]},
+"layers.1.norm.weight":{"dtype":"BF16","shape":[4],"data_offsets":[8,16]},
+"layers.0.up.weight":{"dtype":"BF16","shape":[2,4],"data_offsets":[16,32]}}' data >"steps/step$1.safetensors"
+}
+mkdir steps
+step 100 c03f c03f 8040 8040
+step 200 c83f d03f c040 0041
+step 300 d03f f03f 8040 0041
+
 # A header that lies about its size, and a file cut short.
 le64 1000000000000 >liar.safetensors
 head -c 300 small.safetensors >short.safetensors

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
+#include "libmx/metrics/decomposition.hpp"
 #include "libmx/oracle/arithmetic.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 
@@ -29,6 +31,33 @@ double scaled(const oracle::integer& n, int exponent) {
 bool close(double ours, const oracle::integer& exact, int exponent) {
     const double expected = scaled(exact, exponent);
     return std::abs(ours - expected) <= sum_tolerance * std::abs(expected);
+}
+
+bool close(const base::exact_sum& ours, const oracle::integer& exact, int exponent) {
+    return close(ours.value(), exact, exponent);
+}
+
+// The parts as reported for a tensor of this one block: each close to the exact one, and in sum the
+// squared error to the last bit.
+void compare_parts(const block::block_stats& got, const oracle::quantized_block& want,
+                   const std::function<void(bool, const char*)>& expect) {
+    constexpr int tick2 = 2 * oracle::tick_exponent;
+    block::segment_stats alone{};
+    alone.sum = got.sum;
+    alone.part = got.part;
+    metrics::totals t;
+    t.add(alone);
+    const metrics::part_sums parts = metrics::balanced_parts(t);
+    expect(close(got.part.clamp_error2, want.sum.clamp_error2, tick2), "clamp part");
+    expect(close(got.part.underflow_error2, want.sum.underflow_error2, tick2), "underflow part");
+    expect(close(got.part.grid_error2, want.sum.grid_error2, tick2), "grid part");
+    expect(close(parts.clamp, want.sum.clamp_error2, tick2), "balanced clamp part");
+    expect(close(parts.underflow, want.sum.underflow_error2, tick2), "balanced underflow part");
+    expect(close(parts.grid, want.sum.grid_error2, tick2), "balanced grid part");
+    base::exact_sum sum = parts.clamp;
+    sum.merge(parts.underflow);
+    sum.merge(parts.grid);
+    expect(sum == t.sum.error2, "sum of the parts");
 }
 
 bool same_float(float a, float b) {
@@ -87,7 +116,7 @@ void compare_block(const quantize::recipe& r, const oracle::recipe& stated,
     if (!bumps.empty()) place.bump = bumps.data();
     std::vector<std::uint8_t> codes(size);
     std::vector<float> values(size);
-    const auto got = quantize::quantize_block(p, x, place, codes, values);
+    const auto got = quantize::quantize_block(p, x, place, codes, values, true);
     std::vector<std::uint32_t> draws;
     const auto want =
         oracle::quantize_block_in(stated, list, x, context_of(r, place, bumped, draws, size));
@@ -132,6 +161,9 @@ void compare_block(const quantize::recipe& r, const oracle::recipe& stated,
                std::abs(got.sum.error - scaled(want.sum.error, tick)) <= floor,
            "sum of errors");
     expect(close(got.sum.max_error, want.sum.max_error, tick), "largest error");
+    const double most = base::float_from_bits(got.counted_max);
+    expect(most == scaled(want.sum.max_x, tick), "largest counted value");
+    compare_parts(got, want, expect);
 }
 
 }  // namespace mx::tests

@@ -18,6 +18,7 @@
 #include "tests/conformance/block_inputs.hpp"
 #include "tests/conformance/model_files.hpp"
 #include "tests/memory_model.hpp"
+#include "tests/naive_rotation.hpp"
 
 namespace {
 
@@ -45,6 +46,17 @@ mx::oracle::tensor laid_out(const std::vector<float>& x, const shape& s,
     const std::uint64_t cols = rank < 1 ? 1 : s[rank - 1];
     const std::uint64_t rows = rank < 2 ? 1 : s[rank - 2];
     return {x, rank < 3 ? 1 : product(0, rank - 2), rows, cols, 0};
+}
+
+// What the recipe's transform makes of the values: along the axis of 1-D blocks, and along the last
+// one for tiles.
+std::vector<float> rotated(const mx::oracle::tensor& t, const mx::quantize::recipe& r) {
+    std::vector<float> x(t.values.begin(), t.values.end());
+    if (r.rotate.what == mx::transform::kind::none) return x;
+    using kind = mx::quantize::axis_choice::kind;
+    const bool down =
+        r.axis.what == kind::index || (r.axis.what == kind::last && r.block.cols == 1);
+    return mx::tests::naive_rotation(r.rotate, x, t.batch, t.rows, t.cols, down);
 }
 
 // Values that change character along the tensor.
@@ -88,7 +100,12 @@ void compare_metrics(const mx::report::record& got, const mx::oracle::measuremen
     const auto want = mx::oracle::metrics_of(m);
     for (const auto& [name, expected] : want) {
         CAPTURE(name);
-        const mx::report::value& ours = member(got, name);
+        const std::size_t dot = name.find('.');
+        const mx::report::value& outer = member(got, name.substr(0, dot));
+        // Where nothing is counted the whole object is null.
+        const auto* nested = std::get_if<mx::report::record>(&outer);
+        const mx::report::value& ours =
+            nested == nullptr ? outer : member(*nested, name.substr(dot + 1));
         CHECK(std::holds_alternative<std::monostate>(ours) == !expected.has_value());
         if (!expected || std::holds_alternative<std::monostate>(ours)) continue;
         CAPTURE(number(ours), *expected);
@@ -144,6 +161,7 @@ void compare_tensor(const shape& s, const std::string& recipe_text, std::uint64_
     mx::pipeline::analysis_request request;
     request.recipes = {r};
     request.histograms = true;
+    request.decompose = true;
     const auto result = mx::pipeline::analyze(model.all(), request, {});
     REQUIRE(result.results.size() == 1);
     const mx::report::record& got = result.results[0];
@@ -151,6 +169,8 @@ void compare_tensor(const shape& s, const std::string& recipe_text, std::uint64_
     mx::oracle::recipe stated = mx::app::oracle_recipe(r);
     mx::oracle::tensor t = laid_out(x, s, r, stated);
     t.id = mx::base::tensor_id(name);
+    const std::vector<float> ready = rotated(t, r);
+    t.values = ready;
     const mx::oracle::measurement m = mx::oracle::measure(t, stated);
     CHECK(count(member(got, "elements")) == m.count.elements);
     CHECK(count(member(got, "blocks")) == m.block.blocks);
@@ -178,12 +198,19 @@ TEST_CASE("tensors of every shape and layout report the oracle's metrics") {
         "mxint4:offset=fp16,range=half,scale=ceil,block=1x16",
         "mxfp4:round=stochastic,block=16x2,seed=11",
         "mxint4:int_emax=log2max,scale=rceil,axis=-1",
+        "mxfp4:transform=hadamard",
+        "mxfp8:block=32x1,transform=random-hadamard,transform_size=16",
+        "mxint8:block=4x4,transform=hadamard,transform_size=64,offset=fp16",
+        "mxfp6:axis=flat,transform=random-hadamard,transform_seed=5",
     };
     std::uint64_t seed = 0;
     for (const shape& s : shapes) {
         for (const std::string& r : recipes) compare_tensor(s, r, ++seed);
         for (int axis = 0; axis < static_cast<int>(s.size()); ++axis) {
             compare_tensor(s, "mxfp4:block=1x8,axis=" + std::to_string(axis), ++seed);
+            compare_tensor(
+                s, "mxfp4:block=1x16,transform=random-hadamard,axis=" + std::to_string(axis),
+                ++seed);
             compare_tensor(s,
                            "mxfp8:block=1x5,round=stochastic,axis=" +
                                std::to_string(axis - static_cast<int>(s.size())),
@@ -193,8 +220,10 @@ TEST_CASE("tensors of every shape and layout report the oracle's metrics") {
 }
 
 TEST_CASE("tensors of many panels report the oracle's metrics") {
-    for (const char* recipe : {"mxfp8:scale=floor", "mxfp4:block=32x1,round=stochastic",
-                               "mxfp6:block=16x16,scale=ceil", "mxint8:axis=flat,offset=fp16"}) {
+    for (const char* recipe :
+         {"mxfp8:scale=floor", "mxfp4:block=32x1,round=stochastic", "mxfp6:block=16x16,scale=ceil",
+          "mxint8:axis=flat,offset=fp16", "mxfp4:block=32x1,transform=hadamard,transform_size=128",
+          "mxfp8:block=1x48,transform=random-hadamard"}) {
         compare_tensor({3, 150, 401}, recipe, 2);
         compare_tensor({40, 5003}, recipe, 3);
     }

@@ -46,6 +46,12 @@ TEST_CASE("oracle: metrics of one MXFP4 block worked out by hand") {
     CHECK(*metrics.at("collapsed_block_rate") == 0);
     CHECK(*metrics.at("bits_per_element") == 4 + 8.0 / 4);
     CHECK(*metrics.at("code_entropy_bits") == 2);
+    CHECK(*metrics.at("crest_factor") == Approx(7 / std::sqrt(75.0625 / 4)).epsilon(1e-15));
+    CHECK(*metrics.at("squared_error.total") == 2.0625);
+    CHECK(*metrics.at("squared_error.clamp") == 1);
+    CHECK(*metrics.at("squared_error.underflow") == 0.0625);
+    CHECK(*metrics.at("squared_error.grid") == 1);
+    CHECK(*metrics.at("underflow_error_share") == Approx(0.0625 / 2.0625).epsilon(1e-15));
 }
 
 TEST_CASE("oracle: verdicts on blocks") {
@@ -74,6 +80,9 @@ TEST_CASE("oracle: verdicts on blocks") {
     CHECK(zero.block.zero == 1);
     CHECK(zero.block.eligible == 0);
     CHECK_FALSE(mx::oracle::metrics_of(zero).at("nrmse").has_value());
+    CHECK_FALSE(mx::oracle::metrics_of(zero).at("crest_factor").has_value());
+    CHECK_FALSE(mx::oracle::metrics_of(zero).at("grid_error_share").has_value());
+    CHECK(*mx::oracle::metrics_of(zero).at("squared_error.grid") == 0);
 }
 
 TEST_CASE("oracle: a NaN or Inf poisons its block only") {

@@ -38,16 +38,20 @@ void append(std::vector<std::byte>& to, const block::segment_stats& s) {
     append(to, &s.count, 1);
     append(to, &s.block, 1);
     append(to, &s.sum, 1);
+    append(to, &s.part, 1);
+    append(to, &s.counted_max, 1);
 }
 void append(std::vector<std::byte>& to, const block::block_stats& s) {
     append(to, &s.count, 1);
     append(to, &s.sum, 1);
+    append(to, &s.part, 1);
     append(to, &s.is, 1);
     append(to, &s.scale_code, 1);
     append(to, &s.offset, 1);
     append(to, &s.amax, 1);
     append(to, &s.x_max, 1);
     append(to, &s.x_min, 1);
+    append(to, &s.counted_max, 1);
 }
 
 }  // namespace
@@ -84,7 +88,7 @@ std::vector<const quantize::driver*> drivers_here() {
 }
 
 std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
-                                  const quantize::recipe& r, quantize::detail wanted) {
+                                  const quantize::recipe& r, quantize::detail wanted, bool parts) {
     std::string reason;
     const block::grid grid = pipeline::lay_out({m.rows, m.cols}, r, reason).value().grid;
     const block::view& v = grid.over;
@@ -93,6 +97,7 @@ std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix
     quantize::block_run run;
     quantize::block_details details;
     details.wanted = wanted;
+    details.parts = parts;
     std::vector<std::byte> out;
     const pipeline::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
     pipeline::for_each_segment(grid, whole, [&](const pipeline::segment_in_panel& s) {

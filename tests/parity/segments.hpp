@@ -29,8 +29,9 @@ stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t 
 std::vector<const quantize::driver*> drivers_here();
 
 /// Everything a driver delivers for a matrix under a recipe, byte for byte: stats of every segment,
-/// and with details codes and facts of every block.
+/// with the parts of the squared error where `parts` says so, and with details codes and facts of
+/// every block.
 std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
-                                  const quantize::recipe& r, quantize::detail wanted);
+                                  const quantize::recipe& r, quantize::detail wanted, bool parts);
 
 }  // namespace mx::tests

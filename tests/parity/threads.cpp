@@ -18,7 +18,10 @@ std::vector<mx::quantize::recipe> recipes() {
     for (const char* text :
          {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
           "mxfp6:round=stochastic,seed=3", "mxfp4:block=32x1,round=stochastic,seed=3",
-          "mxfp4:block=1x16", "mxfp4:offset=fp16", "mxfp8:block=64x64", "mxfp4:axis=flat"}) {
+          "mxfp4:block=1x16", "mxfp4:offset=fp16", "mxfp8:block=64x64", "mxfp4:axis=flat",
+          "mxfp4:transform=hadamard", "mxfp8:transform=hadamard,round=stochastic",
+          "mxfp4:block=32x1,transform=random-hadamard,transform_size=64",
+          "mxint8:block=4x4,transform=hadamard", "mxfp4:axis=flat,transform=random-hadamard"}) {
         out.push_back(mx::quantize::parse_recipe(text));
     }
     return out;
@@ -36,7 +39,10 @@ bool same(const matrix_totals& a, const matrix_totals& b) {
     return std::memcmp(&a.totals.count, &b.totals.count, sizeof a.totals.count) == 0 &&
            std::memcmp(&a.totals.block, &b.totals.block, sizeof a.totals.block) == 0 &&
            same(s.error2, t.error2) && same(s.x2, t.x2) && same(s.xd, t.xd) && same(s.d2, t.d2) &&
-           same(s.error, t.error) && a.totals.max_error == b.totals.max_error;
+           same(s.error, t.error) && a.totals.part.clamp == b.totals.part.clamp &&
+           a.totals.part.underflow == b.totals.part.underflow &&
+           a.totals.part.grid == b.totals.part.grid && a.totals.max_error == b.totals.max_error &&
+           a.totals.max_x == b.totals.max_x;
 }
 
 bool same_histograms(const matrix_totals& a, const matrix_totals& b) {
@@ -65,19 +71,19 @@ TEST_CASE("drivers and threads agree on the totals and histograms of a matrix") 
     mx::pipeline::run_control control;
     control.driver = &mx::quantize::driver_named("scalar");
     control.threads = 1;
-    const auto expected = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control);
+    const auto expected = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
     for (const mx::quantize::driver* d : drivers_here()) {
         for (const int threads : {1, 2, 7}) {
             control.driver = d;
             control.threads = threads;
-            const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control);
+            const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
             for (std::size_t i = 0; i < wanted.size(); ++i) {
                 CAPTURE(d->name, threads, mx::quantize::to_string(wanted[i]));
                 CHECK(same(got[i], expected[i]));
                 CHECK(same_histograms(got[i], expected[i]));
                 if (threads != 2) continue;
                 const auto alone = mx::pipeline::analyze_matrix(
-                    view_of(m), std::span(wanted).subspan(i, 1), true, control);
+                    view_of(m), std::span(wanted).subspan(i, 1), true, control, true);
                 CHECK(same(alone.front(), expected[i]));
             }
         }

@@ -66,6 +66,26 @@ TEST_CASE("canonical recipes name what matters and nothing else") {
         {"fp8_128x128:block=64x64", "fp8_1x128:block=64x64"},
         {"fp8_128x128:element=e5m2", "fp8_128x128:element=e5m2"},
         {"mxfp8:scale_format=f32,block=1x128", "fp8_1x128"},
+        {"mxfp4:transform=hadamard,transform_size=32,transform_seed=7", "mxfp4:transform=hadamard"},
+        {"mxfp4:transform=hadamard,block=1x64", "mxfp4:block=1x64,transform=hadamard"},
+        {"mxfp4:transform_size=64,block=1x64,transform=hadamard",
+         "mxfp4:block=1x64,transform=hadamard"},
+        {"mxfp4:transform_size=32,block=1x64,transform=hadamard",
+         "mxfp4:block=1x64,transform=hadamard,transform_size=32"},
+        {"mxfp4:block=32x1,axis=-1,transform=hadamard", "mxfp4:transform=hadamard"},
+        {"mxfp4:block=16x1,transform=hadamard", "mxfp4:block=16x1,transform=hadamard"},
+        {"mxfp4:block=16x1,axis=0,transform=hadamard,transform_size=16",
+         "mxfp4:block=1x16,axis=0,transform=hadamard"},
+        {"mxfp4:block=4x128,transform=hadamard,transform_size=128",
+         "mxfp4:block=4x128,transform=hadamard"},
+        {"mxfp4:block=128x8,transform=hadamard,transform_size=32",
+         "mxfp4:block=128x8,transform=hadamard"},
+        {"nvfp4:transform=random-hadamard,transform_seed=3,transform_size=16",
+         "nvfp4:transform=random-hadamard,transform_seed=3"},
+        {"fp8_128x128:transform=hadamard,dialect=te", "fp8_128x128:transform=hadamard,dialect=te"},
+        {"fp8_128x128:block=64x64,transform=hadamard", "fp8_1x128:block=64x64,transform=hadamard"},
+        {"mxfp4:transform_size=128,transform_seed=4", "mxfp4"},
+        {"mxfp4:transform=none,transform_size=16", "mxfp4"},
         {"mxfp4:block=16x16,dialect=ocp,transform=none,scale_format=e8m0", "mxfp4:block=16x16"},
     };
     for (const auto& [text, wanted] : cases) {
@@ -104,6 +124,13 @@ TEST_CASE("a mistake in a recipe is answered with its place and the nearest vali
     CHECK(complaint("mxfp4:block=4x4,axis=0").find("tile") != std::string::npos);
     CHECK(complaint("mxfp4:round=stochastic,random_bits=33").find("1 to 32") != std::string::npos);
     CHECK(complaint("mxfp4:round=stochastic,seed=-1").find("integer") != std::string::npos);
+    CHECK(complaint("mxfp4:transform=hadamad").find("did you mean 'hadamard'") !=
+          std::string::npos);
+    CHECK(complaint("mxfp4:transform=hadamard,transform_size=48").find("16, 32, 64 or 128") !=
+          std::string::npos);
+    CHECK(complaint("mxfp4:transform_size=x").find("integer") != std::string::npos);
+    CHECK(complaint("mxfp4:transform=random-hadamard,transform_seed=-1").find("integer") !=
+          std::string::npos);
     CHECK(complaint("mxfp4:scale_format=ue5m3").find("ue4m3") != std::string::npos);
     // Combinations that do not exist are named.
     const std::pair<const char*, const char*> combinations[] = {

@@ -14,7 +14,6 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/role_options.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/quantize/recipe.hpp"
 
@@ -34,6 +33,7 @@ struct options {
     std::vector<std::string> recipes;
     std::string blocks;
     bool histograms = false;
+    bool decompose = false;
     bool exact = false;
 };
 
@@ -55,23 +55,12 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
     return recipes;
 }
 
-report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) {
-    report::list list;
-    for (const pipeline::skipped_tensor& s : skipped) {
-        list.emplace_back(
-            report::record{{"file", s.file},
-                           {"tensor", s.tensor},
-                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                           {"reason", s.reason}});
-    }
-    return list;
-}
-
 int run(const options& o) {
     if (o.exact) require_oracle();
     pipeline::analysis_request request;
     request.recipes = recipes_of(o);
     request.histograms = o.histograms;
+    request.decompose = o.decompose;
     request.blocks_path = o.blocks;
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
@@ -84,7 +73,7 @@ int run(const options& o) {
     const std::vector<pipeline::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
     pipeline::analysis a = pipeline::analyze(tensors, request, control);
-    if (o.exact) make_exact(a, tensors, request.recipes, control);
+    if (o.exact) make_exact(a, tensors, request, control);
 
     const std::vector<report::record> summary = summarize(a.results);
     report::document d;
@@ -111,6 +100,9 @@ runner declare_analyze(CLI::App& cmd) {
         ->group("Analysis");
     cmd.add_flag("--histograms", o->histograms,
                  "also histograms of codes, scales, block maxima and block spread (JSON)")
+        ->group("Analysis");
+    cmd.add_flag("--decompose", o->decompose,
+                 "also the squared error by origin: clamping, underflow, rounding on the grid")
         ->group("Analysis");
     cmd.add_flag("--exact", o->exact,
                  "compute the figures in exact rationals, one tensor in memory at a time; slow")

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/verify/block_vectors.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_kernel.hpp"
 
@@ -26,12 +29,21 @@ std::size_t elements_of_block(const quantize::recipe& r) {
     return static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
 }
 
+void require_blocks_alone(const quantize::recipe& r) {
+    if (r.rotate.what == transform::kind::none) return;
+    throw base::error(base::error_kind::usage,
+                      fmt::format("recipe '{}': vectors hold blocks as they are quantized, after "
+                                  "any rotation; leave transform out",
+                                  quantize::to_string(r)));
+}
+
 std::size_t row_blocks_of(const quantize::recipe& r) {
     return quantize::bumps_positions(r) ? 2 : 1;
 }
 
 block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
                               std::size_t row_blocks, std::optional<float> tensor_scale) {
+    require_blocks_alone(r);
     quantize::block_params p = quantize::params_of(r, facts_of(r, input));
     block_vectors out;
     if (quantize::needs_tensor_facts(r)) out.tensor_scale = base::bits_of(p.tensor.stored);

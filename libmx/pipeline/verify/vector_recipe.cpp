@@ -6,6 +6,7 @@
 #include <array>
 
 #include "libmx/base/status.hpp"
+#include "libmx/pipeline/verify/block_vectors.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -64,7 +65,9 @@ std::string recipe_text(const vector_file& file) {
 quantize::recipe recipe_of(const vector_file& file) {
     const std::string text = recipe_text(file);
     try {
-        return quantize::parse_recipe(text);
+        const quantize::recipe r = quantize::parse_recipe(text);
+        require_blocks_alone(r);
+        return r;
     } catch (const base::error& e) {
         file.fail(fmt::format("its metadata describes a {}", e.message()));
     }

@@ -92,6 +92,7 @@ HWY_ATTR void judge_blocks(const element_grid& g, const block_extremes& e, std::
     const bits_tag du;
     const grid_vectors<fixed, rounding_kind::nearest> grid(g);
     const judge_state state(g);
+    words largest = hn::Zero(du);
     for (std::size_t b = 0; b < blocks; b += float_lanes) {
         const floats reciprocal = hn::Load(df, scales.reciprocal.data() + b);
         const auto scaled = [&](const std::uint32_t* bits) HWY_ATTR {
@@ -101,6 +102,8 @@ HWY_ATTR void judge_blocks(const element_grid& g, const block_extremes& e, std::
         const floats most = scaled(e.amax);
         const words slow = hn::PromoteTo(du, hn::LoadU(byte_tag(), scales.slow.data() + b));
         const words nonzero = hn::Load(du, e.nonzero + b);
+        const auto fast = hn::Eq(slow, hn::Zero(du));
+        largest = hn::Max(largest, hn::IfThenElseZero(fast, hn::Load(du, e.amax + b)));
         if (g.rounding == rounding_kind::nearest) {
             state.add_monotone(nonzero, slow, grid.round(least, least, hn::Zero(du)),
                                grid.round(most, most, hn::Zero(du)), out, doubtful + b);
@@ -111,6 +114,7 @@ HWY_ATTR void judge_blocks(const element_grid& g, const block_extremes& e, std::
             state.add_either_way(nonzero, slow, least_above, most_below, out, doubtful + b);
         }
     }
+    out.amax = hn::GetLane(hn::MaxOfLanes(du, largest));
 }
 
 }  // namespace

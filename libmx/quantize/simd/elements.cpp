@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/quantize/simd/kernels.hpp"
@@ -25,6 +26,11 @@ struct term_sums {
     doubles low, high;  // of errors: the lower and upper half of the lanes
 };
 
+// Also the squared errors by part.
+struct parted_sums : term_sums {
+    floats clamp, underflow, grid;
+};
+
 // The larger magnitude.
 HWY_INLINE floats max_abs(floats a, floats b) {
 #if HWY_TARGET == HWY_AVX3
@@ -34,9 +40,11 @@ HWY_INLINE floats max_abs(floats a, floats b) {
 #endif
 }
 
-template <bool fixed, rounding_kind kind, bool with_codes, bool with_x2>
+template <bool fixed, rounding_kind kind, bool with_codes, bool with_x2, bool with_parts>
 class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
+    using sums = std::conditional_t<with_parts, parted_sums, term_sums>;
+
     explicit HWY_INLINE chunk_kernel(const element_grid& g)
         : element_rounder<fixed, kind, with_codes>(g), max_error_(hn::Zero(float_tag())) {}
 
@@ -49,12 +57,12 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
     // Vectors i, i + step, i + 2 step, ... of the `vectors` in a chunk, added in the shape of
     // sum_tree.hpp: those farthest apart first.
     template <std::size_t vectors, std::size_t step>
-    HWY_INLINE term_sums terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
-                               std::size_t i) {
+    HWY_INLINE sums terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
+                          std::size_t i) {
         if constexpr (vectors == 1) {
             const element_vector v = scaled(x, draws, codes);
             this->count_codes(v);
-            term_sums t = products(v);
+            sums t = products(v);
             t.max_error = hn::Abs(t.max_error);
             return t;
         } else if constexpr (2 * step == vectors) {
@@ -63,12 +71,12 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
             const element_vector v = scaled(x + p, draws + p, codes + p);
             const element_vector w = scaled(x + r, draws + r, codes + r);
             this->count_codes(v, w);
-            const term_sums a = products(v);
-            const term_sums b = products(w);
+            const sums a = products(v);
+            const sums b = products(w);
             return joined(a, b, max_abs(a.max_error, b.max_error));
         } else {
-            const term_sums a = terms<vectors, 2 * step>(x, draws, codes, i);
-            const term_sums b = terms<vectors, 2 * step>(x, draws, codes, i + step);
+            const sums a = terms<vectors, 2 * step>(x, draws, codes, i);
+            const sums b = terms<vectors, 2 * step>(x, draws, codes, i + step);
             return joined(a, b, hn::Max(a.max_error, b.max_error));
         }
     }
@@ -92,6 +100,14 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
                 hn::Add(a.high, b.high)};
     }
 
+    static HWY_INLINE parted_sums joined(const parted_sums& a, const parted_sums& b,
+                                         floats max_error) {
+        const term_sums& of_a = a;
+        const term_sums& of_b = b;
+        return {joined(of_a, of_b, max_error), hn::Add(a.clamp, b.clamp),
+                hn::Add(a.underflow, b.underflow), hn::Add(a.grid, b.grid)};
+    }
+
     HWY_INLINE element_vector scaled(const float* x, const std::uint32_t* draws,
                                      std::uint8_t* codes) {
         const floats y = hn::Mul(hn::LoadU(float_tag(), x), reciprocal_);
@@ -99,9 +115,9 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
     }
 
     // The terms of a vector; its error in place of the largest.
-    HWY_INLINE term_sums products(const element_vector& v) const {
+    HWY_INLINE sums products(const element_vector& v) const {
         const floats e = hn::Sub(v.q, v.y);
-        term_sums t;
+        sums t;
         t.error2 = hn::Mul(e, e);
         t.x2 = with_x2 ? hn::Mul(v.y, v.y) : v.y;
         t.xd = hn::Mul(v.y, v.q);
@@ -113,6 +129,14 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
         } else {
             t.low = hn::Sub(lower(v.q), lower(v.y));
             t.high = hn::Sub(upper(v.q), upper(v.y));
+        }
+        if constexpr (with_parts) {
+            // Where y is 0 there is no error, so that q = 0 tells underflow.
+            const auto clamped = hn::Gt(v.unbounded, v.limit);
+            const auto vanished = hn::Eq(v.unbounded, hn::Zero(float_tag()));
+            t.clamp = hn::IfThenElseZero(clamped, t.error2);
+            t.underflow = hn::IfThenElseZero(vanished, t.error2);
+            t.grid = hn::IfThenZeroElse(hn::Or(clamped, vanished), t.error2);
         }
         return t;
     }
@@ -128,9 +152,13 @@ struct batch_terms {
     HWY_ALIGN float xd[batch * float_lanes];
     HWY_ALIGN float d2[batch * float_lanes];
     HWY_ALIGN double error[batch * double_lanes];
+    HWY_ALIGN float clamp[batch * float_lanes];
+    HWY_ALIGN float underflow[batch * float_lanes];
+    HWY_ALIGN float grid[batch * float_lanes];
 };
 
-template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes, bool with_x2>
+template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes, bool with_x2,
+          bool with_parts>
 HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const block_scales& scales,
                            std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     HWY_ALIGN static constexpr float zeros[chunk] = {};
@@ -140,7 +168,7 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
     const std::size_t per_block = run.stride / chunk;
     const std::size_t chunks = run.blocks * per_block;
     batch_terms terms;
-    chunk_kernel<fixed, kind, with_codes, with_x2> kernel(g);
+    chunk_kernel<fixed, kind, with_codes, with_x2, with_parts> kernel(g);
     std::size_t block = 0;
     std::size_t left = 0;  // chunks of the block
     bool live = false;
@@ -166,12 +194,17 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             next += next_chunk;
             std::uint8_t* to = unwanted;
             if constexpr (with_codes) to = live ? codes + at : unwanted;
-            const term_sums t = kernel.template terms<vectors, 1>(x, draws, to, 0);
+            const auto t = kernel.template terms<vectors, 1>(x, draws, to, 0);
             hn::Store(t.error2, df, terms.error2 + i * float_lanes);
             if constexpr (with_x2) hn::Store(t.x2, df, terms.x2 + i * float_lanes);
             hn::Store(t.xd, df, terms.xd + i * float_lanes);
             hn::Store(t.d2, df, terms.d2 + i * float_lanes);
             hn::Store(hn::Add(t.low, t.high), double_tag(), terms.error + i * double_lanes);
+            if constexpr (with_parts) {
+                hn::Store(t.clamp, df, terms.clamp + i * float_lanes);
+                hn::Store(t.underflow, df, terms.underflow + i * float_lanes);
+                hn::Store(t.grid, df, terms.grid + i * float_lanes);
+            }
             kernel.keep_max(t.max_error);
         }
         fold_batch<add_op>(df, terms.error2, sums.error2.data() + first);
@@ -179,6 +212,11 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
         fold_batch<add_op>(df, terms.xd, sums.xd.data() + first);
         fold_batch<add_op>(df, terms.d2, sums.d2.data() + first);
         fold_double_batch(terms.error, sums.error.data() + first);
+        if constexpr (with_parts) {
+            fold_batch<add_op>(df, terms.clamp, sums.clamp_error2.data() + first);
+            fold_batch<add_op>(df, terms.underflow, sums.underflow_error2.data() + first);
+            fold_batch<add_op>(df, terms.grid, sums.grid_error2.data() + first);
+        }
         counts.slots += batch * chunk;
         if (first % (64 * batch) == 0) kernel.flush(counts);
     }
@@ -189,15 +227,24 @@ template <bool fixed, rounding_kind kind>
 HWY_ATTR void choose(const element_grid& g, const block_run& run, const block_scales& scales,
                      std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     const bool small = run.stride < 32;
-    auto f = run_elements<fixed, kind, 32, false, true>;
-    if (codes != nullptr) {
-        f = small ? run_elements<fixed, kind, 16, true, true>
-                  : run_elements<fixed, kind, 32, true, true>;
+    auto f = run_elements<fixed, kind, 32, false, true, false>;
+    if (sums.with_parts) {
+        // Always with x2: what that costs is little beside the parts.
+        if (codes != nullptr) {
+            f = small ? run_elements<fixed, kind, 16, true, true, true>
+                      : run_elements<fixed, kind, 32, true, true, true>;
+        } else {
+            f = small ? run_elements<fixed, kind, 16, false, true, true>
+                      : run_elements<fixed, kind, 32, false, true, true>;
+        }
+    } else if (codes != nullptr) {
+        f = small ? run_elements<fixed, kind, 16, true, true, false>
+                  : run_elements<fixed, kind, 32, true, true, false>;
     } else if (sums.with_x2) {
-        if (small) f = run_elements<fixed, kind, 16, false, true>;
+        if (small) f = run_elements<fixed, kind, 16, false, true, false>;
     } else {
-        f = small ? run_elements<fixed, kind, 16, false, false>
-                  : run_elements<fixed, kind, 32, false, false>;
+        f = small ? run_elements<fixed, kind, 16, false, false, false>
+                  : run_elements<fixed, kind, 32, false, false, false>;
     }
     f(g, run, scales, codes, sums, counts);
 }

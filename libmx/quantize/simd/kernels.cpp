@@ -22,8 +22,10 @@
                block_verdicts&, std::uint8_t*);                                                \
     void add_blocks(const block_run&, bool, const block_scales&, const chunk_sums&,            \
                     const block::block_sums*, block::segment_lanes&);                          \
+    void add_parts(const block_run&, bool, const block_scales&, const chunk_sums&,             \
+                   const block::block_parts*, block::part_lanes&);                             \
     constexpr kernels table{lanes, load,      draw, centre, scale, elements, centred_elements, \
-                            judge, add_blocks};                                                \
+                            judge, add_blocks, add_parts};                                     \
     }
 
 namespace mx::quantize::simd {

@@ -19,6 +19,10 @@ struct chunk_sums {
     base::aligned_buffer<float> error2, x2, xd, d2;
     base::aligned_buffer<double> error;
     base::aligned_buffer<double> in_x_error2, in_x_x2, in_x_xd, in_x_d2;
+
+    bool with_parts = false;  ///< also error2 part by part; the rest is filled only then
+    base::aligned_buffer<float> clamp_error2, underflow_error2, grid_error2;
+    base::aligned_buffer<double> in_x_clamp, in_x_underflow, in_x_grid;
 };
 
 /// Counts over all elements of a run, padding included.
@@ -56,6 +60,7 @@ struct block_scales {
 struct block_verdicts {
     std::uint64_t zero = 0, eligible = 0, collapsed = 0, saturated = 0, dead = 0;
     std::uint64_t nonzero = 0;
+    std::uint32_t amax = 0;      ///< the largest of block_extremes::amax
     std::uint64_t doubtful = 0;  ///< blocks whose flags only the reference can tell
 };
 
@@ -83,6 +88,10 @@ struct kernels {
     void (*add_blocks)(const block_run& run, bool centred, const block_scales& scales,
                        const chunk_sums& sums, const block::block_sums* slow,
                        block::segment_lanes& lanes);
+    /// The same for the parts of the squared error.
+    void (*add_parts)(const block_run& run, bool centred, const block_scales& scales,
+                      const chunk_sums& sums, const block::block_parts* slow,
+                      block::part_lanes& lanes);
 };
 
 /// The kernels of an instruction set, or null when this build lacks it.

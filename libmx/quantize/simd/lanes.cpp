@@ -75,6 +75,27 @@ block::block_sums centred_sums_of(const chunk_sums& sums, std::size_t first, std
     return b;
 }
 
+template <class T>
+double in_order(const T* sums, std::size_t count) {
+    double sum = 0;
+    for (std::size_t c = 0; c < count; ++c) sum += static_cast<double>(sums[c]);
+    return sum;
+}
+
+// Parts of the squared error, likewise.
+block::block_parts parts_of(const chunk_sums& sums, std::size_t first, std::size_t count,
+                            double s) {
+    const double s2 = s * s;
+    return {in_order(sums.clamp_error2.data() + first, count) * s2,
+            in_order(sums.underflow_error2.data() + first, count) * s2,
+            in_order(sums.grid_error2.data() + first, count) * s2};
+}
+block::block_parts centred_parts_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
+    return {in_order(sums.in_x_clamp.data() + first, count),
+            in_order(sums.in_x_underflow.data() + first, count),
+            in_order(sums.in_x_grid.data() + first, count)};
+}
+
 }  // namespace
 
 HWY_ATTR void add_blocks(const block_run& run, bool centred, const block_scales& scales,
@@ -106,6 +127,30 @@ HWY_ATTR void add_blocks(const block_run& run, bool centred, const block_scales&
         } else {
             const auto s = static_cast<double>(scales.scale.data()[b]);
             lanes.add(b % batch, sums_of(sums, b * per_block, per_block, s));
+        }
+    }
+}
+
+HWY_ATTR void add_parts(const block_run& run, bool centred, const block_scales& scales,
+                        const chunk_sums& sums, const block::block_parts* slow,
+                        block::part_lanes& lanes) {
+    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
+    std::size_t done = 0;
+    if (per_block == 1 && !centred && scales.slow_blocks == 0) {
+        done = run.blocks / batch * batch;
+        const float* const scale = scales.scale.data();
+        add_squares(scale, done, sums.clamp_error2.data(), lanes.clamp_error2.data());
+        add_squares(scale, done, sums.underflow_error2.data(), lanes.underflow_error2.data());
+        add_squares(scale, done, sums.grid_error2.data(), lanes.grid_error2.data());
+    }
+    for (std::size_t b = done; b < run.blocks; ++b) {
+        if (scales.slow.data()[b] != 0) {
+            lanes.add(b % batch, *slow++);
+        } else if (centred) {
+            lanes.add(b % batch, centred_parts_of(sums, b * per_block, per_block));
+        } else {
+            const auto s = static_cast<double>(scales.scale.data()[b]);
+            lanes.add(b % batch, parts_of(sums, b * per_block, per_block, s));
         }
     }
 }

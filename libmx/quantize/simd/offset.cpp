@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "libmx/base/half.hpp"
 #include "libmx/quantize/simd/kernels.hpp"
@@ -24,20 +25,36 @@ struct centred_terms {
     doubles error2, x2, xd, d2, error, max_error;
 };
 
+// Also the squared errors by part. Flat: as a struct in a struct they would stay in memory.
+struct parted_terms {
+    doubles error2, x2, xd, d2, error, max_error;
+    doubles clamp, underflow, grid;
+};
+
 HWY_INLINE centred_terms joined(const centred_terms& a, const centred_terms& b) {
     return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2),
             hn::Add(a.xd, b.xd),         hn::Add(a.d2, b.d2),
             hn::Add(a.error, b.error),   hn::Max(a.max_error, b.max_error)};
 }
+HWY_INLINE parted_terms joined(const parted_terms& a, const parted_terms& b) {
+    return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2),
+            hn::Add(a.xd, b.xd),         hn::Add(a.d2, b.d2),
+            hn::Add(a.error, b.error),   hn::Max(a.max_error, b.max_error),
+            hn::Add(a.clamp, b.clamp),   hn::Add(a.underflow, b.underflow),
+            hn::Add(a.grid, b.grid)};
+}
 
 // Both halves of a float vector: `low` and `high` stay apart until nothing lies farther apart.
+template <class Terms>
 struct halves {
-    centred_terms low, high;
+    Terms low, high;
 };
 
-template <bool fixed, rounding_kind kind, bool with_codes>
+template <bool fixed, rounding_kind kind, bool with_codes, bool with_parts>
 class centred_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
+    using terms_of = std::conditional_t<with_parts, parted_terms, centred_terms>;
+
     explicit HWY_INLINE centred_kernel(const element_grid& g)
         : element_rounder<fixed, kind, with_codes>(g), max_error_(hn::Zero(double_tag())) {}
 
@@ -50,18 +67,28 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
 
     // As in chunk_kernel.
     template <std::size_t vectors, std::size_t step>
-    HWY_INLINE halves terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
-                            std::size_t i) {
+    HWY_INLINE halves<terms_of> terms(const float* x, const std::uint32_t* draws,
+                                      std::uint8_t* codes, std::size_t i) {
         if constexpr (step == vectors) {
             const std::size_t at = i * float_lanes;
             const floats v = hn::LoadU(float_tag(), x + at);
             const floats y = hn::Mul(hn::Sub(v, offset_), reciprocal_);
             const element_vector e = this->round(y, draws + at, codes + at);
             this->count_codes(e);
-            return {products(lower(v), lower(e.q)), products(upper(v), upper(e.q))};
+            if constexpr (with_parts) {
+                // Where x = O there is no error, so that q = 0 tells underflow.
+                const floats one = hn::Set(float_tag(), 1.0f);
+                const floats clamped = hn::IfThenElseZero(hn::Gt(e.unbounded, e.limit), one);
+                const floats vanished =
+                    hn::IfThenElseZero(hn::Eq(e.unbounded, hn::Zero(float_tag())), one);
+                return {parted(products(lower(v), lower(e.q)), lower(clamped), lower(vanished)),
+                        parted(products(upper(v), upper(e.q)), upper(clamped), upper(vanished))};
+            } else {
+                return {products(lower(v), lower(e.q)), products(upper(v), upper(e.q))};
+            }
         } else {
-            const halves a = terms<vectors, 2 * step>(x, draws, codes, i);
-            const halves b = terms<vectors, 2 * step>(x, draws, codes, i + step);
+            const halves<terms_of> a = terms<vectors, 2 * step>(x, draws, codes, i);
+            const halves<terms_of> b = terms<vectors, 2 * step>(x, draws, codes, i + step);
             return {joined(a.low, b.low), joined(a.high, b.high)};
         }
     }
@@ -87,22 +114,31 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
         return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, hn::Abs(e)};
     }
 
+    // error2 to its parts, by factors 0 and 1.
+    static HWY_INLINE parted_terms parted(const centred_terms& t, doubles clamped,
+                                          doubles vanished) {
+        const doubles clamp = hn::Mul(t.error2, clamped);
+        const doubles underflow = hn::Mul(t.error2, vanished);
+        const doubles grid = hn::Sub(hn::Sub(t.error2, clamp), underflow);
+        return {t.error2, t.x2, t.xd, t.d2, t.error, t.max_error, clamp, underflow, grid};
+    }
+
     floats reciprocal_, offset_;
     doubles scale_, wide_offset_, max_error_;
 };
 
-template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes>
+template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes, bool with_parts>
 HWY_ATTR void run_centred(const element_grid& g, const block_run& run,
                           const centred_blocks& centred, const block_scales& scales,
                           std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     HWY_ALIGN static constexpr float zeros[chunk] = {};
     HWY_ALIGN std::uint8_t unwanted[chunk];
-    HWY_ALIGN double terms[5][batch * double_lanes];
+    HWY_ALIGN double terms[with_parts ? 8 : 5][batch * double_lanes];
     const double_tag dd;
     constexpr std::size_t vectors = chunk / float_lanes;
     const std::size_t per_block = run.stride / chunk;
     const std::size_t chunks = run.blocks * per_block;
-    centred_kernel<fixed, kind, with_codes> kernel(g);
+    centred_kernel<fixed, kind, with_codes, with_parts> kernel(g);
     std::size_t block = 0;
     std::size_t left = 0;  // chunks of the block
     bool live = false;
@@ -125,13 +161,18 @@ HWY_ATTR void run_centred(const element_grid& g, const block_run& run,
             }
             std::uint8_t* to = unwanted;
             if constexpr (with_codes) to = live ? codes + at : unwanted;
-            const halves h = kernel.template terms<vectors, 1>(x, draws, to, 0);
-            const centred_terms t = joined(h.low, h.high);
+            const auto h = kernel.template terms<vectors, 1>(x, draws, to, 0);
+            const auto t = joined(h.low, h.high);
             hn::Store(t.error2, dd, terms[0] + i * double_lanes);
             hn::Store(t.x2, dd, terms[1] + i * double_lanes);
             hn::Store(t.xd, dd, terms[2] + i * double_lanes);
             hn::Store(t.d2, dd, terms[3] + i * double_lanes);
             hn::Store(t.error, dd, terms[4] + i * double_lanes);
+            if constexpr (with_parts) {
+                hn::Store(t.clamp, dd, terms[5] + i * double_lanes);
+                hn::Store(t.underflow, dd, terms[6] + i * double_lanes);
+                hn::Store(t.grid, dd, terms[7] + i * double_lanes);
+            }
             kernel.keep_max(t.max_error);
         }
         fold_double_batch(terms[0], sums.in_x_error2.data() + first);
@@ -139,35 +180,44 @@ HWY_ATTR void run_centred(const element_grid& g, const block_run& run,
         fold_double_batch(terms[2], sums.in_x_xd.data() + first);
         fold_double_batch(terms[3], sums.in_x_d2.data() + first);
         fold_double_batch(terms[4], sums.error.data() + first);
+        if constexpr (with_parts) {
+            fold_double_batch(terms[5], sums.in_x_clamp.data() + first);
+            fold_double_batch(terms[6], sums.in_x_underflow.data() + first);
+            fold_double_batch(terms[7], sums.in_x_grid.data() + first);
+        }
         counts.slots += batch * chunk;
         if (first % (64 * batch) == 0) kernel.flush(counts);
     }
     kernel.finish(counts);
 }
 
-// Calls f(kernel function) with the one that fits.
-template <bool fixed, rounding_kind kind>
+// Calls the kernel function that fits.
+template <bool fixed, rounding_kind kind, bool with_parts>
 HWY_ATTR void choose(const element_grid& g, const block_run& run, const centred_blocks& centred,
                      const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
                      grid_counts& counts) {
     const bool small = run.stride < 32;
     if (codes != nullptr) {
-        const auto f =
-            small ? run_centred<fixed, kind, 16, true> : run_centred<fixed, kind, 32, true>;
+        const auto f = small ? run_centred<fixed, kind, 16, true, with_parts>
+                             : run_centred<fixed, kind, 32, true, with_parts>;
         return f(g, run, centred, scales, codes, sums, counts);
     }
-    const auto f =
-        small ? run_centred<fixed, kind, 16, false> : run_centred<fixed, kind, 32, false>;
+    const auto f = small ? run_centred<fixed, kind, 16, false, with_parts>
+                         : run_centred<fixed, kind, 32, false, with_parts>;
     f(g, run, centred, scales, codes, sums, counts);
 }
 
-template <bool fixed>
+template <bool fixed, bool with_parts>
 HWY_ATTR void choose(const element_grid& g, const block_run& run, const centred_blocks& centred,
                      const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
                      grid_counts& counts) {
-    auto f = choose<fixed, rounding_kind::nearest>;
-    if (g.rounding == rounding_kind::threshold) f = choose<fixed, rounding_kind::threshold>;
-    if (g.rounding == rounding_kind::stochastic) f = choose<fixed, rounding_kind::stochastic>;
+    auto f = choose<fixed, rounding_kind::nearest, with_parts>;
+    if (g.rounding == rounding_kind::threshold) {
+        f = choose<fixed, rounding_kind::threshold, with_parts>;
+    }
+    if (g.rounding == rounding_kind::stochastic) {
+        f = choose<fixed, rounding_kind::stochastic, with_parts>;
+    }
     f(g, run, centred, scales, codes, sums, counts);
 }
 
@@ -264,8 +314,9 @@ HWY_ATTR void centre(const block_run& run, range_kind range, centred_blocks& out
 void centred_elements(const element_grid& g, const block_run& run, const centred_blocks& centred,
                       const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
                       grid_counts& counts) {
-    if (g.fixed) return choose<true>(g, run, centred, scales, codes, sums, counts);
-    choose<false>(g, run, centred, scales, codes, sums, counts);
+    auto f = g.fixed ? choose<true, false> : choose<false, false>;
+    if (sums.with_parts) f = g.fixed ? choose<true, true> : choose<false, true>;
+    f(g, run, centred, scales, codes, sums, counts);
 }
 
 }  // namespace mx::quantize::simd::HWY_NAMESPACE

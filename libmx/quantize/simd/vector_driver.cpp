@@ -19,8 +19,9 @@ struct workspace {
     centred_blocks centred;
     base::aligned_buffer<std::uint8_t> doubtful;
     base::aligned_buffer<block::block_sums> slow;  // in the order of the blocks
+    base::aligned_buffer<block::block_parts> slow_parts;
 
-    void fit(const block_run& run) {
+    void fit(const block_run& run, bool parts) {
         const std::size_t blocks = (run.blocks + batch - 1) / batch * batch + batch;
         scales.code.room_for(blocks);
         scales.reciprocal.room_for(blocks);
@@ -43,6 +44,14 @@ struct workspace {
         sums.in_x_x2.room_for(chunks);
         sums.in_x_xd.room_for(chunks);
         sums.in_x_d2.room_for(chunks);
+        sums.with_parts = parts;
+        if (!parts) return;
+        sums.clamp_error2.room_for(chunks);
+        sums.underflow_error2.room_for(chunks);
+        sums.grid_error2.room_for(chunks);
+        sums.in_x_clamp.room_for(chunks);
+        sums.in_x_underflow.room_for(chunks);
+        sums.in_x_grid.room_for(chunks);
     }
 };
 
@@ -67,6 +76,15 @@ std::uint64_t zero_blocks(const block_run& run, const block_scales& scales) {
     return count;
 }
 
+// max |x| over the blocks, slow ones left out.
+std::uint32_t largest(const block_run& run, const block_scales& scales) {
+    std::uint32_t most = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (scales.slow.data()[b] == 0) most = std::max(most, run.amax.data()[b]);
+    }
+    return most;
+}
+
 }  // namespace
 
 block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
@@ -76,7 +94,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     }
     static thread_local workspace space;
     details.fit(run);
-    space.fit(run);
+    space.fit(run, details.parts);
     const element_grid grid = grid_of(p);
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {
@@ -86,7 +104,8 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     }
     k.scale(grid, extremes, run.blocks, space.scales);
     const bool all_fast = !p.has_offset && space.scales.slow_blocks == 0;
-    space.sums.with_x2 = !(all_fast && run.has_x2 && details.wanted == detail::none);
+    space.sums.with_x2 =
+        details.parts || !(all_fast && run.has_x2 && details.wanted == detail::none);
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
     std::uint8_t* const codes = details.wanted == detail::none ? nullptr : details.codes.data();
     grid_counts counts;
@@ -105,11 +124,13 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     block::segment_lanes lanes;
     if (space.scales.slow_blocks != 0) {
         block::block_sums* slow = space.slow.room_for(space.scales.slow_blocks);
+        block::block_parts* parts = space.slow_parts.room_for(space.scales.slow_blocks);
         for (std::size_t b = 0; b < run.blocks; ++b) {
             if (space.scales.slow.data()[b] == 0) continue;
             const block::block_stats s = scalar::quantize_one(p, run, b, details);
             block::add_counts(out, s);
             *slow++ = s.sum;
+            *parts++ = s.part;
         }
     }
     if (verdicts.doubtful != 0) {
@@ -125,6 +146,11 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     k.add_blocks(run, p.has_offset, space.scales, space.sums, space.slow.data(), lanes);
     lanes.max_error = std::max(lanes.max_error, counts.max_error);
     out.sum = lanes.sum();
+    if (details.parts) {
+        block::part_lanes parts;
+        k.add_parts(run, p.has_offset, space.scales, space.sums, space.slow_parts.data(), parts);
+        out.part = parts.sum();
+    }
     if (!space.sums.with_x2) {
         out.sum.x2 = run.x2;
     } else if (all_fast) {
@@ -132,6 +158,9 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
         run.has_x2 = true;
     }
 
+    // With offsets the verdicts are on x - O.
+    const std::uint32_t most = p.has_offset ? largest(run, space.scales) : verdicts.amax;
+    out.counted_max = std::max(out.counted_max, most);
     out.count.elements = run.place.elements();
     out.count.nonzero += verdicts.nonzero;
     out.count.overflow += counts.overflow;

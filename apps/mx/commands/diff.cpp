@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/diff_view.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/input_records.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/role_options.hpp"
+#include "apps/mx/values.hpp"
+#include "libmx/pipeline/diff/diff.hpp"
+
+namespace mx::app {
+namespace {
+
+// Without --recipe: under floor, both formats have a clamp zone.
+constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
+
+struct options {
+    input_options in;
+    output_options out;
+    run_options run;
+    role_options roles;
+    std::vector<std::string> recipes;
+    std::vector<std::string> labels;
+    bool all = false;
+};
+
+std::vector<quantize::recipe> recipes_of(const options& o) {
+    std::vector<std::string> spellings = o.recipes;
+    if (spellings.empty()) spellings.assign(default_recipes.begin(), default_recipes.end());
+    std::vector<quantize::recipe> recipes;
+    for (const std::string& spelling : spellings) {
+        const quantize::recipe r = quantize::parse_recipe(spelling);
+        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
+    }
+    return recipes;
+}
+
+report::list left_out_list(const std::vector<pipeline::skipped_tensor>& left_out) {
+    report::list list;
+    for (const pipeline::skipped_tensor& s : left_out) {
+        list.emplace_back(
+            report::record{{"file", s.file},
+                           {"tensor", s.tensor},
+                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
+                           {"reason", s.reason}});
+    }
+    return list;
+}
+
+report::list finding_list(const pipeline::diff_result& d, const pipeline::dump_labels& labels) {
+    report::list list;
+    for (const pipeline::drift_finding& f : d.findings) {
+        report::list in_zone, distance;
+        for (const std::uint64_t n : f.in_zone) in_zone.push_back(integer(n));
+        for (const double x : f.distance) distance.push_back(real(x));
+        const bool known = f.forecast.has_value();
+        list.emplace_back(
+            report::record{{"tensor", f.tensor},
+                           {"recipe", f.recipe},
+                           {"blocks", integer(f.blocks)},
+                           {"clamp_zone_blocks", std::move(in_zone)},
+                           {"clamp_zone_distance", std::move(distance)},
+                           {"extrapolated_arrival", known ? real(f.forecast->at) : undefined()},
+                           {"extrapolation_r2", known ? real(f.forecast->r2) : undefined()},
+                           {"finding", pipeline::sentence_of(f, labels)}});
+    }
+    return list;
+}
+
+report::list steps_of(const pipeline::dump_labels& labels) {
+    report::list list;
+    for (const std::uint64_t step : labels.steps) list.push_back(integer(step));
+    return list;
+}
+
+int run(const options& o) {
+    pipeline::diff_request request;
+    request.paths = o.in.files;
+    request.labels = pipeline::label_dumps(o.in.files, o.labels);
+    request.recipes = recipes_of(o);
+    request.roles = finder_of(o.roles);
+    request.norm_bias = o.roles.norm_bias;
+    const pipeline::run_control control = control_of(o.run);
+    outputs to(o.out, o.in.files);
+    const pipeline::model model = open_inputs(o.in);
+    to.check_inputs(paths_of(model, {}));
+    const std::vector<pipeline::tensor_ref> chosen =
+        with_roles(model.select(o.in.globs), o.roles, request.roles);
+    std::vector<const io::reader*> dumps;
+    for (const auto& reader : model.readers()) dumps.push_back(reader.get());
+    pipeline::diff_result result = pipeline::diff(dumps, chosen, request, control);
+
+    report::document d;
+    d.sections = diff_sections(result, request.labels, o.all);
+    d.head = document_head("mx.diff/1");
+    d.head.emplace_back("inputs", input_list(model));
+    report::list labels;
+    for (const std::string& label : request.labels.text) labels.push_back(label);
+    d.head.emplace_back("labels", std::move(labels));
+    d.head.emplace_back("steps", steps_of(request.labels));
+    d.head.emplace_back("identical", result.identical);
+    d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));
+    d.tail.emplace_back("findings", finding_list(result, request.labels));
+    d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
+    d.tail.emplace_back("left_out", left_out_list(result.left_out));
+    d.results = std::move(result.results);
+    to.finish(d, o.run.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_diff(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    declare_inputs(cmd, o->in);
+    declare_roles(cmd, o->roles);
+    cmd.add_option("-r,--recipe", o->recipes,
+                   "what codes and scales are of, e.g. mxfp4:scale=even; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RECIPE")
+        ->group("Comparison");
+    cmd.add_option("--labels", o->labels,
+                   "what the dumps are called, in their order; growing whole numbers are steps")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("LABEL,...")
+        ->group("Comparison");
+    cmd.add_flag("--all", o->all, "show every tensor, in the order of the first dump")
+        ->group("Comparison");
+    declare_outputs(cmd, o->out);
+    declare_run(cmd, o->run);
+    cmd.description(
+        "Compares dumps of one model, each with the next: steps of a training, or an original and "
+        "what became of it. Says how far values moved (nrmse), how many blocks got another scale, "
+        "how many elements another code, also where the scale stayed, and with three dumps or more "
+        "how many flipped back; and which norm gains are on their way to where the recipe clamps. "
+        "Tensors are matched by name; dtypes may differ. Without --recipe: mxfp8 and mxfp4 with "
+        "the scale rule floor.");
+    examples(cmd,
+             "mx diff step100.safetensors step200.safetensors\n"
+             "mx diff step*.safetensors --role norm --json drift.json\n"
+             "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
+             "mx diff a.npz b.npz c.npz --labels 0,500,1000\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

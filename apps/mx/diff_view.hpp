@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A comparison of dumps as people read it: norm gains on their way to the clamp zone, the tensors
+// that changed most, all tensors together, and a verdict.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/pipeline/diff/diff.hpp"
+#include "libmx/report/document.hpp"
+
+namespace mx::app {
+
+/// The sections of the human table and of Markdown; `all` shows every tensor and finding.
+std::vector<report::section> diff_sections(const pipeline::diff_result& d,
+                                           const pipeline::dump_labels& labels, bool all);
+
+}  // namespace mx::app

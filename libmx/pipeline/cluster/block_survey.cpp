@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/cluster/block_survey.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/pipeline/cluster/block_tally.hpp"
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/prologue.hpp"
+#include "libmx/pipeline/recipe_totals.hpp"
+#include "libmx/pipeline/sweep.hpp"
+#include "libmx/quantize/driver.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+// Tallies at work at a time: they hold tens of kilobytes each.
+constexpr std::size_t jobs_at_once = 256;
+
+// What every job of a recipe has in common.
+struct prepared_recipe {
+    quantize::block_params params;
+    bool needs_facts;
+    metrics::totals empty;
+    survey_recipe known;
+
+    explicit prepared_recipe(const quantize::recipe& r)
+        : params(quantize::params_of(r)),
+          needs_facts(quantize::needs_tensor_facts(r)),
+          empty(empty_totals(r)),
+          known(r) {}
+};
+
+// One tensor under one recipe.
+struct job {
+    std::size_t tensor;  // of the batch
+    std::size_t recipe;
+    block::grid grid;
+    preparation how;
+    std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
+    std::mutex guard;
+    block_tally tally;
+};
+
+// The scratch of one thread.
+struct workspace {
+    base::aligned_buffer<float> prepared;
+    quantize::block_run run;
+    quantize::block_details details;
+};
+
+class survey_run {
+  public:
+    survey_run(const std::vector<tensor_ref>& tensors, const analysis_request& request,
+               const run_control& control)
+        : tensors_(tensors), recipes_(request.recipes), request_(request), control_(control) {
+        for (const quantize::recipe& r : recipes_) prepared_.emplace_back(r);
+        for (int i = 0; i < base::thread_count(control.threads); ++i) {
+            spaces_.push_back(std::make_unique<workspace>());
+        }
+        for (const tensor_ref& t : tensors) all_work_ += t.info().elements * recipes_.size();
+    }
+
+    std::vector<block_survey> run() {
+        const std::size_t step =
+            std::max<std::size_t>(1, jobs_at_once / std::max<std::size_t>(1, recipes_.size()));
+        for (std::size_t first = 0; first < tensors_.size();) {
+            std::size_t count = std::min(step, tensors_.size() - first);
+            if (needs_prologue()) count = prologue_share(tensors_, first, count, control_);
+            run_batch(first, count);
+            first += count;
+        }
+        return std::move(surveys_);
+    }
+
+  private:
+    bool needs_prologue() const {
+        return std::any_of(prepared_.begin(), prepared_.end(),
+                           [](const prepared_recipe& r) { return r.needs_facts; });
+    }
+
+    run_control batch_control() {
+        run_control c = control_;
+        if (control_.on_progress) {
+            c.on_progress = [this](const progress& p) {
+                control_.on_progress({finished_ + p.done, all_work_});
+            };
+        }
+        return c;
+    }
+
+    void run_batch(std::size_t first, std::size_t count) {
+        batch b;
+        b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
+                         tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
+        for (std::size_t t = 0; t < count; ++t) plan_tensor(b, t);
+        if (needs_prologue()) find_facts(b);
+        sweep(
+            b.tensors, b.passes, batch_control(), panel_form::stored,
+            [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            const prepared_recipe& r = prepared_[j->recipe];
+            block_survey s = j->tally.finish(r.known, r.empty);
+            s.tensor = first + j->tensor;
+            s.recipe = j->recipe;
+            surveys_.push_back(std::move(s));
+            finished_ += b.tensors[j->tensor].info().elements;
+        }
+    }
+
+    // Some tensors of the run, with their jobs.
+    struct batch {
+        std::vector<tensor_ref> tensors;
+        prologue before;
+        std::vector<std::unique_ptr<job>> jobs;
+        std::vector<pass> passes;
+    };
+
+    void plan_tensor(batch& b, std::size_t t) {
+        const io::tensor_info& info = b.tensors[t].info();
+        std::vector<grid_job> grids;
+        for (std::size_t r = 0; r < recipes_.size(); ++r) {
+            std::string reason;
+            const std::optional<geometry> layout = lay_out(info.shape, recipes_[r], reason);
+            if (!layout) continue;
+            auto j = std::make_unique<job>();
+            j->tensor = t;
+            j->recipe = r;
+            j->grid = layout->grid;
+            j->how = preparation_of(request_, info, recipes_[r], 1);
+            if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
+            b.jobs.push_back(std::move(j));
+        }
+        for (pass& p : plan_passes(t, grids)) b.passes.push_back(std::move(p));
+    }
+
+    // The pass that goes first, and what follows from it for the jobs that need it.
+    void find_facts(batch& b) {
+        std::vector<std::vector<facts_wanted>> wanted(b.tensors.size());
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            if (prepared_[j->recipe].needs_facts) wanted[j->tensor].push_back({j->how, j->grid});
+        }
+        b.before = run_prologue(b.tensors, wanted, control_);
+        std::vector<std::size_t> next(b.tensors.size());
+        for (const std::unique_ptr<job>& j : b.jobs) {
+            if (!prepared_[j->recipe].needs_facts) continue;
+            j->own_params = std::make_unique<quantize::block_params>(quantize::params_of(
+                recipes_[j->recipe], b.before.facts[j->tensor][next[j->tensor]++]));
+        }
+    }
+
+    void work(batch& b, const loaded_panel& p) {
+        workspace& space = *spaces_[static_cast<std::size_t>(p.thread)];
+        const std::uint64_t id = base::tensor_id(b.tensors[p.of->tensor].info().name);
+        for (const grid_job& g : p.of->jobs) {
+            job& j = *b.jobs[g.job];
+            const auto local = std::make_unique<block_tally>();
+            const quantize::stored_values values =
+                j.how.nothing() ? p.values
+                                : prepare(j.how, j.grid, p.where, p.values, space.prepared);
+            survey_panel(j, p.where, values, id, space, *local);
+            const std::lock_guard lock(j.guard);
+            j.tally.merge(*local);
+        }
+    }
+
+    void survey_panel(const job& j, const panel& where, const quantize::stored_values& values,
+                      std::uint64_t tensor_id, workspace& space, block_tally& to) const {
+        const quantize::driver& driver = control_.chosen_driver();
+        const prepared_recipe& r = prepared_[j.recipe];
+        const quantize::block_params& params = j.own_params ? *j.own_params : r.params;
+        quantize::block_run& run = space.run;
+        // Vector drivers leave the full statistics of blocks to the reference; where extremes tell
+        // which blocks need them, these alone are looked at.
+        const bool quick = r.known.magnitudes_decide();
+        quantize::block_details& details = space.details;
+        details.wanted = quick ? quantize::detail::codes : quantize::detail::stats;
+        for_each_segment(j.grid, where, [&](const segment_in_panel& s) {
+            const quantize::segment_place place{tensor_id,        s.first, j.grid.over.cols,
+                                                s.rows,           s.cols,  j.grid.block_rows,
+                                                j.grid.block_cols};
+            const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
+            driver.load(values.from(at), place, run);
+            to.add(driver.quantize(params, run, details));
+            const std::uint64_t across = place.grid_cols();
+            for (std::size_t b = 0; b < run.blocks; ++b) {
+                const std::uint64_t index = s.index + b / across * j.grid.cols() + b % across;
+                if (quick && to.add_sound({index, details.amax.data()[b], details.x_min.data()[b],
+                                           details.x_max.data()[b], details.scale_code.data()[b]},
+                                          r.known)) {
+                    continue;
+                }
+                const quantize::block_extent extent = quantize::extent_of(place, b);
+                const std::span x(run.x + b * run.stride, extent.size());
+                const std::span codes(details.codes.data() + b * run.stride, extent.size());
+                to.add({index, x, codes,
+                        quick ? quantize::quantize_block(params, x,
+                                                         quantize::place_of(place, extent), codes)
+                              : details.stats.data()[b]},
+                       r.known, params);
+            }
+        });
+    }
+
+    const std::vector<tensor_ref>& tensors_;
+    const std::vector<quantize::recipe>& recipes_;
+    const analysis_request& request_;
+    const run_control& control_;
+    std::vector<prepared_recipe> prepared_;
+    std::vector<std::unique_ptr<workspace>> spaces_;  // by thread
+    std::uint64_t all_work_ = 0, finished_ = 0;
+    std::vector<block_survey> surveys_;
+};
+
+}  // namespace
+
+std::vector<block_survey> survey_blocks(const std::vector<tensor_ref>& tensors,
+                                        const analysis_request& request,
+                                        const run_control& control) {
+    return survey_run(tensors, request, control).run();
+}
+
+}  // namespace mx::pipeline

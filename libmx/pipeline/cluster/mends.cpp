@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/cluster/mends.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/cluster/bf16_cast.hpp"
+#include "libmx/quantize/recipe_keys.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+using quantize::recipe;
+
+bool set_rule(recipe& r, std::string_view name) {
+    if (!r.scale_format->power_of_two()) return false;
+    r.rule = scale::find_scale_rule(name);
+    return true;
+}
+
+bool halve_block(recipe& r) {
+    int& longer = r.block.cols >= r.block.rows ? r.block.cols : r.block.rows;
+    longer = (longer + 1) / 2;
+    return r.block.rows * r.block.cols >= 2;
+}
+
+constexpr std::array rows{
+    mend_row{"rceil", "scale=rceil: no block maximum overflows",
+             [](recipe& r) { return set_rule(r, "rceil"); }},
+    mend_row{"bump", "scale=floor-bump: floor, one exponent higher above 1.75",
+             [](recipe& r) { return set_rule(r, "floor-bump"); }},
+    mend_row{"offset", "offset=fp16: the block's centre is subtracted",
+             [](recipe& r) {
+                 r.offset = quantize::offset_kind::fp16;
+                 return r.scale_format->power_of_two();
+             }},
+    mend_row{"block", "a block of half the size", halve_block},
+};
+
+// The recipe with its members in canonical form, or none when it makes no sense.
+std::optional<recipe> sensible(recipe r) {
+    try {
+        quantize::normalize(r);
+        return r;
+    } catch (const base::error&) {
+        return std::nullopt;
+    }
+}
+
+// Whether the canonical spelling of a recipe says something about `key`.
+bool mentions(const std::string& spelling, std::string_view key) {
+    return spelling.find(fmt::format(":{}=", key)) != std::string::npos ||
+           spelling.find(fmt::format(",{}=", key)) != std::string::npos;
+}
+
+// The keys in which `b` differs from `a`, without those that only follow from others.
+std::string difference(const recipe& a, const recipe& b) {
+    const std::string before = quantize::to_string(a);
+    const std::string after = quantize::to_string(b);
+    std::string text;
+    for (const quantize::recipe_key& key : quantize::recipe_keys()) {
+        const std::string value = key.get(b);
+        if (value == key.get(a)) continue;
+        if (!mentions(before, key.name) && !mentions(after, key.name)) continue;
+        text += fmt::format("{}{}={}", text.empty() ? "" : ",", key.name, value);
+    }
+    return text;
+}
+
+double number(const report::value& v, double otherwise) {
+    const auto* d = std::get_if<double>(&v);
+    return d == nullptr ? otherwise : *d;
+}
+
+measured_mend measured(const mend& m, const block_survey& s) {
+    measured_mend out{
+        m.change, quantize::to_string(m.recipe), s.rmse, s.saturated_block_rate, s.bits_per_element,
+        {}};
+    for (std::size_t a = 0; a < ailment_count; ++a) {
+        out.ailing_share[a] = s.share(static_cast<ailment>(a));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::span<const mend_row> mends() { return rows; }
+
+std::vector<mend> mends_of(const recipe& r) {
+    std::vector<mend> out;
+    for (const mend_row& row : rows) {
+        recipe changed = r;
+        if (!row.change(changed)) continue;
+        std::optional<recipe> sound = sensible(changed);
+        if (!sound) {
+            changed.by = &quantize::row_of(quantize::dialect_id::ocp);
+            sound = sensible(changed);
+        }
+        const auto same = [&](const mend& m) { return m.recipe == *sound; };
+        if (!sound || *sound == r || std::any_of(out.begin(), out.end(), same)) continue;
+        out.push_back(mend{difference(r, *sound), *sound});
+    }
+    return out;
+}
+
+std::vector<std::vector<measured_mend>> measure_mends(const std::vector<tensor_ref>& tensors,
+                                                      const recipe& r,
+                                                      const analysis_request& request,
+                                                      const run_control& control) {
+    const std::vector<mend> tried = mends_of(r);
+    analysis_request wanted = request;
+    wanted.recipes.clear();
+    for (const mend& m : tried) wanted.recipes.push_back(m.recipe);
+    std::vector<std::vector<measured_mend>> out(tensors.size());
+    for (const block_survey& s : survey_blocks(tensors, wanted, control)) {
+        out[s.tensor].push_back(measured(tried[s.recipe], s));
+    }
+    const std::vector<report::value> bf16 = bf16_cast_rmse(tensors, request, control);
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        const std::string name(bf16_name);
+        out[t].push_back(measured_mend{name, name, bf16[t], {}, 16.0, {}});
+    }
+    return out;
+}
+
+std::size_t choose_mend(const std::vector<measured_mend>& measured, ailment what,
+                        const report::value& rmse) {
+    std::size_t best = measured.size() - 1;
+    for (std::size_t i = 0; i + 1 < measured.size(); ++i) {
+        const measured_mend& m = measured[i];
+        const double error = number(m.rmse, number(rmse, 0));
+        if (m.ailing_share[static_cast<std::size_t>(what)] >= danger_share) continue;
+        if (!(error < number(rmse, 0))) continue;
+        const auto cost = [](const measured_mend& c) {
+            return std::tuple(number(c.bits_per_element, 0), number(c.rmse, 0));
+        };
+        if (best + 1 == measured.size() || cost(m) < cost(measured[best])) best = i;
+    }
+    return best;
+}
+
+}  // namespace mx::pipeline

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "libmx/pipeline/compare/comparison.hpp"
+#include "libmx/pipeline/compare/records.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/compare_made_up.hpp"
+
+using namespace mx;
+using namespace mx::pipeline::compare;
+
+namespace {
+
+const std::vector<std::size_t> pair{0, 1};
+
+}  // namespace
+
+TEST_CASE("factors run through one binade") {
+    const auto factors = phase_factors();
+    REQUIRE(factors.size() == 16);
+    CHECK(factors[0] == 1.0f);
+    CHECK(factors[8] == 1.41421356f);
+    CHECK(factors[15] == 1.91520656f);
+}
+
+TEST_CASE("a win that is smaller than the swing is called so") {
+    // Second over best: 1.02, 1.10, 0.98, 0.95.
+    const auto c = judge_phases(pair, {{0.102, 0.11, 0.098, 0.095}, {0.1, 0.1, 0.1, 0.1}});
+    REQUIRE(c);
+    CHECK(c->best == 1);
+    CHECK(c->second == 0);
+    CHECK(c->win() == Approx(0.02));
+    CHECK(c->least == Approx(0.95));
+    CHECK(c->greatest == Approx(1.10));
+    CHECK(c->swing() == Approx(1.10 / 0.95 - 1));
+    CHECK(c->reversed == 2);
+    CHECK(c->within_swing());
+    CHECK(
+        phase_sentence(*c, "even", "floor") ==
+        "even beats floor by 2.0 %, but the ratio moves by 16 % with the position of sigma in its "
+        "binade; the order reverses in 2 of 4 phases");
+}
+
+TEST_CASE("a win beyond the swing stands") {
+    const auto c = judge_phases(pair, {{0.1, 0.1}, {0.2, 0.21}});
+    REQUIRE(c);
+    CHECK(c->best == 0);
+    CHECK(c->reversed == 0);
+    CHECK_FALSE(c->within_swing());
+    CHECK(phase_sentence(*c, "a", "b") ==
+          "a beats b by 100 %, and the ratio moves by 5.0 % with the position of sigma in its "
+          "binade; the order holds in all 2 phases");
+    const auto still = judge_phases(pair, {{0.1, 0.1}, {0.2, 0.2}});
+    CHECK(phase_sentence(*still, "a", "b") ==
+          "a beats b by 100 % wherever sigma lies in its binade");
+}
+
+TEST_CASE("no contest without two cells that err in every phase") {
+    CHECK_FALSE(judge_phases(pair, {}));
+    CHECK_FALSE(judge_phases(pair, {{0.1, 0.1}}));
+    CHECK_FALSE(judge_phases(pair, {{0.1, 0.0}, {0.2, 0.2}}));
+}
+
+TEST_CASE("phases of results are taken together tensor by tensor") {
+    const sweep_plan plan = plan_sweep({{"mxfp8", "mxfp4", "mxfp4:scale=even"}, {}, ""});
+    pipeline::analysis a;
+    for (const family& f : scale_families(plan)) a.scale_differences.emplace_back(f.cells.size());
+    for (const std::string tensor : {"a", "b", "exact"}) {
+        const double size = tensor == "a" ? 1 : tensor == "b" ? 4 : 0;
+        for (const cell& c : plan.cells) {
+            for (std::int64_t p = 0; p < 16; ++p) {
+                const double error = c.name == "mxfp8"   ? 0.01
+                                     : c.name == "mxfp4" ? 0.1
+                                     : p < 4             ? 0.09
+                                                         : 0.12;
+                tests::add(a.results, {tensor, c.name, size * error, 4.25, "weight", {}, p});
+            }
+        }
+    }
+    const comparison c = evaluate(plan, a, true);
+    // Figures are those of phase 0.
+    CHECK(*c.table.of(0, 2).rmse == Approx(0.09));
+    CHECK(*c.table.of(0, 2, 4).rmse == Approx(0.12));
+    CHECK(c.overall.cells.size() == 3);
+    REQUIRE(c.phases.size() == 2);
+    CHECK(c.phases[0].name.empty());
+    REQUIRE(c.phases[0].contest);
+    CHECK(c.phases[0].contest->best == 0);
+    CHECK(c.phases[1].name == "mxfp4");
+    REQUIRE(c.phases[1].contest);
+    CHECK(c.phases[1].contest->best == 2);
+    CHECK(c.phases[1].contest->reversed == 12);
+    CHECK(c.phases[1].contest->win() == Approx(0.1 / 0.09 - 1));
+    // The geometric mean over a and b; the exact tensor is left out.
+    CHECK(c.phases[1].errors[0][0] == Approx(0.2));
+    const report::record members = comparison_members(plan, c);
+    const auto& phase = std::get<report::record>(*report::find(members, "phase"));
+    CHECK(std::get<report::list>(*report::find(phase, "factors")).size() == 16);
+    const auto& tensors = std::get<report::list>(*report::find(phase, "tensors"));
+    REQUIRE(tensors.size() == 3);
+    const auto& first = std::get<report::record>(tensors[0]);
+    const auto& contests = std::get<report::list>(*report::find(first, "contests"));
+    REQUIRE(contests.size() == 2);
+    CHECK(std::get<std::int64_t>(
+              *report::find(std::get<report::record>(contests[1]), "reversed")) == 12);
+    const auto& none = std::get<report::record>(tensors[2]);
+    CHECK(std::get<report::list>(*report::find(none, "contests"))[0] == report::value());
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The squared error by origin: blocks worked out by hand, and parts that add up to the last bit.
+#include "libmx/metrics/decomposition.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "libmx/metrics/error.hpp"
+#include "libmx/pipeline/analyze_matrix.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx;
+
+namespace {
+
+metrics::totals totals_of(const std::vector<float>& x, std::uint64_t cols, const std::string& text,
+                          int threads = 1) {
+    pipeline::run_control control;
+    control.threads = threads;
+    const pipeline::matrix m{tensor::dtype::f32, reinterpret_cast<const std::byte*>(x.data()),
+                             x.size() / cols, cols, "w"};
+    const std::vector<quantize::recipe> recipes{quantize::parse_recipe(text)};
+    return pipeline::analyze_matrix(m, recipes, false, control, true).front().totals;
+}
+
+base::exact_sum sum_of(const metrics::part_sums& parts) {
+    base::exact_sum sum = parts.clamp;
+    sum.merge(parts.underflow);
+    sum.merge(parts.grid);
+    return sum;
+}
+
+double member(const report::value& v, const char* name) {
+    return std::get<double>(*report::find(std::get<report::record>(v), name));
+}
+
+std::vector<float> heavy_tailed(std::size_t n) {
+    std::mt19937 random(7);
+    std::student_t_distribution<float> t(2.0f);
+    std::vector<float> x(n);
+    for (float& v : x) v = t(random);
+    return x;
+}
+
+}  // namespace
+
+TEST_CASE("each part of a block worked out by hand") {
+    // Under scale 1: an element that rounds beyond the largest value, one that rounds to zero, one
+    // between two numbers; and the three squared errors.
+    struct example {
+        const char* recipe;
+        float clamps, vanishes, rounds;
+        double clamp, underflow, grid;
+    };
+    for (const example& e : {
+             example{"mxfp8_e4m3", 500, 0x1p-11f, 1.03125f, 2704, 0x1p-22, 0x1p-10},  // 448, 0, 1
+             {"mxfp8_e5m2", 64000, 0x1p-18f, 1.0625f, 44302336, 0x1p-36, 0x1p-8},     // 57344, 0, 1
+             {"mxfp6_e2m3", 7.875f, 0.03125f, 1.03125f, 0.140625, 0x1p-10, 0x1p-10},  // 7.5, 0, 1
+             {"mxfp6_e3m2", 31, 0x1p-6f, 1.0625f, 9, 0x1p-12, 0x1p-8},                // 28, 0, 1
+             {"mxfp4_e2m1", 7.5f, 0.125f, 1.125f, 2.25, 0x1p-6, 0x1p-6},              // 6, 0, 1
+             {"mxfp4_e3m0", 28, 0x1p-5f, 1.25f, 144, 0x1p-10, 0x1p-4},                // 16, 0, 1
+             {"mxint8", 2 - 0x1p-10f, 0x1p-9f, 1 + 0x1p-8f, 225 * 0x1p-20, 0x1p-18, 0x1p-16},
+             {"mxint4", 1.9375f, 0.0625f, 1.0625f, 0.03515625, 0x1p-8, 0x1p-8},  // 7/4, 0, 1
+         }) {
+        for (const float sign : {1.0f, -1.0f}) {
+            // int8 reaches -2, and clamps nothing here.
+            if (sign < 0 && std::string(e.recipe) == "mxint8") continue;
+            const std::vector<float> x{sign * e.clamps, 0.0f, -e.vanishes, e.rounds, 1.0f};
+            const metrics::totals t = totals_of(x, 5, e.recipe);
+            const double total = e.clamp + e.underflow + e.grid;
+            CAPTURE(e.recipe, sign);
+            CHECK(t.count.clamp == 1);
+            CHECK(t.count.underflow == 1);
+            const report::value v = metrics::squared_error(t);
+            CHECK(member(v, "clamp") == Approx(e.clamp).epsilon(1e-6));
+            CHECK(member(v, "underflow") == Approx(e.underflow).epsilon(1e-6));
+            CHECK(member(v, "grid") == Approx(e.grid).epsilon(1e-6));
+            CHECK(member(v, "total") == Approx(total).epsilon(1e-6));
+            CHECK(std::get<double>(metrics::clamp_error_share(t)) ==
+                  Approx(e.clamp / total).epsilon(1e-6));
+            CHECK(sum_of(metrics::balanced_parts(t)) == t.sum.error2);
+        }
+    }
+}
+
+TEST_CASE("parts add up to the squared error to the last bit, for any number of threads") {
+    const std::vector<float> x = heavy_tailed(300 * 1037);
+    std::size_t with_rest = 0;
+    for (const char* text :
+         {"mxfp4", "mxfp8_e5m2:round=stochastic,seed=3", "mxint4:offset=fp16,block=1x16",
+          "mxfp6:block=32x1,round=up", "mxint8", "mxfp4:block=7x5,scale=rceil", "fp8_1x128",
+          "mxfp4:dialect=quark", "mxfp4:axis=flat,dialect=microxcaling"}) {
+        CAPTURE(text);
+        // In one column every block has one element.
+        const std::uint64_t cols = std::string(text) == "mxint8" ? 1 : 1037;
+        const metrics::totals alone = totals_of(x, cols, text, 1);
+        const metrics::part_sums expected = metrics::balanced_parts(alone);
+        with_rest += sum_of(alone.part) == alone.sum.error2 ? 0 : 1;
+        for (const int threads : {1, 2, 7}) {
+            const metrics::totals t = totals_of(x, cols, text, threads);
+            const metrics::part_sums parts = metrics::balanced_parts(t);
+            CHECK(sum_of(parts) == t.sum.error2);
+            CHECK(parts.clamp == expected.clamp);
+            CHECK(parts.underflow == expected.underflow);
+            CHECK(parts.grid == expected.grid);
+        }
+    }
+    CHECK(with_rest >= 4);  // or the sums would prove nothing
+}
+
+TEST_CASE("the rest goes to the largest part, of equals to grid, then clamp") {
+    const auto balanced = [](double clamp, double underflow, double grid, double total) {
+        block::segment_stats s{};
+        s.part = {clamp, underflow, grid};
+        s.sum.error2 = total;
+        metrics::totals t;
+        t.add(s);
+        const metrics::part_sums p = metrics::balanced_parts(t);
+        return std::vector<double>{p.clamp.value(), p.underflow.value(), p.grid.value()};
+    };
+    using three = std::vector<double>;
+    CHECK(balanced(3, 1, 2, 6.5) == three{3.5, 1, 2});
+    CHECK(balanced(1, 3, 2, 5.5) == three{1, 2.5, 2});
+    CHECK(balanced(1, 2, 3, 6.5) == three{1, 2, 3.5});
+    CHECK(balanced(2, 2, 2, 6.5) == three{2, 2, 2.5});
+    CHECK(balanced(2, 2, 1, 5.5) == three{2.5, 2, 1});
+    CHECK(balanced(0, 2, 0, 2.5) == three{0, 2.5, 0});
+    CHECK(balanced(0, 0, 0, 0) == three{0, 0, 0});
+}
+
+TEST_CASE("a part without elements is exactly zero, and no error has no shares") {
+    // Under ceil nothing clamps; constants just below a power of two do nothing else under floor.
+    const std::vector<float> x = heavy_tailed(64 * 32);
+    CHECK(std::get<double>(metrics::clamp_error_share(totals_of(x, 32, "mxfp4:scale=ceil"))) == 0);
+    const std::vector<float> gains(64, 0.98f);
+    const metrics::totals all = totals_of(gains, 32, "mxfp4");
+    CHECK(std::get<double>(metrics::clamp_error_share(all)) == 1);
+    CHECK(member(metrics::squared_error(all), "grid") == 0);
+    CHECK(member(metrics::squared_error(all), "underflow") == 0);
+    // A part of elements without an error: -2 and 1 are numbers of the format.
+    const metrics::totals kept = totals_of({-2.0f, 1.0f}, 2, "mxint8:int_min=full");
+    CHECK(member(metrics::squared_error(kept), "total") == 0);
+    CHECK(std::holds_alternative<std::monostate>(metrics::grid_error_share(kept)));
+    // Nothing counted.
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const metrics::totals none = totals_of({nan, 1.0f}, 2, "mxfp4");
+    CHECK(std::holds_alternative<std::monostate>(metrics::squared_error(none)));
+    CHECK(std::holds_alternative<std::monostate>(metrics::clamp_error_share(none)));
+}
+
+TEST_CASE("the crest factor is over what is counted") {
+    const auto crest = [](const std::vector<float>& x, const char* text) {
+        return metrics::crest_factor(totals_of(x, x.size(), text));
+    };
+    const float inf = std::numeric_limits<float>::infinity();
+    CHECK(std::get<double>(crest({1, -7, 1, 7}, "mxfp4")) == Approx(7 / 5.0));
+    CHECK(std::get<double>(crest({0, 0, -3, 0}, "mxfp8:offset=fp16")) == Approx(2.0));
+    // The block with the infinity does not count, nor does its 9.
+    CHECK(std::get<double>(crest({9, inf, 2, 2, 2, -2}, "mxfp4:block=1x2")) == Approx(1.0));
+    // Where a dialect keeps the block, its finite elements count.
+    CHECK(std::get<double>(crest({9, 9, 3, inf}, "nvfp4:dialect=torchao,scale=single-level")) ==
+          Approx(9 / std::sqrt(57.0)));
+    CHECK(std::holds_alternative<std::monostate>(crest({0, 0}, "mxfp4")));
+    CHECK(std::holds_alternative<std::monostate>(crest({inf, 1}, "mxfp4")));
+}
