@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "libmx/base/status.hpp"
 
@@ -63,9 +64,23 @@ std::vector<std::string> loose_shards(const std::string& directory) {
 
 }  // namespace
 
+std::vector<std::string> matched_paths(const std::vector<std::string>& named) {
+    std::vector<std::string> paths;
+    for (const std::string& name : named) {
+        std::error_code ignored;
+        const bool exists = fs::symlink_status(name, ignored).type() != fs::file_type::not_found;
+        if (exists || name.find_first_of("*?[") == std::string::npos) {
+            paths.push_back(name);
+        } else {
+            for (std::string& match : matches_of(name)) paths.push_back(std::move(match));
+        }
+    }
+    return paths;
+}
+
 std::vector<std::string> input_paths(const std::vector<std::string>& named) {
     std::vector<std::string> paths;
-    const auto add = [&paths](const std::string& path) {
+    for (std::string& path : matched_paths(named)) {
         check_link(path);
         std::error_code ignored;
         const std::vector<std::string> shards =
@@ -74,16 +89,7 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
             check_link(shard);
             paths.push_back(shard);
         }
-        if (shards.empty()) paths.push_back(path);
-    };
-    for (const std::string& name : named) {
-        std::error_code ignored;
-        const bool is_file = fs::symlink_status(name, ignored).type() != fs::file_type::not_found;
-        if (is_file || name.find_first_of("*?[") == std::string::npos) {
-            add(name);
-        } else {
-            for (const std::string& match : matches_of(name)) add(match);
-        }
+        if (shards.empty()) paths.push_back(std::move(path));
     }
     return paths;
 }

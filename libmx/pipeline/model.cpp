@@ -11,10 +11,6 @@
 namespace mx::pipeline {
 namespace {
 
-void append_tensors(const io::reader& r, std::vector<tensor_ref>& all) {
-    for (std::size_t i = 0; i < r.tensors().size(); ++i) all.push_back({&r, i});
-}
-
 [[noreturn]] void nothing_matches(const std::string& glob, const std::vector<tensor_ref>& all) {
     std::vector<std::string_view> names;
     for (const tensor_ref& t : all) {
@@ -38,12 +34,11 @@ model::model(const std::vector<std::string>& paths, const io::open_options& opti
     view_ = make_view(readers_, views);
 }
 
-std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
+std::vector<tensor_ref> select(std::span<const io::reader* const> readers,
+                               const std::vector<std::string>& globs) {
     std::vector<tensor_ref> all;
-    if (view_) {
-        append_tensors(*view_, all);
-    } else {
-        for (const std::unique_ptr<io::reader>& r : readers_) append_tensors(*r, all);
+    for (const io::reader* r : readers) {
+        for (std::size_t i = 0; i < r->tensors().size(); ++i) all.push_back({r, i});
     }
     if (globs.empty()) return all;
     std::vector<bool> chosen(all.size());
@@ -61,6 +56,11 @@ std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) con
         if (chosen[i]) picked.push_back(all[i]);
     }
     return picked;
+}
+
+std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
+    const io::reader* const all = &reader();
+    return pipeline::select(std::span(&all, 1), globs);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> model::files() const {

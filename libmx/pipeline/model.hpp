@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace mx::pipeline {
 
 using tensor_ref = io::tensor_ref;
 
+/// All tensors of `readers`, or those whose name matches one of `globs` (*, ?, [set]; a pattern
+/// matches the whole name). Throws base::error (usage) naming a glob that matches nothing.
+std::vector<tensor_ref> select(std::span<const io::reader* const> readers,
+                               const std::vector<std::string>& globs);
+
 /// Opened files in the order given.
 class model {
   public:
@@ -22,9 +28,9 @@ class model {
     model(const std::vector<std::string>& paths, const io::open_options& options,
           const view_request& views = {});
 
-    /// All tensors as the views show them, or those whose name matches one of `globs` (*, ?, [set];
-    /// a pattern matches the whole name). Throws base::error (usage) naming a glob that matches
-    /// nothing.
+    /// The tensors as the views show them, under one reader.
+    const io::reader& reader() const { return view_ ? *view_ : *readers_.front(); }
+    /// Those that are asked for: see above.
     std::vector<tensor_ref> select(const std::vector<std::string>& globs) const;
     /// Path and bytes of every file read, in order.
     std::vector<std::pair<std::string, std::uint64_t>> files() const;
@@ -33,7 +39,7 @@ class model {
 
   private:
     std::vector<std::unique_ptr<io::reader>> readers_;
-    std::unique_ptr<io::reader> view_;  ///< none: the readers' own tensors
+    std::unique_ptr<io::reader> view_;  ///< none: the only file as it is
 };
 
 }  // namespace mx::pipeline

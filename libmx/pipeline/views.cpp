@@ -339,7 +339,7 @@ void transpose_by(const std::vector<std::string>& globs, logical_list& all) {
 std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::reader>>& files,
                                       const view_request& request) {
     logical_list tensors;
-    bool changed = !request.splits.empty() || !request.transposed.empty();
+    bool changed = files.size() != 1 || !request.splits.empty() || !request.transposed.empty();
     if (request.raw) {
         if (!changed) return nullptr;
         tensors = stored_tensors(files);

@@ -21,7 +21,7 @@ struct view_request {
 };
 
 /// The tensors of `files` under `request`, in the order of the files; nullptr when they are just
-/// those that the files list. Decoding comes first, then splits in their order, then transposition.
+/// those of the only file. Decoding comes first, then splits in their order, then transposition.
 /// `files` outlive the reader. Throws base::error (usage) for a split or a glob that fits no
 /// tensor, and for extents that do not add up.
 std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::reader>>& files,

@@ -4,6 +4,7 @@
 
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/view_sources.hpp"
+#include "libmx/pipeline/convert.hpp"
 #include "tests/io/model_file.hpp"
 
 using namespace mx;
@@ -200,4 +201,43 @@ TEST_CASE("links that lead nowhere, patterns without a match", "[inputs][hostile
     has(refused(dir / "*.npz"), "no file matches this pattern");
     write_model(dir / "a.safetensors", {{"a", dtype::u8, {1}, "a"}});
     has(refused(dir.path()), "symbolic link to 'gone'");
+}
+
+TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
+    const scratch_dir dir;
+    std::vector<float> x(3 * 40 * 70);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50) / 16;
+    }
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"w", dtype::f32, {3, 40, 70}, f32_bytes(x)}});
+    for (const char* recipe :
+         {"mxfp4", "mxfp6:block=32x1", "mxfp4:block=4x4", "mxfp4:axis=flat", "mxint4:offset=fp16",
+          "nvfp4", "fp8_128x128", "mxfp8:transform=hadamard,transform_size=16",
+          "mxfp8:block=32x1,transform=random-hadamard,transform_size=16"}) {
+        INFO(recipe);
+        const quantize::recipe r = quantize::parse_recipe(recipe);
+        const pipeline::model m = model_of({path});
+        pipeline::quantize_model(m.select({}), r, false, dir / "v.safetensors", {});
+        pipeline::quantize_model(m.select({}), r, true, dir / "p.safetensors", {});
+        const pipeline::model packed = model_of({dir / "p.safetensors"});
+        REQUIRE(packed.select({}).size() == 1);
+        CHECK(info_in(packed, "w")->layout == quantize::to_string(r));
+        const std::vector<float> want = values_in(model_of({dir / "v.safetensors"}), "w");
+        CHECK(values_in(packed, "w") == want);
+        // Parts that begin and end anywhere.
+        const pipeline::tensor_ref t = packed.select({}).front();
+        const auto source = t.file->open(t.index);
+        for (std::size_t first = 0; first < want.size(); first += 613) {
+            for (const std::size_t size : {1u, 45u, 70u, 2900u}) {
+                std::vector<float> part(std::min(size, want.size() - first));
+                source->read(first * 4, std::as_writable_bytes(std::span(part)));
+                REQUIRE(std::equal(part.begin(), part.end(),
+                                   want.begin() + static_cast<std::ptrdiff_t>(first)));
+            }
+        }
+        pipeline::dequantize_model(*io::open_model(dir / "p.safetensors"), dir / "d.safetensors",
+                                   {});
+        CHECK(values_in(model_of({dir / "d.safetensors"}), "w") == want);
+    }
 }
