@@ -27,7 +27,7 @@ std::string plural(std::uint64_t n, const std::string& noun) {
 // The recipe with its scale rule, which is what the sentence is about, also where the canonical
 // spelling leaves it out.
 std::string spelled(const quantize::recipe& r) {
-    const std::string text = quantize::to_string(r);
+    std::string text = quantize::to_string(r);
     if (text.find("scale=") != std::string::npos) return text;
     const std::size_t end = text.find(':');
     const std::string rest = end == std::string::npos ? "" : "," + text.substr(end + 1);

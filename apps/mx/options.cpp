@@ -8,16 +8,24 @@
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/io/readers.hpp"
 
 namespace mx::app {
 
+namespace {
+
+std::string readable_formats() {
+    std::string text;
+    for (const io::reader_format& format : io::reader_formats) {
+        if (format.recognises != nullptr) text += fmt::format("{}, ", format.name);
+    }
+    return text + "or raw binary; several of them, directories and quoted patterns are one model";
+}
+
+}  // namespace
+
 void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
-    cmd.add_option(
-           "FILE", in.files,
-           "safetensors (or a model's *.index.json), npy, npz, HDF5, or raw binary; several, "
-           "directories and quoted patterns are one model")
-        ->required()
-        ->group("Input");
+    cmd.add_option("FILE", in.files, readable_formats())->required()->group("Input");
     // One value per occurrence: otherwise the option would swallow the FILE after it.
     cmd.add_option("-t,--tensor", in.globs, "tensors whose name matches (*, ?, [set]); repeatable")
         ->allow_extra_args(false)

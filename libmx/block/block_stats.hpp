@@ -12,13 +12,14 @@ struct block_counts {
     std::uint32_t elements;
     std::uint32_t nan;
     std::uint32_t inf;
-    std::uint32_t poisoned;   ///< finite, but the block's scale is NaN
-    std::uint32_t nonzero;    ///< x != 0 (with an offset: float32(x - O) != 0)
-    std::uint32_t overflow;   ///< |y| beyond the largest value
-    std::uint32_t clamp;      ///< the rounded |y| beyond the largest value
-    std::uint32_t top_code;   ///< q is the largest of its sign
-    std::uint32_t underflow;  ///< nonzero and q = 0
-    std::uint32_t subnormal;  ///< 0 < |q| < smallest normal
+    std::uint32_t poisoned;          ///< finite, but the block's scale is NaN
+    std::uint32_t nonzero;           ///< x != 0 (with an offset: float32(x - O) != 0)
+    std::uint32_t overflow;          ///< |y| beyond the largest value
+    std::uint32_t clamp;             ///< the rounded |y| beyond the largest value
+    std::uint32_t top_code;          ///< q is the largest of its sign
+    std::uint32_t underflow;         ///< nonzero and q = 0
+    std::uint32_t subnormal;         ///< 0 < |q| < smallest normal
+    std::uint32_t dequant_overflow;  ///< a dialect's own d is not finite, though S and q are
 };
 
 /// Sums over the finite, unpoisoned elements; d is the exact dequantized value.

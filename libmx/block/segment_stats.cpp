@@ -26,6 +26,7 @@ element_counts& element_counts::operator+=(const element_counts& other) {
     top_code += other.top_code;
     underflow += other.underflow;
     subnormal += other.subnormal;
+    dequant_overflow += other.dequant_overflow;
     return *this;
 }
 
@@ -49,8 +50,8 @@ block_parts part_lanes::sum() const {
 
 void add_counts(segment_stats& to, const block_stats& b) {
     const block_counts& c = b.count;
-    to.count += {c.elements, c.nan,   c.inf,      c.poisoned,  c.nonzero,
-                 c.overflow, c.clamp, c.top_code, c.underflow, c.subnormal};
+    to.count += {c.elements, c.nan,      c.inf,       c.poisoned,  c.nonzero,         c.overflow,
+                 c.clamp,    c.top_code, c.underflow, c.subnormal, c.dequant_overflow};
     const auto one = [](bool flag) { return std::uint64_t{flag}; };
     to.block += {1,
                  one(b.is.zero),

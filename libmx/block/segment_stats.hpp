@@ -14,7 +14,7 @@ namespace mx::block {
 /// Counts over elements; see block_counts.
 struct element_counts {
     std::uint64_t elements, nan, inf, poisoned, nonzero;
-    std::uint64_t overflow, clamp, top_code, underflow, subnormal;
+    std::uint64_t overflow, clamp, top_code, underflow, subnormal, dequant_overflow;
 
     element_counts& operator+=(const element_counts& other);
 };

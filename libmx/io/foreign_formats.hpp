@@ -24,6 +24,8 @@ inline constexpr std::array foreign_formats{
     foreign_format{0, "GGML"sv, "a GGML model"},
     foreign_format{4, "TFL3"sv, "a TensorFlow Lite model"},
     foreign_format{4, "ORTM"sv, "an ONNX Runtime model"},
+    foreign_format{0, "sys_info\0"sv, "a PyTorch file of before version 0.2 (tar)",
+                   "save it again in PyTorch: torch.save(torch.load(FILE), NEW_FILE)"},
     foreign_format{257, "ustar"sv, "a tar archive", "unpack it first"},
     foreign_format{0, "\x1f\x8b"sv, "gzip data", "unpack it first"},
     foreign_format{0, "\x28\xb5\x2f\xfd"sv, "Zstandard data", "unpack it first"},
@@ -44,8 +46,10 @@ inline constexpr std::array foreign_formats{
     foreign_format{0, "\x89PNG"sv, "a PNG image"},
     foreign_format{0, "<!DOCTYPE"sv, "a web page"},
     foreign_format{0, "<html"sv, "a web page"},
-    foreign_format{0, "\x80\x02"sv, "a Python pickle (older PyTorch files are such)",
-                   "store its tensors as safetensors"},
+    foreign_format{0, "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19"sv,
+                   "a PyTorch file of before version 1.6",
+                   "save it again in PyTorch: torch.save(torch.load(FILE), NEW_FILE)"},
+    foreign_format{0, "\x80\x02"sv, "a Python pickle", "store its tensors with torch.save"},
     foreign_format{0, "\x80\x03"sv, "a Python pickle"},
     foreign_format{0, "\x80\x04"sv, "a Python pickle"},
     foreign_format{0, "\x80\x05"sv, "a Python pickle"},
@@ -59,8 +63,6 @@ struct foreign_archive {
 };
 
 inline constexpr std::array foreign_archives{
-    foreign_archive{"constants.pkl", "a TorchScript model", "store its tensors as safetensors"},
-    foreign_archive{"data.pkl", "a PyTorch checkpoint", "store its tensors as safetensors"},
     foreign_archive{"model.weights.h5", "a Keras 3 model", "unpack its model.weights.h5"},
     foreign_archive{"META-INF/MANIFEST.MF", "a Java archive"},
     foreign_archive{"[Content_Types].xml", "an office document"},

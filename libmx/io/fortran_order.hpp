@@ -11,13 +11,8 @@
 namespace mx::io {
 
 /// `source` holds the elements (of `width` bytes: 1, 2, 4, 8 or 16) of `shape`, first axis
-/// fastest; the result reads them last axis fastest. The rearranging happens at the first read,
-/// in boxes of bounded memory, into a spool.
+/// fastest; the result reads them last axis fastest, as from_strided does.
 std::unique_ptr<byte_source> from_fortran_order(shared_source source, tensor::shape shape,
                                                 std::size_t width);
-
-/// Extents of a box of at most `budget` elements within `shape` that is long along the first axes
-/// (runs when reading) and along the last ones (runs when writing).
-tensor::shape transposition_box(const tensor::shape& shape, std::uint64_t budget);
 
 }  // namespace mx::io

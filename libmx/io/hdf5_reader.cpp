@@ -190,9 +190,9 @@ bool looks_like_hdf5(const file_probe& probe) {
     constexpr std::string_view mark = "\x89HDF\r\n\x1a\n";
     if (probe.head.starts_with(mark)) return true;
     // A user block of a power of two may come before.
-    for (std::uint64_t at = 512; at <= probe.file.size() / 2; at *= 2) {
+    for (std::uint64_t at = 512; at <= probe.file->size() / 2; at *= 2) {
         std::array<char, 8> found{};
-        probe.file.read(at, std::as_writable_bytes(std::span(found)));
+        probe.file->read(at, std::as_writable_bytes(std::span(found)));
         if (std::string_view(found.data(), found.size()) == mark) return true;
     }
     return false;

@@ -53,7 +53,8 @@ std::vector<std::string> loose_shards(const std::string& directory) {
     for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
          it.increment(failure)) {
         const std::string name = it->path().filename().string();
-        if (name.ends_with(".index.json")) return {};
+        // An index, or a distributed checkpoint of torch: open_model knows what to do.
+        if (name.ends_with(".index.json") || name == ".metadata") return {};
         if (name.ends_with(".safetensors")) shards.push_back(it->path().string());
     }
     if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));

@@ -24,11 +24,15 @@ constexpr std::string_view unknown_content = "unknown binary data";
     throw base::error(base::error_kind::input, message, {path, {}, {}});
 }
 
-// The one model of a directory: its shard index, or its only safetensors file.
+// The one model of a directory: the metadata of a distributed checkpoint, a shard index, or its
+// only safetensors file.
 std::string model_in(const std::string& directory) {
     std::vector<std::string> indexes;
     std::vector<std::string> files;
     std::error_code failure;
+    const fs::path distributed = fs::path(directory) / ".metadata";
+    if (fs::is_regular_file(distributed, failure)) return distributed.string();
+    failure.clear();
     for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
          it.increment(failure)) {
         const std::string name = it->path().filename().string();
@@ -105,7 +109,7 @@ std::unique_ptr<reader> open_model(const std::string& path, const open_options& 
     }
     const std::string head = file->head(probe_bytes);
     for (const reader_format& format : reader_formats) {
-        if (format.recognises != nullptr && format.recognises({*file, head})) {
+        if (format.recognises != nullptr && format.recognises({file, head})) {
             return format.open(file, options);
         }
     }

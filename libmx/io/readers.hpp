@@ -15,17 +15,21 @@ namespace mx::io {
 
 /// What a probe sees of a file.
 struct file_probe {
-    const input_file& file;
+    const shared_file& file;
     std::string_view head;  ///< the first bytes, at most 512
 };
 
 bool looks_like_npy(const file_probe& probe);
+bool looks_like_pytorch(const file_probe& probe);
+bool looks_like_distributed(const file_probe& probe);
 bool looks_like_zip(const file_probe& probe);
 bool looks_like_hdf5(const file_probe& probe);
 bool looks_like_safetensors_index(const file_probe& probe);
 bool looks_like_safetensors(const file_probe& probe);
 
 std::unique_ptr<reader> open_npy(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_pytorch(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_distributed(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_npz(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_safetensors_index(shared_file file, const open_options& options);
@@ -47,6 +51,10 @@ struct reader_format {
 /// In the order in which they are asked.
 inline constexpr std::array reader_formats{
     reader_format{"npy", looks_like_npy, open_npy, ".npy", "NumPy array, versions 1 to 3"},
+    reader_format{"pytorch", looks_like_pytorch, open_pytorch, ".pt",
+                  "zip files of torch.save (.pt, .pth, .bin); nothing in them is executed"},
+    reader_format{"pytorch distributed", looks_like_distributed, open_distributed, ".metadata",
+                  "directories of torch.distributed.checkpoint"},
     reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
     reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
     reader_format{"safetensors index", looks_like_safetensors_index, open_safetensors_index,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/io/inside.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/strict_json.hpp"
@@ -55,11 +56,7 @@ class index_listener final : public json_listener {
   private:
     // A downloaded index must not reach files outside its own directory.
     void check_path(const std::string& shard) const {
-        const fs::path path(shard);
-        bool inside =
-            !shard.empty() && !path.is_absolute() && shard.find('\0') == std::string::npos;
-        for (const fs::path& part : path) inside = inside && part != "..";
-        if (!inside) {
+        if (!stays_inside(shard)) {
             fail(fmt::format("the shard '{}' is outside the directory of the index", shard), key_);
         }
     }

@@ -56,6 +56,20 @@ class zip_stream {
         return read_locked(out);
     }
 
+    /// Where the byte at `offset` of a stored entry lies in the archive: libzip does not say, but
+    /// it asks for that byte there.
+    std::uint64_t place_of(std::uint64_t offset) {
+        std::byte one{};
+        const std::lock_guard lock(archive_->mutex_);
+        if (zip_fseek(file_, static_cast<zip_int64_t>(offset), SEEK_SET) != 0) {
+            archive_->fail(zip_file_get_error(file_), entry_.name);
+        }
+        if (read_locked(std::span(&one, 1)) != 1) {
+            input_error(path(), entry_.name, "the entry ends early; the archive is damaged");
+        }
+        return archive_->last_read_;
+    }
+
   private:
     std::size_t read_locked(std::span<std::byte> out) {
         std::size_t done = 0;
@@ -161,7 +175,17 @@ class packed_entry final : public byte_source {
 }  // namespace
 
 std::shared_ptr<zip_archive> zip_archive::open(shared_file file) {
-    std::shared_ptr<zip_archive> archive(new zip_archive(std::move(file)));
+    const std::uint64_t size = file->size();
+    return open(std::move(file), 0, size);
+}
+
+std::shared_ptr<zip_archive> zip_archive::open(shared_file file, std::uint64_t begin,
+                                               std::uint64_t size) {
+    if (begin > file->size() || size > file->size() - begin) {
+        input_error(file->path(), {},
+                    fmt::format("{} bytes from byte {} on are beyond its end", size, begin));
+    }
+    std::shared_ptr<zip_archive> archive(new zip_archive(std::move(file), begin, size));
     archive->read_directory();
     return archive;
 }
@@ -223,6 +247,17 @@ std::unique_ptr<byte_source> zip_archive::bytes(const zip_entry& entry) {
     return std::make_unique<packed_entry>(shared_from_this(), entry);
 }
 
+std::unique_ptr<byte_source> zip_archive::plain_bytes(const zip_entry& entry,
+                                                      const std::string& tensor) {
+    if (entry.method != ZIP_CM_STORE || entry.encrypted) return bytes(entry);
+    if (entry.size == 0) return file_window(file_, begin_, 0, tensor);
+    zip_stream stream(shared_from_this(), entry, ZIP_FL_COMPRESSED);
+    const std::uint64_t first = stream.place_of(0);
+    // A library that reads ahead in some other way would show here.
+    if (stream.place_of(entry.size - 1) != first + (entry.size - 1)) return bytes(entry);
+    return file_window(file_, begin_ + first, entry.size, tensor);
+}
+
 void zip_archive::fail(zip_error_t* problem, const std::string& entry) {
     if (read_failure_) std::rethrow_exception(std::exchange(read_failure_, nullptr));
     if (zip_error_code_zip(problem) == ZIP_ER_CRC) {
@@ -243,10 +278,11 @@ zip_int64_t zip_archive::serve(void* self, void* data, zip_uint64_t length,
         case ZIP_SOURCE_FREE:
             return 0;
         case ZIP_SOURCE_READ: {
-            const std::uint64_t left = archive.file_->size() - archive.position_;
+            const std::uint64_t left = archive.size_ - archive.position_;
             const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left, length));
+            archive.last_read_ = archive.position_;
             try {
-                archive.file_->read(archive.position_,
+                archive.file_->read(archive.begin_ + archive.position_,
                                     std::span(static_cast<std::byte*>(data), count));
             } catch (...) {  // not through C code; fail() throws it again
                 archive.read_failure_ = std::current_exception();
@@ -258,7 +294,7 @@ zip_int64_t zip_archive::serve(void* self, void* data, zip_uint64_t length,
         }
         case ZIP_SOURCE_SEEK: {
             const zip_int64_t to = zip_source_seek_compute_offset(
-                archive.position_, archive.file_->size(), data, length, &archive.source_error_);
+                archive.position_, archive.size_, data, length, &archive.source_error_);
             if (to < 0) return -1;
             archive.position_ = static_cast<std::uint64_t>(to);
             return 0;
@@ -268,7 +304,7 @@ zip_int64_t zip_archive::serve(void* self, void* data, zip_uint64_t length,
         case ZIP_SOURCE_STAT: {
             auto* status = static_cast<zip_stat_t*>(data);
             zip_stat_init(status);
-            status->size = archive.file_->size();
+            status->size = archive.size_;
             status->valid = ZIP_STAT_SIZE;
             return sizeof(*status);
         }

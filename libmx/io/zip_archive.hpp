@@ -32,6 +32,9 @@ struct zip_entry {
 class zip_archive : public std::enable_shared_from_this<zip_archive> {
   public:
     static std::shared_ptr<zip_archive> open(shared_file file);
+    /// An archive that is bytes [begin, begin + size) of a file.
+    static std::shared_ptr<zip_archive> open(shared_file file, std::uint64_t begin,
+                                             std::uint64_t size);
     ~zip_archive();
     zip_archive(const zip_archive&) = delete;
     zip_archive& operator=(const zip_archive&) = delete;
@@ -45,17 +48,24 @@ class zip_archive : public std::enable_shared_from_this<zip_archive> {
     /// compressed one is unpacked into a spool at the first read. The checksum is compared once
     /// everything was read.
     std::unique_ptr<byte_source> bytes(const zip_entry& entry);
+    /// The same for archives whose writer may leave checksums out: a stored entry is bytes of the
+    /// file, read without a lock and without comparing a checksum. Errors name `tensor`.
+    std::unique_ptr<byte_source> plain_bytes(const zip_entry& entry, const std::string& tensor);
 
   private:
     friend class zip_stream;
-    explicit zip_archive(shared_file file) : file_(std::move(file)) {}
+    zip_archive(shared_file file, std::uint64_t begin, std::uint64_t size)
+        : file_(std::move(file)), begin_(begin), size_(size) {}
     void read_directory();
     static zip_int64_t serve(void* self, void* data, zip_uint64_t length, zip_source_cmd_t command);
     /// Throws for a libzip error, or what made reading the file below fail.
     [[noreturn]] void fail(zip_error_t* problem, const std::string& entry);
 
     shared_file file_;
+    std::uint64_t begin_;
+    std::uint64_t size_;
     std::uint64_t position_ = 0;
+    std::uint64_t last_read_ = 0;  ///< position of the latest read that libzip asked for
     zip_error_t source_error_{};
     std::exception_ptr read_failure_;
     zip_t* zip_ = nullptr;

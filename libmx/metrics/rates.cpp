@@ -23,6 +23,11 @@ report::value subnormal_rate(const totals& t) {
     return share(t.count.subnormal, t.counted());
 }
 
+report::value dequant_overflow(const totals& t) {
+    if (!t.foreign) return {};
+    return tally(t.count.dequant_overflow);
+}
+
 report::value eligible_blocks(const totals& t) { return tally(t.block.eligible); }
 report::value collapsed_block_rate(const totals& t) {
     return share(t.block.collapsed, t.block.eligible);

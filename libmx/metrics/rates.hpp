@@ -18,6 +18,10 @@ report::value underflow_rate(const totals& t);
 /// 0 < |q| < smallest normal; null for formats without subnormals.
 report::value subnormal_rate(const totals& t);
 
+/// Elements whose d overflows float32 as the dialect computes it, though S and q are finite (a
+/// count); null under dialect ocp, whose d is exact.
+report::value dequant_overflow(const totals& t);
+
 /// Blocks with at least two non-zero finite elements (a count).
 report::value eligible_blocks(const totals& t);
 /// Of eligible blocks: all non-zero inputs carry the same non-zero code magnitude.

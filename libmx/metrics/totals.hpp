@@ -36,6 +36,7 @@ struct totals {
     std::uint32_t max_x = 0;  ///< float32 bits of max |x|
     // Facts of the recipe that some metrics need.
     bool has_subnormals = false;
+    bool foreign = false;  ///< of a dialect other than ocp
     int element_bits = 0;
     int bits_per_block = 0;  ///< scale and offset bits
     double clamp_from = 0;   ///< block maxima with a mantissa in (clamp_from, clamp_to) overflow;

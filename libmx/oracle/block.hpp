@@ -17,13 +17,14 @@ struct element_counts {
     std::uint64_t elements = 0;
     std::uint64_t nan = 0;
     std::uint64_t inf = 0;
-    std::uint64_t poisoned = 0;   ///< finite elements of a block whose scale is NaN
-    std::uint64_t nonzero = 0;    ///< z != 0 (z is x, with an offset float32(x - O))
-    std::uint64_t overflow = 0;   ///< |z/S| > M
-    std::uint64_t clamp = 0;      ///< |r| > M
-    std::uint64_t top_code = 0;   ///< |q| = M of its sign
-    std::uint64_t underflow = 0;  ///< z != 0 and q = 0
-    std::uint64_t subnormal = 0;  ///< 0 < |q| < smallest normal
+    std::uint64_t poisoned = 0;          ///< finite elements of a block whose scale is NaN
+    std::uint64_t nonzero = 0;           ///< z != 0 (z is x, with an offset float32(x - O))
+    std::uint64_t overflow = 0;          ///< |z/S| > M
+    std::uint64_t clamp = 0;             ///< |r| > M
+    std::uint64_t top_code = 0;          ///< |q| = M of its sign
+    std::uint64_t underflow = 0;         ///< z != 0 and q = 0
+    std::uint64_t subnormal = 0;         ///< 0 < |q| < smallest normal
+    std::uint64_t dequant_overflow = 0;  ///< a dialect's own d is not finite
 };
 
 /// Exact sums over finite, unpoisoned elements: products in squared ticks, others in ticks.

@@ -118,6 +118,8 @@ quantized_block quantize_dialect_block(const recipe& r, const value_list& list,
             ++out.count.poisoned;
             continue;
         }
+        const bool foreign = r.by != nullptr && r.by->name != "ocp";
+        out.count.dequant_overflow += foreign && !std::isfinite(o.value) ? 1 : 0;
         add(out, magnitudes, r, list, x[i], o, context.draws.empty() ? 0u : context.draws[i]);
     }
     out.eligible = magnitudes.size() >= 2;

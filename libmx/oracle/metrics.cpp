@@ -35,6 +35,7 @@ void add(element_counts& to, const element_counts& from) {
     to.top_code += from.top_code;
     to.underflow += from.underflow;
     to.subnormal += from.subnormal;
+    to.dequant_overflow += from.dequant_overflow;
 }
 
 void add(exact_sums& to, const exact_sums& from) {
@@ -158,9 +159,9 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     const rational tick2 = tick * tick;
     const auto number = [](const wide& v) { return static_cast<double>(v); };
 
-    for (const char* name :
-         {"rmse", "nrmse", "sqnr_db", "rms", "max_abs_error", "mean_error", "gain", "cosine",
-          "subnormal_rate", "bits_per_element", "code_entropy_bits", "crest_factor"}) {
+    for (const char* name : {"rmse", "nrmse", "sqnr_db", "rms", "max_abs_error", "mean_error",
+                             "gain", "cosine", "subnormal_rate", "bits_per_element",
+                             "code_entropy_bits", "crest_factor", "dequant_overflow"}) {
         out[name] = std::nullopt;
     }
     const std::array parts{std::pair{"clamp", m.sum.clamp_error2},
@@ -193,6 +194,9 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
             const wide norms = sqrt(as_wide(m.sum.x2)) * sqrt(as_wide(m.sum.d2));
             out["cosine"] = number(as_wide(m.sum.xd) / norms);
         }
+    }
+    if (m.under.by != nullptr && m.under.by->name != "ocp") {
+        out["dequant_overflow"] = static_cast<double>(c.dequant_overflow);
     }
     out["overflow_rate"] = share(c.overflow, counted);
     out["clamp_rate"] = share(c.clamp, counted);

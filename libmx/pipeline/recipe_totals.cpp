@@ -8,6 +8,7 @@ namespace mx::pipeline {
 metrics::totals empty_totals(const quantize::recipe& r) {
     metrics::totals t;
     t.has_subnormals = r.element->has_subnormals();
+    t.foreign = r.by->id != quantize::dialect_id::ocp;
     t.element_bits = r.element->bits();
     const int offset_bits = r.offset == quantize::offset_kind::fp16 ? 16 : 0;
     t.bits_per_block = r.scale_format->bits() + offset_bits;

@@ -119,10 +119,9 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
             q = convert(c, bits_of(std::copysign(3.0f, y)), draw);
         }
         codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
-        if (!values.empty()) {
-            const float d = scale * q.value;
-            values[at] = narrow ? bfloat16_arithmetic::round(d) : d;
-        }
+        const float product = scale * q.value;
+        const float returned = narrow ? bfloat16_arithmetic::round(product) : product;
+        if (!values.empty()) values[at] = returned;
         if (std::isfinite(x[at]) && std::isfinite(q.value) && std::isfinite(scale)) {
             const format::encoded exact = format::encode_magnitude(
                 c.element, c.mode, bits_of(x[at]), exponent + raised, draw);
@@ -132,6 +131,7 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
             const double exact_x = static_cast<double>(x[at]);
             const double d = static_cast<double>(scale) * static_cast<double>(q.value);
             terms.set(i % chunk_size, exact_x, d, d - exact_x, part);
+            out.count.dequant_overflow += std::isfinite(returned) ? 0u : 1u;
         } else {
             out.count.poisoned += std::isfinite(x[at]) ? 1u : 0u;
         }

@@ -58,6 +58,7 @@ void quantize_elements(const block_params& p, std::span<const float> x, const bl
                        const fractional_scale& scale, std::span<std::uint8_t> codes, bool parts,
                        block::block_stats& out) {
     const fractional_encoder encoder(p, scale, place);
+    const bool foreign = p.by->id != dialect_id::ocp;
     element_tally tally;
     const int n = static_cast<int>(x.size());
     for (int begin = 0; begin < n; begin += chunk_size) {
@@ -72,6 +73,11 @@ void quantize_elements(const block_params& p, std::span<const float> x, const bl
             const fractional_encoder::element e = encoder.encode(x[at], begin + i);
             codes[at] = e.code;
             const block::error_part part = tally.add(p.element, x[at] != 0, e.exact, e.magnitude);
+            if (foreign) {
+                float returned = 0;
+                dequantize_fractional(p, scale.value, codes.subspan(at, 1), {&returned, 1});
+                out.count.dequant_overflow += std::isfinite(returned) ? 0u : 1u;
+            }
             const auto exact_x = static_cast<double>(x[at]);
             terms.set(i, exact_x, e.value, e.value - exact_x, part);
         }

@@ -8,27 +8,33 @@
 
 namespace mx::transform {
 
-/// N values that lie side by side. Every stage takes neighbours and puts their sums into the first
-/// half and their differences into the second, so that the next distance is one of neighbours
-/// again: the additions are those in place, and log2 N stages restore the order.
-template <typename T, std::size_t N, typename Load, typename Store>
-void row_group(Load&& load, Store&& store) {
-    T room[2][N];
-    T* from = room[0];
-    T* to = room[1];
-    for (std::size_t i = 0; i < N; ++i) from[i] = load(i);
-    for (std::size_t d = 1; d < N; d *= 2) {
-        for (std::size_t i = 0; i < N / 2; ++i) {
-            const T a = from[2 * i];
-            const T b = from[2 * i + 1];
-            to[i] = a + b;
-            to[i + N / 2] = a - b;
-        }
-        T* const last = from;
-        from = to;
-        to = last;
+/// One stage over `Count` values: sums and differences of neighbours go into the first and the
+/// second half, so that the next distance of the stated order is one of neighbours again.
+template <std::size_t Count, typename T>
+void stage(const T* __restrict from, T* __restrict to) {
+    for (std::size_t i = 0; i < Count / 2; ++i) {
+        const T a = from[2 * i];
+        const T b = from[2 * i + 1];
+        to[i] = a + b;
+        to[i + Count / 2] = a - b;
     }
-    for (std::size_t i = 0; i < N; ++i) store(i, from[i]);
+}
+
+/// Groups of N values that lie one after the other, `Groups` of them (a power of two) at once, so
+/// that loops are long: load(i) and store(i, value) for the i-th of the N * Groups values. The
+/// additions are those of each group in place. After log2 N stages, element i of group g is at
+/// i * Groups + g.
+template <typename T, std::size_t N, std::size_t Groups, typename Load, typename Store>
+void row_groups(Load&& load, Store&& store) {
+    constexpr std::size_t count = N * Groups;
+    alignas(64) T room[2][count];
+    for (std::size_t i = 0; i < count; ++i) room[0][i] = load(i);
+    std::size_t at = 0;
+    for (std::size_t d = 1; d < N; d *= 2, at = 1 - at) stage<count>(room[at], room[1 - at]);
+    const T* const done = room[at];
+    for (std::size_t g = 0; g < Groups; ++g) {
+        for (std::size_t i = 0; i < N; ++i) store(g * N + i, done[i * Groups + g]);
+    }
 }
 
 /// Columns worked on side by side.

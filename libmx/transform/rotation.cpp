@@ -40,11 +40,11 @@ struct backward {
     }
 };
 
-template <typename Way, std::size_t N>
-void group_of_row(const Way& way, float* x) {
-    row_group<typename Way::number, N>(
-        [&](std::size_t i) { return way.load(i, x[i]); },
-        [&](std::size_t i, typename Way::number y) { x[i] = way.store(i, y); });
+template <typename Way, std::size_t N, std::size_t Groups>
+void groups_of_row(const Way& way, float* x) {
+    row_groups<typename Way::number, N, Groups>(
+        [&](std::size_t i) { return way.load(i % N, x[i]); },
+        [&](std::size_t i, typename Way::number y) { x[i] = way.store(i % N, y); });
 }
 
 // N rows from `x` on. The last strip may be narrow; columns that are not there count as zeros.
@@ -99,16 +99,20 @@ void turn(const rotation& r, const float_rows& x, run along) {
     with_size(size, [&](auto count) {
         const Way way(signs.data(), size);
         for (std::size_t row = 0; row < x.rows; ++row) {
-            for (std::size_t at = 0; at < whole; at += count()) {
-                group_of_row<Way, count()>(way, x.data + row * x.stride + at);
+            float* const first = x.data + row * x.stride;
+            constexpr std::size_t together = largest_size / count();
+            std::size_t at = 0;
+            for (; at + largest_size <= whole; at += largest_size) {
+                groups_of_row<Way, count(), together>(way, first + at);
             }
+            for (; at < whole; at += count()) groups_of_row<Way, count(), 1>(way, first + at);
         }
     });
     for_each_group(x.cols - whole, size, [&](std::size_t at, std::size_t n) {
         const Way way(signs.data() + at, n);
         with_size(n, [&](auto count) {
             for (std::size_t row = 0; row < x.rows; ++row) {
-                group_of_row<Way, count()>(way, x.data + row * x.stride + whole + at);
+                groups_of_row<Way, count(), 1>(way, x.data + row * x.stride + whole + at);
             }
         });
     });

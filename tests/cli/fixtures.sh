@@ -100,3 +100,7 @@ safetensors '{"experts_scales":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]}
 "proj.weight_scale_2":{"dtype":"F32","shape":[],"data_offsets":[3,7]},
 "odd_scales":{"dtype":"U8","shape":[1],"data_offsets":[7,8]}}' data >shards/2.safetensors
 rm data
+
+# Written by PyTorch (tests/io/data/README.md).
+mkdir torch
+cp -r "$here"/../io/data/torch_* torch/

@@ -143,6 +143,8 @@ void compare_block(const quantize::recipe& r, const oracle::recipe& stated,
     expect(c.top_code == w.top_code, "top code");
     expect(c.underflow == w.underflow, "underflow");
     expect(c.subnormal == w.subnormal, "subnormal");
+    expect(c.dequant_overflow == w.dequant_overflow, "overflow of d");
+    result.dequant_overflow += w.dequant_overflow;
     expect(got.is.zero == want.zero, "zero block");
     expect(got.is.eligible == want.eligible, "eligible");
     expect(got.is.collapsed == want.collapsed, "collapsed");

@@ -14,7 +14,8 @@ namespace mx::tests {
 struct comparison {
     std::uint64_t blocks = 0;
     std::uint64_t differences = 0;
-    std::string first;  ///< what differed first, and where
+    std::uint64_t dequant_overflow = 0;  ///< elements that the oracle counts so
+    std::string first;                   ///< what differed first, and where
 
     void expect(bool same, const std::string& what, block_kind kind, std::uint64_t seed);
 };

@@ -77,6 +77,7 @@ std::vector<recipe> recipes_of(const mx::quantize::dialect& d) {
 TEST_CASE("blocks of every dialect equal the oracle's") {
     constexpr std::size_t sizes[] = {32, 16, 1, 7, 50};
     std::uint64_t seed = 1000;
+    std::uint64_t overflowed = 0;
     for (const mx::quantize::dialect& d : mx::quantize::dialects()) {
         if (!d.blocks) continue;
         std::uint64_t blocks = 0;
@@ -97,10 +98,12 @@ TEST_CASE("blocks of every dialect equal the oracle's") {
                 if (!mx::quantize::needs_tensor_facts(r)) break;
             }
             blocks += result.blocks;
+            overflowed += result.dequant_overflow;
             CAPTURE(mx::quantize::to_string(r), result.first, result.differences);
             CHECK(result.differences == 0);
         }
         CAPTURE(std::string(d.name));
         CHECK(blocks > 0);
     }
+    CHECK(overflowed > 0);
 }

@@ -126,3 +126,24 @@ TEST_CASE("packed files hold the bytes of the rotated tensor and values are rota
         CHECK(wrong == 0);
     }
 }
+
+TEST_CASE("the block table holds the scales of rotated blocks, for every factor") {
+    const example& e = examples.front();
+    const std::vector<float> x = values(e.shape);
+    mx::tests::memory_model model;
+    model.add("w", mx::tensor::dtype::f32, e.shape, x);
+    const mx::tests::temporary_file table(".blocks.h5");
+    mx::pipeline::analysis_request request;
+    request.recipes = {mx::quantize::parse_recipe(e.recipe)};
+    request.blocks_path = table.path();
+    request.factors = {1.0f, 1.5f};
+    mx::pipeline::analyze(model.all(), request, {});
+    for (std::size_t phase = 0; phase < 2; ++phase) {
+        std::vector<float> scaled = x;
+        for (float& v : scaled) v *= request.factors[phase];
+        const std::string name =
+            "w/" + std::string(e.recipe) + "/phase" + std::to_string(phase) + "/scale_code";
+        const bytes codes = mx::tests::bytes_of(*mx::io::open_model(table.path()), name);
+        CHECK((codes == quantized(e, e.recipe, scaled, "w.scales")));
+    }
+}

@@ -96,7 +96,7 @@ bool belongs(const std::string& path) {
     const io::shared_file file = io::input_file::open(path);
     const std::string head = file->head(512);
     for (const io::reader_format& f : io::reader_formats) {
-        if (f.recognises != nullptr && f.recognises({*file, head})) {
+        if (f.recognises != nullptr && f.recognises({file, head})) {
             return f.name == MX_FUZZ_FORMAT;
         }
     }

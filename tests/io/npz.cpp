@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npz archives, sound and otherwise.
-#include <zip.h>
-
 #include <thread>
 
 #include "libmx/io/range_checksum.hpp"
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
+#include "tests/io/zip_members.hpp"
 
 using namespace mx;
 using namespace mx::test;
@@ -25,26 +24,8 @@ std::string byte_array(std::size_t count) {
     return slurp(dir / "a.npy");
 }
 
-struct member {
-    std::string name;
-    std::string bytes;
-    bool packed;
-};
-
 std::string archive(const scratch_dir& dir, const std::vector<member>& members) {
-    std::string path = dir / "x.npz";
-    int problem = 0;
-    zip_t* zip = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &problem);
-    REQUIRE(zip != nullptr);
-    for (const member& each : members) {
-        zip_source_t* source = zip_source_buffer(zip, each.bytes.data(), each.bytes.size(), 0);
-        const zip_int64_t index = zip_file_add(zip, each.name.c_str(), source, 0);
-        REQUIRE(index >= 0);
-        zip_set_file_compression(zip, static_cast<zip_uint64_t>(index),
-                                 each.packed ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0);
-    }
-    REQUIRE(zip_close(zip) == 0);
-    return path;
+    return write_zip(dir / "x.npz", members);
 }
 
 std::string changed(std::string text, std::size_t at, const std::string& bytes) {
@@ -175,7 +156,8 @@ TEST_CASE("checksums of ranges in any order", "[npz]") {
 
 TEST_CASE("readers are safe to use from several threads", "[npz][hdf5][threads]") {
     for (const char* name :
-         {"numpy.npz", "numpy_deflated.npz", "h5py.h5", "safetensors.safetensors"}) {
+         {"numpy.npz", "numpy_deflated.npz", "h5py.h5", "safetensors.safetensors", "torch_views.pt",
+          "torch_nested.pt", "torch_distributed"}) {
         const auto file = io::open_model(fixture(name));
         std::vector<std::string> expected;
         for (std::size_t i = 0; i < file->tensors().size(); ++i) {

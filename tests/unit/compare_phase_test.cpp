@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "libmx/pipeline/compare/comparison.hpp"
 #include "libmx/pipeline/compare/records.hpp"
 #include "tests/catch.hpp"
+#include "tests/memory_model.hpp"
 #include "tests/unit/compare_made_up.hpp"
 
 using namespace mx;
@@ -107,4 +109,44 @@ TEST_CASE("phases of results are taken together tensor by tensor") {
               *report::find(std::get<report::record>(contests[1]), "reversed")) == 12);
     const auto& none = std::get<report::record>(tensors[2]);
     CHECK(std::get<report::list>(*report::find(none, "contests"))[0] == report::value());
+}
+
+TEST_CASE("a sweep of phases moves what a binade decides, and nothing at phase 0") {
+    tests::memory_model model;
+    model.add("ones", tensor::dtype::f32, {4, 32}, std::vector<float>(128, 1.0f));
+    std::mt19937 random(4);
+    std::normal_distribution<float> normal;
+    std::vector<float> x(64 * 128);
+    for (float& v : x) v = normal(random);
+    model.add("normal", tensor::dtype::f32, {64, 128}, x);
+    const sweep_plan plan = plan_sweep({{"mxfp4", "mxfp4:scale=even", "mxfp8"}, {}, ""});
+    const auto run = [&](bool phases, int threads) {
+        pipeline::run_control control;
+        control.threads = threads;
+        return evaluate(plan, pipeline::analyze(model.all(), request_of(plan, phases), control),
+                        phases);
+    };
+    const comparison still = run(false, 1);
+    const comparison moved = run(true, 3);
+    CHECK(still.phases.empty());
+    REQUIRE(moved.table.tensors.size() == 2);
+    for (std::size_t t = 0; t < 2; ++t) {
+        for (std::size_t r = 0; r < plan.recipes.size(); ++r) {
+            CHECK(moved.table.of(t, r).rmse == still.table.of(t, r).rmse);
+        }
+    }
+    CHECK(moved.scale_differences[0].differ == still.scale_differences[0].differ);
+    CHECK(moved.scale_differences[0].blocks == 4 + 64 * 4);
+    // A power of two is exact; 2^(4/16) = 1.189 becomes 1 under both rules, off by its logarithm.
+    CHECK(moved.table.of(0, 0, 0).nrmse == 0.0);
+    const double factor = std::exp2(0.25);
+    CHECK(*moved.table.of(0, 0, 4).nrmse == Approx((factor - 1) / factor).epsilon(1e-6));
+    // Over the normal tensor: e4m3 stays far ahead, the rules of e2m1 contend.
+    REQUIRE(moved.phases.size() == 2);
+    REQUIRE(moved.phases[0].contest);
+    CHECK(plan.cells[moved.phases[0].contest->best].name == "mxfp8");
+    CHECK(moved.phases[0].contest->reversed == 0);
+    REQUIRE(moved.phases[1].contest);
+    CHECK(moved.phases[1].name == "mxfp4");
+    CHECK(moved.phases[1].contest->swing() > 0.005);
 }

@@ -10,6 +10,7 @@
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
 #include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/quantize_panel.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
@@ -91,14 +92,15 @@ struct quantized {
 };
 
 quantized quantize_whole(const std::string& name, const tensor::shape& shape,
-                         const std::vector<float>& x, const quantize::recipe& r) {
+                         const std::vector<float>& stored, const quantize::recipe& r) {
+    std::string reason;
+    const block::grid g = pipeline::lay_out(shape, r, reason).value().grid;
+    const std::vector<float> x = pipeline::prepared({0, 1, r.rotate}, g, stored);
     quantize::tensor_facts facts;
     for (const float v : x) {
         if (std::isfinite(v))
             facts.amax_bits = std::max(facts.amax_bits, base::bits_of(std::abs(v)));
     }
-    std::string reason;
-    const block::grid g = pipeline::lay_out(shape, r, reason).value().grid;
     const pipeline::panel all{0, g.over.batch, 0, g.over.rows, 0, g.over.cols};
     pipeline::block_scratch scratch;
     quantized q;
@@ -237,6 +239,10 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
         "nvfp4",
         "fp8_128x128",
         "mxfp8:dialect=systems-scaling",
+        "mxfp4:transform=hadamard",
+        "mxfp4:transform=hadamard,scale=even",
+        "nvfp4:transform=random-hadamard,transform_size=16",
+        "mxfp8:block=32x1,transform=hadamard",
     };
     const std::vector<std::pair<std::string, tensor::shape>> tensors{
         {"wide", {3, 70001}}, {"tall", {4099, 5}}, {"stack", {3, 37, 41}},
@@ -307,8 +313,9 @@ TEST_CASE("a comparison does not depend on threads or on how panels are cut") {
     b.add("w.norm", dtype::f32, {50000, 7}, gaussian(350000, 5));
     c.add("w.norm", dtype::f32, {50000, 7}, gaussian(350000, 6));
     // Blocks that fit no other: panels with them have other sides.
-    const std::vector<std::string> recipes{"mxfp4", "mxfp8:block=1x48", "nvfp4:block=1x16",
-                                           "mxfp6:block=7x5", "mxfp8:axis=flat"};
+    const std::vector<std::string> recipes{
+        "mxfp4",           "mxfp8:block=1x48", "nvfp4:block=1x16",
+        "mxfp6:block=7x5", "mxfp8:axis=flat",  "mxfp4:transform=hadamard,transform_size=64"};
     const auto all = diff({&a, &b, &c}, recipes, {{}, 1});
     REQUIRE(all.results.size() == 2 * recipes.size() * 2);
     for (const int threads : {2, 7}) {

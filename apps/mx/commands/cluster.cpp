@@ -42,18 +42,6 @@ std::vector<quantize::recipe> recipes_of(std::vector<std::string> spellings) {
     return recipes;
 }
 
-report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) {
-    report::list list;
-    for (const pipeline::skipped_tensor& s : skipped) {
-        list.emplace_back(
-            report::record{{"file", s.file},
-                           {"tensor", s.tensor},
-                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                           {"reason", s.reason}});
-    }
-    return list;
-}
-
 // What became of all tensors, by recipe.
 report::list health_list(const pipeline::cluster_report& report,
                          const pipeline::analysis_request& request) {

@@ -31,6 +31,7 @@ constexpr std::array axis_rows{
     axis_row{"--scale-format", "scale_format", "F,...", "scale formats: e8m0, ue4m3, f32"},
     axis_row{"--dialect", "dialect", "NAME,...", "dialects (mx dialects)"},
     axis_row{"--transform", "transform", "NAME,...", "rotations before quantization"},
+    axis_row{"--transform-size", "transform_size", "N,...", "elements that are rotated together"},
     axis_row{"--offset", "offset", "none,fp16", "symmetric, or with the block's centre subtracted"},
     axis_row{"--axis", "axis", "K,...", "axes that 1-D blocks run along (-1: last), or flat"},
     axis_row{"--block", "block", "RxC,...", "blocks: 1x32 row, 32x1 column, 4x4 tile, ..."},

@@ -48,7 +48,9 @@ runner declare_quantize(CLI::App& cmd) {
     declare_run(cmd, o->run);
     cmd.description(
         "Writes what the tensors become under a recipe: the dequantized values, or with --packed "
-        "the codes and scales, from which 'mx dequantize' makes the same values.");
+        "the codes and scales, from which 'mx dequantize' makes the same values. Under a "
+        "transform, "
+        "codes and scales are of the rotated tensor and values are rotated back.");
     examples(cmd,
              "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
              "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n");
