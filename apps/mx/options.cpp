@@ -13,9 +13,9 @@
 namespace mx::app {
 
 void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
-    cmd.add_option("FILE", in.files,
-                   fmt::format("{}, or raw binary; or a directory with one model",
-                               io::readable_formats()))
+    cmd.add_option(
+           "FILE", in.files,
+           fmt::format("{}, or raw binary; or a directory with one model", io::readable_formats()))
         ->required()
         ->group("Input");
     // One value per occurrence: otherwise the option would swallow the FILE after it.
