@@ -13,9 +13,10 @@
 namespace mx::app {
 
 void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
-    cmd.add_option(
-           "FILE", in.files,
-           fmt::format("{}, or raw binary; or a directory with one model", io::readable_formats()))
+    cmd.add_option("FILE", in.files,
+                   fmt::format("{}, or raw binary; several files, directories and quoted "
+                               "patterns are one model",
+                               io::readable_formats()))
         ->required()
         ->group("Input");
     // One value per occurrence: otherwise the option would swallow the FILE after it.
@@ -35,9 +36,25 @@ void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
     cmd.add_option(byte_offset, in.open.offset, "raw binary: byte offset of the first element")
         ->type_name("BYTES")
         ->group("Input");
+    cmd.add_flag("--raw", in.views.raw, "arrays as they are stored: nothing is decoded")
+        ->group("Input");
+    cmd.add_flag("--swizzled", in.views.swizzled,
+                 "scales of quantized tensors are in the 128x4 order of cuBLAS")
+        ->group("Input");
+    cmd.add_option("--split", in.views.splits,
+                   "parts of a fused tensor: NAME=q:4096,k:1024,v:1024 along axis 0, NAME@1=... "
+                   "along axis 1; NAME may be a pattern; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("NAME=PARTS")
+        ->group("Input");
+    cmd.add_option("--transpose", in.views.transposed,
+                   "swap the last two axes of matching tensors ([in,out] kernels); repeatable")
+        ->allow_extra_args(false)
+        ->type_name("GLOB")
+        ->group("Input");
 }
 
-pipeline::model open_inputs(const input_options& in) { return {in.files, in.open}; }
+pipeline::model open_inputs(const input_options& in) { return {in.files, in.open, in.views}; }
 
 void declare_run(CLI::App& cmd, run_options& run) {
     cmd.add_option("--threads", run.threads, "worker threads; the output does not depend on it")

@@ -9,14 +9,16 @@
 #include "libmx/io/reader.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/views.hpp"
 
 namespace mx::app {
 
-/// FILE..., --tensor, and what a file cannot say about itself.
+/// FILE..., --tensor, what a file cannot say about itself, and how its tensors are seen.
 struct input_options {
     std::vector<std::string> files;
     std::vector<std::string> globs;
     io::open_options open;
+    pipeline::view_request views;
 };
 /// `byte_offset`: what the option for the offset of raw data is called; --byte-offset alone where
 /// --offset means something else.

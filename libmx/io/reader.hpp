@@ -38,7 +38,9 @@ struct tensor_info {
     std::uint64_t bytes = 0;  ///< stored bytes once unpacked to C order
     std::string file;         ///< path of the file that holds it (a shard, for sharded models)
     std::string note;         ///< why it cannot be read as numbers, when it cannot
-    std::string stored;       ///< the form it is decoded from, when not `type`: "MXFP4"
+    std::string layout;       ///< how values are stored that are decoded on the way, e.g. "mxfp4"
+    std::string remark;       ///< how a decoded tensor or a view came about, or why not
+    std::uint64_t stored_bytes = 0;  ///< of all the arrays it is decoded from; 0: `bytes`
 };
 
 /// One opened file, or one sharded model. Opening reads headers only.
@@ -52,6 +54,13 @@ class reader {
     virtual const std::map<std::string, std::string>& metadata() const = 0;
     /// Files this model consists of, with their sizes in bytes, in the order they were given.
     virtual std::vector<std::pair<std::string, std::uint64_t>> files() const = 0;
+};
+
+/// A tensor of an opened file.
+struct tensor_ref {
+    const reader* file;
+    std::size_t index;
+    const tensor_info& info() const { return file->tensors()[index]; }
 };
 
 /// What the user can say about a file beyond its path.

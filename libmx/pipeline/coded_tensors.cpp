@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <map>
-#include <optional>
-
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/io/quantized/pairings.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/scale_origin.hpp"
@@ -14,25 +12,22 @@
 namespace mx::pipeline {
 namespace {
 
-constexpr std::string_view blocks_suffix = "_blocks";
-constexpr std::string_view scales_suffix = "_scales";
 constexpr std::uint64_t largest_block = quantize::max_block_elements;
 
-[[noreturn]] void fail(const io::reader& file, const std::string& tensor, std::string message) {
-    throw base::error(base::error_kind::input, std::move(message), {path_of(file), tensor, {}});
+[[noreturn]] void fail(const io::tensor_info& at, std::string message) {
+    throw base::error(base::error_kind::input, std::move(message), {at.file, at.name, {}});
 }
 
-std::optional<std::size_t> index_of(const io::reader& file, std::string_view name) {
-    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
-        if (file.tensors()[i].name == name) return i;
-    }
-    return std::nullopt;
-}
+using reader_list = std::vector<const io::reader*>;
 
-std::size_t need(const io::reader& file, std::string_view option, const std::string& name) {
-    if (const auto at = index_of(file, name)) return *at;
+tensor_ref need(const reader_list& files, std::string_view option, const std::string& name) {
     std::vector<std::string_view> names;
-    for (const io::tensor_info& t : file.tensors()) names.emplace_back(t.name);
+    for (const io::reader* file : files) {
+        for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+            if (file->tensors()[i].name == name) return {file, i};
+            names.emplace_back(file->tensors()[i].name);
+        }
+    }
     throw base::error(base::error_kind::usage,
                       fmt::format("{}: {}", option, base::unknown("array", name, names)));
 }
@@ -55,29 +50,25 @@ const format::element_format* element_of(tensor::dtype type) {
 }
 
 // Blocks along the last axis, as many as there are scale bytes.
-coded_tensor pair_of(const io::reader& file, std::string name, std::size_t codes,
-                     std::size_t scales, const format::element_format& element) {
-    const io::tensor_info& c = file.tensors()[codes];
-    const io::tensor_info& s = file.tensors()[scales];
+coded_tensor named_pair(tensor_ref codes, tensor_ref scales,
+                        const format::element_format& element) {
+    const io::tensor_info& c = codes.info();
+    const io::tensor_info& s = scales.info();
     if (tensor::row_of(c.type).bits > 8) {
-        fail(file, c.name, "element codes are called for, of one byte or less each");
+        fail(c, "element codes are called for, of one byte or less each");
     }
     const auto width = static_cast<std::uint64_t>(block::packed_bits(element.bits()));
-    if (s.bytes != s.elements) {
-        fail(file, s.name, "scales of one byte each are called for");
-    }
+    if (s.bytes != s.elements) fail(s, "scales of one byte each are called for");
     const std::uint64_t elements = c.bytes / width * 8 + c.bytes % width * 8 / width;
     if (s.elements == 0 || elements % s.elements != 0 || elements / s.elements < 2 ||
         elements / s.elements > largest_block) {
-        fail(file, c.name,
-             fmt::format("{} codes do not divide into blocks for the {} scales of '{}'", elements,
-                         s.elements, s.name));
+        fail(c, fmt::format("{} codes do not divide into blocks for the {} scales of '{}'",
+                            elements, s.elements, s.name));
     }
     const std::uint64_t size = elements / s.elements;
     const std::uint64_t along = s.shape.empty() ? 1 : s.shape.back();
     coded_tensor t;
-    t.name = std::move(name);
-    t.file = &file;
+    t.name = c.name;
     t.codes = codes;
     t.scales = scales;
     t.element = &element;
@@ -86,18 +77,39 @@ coded_tensor pair_of(const io::reader& file, std::string name, std::size_t codes
     return t;
 }
 
+// What the layouts of io/quantized confirm.
+void append_pairings(const std::vector<tensor_ref>& arrays, const std::vector<bool>& skip,
+                     const coded_request& how, std::vector<coded_tensor>& to) {
+    for (const io::pairing& p : io::find_pairings(arrays, false, skip).found) {
+        if (p.layout->scales != io::scale_array::e8m0 || p.element == nullptr) continue;
+        coded_tensor t;
+        t.name = p.name;
+        t.codes = arrays[p.codes];
+        t.scales = arrays[p.scales];
+        t.element = how.element.empty() ? p.element : &element_named(how.element);
+        if (block::packed_bits(t.element->bits()) != block::packed_bits(p.element->bits())) {
+            fail(t.codes.info(), fmt::format("its codes have {} bits, {} has {}", p.element->bits(),
+                                             t.element->name, t.element->bits()));
+        }
+        t.grid = p.grid;
+        t.block = fmt::format("{}x{}", p.grid.block_rows, p.grid.block_cols);
+        to.push_back(std::move(t));
+    }
+}
+
 coded_tensor of_packed(const io::reader& file, const packed_model& model, const packed_tensor& p) {
     const quantize::recipe& r = model.recipe;
     if (!r.scale_format->power_of_two() || r.offset != quantize::offset_kind::none) {
-        fail(file, p.name,
-             "only blocks with E8M0 scales and without an offset are judged by their bytes");
+        throw base::error(
+            base::error_kind::input,
+            "only blocks with E8M0 scales and without an offset are judged by their bytes",
+            {path_of(file), p.name, {}});
     }
     std::string reason;
     coded_tensor t;
     t.name = p.name;
-    t.file = &file;
-    t.codes = p.codes;
-    t.scales = p.scales;
+    t.codes = {&file, p.codes};
+    t.scales = {&file, p.scales};
     t.element = r.element;
     t.grid = lay_out(p.shape, r, reason)->grid;
     t.block = fmt::format("{}x{}", r.block.rows, r.block.cols);
@@ -106,14 +118,12 @@ coded_tensor of_packed(const io::reader& file, const packed_model& model, const 
     return t;
 }
 
-}  // namespace
-
-std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how) {
+std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
     std::vector<coded_tensor> found;
     if (!how.elements.empty()) {
-        const std::size_t codes = need(file, "--elements", how.elements);
-        const std::size_t scales = need(file, "--scales", how.scales);
-        const format::element_format* element = element_of(file.tensors()[codes].type);
+        const tensor_ref codes = need(files, "--elements", how.elements);
+        const tensor_ref scales = need(files, "--scales", how.scales);
+        const format::element_format* element = element_of(codes.info().type);
         if (!how.element.empty()) element = &element_named(how.element);
         if (element == nullptr) {
             throw base::error(base::error_kind::usage,
@@ -121,29 +131,33 @@ std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded
                                           "with --element",
                                           how.elements));
         }
-        found.push_back(pair_of(file, how.elements, codes, scales, *element));
+        found.push_back(named_pair(codes, scales, *element));
         return found;
     }
-    if (file.metadata().count(recipe_key_name) != 0) {
-        const packed_model model = read_packed(file);
-        for (const packed_tensor& p : model.tensors) found.push_back(of_packed(file, model, p));
-        return found;
+    std::vector<tensor_ref> arrays;
+    std::vector<bool> skip;
+    for (const io::reader* file : files) {
+        for (std::size_t i = 0; i < file->tensors().size(); ++i) arrays.push_back({file, i});
+        const bool packed = file->metadata().count(recipe_key_name) != 0;
+        skip.resize(arrays.size(), packed);
+        if (!packed) continue;
+        const packed_model model = read_packed(*file);
+        for (const packed_tensor& p : model.tensors) found.push_back(of_packed(*file, model, p));
     }
-    std::map<std::string_view, std::size_t> names;
-    for (std::size_t i = 0; i < file.tensors().size(); ++i) names[file.tensors()[i].name] = i;
-    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
-        const io::tensor_info& info = file.tensors()[i];
-        if (info.type != tensor::dtype::u8 || info.name.size() <= blocks_suffix.size()) continue;
-        const std::size_t cut = info.name.size() - blocks_suffix.size();
-        if (info.name.compare(cut, blocks_suffix.size(), blocks_suffix) != 0) continue;
-        const std::string name = info.name.substr(0, cut);
-        const std::string scales_name = name + std::string(scales_suffix);
-        const auto scales = names.find(scales_name);
-        if (scales == names.end()) continue;
-        const std::string element = how.element.empty() ? "e2m1" : how.element;
-        found.push_back(pair_of(file, name, i, scales->second, element_named(element)));
-    }
+    append_pairings(arrays, skip, how, found);
     return found;
+}
+
+}  // namespace
+
+std::vector<coded_tensor> find_coded_tensors(const model& of, const coded_request& how) {
+    reader_list files;
+    for (const auto& file : of.readers()) files.push_back(file.get());
+    return find_in(files, how);
+}
+
+std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how) {
+    return find_in({&file}, how);
 }
 
 }  // namespace mx::pipeline

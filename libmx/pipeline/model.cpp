@@ -6,17 +6,10 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/io/input_paths.hpp"
 
 namespace mx::pipeline {
 namespace {
-
-std::vector<tensor_ref> all_tensors(const std::vector<std::unique_ptr<io::reader>>& readers) {
-    std::vector<tensor_ref> all;
-    for (const std::unique_ptr<io::reader>& r : readers) {
-        for (std::size_t i = 0; i < r->tensors().size(); ++i) all.push_back({r.get(), i});
-    }
-    return all;
-}
 
 [[noreturn]] void nothing_matches(const std::string& glob, const std::vector<tensor_ref>& all) {
     std::vector<std::string_view> names;
@@ -33,12 +26,20 @@ std::vector<tensor_ref> all_tensors(const std::vector<std::unique_ptr<io::reader
 
 }  // namespace
 
-model::model(const std::vector<std::string>& paths, const io::open_options& options) {
-    for (const std::string& path : paths) readers_.push_back(io::open_model(path, options));
+model::model(const std::vector<std::string>& paths, const io::open_options& options,
+             const view_request& views) {
+    for (const std::string& path : io::input_paths(paths)) {
+        readers_.push_back(io::open_model(path, options));
+    }
+    view_ = make_view(readers_, views);
 }
 
-std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
-    std::vector<tensor_ref> all = all_tensors(readers_);
+std::vector<tensor_ref> select(std::span<const io::reader* const> readers,
+                               const std::vector<std::string>& globs) {
+    std::vector<tensor_ref> all;
+    for (const io::reader* r : readers) {
+        for (std::size_t i = 0; i < r->tensors().size(); ++i) all.push_back({r, i});
+    }
     if (globs.empty()) return all;
     std::vector<bool> chosen(all.size());
     for (const std::string& glob : globs) {
@@ -55,6 +56,11 @@ std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) con
         if (chosen[i]) picked.push_back(all[i]);
     }
     return picked;
+}
+
+std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
+    const io::reader* const all = &reader();
+    return pipeline::select(std::span(&all, 1), globs);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> model::files() const {

@@ -11,8 +11,7 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/pipeline/packed_file.hpp"
-#include "libmx/pipeline/packed_read.hpp"
+#include "libmx/io/packed_read.hpp"
 #include "libmx/pipeline/producible.hpp"
 #include "libmx/pipeline/rosetta.hpp"
 #include "libmx/pipeline/skip.hpp"
@@ -52,7 +51,9 @@ suspects suspects_of(const coded_tensor& t) {
 class coded_reader {
   public:
     explicit coded_reader(const coded_tensor& t)
-        : tensor_(t), codes_(t.file->open(t.codes)), scales_(t.file->open(t.scales)) {}
+        : tensor_(t),
+          codes_(t.codes.file->open(t.codes.index)),
+          scales_(t.scales.file->open(t.scales.index)) {}
 
     template <typename OnBlock>
     void read(const panel& p, OnBlock&& on_block) const {
@@ -61,8 +62,8 @@ class coded_reader {
         std::vector<std::uint8_t> codes(p.elements());
         for (std::uint64_t r = 0; r < p.batches * p.rows; ++r) {
             const std::uint64_t first = (p.batch * v.rows + p.row + r) * v.cols + p.col;
-            read_codes(*codes_, tensor_.element->bits(), first,
-                       std::span(codes).subspan(r * p.cols, p.cols));
+            io::read_codes(*codes_, tensor_.element->bits(), first,
+                           std::span(codes).subspan(r * p.cols, p.cols));
         }
         for (std::uint8_t& c : codes) c &= static_cast<std::uint8_t>(tensor_.element->code_mask());
         const std::uint64_t run = (p.cols + g.block_cols - 1) / g.block_cols;
@@ -74,7 +75,7 @@ class coded_reader {
             [&](const block_in_panel& b) {
                 if (first == ~std::uint64_t{0} || b.index - first >= run) {
                     first = b.index;
-                    scales = read_run<std::uint8_t>(*scales_, first, run);
+                    scales = io::read_run<std::uint8_t>(*scales_, first, run);
                 }
                 block_codes.clear();
                 for (int r = 0; r < b.rows; ++r) {
@@ -271,7 +272,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
 
 report::record origin_record(const origin_result& result, const origin_row& row) {
     const auto tally = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
-    report::record r{{"file", path_of(*result.tensor.file)},
+    report::record r{{"file", result.tensor.codes.info().file},
                      {"tensor", result.tensor.name},
                      {"recipe", quantize::to_string(row.recipe)},
                      {"blocks", tally(result.blocks)},

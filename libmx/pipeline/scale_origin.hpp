@@ -17,8 +17,7 @@ namespace mx::pipeline {
 /// A tensor stored as element codes and E8M0 scale bytes.
 struct coded_tensor {
     std::string name;
-    const io::reader* file = nullptr;
-    std::size_t codes = 0, scales = 0;  ///< indices into the reader's tensors
+    tensor_ref codes{}, scales{};
     const format::element_format* element = nullptr;
     block::grid grid;         ///< the blocks, in the order of the scale bytes
     std::string block;        ///< "1x32"
@@ -28,16 +27,16 @@ struct coded_tensor {
 
 /// How to find them where the file does not say.
 struct coded_request {
-    std::string element;   ///< "" or the element format of the codes; e2m1 for X_blocks
+    std::string element;   ///< "" or the element format of the codes, of as many bits as stored
     std::string elements;  ///< name of the array of codes, with `scales`
     std::string scales;
 };
 
-/// The coded tensors of a file: those of our packed files; pairs X_blocks and X_scales, bytes with
-/// two E2M1 codes each, the first in the low nibble (the layout of MXFP4 checkpoints such as
-/// openai/gpt-oss); or the pair that `how` names, whose blocks run along the last axis. Empty when
-/// the file holds none. Throws base::error: input when sizes do not fit, usage for names that do
-/// not exist.
+/// The coded tensors of a model: those of our packed files; pairs of arrays that io::find_pairings
+/// confirms and whose scales are E8M0; or the pair that `how` names, whose blocks run along the
+/// last axis. Empty when the model holds none. Throws base::error: input when sizes do not fit,
+/// usage for names that do not exist.
+std::vector<coded_tensor> find_coded_tensors(const model& of, const coded_request& how);
 std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how);
 
 /// How a recipe stands up to the blocks.

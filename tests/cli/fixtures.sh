@@ -86,6 +86,21 @@ le64 1000000000000 >liar.safetensors
 head -c 300 small.safetensors >short.safetensors
 rm data
 
+# Quantized tensors, codes and scales in files of their own: experts (MXFP4 in blocks, codes 0 to 15
+# under 2^0 and 2^1), proj (NVFP4 under a tensor scale of 1/2) and odd, whose scales do not fit.
+mkdir shards
+fp4='1032547698badcfe'
+hex $fp4 $fp4 $fp4 $fp4 $fp4 $fp4 >data
+safetensors '{"experts_blocks":{"dtype":"U8","shape":[1,2,16],"data_offsets":[0,32]},
+"proj.weight":{"dtype":"U8","shape":[1,8],"data_offsets":[32,40]},
+"odd_blocks":{"dtype":"U8","shape":[1,8],"data_offsets":[40,48]}}' data >shards/1.safetensors
+hex 7f80 38 0000003f 7f >data
+safetensors '{"experts_scales":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]},
+"proj.weight_scale":{"dtype":"F8_E4M3","shape":[1,1],"data_offsets":[2,3]},
+"proj.weight_scale_2":{"dtype":"F32","shape":[],"data_offsets":[3,7]},
+"odd_scales":{"dtype":"U8","shape":[1],"data_offsets":[7,8]}}' data >shards/2.safetensors
+rm data
+
 # Written by PyTorch (tests/io/data/README.md).
 mkdir torch
 cp -r "$here"/../io/data/torch_* torch/

@@ -85,7 +85,7 @@ TEST_CASE("GGUF: MXFP4 is decoded as ggml does, for every scale and code", "[ggu
         const std::size_t index = index_of(*file, "mxfp4");
         const io::tensor_info& info = file->tensors()[index];
         CHECK(info.type == dtype::bf16);
-        CHECK(info.stored == "MXFP4");
+        CHECK(info.layout == "MXFP4");
         CHECK(info.shape == tensor::shape{32, 256});
         CHECK(info.bytes == 2 * 32 * 256);
         const std::vector<float> read = values(*file, "mxfp4");

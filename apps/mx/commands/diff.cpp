@@ -12,6 +12,7 @@
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/role_options.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
 
 namespace mx::app {
@@ -81,25 +82,31 @@ report::list steps_of(const pipeline::dump_labels& labels) {
 
 int run(const options& o) {
     pipeline::diff_request request;
-    request.paths = o.in.files;
-    request.labels = pipeline::label_dumps(o.in.files, o.labels);
+    request.paths = io::matched_paths(o.in.files);
+    request.labels = pipeline::label_dumps(request.paths, o.labels);
     request.recipes = recipes_of(o);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
     const pipeline::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files);
-    const pipeline::model model = open_inputs(o.in);
-    to.check_inputs(paths_of(model, {}));
-    const std::vector<pipeline::tensor_ref> chosen =
-        with_roles(model.select(o.in.globs), o.roles, request.roles);
+    // Each input is a model of its own, be it one file or many.
+    std::vector<pipeline::model> models;
     std::vector<const io::reader*> dumps;
-    for (const auto& reader : model.readers()) dumps.push_back(reader.get());
+    report::list inputs;
+    for (const std::string& path : request.paths) {
+        models.emplace_back(std::vector{path}, o.in.open, o.in.views);
+        to.check_inputs(paths_of(models.back(), {}));
+        dumps.push_back(&models.back().reader());
+        for (report::value& file : input_list(models.back())) inputs.push_back(std::move(file));
+    }
+    const std::vector<pipeline::tensor_ref> chosen =
+        with_roles(pipeline::select(dumps, o.in.globs), o.roles, request.roles);
     pipeline::diff_result result = pipeline::diff(dumps, chosen, request, control);
 
     report::document d;
     d.sections = diff_sections(result, request.labels, o.all);
     d.head = document_head("mx.diff/1");
-    d.head.emplace_back("inputs", input_list(model));
+    d.head.emplace_back("inputs", std::move(inputs));
     report::list labels;
     for (const std::string& label : request.labels.text) labels.push_back(label);
     d.head.emplace_back("labels", std::move(labels));

@@ -46,17 +46,6 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
     return recipes;
 }
 
-std::vector<pipeline::coded_tensor> coded_tensors(const options& o, const pipeline::model& model) {
-    std::vector<pipeline::coded_tensor> all;
-    for (const auto& file : model.readers()) {
-        for (pipeline::coded_tensor& t :
-             pipeline::find_coded_tensors(*file, {o.element, o.elements, o.scales})) {
-            all.push_back(std::move(t));
-        }
-    }
-    return all;
-}
-
 // The bytes speak for themselves: which recipes can have made them.
 void judge(const options& o, const outputs& to, const std::vector<pipeline::coded_tensor>& tensors,
            report::document& d) {
@@ -109,7 +98,8 @@ int run(const options& o) {
     outputs to(o.out, o.in.files);
     const pipeline::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
-    const std::vector<pipeline::coded_tensor> coded = coded_tensors(o, model);
+    const std::vector<pipeline::coded_tensor> coded =
+        pipeline::find_coded_tensors(model, {o.element, o.elements, o.scales});
     report::document d;
     d.head = document_head(coded.empty() ? "mx.rosetta/1" : "mx.origins/1");
     d.head.emplace_back("inputs", input_list(model));
@@ -153,7 +143,8 @@ runner declare_rosetta(CLI::App& cmd) {
         "Compares the bytes of every scale rule and dialect that applies to an element format: how "
         "many blocks get different scales, how many elements different codes, and what it costs to "
         "read the codes of one with the scales of another. A file that holds E8M0 scales next to "
-        "elements (of 'mx quantize --packed', X_blocks with X_scales, or --elements with --scales) "
+        "elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --elements "
+        "with --scales) "
         "is asked instead which of them could have produced it.");
     examples(cmd,
              "mx rosetta model.safetensors\n"

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string_view>
+#include <unordered_map>
 
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
@@ -16,6 +18,9 @@ namespace {
 
 using report::cell;
 
+// Remarks on tensors that the table is followed by.
+constexpr std::size_t remarks_shown = 12;
+
 struct options {
     input_options in;
     output_options out;
@@ -29,8 +34,10 @@ report::record tensor_record(const pipeline::tensor_ref& t) {
             {"dtype", text(tensor::row_of(info.type).name)},
             {"shape", shape_value(info.shape)},
             {"elements", integer(info.elements)},
-            {"bytes", integer(info.bytes)},
-            {"note", info.stored.empty() ? info.note : "stored as " + info.stored}};
+            {"bytes", integer(info.stored_bytes != 0 ? info.stored_bytes : info.bytes)},
+            {"layout", info.layout},
+            {"note", info.note},
+            {"remark", info.remark}};
 }
 
 // Text metadata of the files, one record per entry.
@@ -46,26 +53,59 @@ std::vector<report::record> metadata_records(const pipeline::model& model) {
 
 std::vector<report::record> file_records(const std::vector<pipeline::tensor_ref>& tensors,
                                          const pipeline::model& model) {
+    struct tally {
+        std::int64_t count = 0, elements = 0;
+    };
+    std::unordered_map<std::string, tally> tallies;
+    for (const pipeline::tensor_ref& t : tensors) {
+        tally& of = tallies[t.info().file];
+        ++of.count;
+        of.elements += static_cast<std::int64_t>(t.info().elements);
+    }
     std::vector<report::record> rows;
     for (const auto& [path, bytes] : model.files()) {
-        std::int64_t count = 0;
-        std::int64_t elements = 0;
-        for (const pipeline::tensor_ref& t : tensors) {
-            if (t.info().file != path) continue;
-            ++count;
-            elements += static_cast<std::int64_t>(t.info().elements);
-        }
+        const tally of = tallies[path];
         rows.push_back({{"path", path},
-                        {"tensors", integer(count)},
-                        {"elements", integer(elements)},
+                        {"tensors", integer(of.count)},
+                        {"elements", integer(of.elements)},
                         {"bytes", integer(bytes)}});
     }
     return rows;
 }
 
+// What is to be said once about the list.
+std::vector<std::string> notes_on(const std::vector<pipeline::tensor_ref>& tensors) {
+    std::vector<std::string> notes;
+    std::unordered_map<std::string_view, int> names;
+    std::size_t repeated = 0;
+    std::string_view example;
+    for (const pipeline::tensor_ref& t : tensors) {
+        if (++names[t.info().name] != 2) continue;
+        if (repeated++ == 0) example = t.info().name;
+    }
+    if (repeated != 0) {
+        notes.push_back(
+            fmt::format("{} name{} in more than one file ('{}'{}); each tensor is "
+                        "listed, and counted, under its file.",
+                        repeated, repeated == 1 ? " occurs" : "s occur", example,
+                        repeated == 1 ? "" : " is one"));
+    }
+    std::size_t remarks = 0;
+    for (const pipeline::tensor_ref& t : tensors) {
+        if (t.info().remark.empty() || ++remarks > remarks_shown) continue;
+        notes.push_back(fmt::format("- {}: {}", t.info().name, t.info().remark));
+    }
+    if (remarks > remarks_shown) {
+        notes.push_back(fmt::format("- and {} more; --json and --csv say it of every tensor",
+                                    remarks - remarks_shown));
+    }
+    return notes;
+}
+
 int run(const options& o) {
     outputs to(o.out, o.in.files);
     const pipeline::model model = open_inputs(o.in);
+    to.check_inputs(paths_of(model, {}));
     const std::vector<pipeline::tensor_ref> tensors = model.select(o.in.globs);
 
     report::document d;
@@ -73,9 +113,11 @@ int run(const options& o) {
     d.head.emplace_back("inputs", input_list(model));
     std::vector<report::record> rows;
     bool noted = false;
+    bool decoded = false;
     for (const pipeline::tensor_ref& t : tensors) {
         rows.push_back(tensor_record(t));
-        noted = noted || !t.info().note.empty() || !t.info().stored.empty();
+        noted = noted || !t.info().note.empty();
+        decoded = decoded || !t.info().layout.empty();
     }
     d.results = rows;
     std::vector<report::record> metadata = metadata_records(model);
@@ -89,7 +131,8 @@ int run(const options& o) {
                              {"bytes", "bytes", cell::integer}},
                             rows,
                             {},
-                            {}};
+                            notes_on(tensors)};
+    if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
     if (noted) listing.columns.push_back({"note", "note"});
     if (model.files().size() > 1) listing.group_field = "file";
     d.sections.push_back(std::move(listing));
@@ -117,10 +160,14 @@ runner declare_tensors(CLI::App& cmd) {
     declare_outputs(cmd, o->out);
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only")->group("Output");
     cmd.description(
-        "Reads headers only. The format is found by looking at the file, not at its name.");
+        "Reads headers only. The format is found by looking at the file, not at its name. "
+        "Quantized "
+        "tensors are shown as what they decode to, with the arrays they come from and why; --raw "
+        "shows the arrays.");
     examples(cmd,
              "mx tensors model.safetensors\n"
              "mx tensors model.safetensors.index.json --tensor '*.mlp.*' --csv -\n"
+             "mx tensors 'shards/*.safetensors'\n"
              "mx tensors weights.bin --shape 4096x4096 --dtype BF16\n");
     return [o] { return run(*o); };
 }

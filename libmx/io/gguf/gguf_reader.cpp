@@ -48,7 +48,11 @@ class gguf_reader final : public reader {
         if (tensor.type != nullptr && tensor.type->read_as) {
             info.type = *tensor.type->read_as;
             info.bytes = *tensor::byte_count(info.type, info.elements);
-            if (tensor.type_id == gguf_mxfp4_type) info.stored = tensor.type->name;
+            if (tensor.type_id == gguf_mxfp4_type) {
+                info.layout = tensor.type->name;
+                info.remark = "decoded from GGUF blocks of 32, each with an E8M0 scale";
+                info.stored_bytes = tensor.bytes;
+            }
         } else {
             info.type = tensor::dtype::other;
             info.bytes = tensor.bytes;

@@ -10,10 +10,10 @@
 #include "libmx/block/packing.hpp"
 #include "libmx/io/reader.hpp"
 
-namespace mx::pipeline {
+namespace mx::io {
 
 /// Codes [first, first + out.size()), which need not start at a byte border.
-inline void read_codes(const io::byte_source& source, int bits, std::uint64_t first,
+inline void read_codes(const byte_source& source, int bits, std::uint64_t first,
                        std::span<std::uint8_t> out) {
     const std::uint64_t unit = block::packing_unit(bits);
     const std::uint64_t begin = first / unit * unit;
@@ -27,10 +27,10 @@ inline void read_codes(const io::byte_source& source, int bits, std::uint64_t fi
 
 /// Values [first, first + count) of an array of T.
 template <typename T>
-std::vector<T> read_run(const io::byte_source& source, std::uint64_t first, std::uint64_t count) {
+std::vector<T> read_run(const byte_source& source, std::uint64_t first, std::uint64_t count) {
     std::vector<T> out(count);
     source.read(first * sizeof(T), std::as_writable_bytes(std::span(out)));
     return out;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::io

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/io/input_paths.hpp"
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+
+namespace mx::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, std::string message) {
+    throw base::error(base::error_kind::input, std::move(message), {path, {}, {}});
+}
+
+std::vector<std::string> matches_of(const std::string& pattern) {
+    glob_t found{};
+    const std::unique_ptr<glob_t, void (*)(glob_t*)> release(&found, ::globfree);
+    const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
+    if (status == GLOB_NOMATCH) fail(pattern, "no file matches this pattern");
+    if (status != 0) fail(pattern, "the pattern cannot be expanded; memory or rights are missing");
+    std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    std::sort(paths.begin(), paths.end());  // the same order under every locale
+    return paths;
+}
+
+// A link that cannot be followed is named as such; the system's message would be about its target.
+void check_link(const std::string& path) {
+    std::error_code failure;
+    if (!fs::is_symlink(fs::symlink_status(path, failure))) return;
+    const fs::file_status target = fs::status(path, failure);
+    if (failure == std::errc::too_many_symbolic_link_levels) {
+        fail(path, "is a symbolic link that leads in a circle");
+    }
+    if (target.type() == fs::file_type::not_found) {
+        fail(path, fmt::format("is a symbolic link to '{}', which does not exist",
+                               fs::read_symlink(path, failure).string()));
+    }
+}
+
+// The files of a directory that is several files without an index; none for another directory.
+std::vector<std::string> loose_shards(const std::string& directory) {
+    std::vector<std::string> shards;
+    std::error_code failure;
+    for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
+         it.increment(failure)) {
+        const std::string name = it->path().filename().string();
+        // An index, or a distributed checkpoint of torch: open_model knows what to do.
+        if (name.ends_with(".index.json") || name == ".metadata") return {};
+        if (name.ends_with(".safetensors")) shards.push_back(it->path().string());
+    }
+    if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));
+    if (shards.size() < 2) return {};
+    std::sort(shards.begin(), shards.end());
+    return shards;
+}
+
+}  // namespace
+
+std::vector<std::string> matched_paths(const std::vector<std::string>& named) {
+    std::vector<std::string> paths;
+    for (const std::string& name : named) {
+        std::error_code ignored;
+        const bool exists = fs::symlink_status(name, ignored).type() != fs::file_type::not_found;
+        if (exists || name.find_first_of("*?[") == std::string::npos) {
+            paths.push_back(name);
+        } else {
+            for (std::string& match : matches_of(name)) paths.push_back(std::move(match));
+        }
+    }
+    return paths;
+}
+
+std::vector<std::string> input_paths(const std::vector<std::string>& named) {
+    std::vector<std::string> paths;
+    for (std::string& path : matched_paths(named)) {
+        check_link(path);
+        std::error_code ignored;
+        const std::vector<std::string> shards =
+            fs::is_directory(path, ignored) ? loose_shards(path) : std::vector<std::string>{};
+        for (const std::string& shard : shards) {
+            check_link(shard);
+            paths.push_back(shard);
+        }
+        if (shards.empty()) paths.push_back(std::move(path));
+    }
+    return paths;
+}
+
+}  // namespace mx::io

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "libmx/format/decode.hpp"
+#include "libmx/io/quantized/coded_blocks.hpp"
+#include "libmx/io/quantized/pairings.hpp"
+#include "libmx/io/quantized/unswizzled.hpp"
+#include "libmx/io/widen.hpp"
+
+namespace mx::io {
+namespace {
+
+using tensor::dtype;
+using code_values = std::array<float, 256>;
+
+// What the codes of `type` stand for; `element` names those of packed bytes.
+code_values values_of(dtype type, const format::element_format* element) {
+    code_values values{};
+    for (std::size_t code = 0; code < values.size(); ++code) {
+        if (element != nullptr) {
+            values[code] = format::decode(*element, static_cast<std::uint32_t>(code));
+        } else {
+            const std::byte byte{static_cast<unsigned char>(code)};
+            widen(type, std::span(&byte, 1), 0, std::span(&values[code], 1));
+        }
+    }
+    return values;
+}
+
+// Bytes are E8M0 codes here.
+dtype scale_type(const tensor_info& scales) {
+    return scales.type == dtype::u8 ? dtype::f8_e8m0 : scales.type;
+}
+
+// Whether every product is a float32 (as far as its range goes): 8 bits of significand at most
+// times the 11 of F16, and nothing below 2^-149.
+bool products_are_f32(const pairing& p, const tensor_info& scales) {
+    const dtype type = scale_type(scales);
+    return !p.tensor_scale &&
+           (type == dtype::f8_e8m0 || type == dtype::f8_e4m3 || type == dtype::f16);
+}
+
+// Values are code * scale * factor, exact in double, or code * scale / divisor, rounded once: the
+// quotient of two numbers of 24 bits is never so close to a midpoint of float32 that rounding it to
+// double before would matter.
+template <class T>
+class scaled_codes final : public coded_blocks<T> {
+  public:
+    scaled_codes(const pairing& p, shared_source codes, const code_values& values,
+                 shared_source scales, dtype type, double tensor_scale)
+        : coded_blocks<T>(std::move(codes), p.code_bits, p.grid),
+          values_(values),
+          scales_(std::move(scales)),
+          type_(type),
+          tensor_scale_(tensor_scale),
+          divides_(p.divides) {}
+
+  private:
+    using run = typename coded_blocks<T>::run;
+
+    void decode(const run& r, std::span<T> out) const override {
+        std::vector<float> scales(static_cast<std::size_t>(this->blocks_of(r)));
+        std::vector<std::byte> scratch;
+        read_f32(*scales_, type_, r.block, scales, scratch);
+        this->for_each_block(
+            r, out,
+            [&](std::size_t block, std::span<const std::uint8_t> codes, std::span<T> values) {
+                const auto scale = static_cast<double>(scales[block]);
+                if (divides_) {
+                    for (std::size_t i = 0; i < codes.size(); ++i) {
+                        const double product = static_cast<double>(values_[codes[i]]) * scale;
+                        values[i] = static_cast<T>(product / tensor_scale_);
+                    }
+                    return;
+                }
+                const double factor = scale * tensor_scale_;
+                for (std::size_t i = 0; i < codes.size(); ++i) {
+                    values[i] = static_cast<T>(static_cast<double>(values_[codes[i]]) * factor);
+                }
+            });
+    }
+
+    code_values values_;
+    shared_source scales_;
+    dtype type_;
+    double tensor_scale_;
+    bool divides_;
+};
+
+}  // namespace
+
+tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays) {
+    const tensor_info& codes = arrays[p.codes].info();
+    const tensor_info& scales = arrays[p.scales].info();
+    tensor_info t;
+    t.name = p.name;
+    t.type = products_are_f32(p, scales) ? dtype::f32 : dtype::f64;
+    t.shape = p.shape;
+    t.elements = *tensor::element_count(p.shape);
+    t.bytes = *tensor::byte_count(t.type, t.elements);
+    t.file = codes.file;
+    t.layout = p.layout->name;
+    t.remark = p.why;
+    t.stored_bytes = codes.bytes + scales.bytes;
+    if (p.tensor_scale) t.stored_bytes += arrays[*p.tensor_scale].info().bytes;
+    return t;
+}
+
+std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tensor_ref> arrays) {
+    const auto open = [&](std::size_t i) {
+        return shared_source(arrays[i].file->open(arrays[i].index));
+    };
+    const tensor_info& codes = arrays[p.codes].info();
+    const tensor_info& stored = arrays[p.scales].info();
+    shared_source scales = open(p.scales);
+    if (p.swizzled) {
+        const std::uint64_t across = p.grid.cols();
+        const std::uint64_t rows = p.shape.size() > 1 ? p.shape[p.shape.size() - 2] : 1;
+        scales = unswizzled(std::move(scales), rows, across);
+    }
+    double tensor_scale = 1;
+    if (p.tensor_scale) {
+        float value = 1;
+        open(*p.tensor_scale)->read(0, std::as_writable_bytes(std::span(&value, 1)));
+        tensor_scale = static_cast<double>(value);
+    }
+    const code_values values = values_of(codes.type, p.element);
+    if (products_are_f32(p, stored)) {
+        return std::make_unique<scaled_codes<float>>(p, open(p.codes), values, std::move(scales),
+                                                     scale_type(stored), tensor_scale);
+    }
+    return std::make_unique<scaled_codes<double>>(p, open(p.codes), values, std::move(scales),
+                                                  scale_type(stored), tensor_scale);
+}
+
+}  // namespace mx::io

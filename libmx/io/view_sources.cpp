@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/io/view_sources.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "libmx/io/fortran_order.hpp"
+#include "libmx/io/widen.hpp"
+
+namespace mx::io {
+namespace {
+
+class unpacked_source final : public byte_source {
+  public:
+    unpacked_source(shared_source source, tensor::dtype type)
+        : source_(std::move(source)), type_(type) {}
+
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+        read_whole_elements(
+            offset, out, sizeof(float),
+            [this](std::uint64_t first, std::span<std::byte> bytes) { fill(first, bytes); });
+    }
+
+  private:
+    static constexpr std::size_t piece = std::size_t{1} << 16;  // elements at a time
+
+    void fill(std::uint64_t first, std::span<std::byte> bytes) const {
+        std::vector<float> values;
+        std::vector<std::byte> scratch;
+        while (!bytes.empty()) {
+            const std::size_t count = std::min(bytes.size() / sizeof(float), piece);
+            values.resize(count);
+            read_f32(*source_, type_, first, values, scratch);
+            std::memcpy(bytes.data(), values.data(), count * sizeof(float));
+            bytes = bytes.subspan(count * sizeof(float));
+            first += count;
+        }
+    }
+
+    shared_source source_;
+    tensor::dtype type_;
+};
+
+// Runs of `run` bytes, `stride` bytes apart, the first at `start`.
+class runs_of_source final : public byte_source {
+  public:
+    runs_of_source(shared_source source, std::uint64_t start, std::uint64_t run,
+                   std::uint64_t stride)
+        : source_(std::move(source)), start_(start), run_(run), stride_(stride) {}
+
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+        std::vector<std::byte> span;
+        while (!out.empty()) {
+            const std::uint64_t inside = offset % run_;
+            const std::uint64_t at = start_ + offset / run_ * stride_ + inside;
+            std::size_t done =
+                static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), run_ - inside));
+            // Whole short runs: read across the gaps, which costs less than a call for each.
+            const std::uint64_t runs = inside != 0 || stride_ > widest_gap
+                                           ? 0
+                                           : std::min(out.size() / run_, bulk / stride_);
+            if (runs > 1) {
+                span.resize(static_cast<std::size_t>((runs - 1) * stride_ + run_));
+                source_->read(at, span);
+                for (std::uint64_t i = 0; i < runs; ++i) {
+                    std::memcpy(out.data() + i * run_, span.data() + i * stride_, run_);
+                }
+                done = static_cast<std::size_t>(runs * run_);
+            } else {
+                source_->read(at, out.first(done));
+            }
+            out = out.subspan(done);
+            offset += done;
+        }
+    }
+
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
+        if (run_ == 0) return;
+        const std::uint64_t first = offset / run_;
+        const std::uint64_t runs = std::min(bytes, bulk) / run_ + 1;
+        source_->expect(start_ + first * stride_, runs * stride_);
+    }
+
+  private:
+    static constexpr std::uint64_t widest_gap = 32 << 10;
+    static constexpr std::uint64_t bulk = 1 << 20;
+
+    shared_source source_;
+    std::uint64_t start_, run_, stride_;
+};
+
+class transposed_source final : public byte_source {
+  public:
+    transposed_source(shared_source source, std::uint64_t rows, std::uint64_t cols,
+                      std::size_t width)
+        : source_(std::move(source)), rows_(rows), cols_(cols), width_(width) {}
+
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+        const std::uint64_t size = rows_ * cols_ * width_;
+        while (!out.empty()) {
+            const std::uint64_t inside = offset % size;
+            const auto count =
+                static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - inside));
+            matrix(offset / size)->read(inside, out.first(count));
+            offset += count;
+            out = out.subspan(count);
+        }
+    }
+
+  private:
+    // Threads work on neighbouring matrices; more would only hold memory.
+    static constexpr std::size_t kept_matrices = 3;
+
+    shared_source matrix(std::uint64_t index) const {
+        const std::lock_guard lock(guard_);
+        const auto known = std::find_if(kept_.begin(), kept_.end(),
+                                        [index](const auto& m) { return m.first == index; });
+        if (known != kept_.end()) {
+            kept_.splice(kept_.begin(), kept_, known);
+            return kept_.front().second;
+        }
+        if (kept_.size() == kept_matrices) kept_.pop_back();
+        // The matrix in C order is its transpose with the first axis fastest.
+        shared_source one = source_window(source_, index * rows_ * cols_ * width_);
+        kept_.emplace_front(index, from_fortran_order(std::move(one), {cols_, rows_}, width_));
+        return kept_.front().second;
+    }
+
+    shared_source source_;
+    std::uint64_t rows_, cols_;
+    std::size_t width_;
+    mutable std::mutex guard_;
+    mutable std::list<std::pair<std::uint64_t, shared_source>> kept_;
+};
+
+}  // namespace
+
+std::unique_ptr<byte_source> unpacked(shared_source source, tensor::dtype type) {
+    return std::make_unique<unpacked_source>(std::move(source), type);
+}
+
+std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::shape& shape,
+                                          std::size_t axis, std::uint64_t begin,
+                                          std::uint64_t count, std::size_t width) {
+    std::uint64_t inner = width;
+    for (std::size_t k = axis + 1; k < shape.size(); ++k) inner *= shape[k];
+    return std::make_unique<runs_of_source>(std::move(source), begin * inner, count * inner,
+                                            shape[axis] * inner);
+}
+
+std::unique_ptr<byte_source> transposed(shared_source source, const tensor::shape& shape,
+                                        std::size_t width) {
+    return std::make_unique<transposed_source>(std::move(source), shape[shape.size() - 2],
+                                               shape.back(), width);
+}
+
+}  // namespace mx::io

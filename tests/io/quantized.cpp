@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantized checkpoints: every layout by hand-made bytes and values worked out here.
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "libmx/io/quantized/layouts.hpp"
+#include "tests/io/model_file.hpp"
+
+using namespace mx;
+using namespace mx::test;
+using tensor::dtype;
+
+namespace {
+
+constexpr std::array<float, 16> e2m1{0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
+                                     -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+
+// 0x10 0x32 0x54 ...: the codes 0 to 15 in order, low nibble first, twice.
+const std::string all_fp4 = std::string("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8) +
+                            std::string("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
+
+bool same(const std::vector<float>& got, const std::vector<float>& want) {
+    if (got.size() != want.size()) return false;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const bool nan = std::isnan(got[i]) && std::isnan(want[i]);
+        if (!nan && std::memcmp(&got[i], &want[i], sizeof(float)) != 0) {
+            INFO(i << ": " << got[i] << " is not " << want[i]);
+            CHECK(false);
+            return false;
+        }
+    }
+    return true;
+}
+
+std::vector<float> fp4_values(std::size_t elements, double factor) {
+    std::vector<float> v;
+    for (std::size_t i = 0; i < elements; ++i) {
+        v.push_back(static_cast<float>(static_cast<double>(e2m1[i % 16]) * factor));
+    }
+    return v;
+}
+
+void append(std::vector<float>& to, const std::vector<float>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+}
+
+std::string remark_of(const pipeline::model& m, const std::string& name) {
+    const io::tensor_info* info = info_in(m, name);
+    REQUIRE(info != nullptr);
+    return info->remark;
+}
+
+}  // namespace
+
+TEST_CASE("MXFP4 in blocks, as gpt-oss keeps it", "[quantized]") {
+    const scratch_dir dir;
+    // Scales 2^0, 2^1, 2^-127 and NaN.
+    const std::string path =
+        write_model(dir / "m.safetensors",
+                    {{"w_blocks", dtype::u8, {2, 2, 16}, all_fp4 + all_fp4 + all_fp4 + all_fp4},
+                     {"w_scales", dtype::u8, {2, 2}, std::string("\x7f\x80\x00\xff", 4)},
+                     {"bias", dtype::f32, {1}, f32_bytes({3})}});
+    const pipeline::model m = model_of({path});
+    const io::tensor_info* w = info_in(m, "w");
+    REQUIRE(w != nullptr);
+    CHECK(w->shape == tensor::shape{2, 64});
+    CHECK(w->layout == "mxfp4");
+    CHECK(static_cast<int>(w->type) == static_cast<int>(dtype::f32));
+    CHECK(w->stored_bytes == 68);
+    CHECK(w->remark ==
+          "MXFP4 from w_blocks (U8 2x2x16) and w_scales (U8 2x2): 32 codes per scale byte");
+    CHECK(info_in(m, "w_blocks") == nullptr);
+    CHECK(info_in(m, "w_scales") == nullptr);
+    CHECK(info_in(m, "bias") != nullptr);
+    std::vector<float> want = fp4_values(32, 1);
+    append(want, fp4_values(32, 2));
+    append(want, fp4_values(32, std::ldexp(1.0, -127)));
+    append(want, std::vector<float>(32, std::numeric_limits<float>::quiet_NaN()));
+    CHECK(same(values_in(m, "w"), want));
+
+    pipeline::view_request raw;
+    raw.raw = true;
+    const pipeline::model stored_as = model_of({path}, raw);
+    CHECK(info_in(stored_as, "w") == nullptr);
+    CHECK(info_in(stored_as, "w_blocks") != nullptr);
+}
+
+TEST_CASE("decoded values do not depend on how they are read", "[quantized]") {
+    const scratch_dir dir;
+    const pipeline::model m = model_of(
+        {write_model(dir / "m.safetensors",
+                     {{"w.blocks", dtype::u8, {3, 16}, all_fp4 + all_fp4 + all_fp4},
+                      {"w.scales", dtype::f8_e8m0, {3}, std::string("\x7e\x81\x90", 3)}})});
+    const std::vector<float> all = values_in(m, "w");
+    const std::string bytes = f32_bytes(all);
+    const pipeline::tensor_ref t = m.select({}).front();
+    const auto source = t.file->open(t.index);
+    for (std::size_t begin = 0; begin < bytes.size(); begin += 7) {
+        for (const std::size_t size : {1, 3, 4, 9, 130}) {
+            const std::size_t count = std::min(size, bytes.size() - begin);
+            std::string part(count, '\0');
+            source->read(begin, std::as_writable_bytes(std::span(part.data(), count)));
+            REQUIRE(part == bytes.substr(begin, count));
+        }
+    }
+}
+
+TEST_CASE("MXFP8, MXFP6 and MXFP4 with scales along the last axis", "[quantized]") {
+    const scratch_dir dir;
+    // 40 columns: a block of 32 and one of 8. E4M3 0x38 is 1, 0x7e 448; E5M2 0x3c is 1.
+    std::string e4m3 = repeated(0x38, 80);
+    e4m3[39] = '\x7e';
+    // E2M3 code i of four in three bytes: 1 (0x08), 7.5 (0x1f), -1 (0x28), 0.125 (0x01).
+    const unsigned word = 0x08u | 0x1fu << 6 | 0x28u << 12 | 0x01u << 18;
+    std::string fp6;
+    for (int i = 0; i < 8; ++i) fp6 += little(word, 3);
+    const pipeline::model m = model_of({write_model(
+        dir / "m.safetensors", {{"a", dtype::f8_e4m3, {2, 40}, e4m3},
+                                {"a_scale", dtype::u8, {2, 2}, std::string("\x7f\x81\x80\xfe", 4)},
+                                {"b", dtype::f8_e5m2, {32}, repeated(0x3c, 32)},
+                                {"b_scale_inv", dtype::f8_e8m0, {1}, "\x78"},
+                                {"c", dtype::f6_e2m3, {1, 32}, fp6},
+                                {"c_scales", dtype::u8, {1, 1}, "\x80"},
+                                {"d", dtype::f4, {1, 32}, all_fp4},
+                                {"d_scales", dtype::f8_e8m0, {1, 1}, "\x7d"},
+                                {"e_packed", dtype::u8, {1, 16}, all_fp4},
+                                {"e_scale", dtype::u8, {1, 1}, "\x7c"}})});
+    std::vector<float> a(32, 1.0f);
+    append(a, std::vector<float>(8, 4.0f));
+    a[39] = 4 * 448;
+    append(a, std::vector<float>(32, 2.0f));
+    append(a, std::vector<float>(8, std::ldexp(1.0f, 127)));
+    CHECK(same(values_in(m, "a"), a));
+    CHECK(info_in(m, "a")->layout == "mxfp8");
+    CHECK(same(values_in(m, "b"), std::vector<float>(32, std::ldexp(1.0f, 0x78 - 127))));
+    std::vector<float> c;
+    for (int i = 0; i < 8; ++i) append(c, {2, 15, -2, 0.25f});
+    CHECK(same(values_in(m, "c"), c));
+    CHECK(info_in(m, "c")->layout == "mxfp6");
+    CHECK(same(values_in(m, "d"), fp4_values(32, 0.25)));
+    CHECK(same(values_in(m, "e"), fp4_values(32, 0.125)));
+    CHECK(info_in(m, "e")->shape == tensor::shape{1, 32});
+}
+
+TEST_CASE("NVFP4 under both conventions of the tensor scale", "[quantized]") {
+    const scratch_dir dir;
+    const float g = 0.0013427734375f + 0x1p-30f;
+    const float inverse = 745.3f;
+    // E4M3 scales 0x38 = 1 and 0x45 = 3.25.
+    const std::string scales("\x38\x45", 2);
+    const pipeline::model m = model_of({write_model(
+        dir / "m.safetensors", {{"a.weight", dtype::u8, {1, 16}, all_fp4},
+                                {"a.weight_scale", dtype::f8_e4m3, {1, 2}, scales},
+                                {"a.weight_scale_2", dtype::f32, {}, f32_bytes({g})},
+                                {"b.weight_packed", dtype::u8, {1, 16}, all_fp4},
+                                {"b.weight_scale", dtype::f8_e4m3, {1, 2}, scales},
+                                {"b.weight_global_scale", dtype::f32, {1}, f32_bytes({inverse})},
+                                {"c", dtype::f4, {2, 16}, all_fp4},
+                                {"c_scale", dtype::f8_e4m3, {2, 1}, scales}})});
+    std::vector<float> a = fp4_values(16, static_cast<double>(g));
+    append(a, fp4_values(16, 3.25 * static_cast<double>(g)));
+    std::uint64_t inexact = 0;
+    CHECK(same(values_in(m, "a.weight", &inexact), a));
+    // 0.5, 1, 2, 4 times g are float32; times 1.5, 3 and 6 need one bit more than g has.
+    std::uint64_t expected = 0;
+    for (const double s : {1.0, 3.25}) {
+        for (const float q : e2m1) {
+            const double exact = static_cast<double>(q) * s * static_cast<double>(g);
+            expected += static_cast<double>(static_cast<float>(exact)) != exact ? 1u : 0u;
+        }
+    }
+    CHECK(expected > 0);
+    CHECK(inexact == expected);
+    has(remark_of(m, "a.weight"), "multiplied by a.weight_scale_2 (modelopt)");
+
+    std::vector<float> b;
+    for (const double s : {1.0, 3.25}) {
+        for (const float q : e2m1) {
+            b.push_back(
+                static_cast<float>(static_cast<double>(q) * s / static_cast<double>(inverse)));
+        }
+    }
+    CHECK(same(values_in(m, "b.weight"), b));
+    has(remark_of(m, "b.weight"), "divided by b.weight_global_scale (compressed-tensors)");
+
+    std::vector<float> c = fp4_values(16, 1);
+    append(c, fp4_values(16, 3.25));
+    CHECK(same(values_in(m, "c"), c));
+    CHECK(static_cast<int>(info_in(m, "c")->type) == static_cast<int>(dtype::f32));
+    CHECK(static_cast<int>(info_in(m, "a.weight")->type) == static_cast<int>(dtype::f64));
+}
+
+TEST_CASE("FP8 and INT8 with scales of tiles, rows and the whole tensor", "[quantized]") {
+    const scratch_dir dir;
+    const pipeline::model m = model_of(
+        {write_model(dir / "m.safetensors",
+                     {{"t", dtype::f8_e4m3, {130, 129}, repeated(0x38, 130 * 129)},
+                      {"t_scale_inv", dtype::f32, {2, 2}, f32_bytes({3, 5, 7, 0.1f})},
+                      {"r", dtype::f8_e4m3, {2, 3}, repeated(0xb8, 6)},
+                      {"r_scale", dtype::bf16, {2, 1}, std::string("\x40\x40\x80\x3f", 4)},
+                      {"v", dtype::f8_e5m2, {2, 3}, repeated(0x3c, 6)},
+                      {"v_scale", dtype::f32, {2}, f32_bytes({8, 9})},
+                      {"w", dtype::f8_e4m3, {2, 3}, repeated(0x38, 6)},
+                      {"w_scale", dtype::f32, {}, f32_bytes({0.25f})},
+                      {"i", dtype::i8, {2, 2}, std::string("\x01\x80\x7f\xff", 4)},
+                      {"i_scale", dtype::f16, {2, 1}, std::string("\x00\x3c\x00\x38", 4)}})});
+    const std::vector<float> t = values_in(m, "t");
+    CHECK(t[0] == 3.0f);
+    CHECK(t[127 * 129 + 127] == 3.0f);
+    CHECK(t[128] == 5.0f);
+    CHECK(t[128 * 129] == 7.0f);
+    CHECK(t[129 * 129 + 128] == 0.1f);
+    CHECK(info_in(m, "t")->layout == "fp8-128x128");
+    CHECK(same(values_in(m, "r"), {-3, -3, -3, -1, -1, -1}));
+    CHECK(info_in(m, "r")->layout == "fp8-rows");
+    CHECK(same(values_in(m, "v"), {8, 8, 8, 9, 9, 9}));
+    CHECK(same(values_in(m, "w"), std::vector<float>(6, 0.25f)));
+    CHECK(info_in(m, "w")->layout == "fp8-tensor");
+    CHECK(same(values_in(m, "i"), {1, -128, 63.5f, -0.5f}));
+    CHECK(info_in(m, "i")->layout == "int8-rows");
+}
+
+TEST_CASE("codes and scales in different files", "[quantized]") {
+    const scratch_dir dir;
+    const stored codes{"w_blocks", dtype::u8, {1, 16}, all_fp4};
+    const stored scales{"w_scales", dtype::u8, {1}, "\x80"};
+    const std::string one = write_model(dir / "1.safetensors", {codes});
+    const std::string two = write_model(dir / "2.safetensors", {scales});
+    const std::string three =
+        write_model(dir / "3.safetensors", {{"w_scales", dtype::u8, {1}, "\x81"}});
+    const pipeline::model both = model_of({one, two});
+    CHECK(same(values_in(both, "w"), fp4_values(32, 2)));
+    has(remark_of(both, "w"), "of " + two);
+    // The order of the files does not matter.
+    CHECK(same(values_in(model_of({two, one}), "w"), fp4_values(32, 2)));
+    // Two candidates, none of them beside the codes.
+    const pipeline::model many = model_of({one, two, three});
+    has(remark_of(many, "w_blocks"), "2 files hold an array w_scales");
+    // The scales beside the codes come first.
+    const std::string four = write_model(dir / "4.safetensors", {codes, scales});
+    CHECK(same(values_in(model_of({three, four}), "w"), fp4_values(32, 2)));
+}
+
+TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[quantized][hostile]") {
+    const scratch_dir dir;
+    const auto refused = [&dir](const stored& codes, const stored& scales,
+                                const std::vector<stored>& more = {}) {
+        std::vector<stored> all{codes, scales};
+        all.insert(all.end(), more.begin(), more.end());
+        const pipeline::model m = model_of({write_model(dir / "m.safetensors", all)});
+        CHECK(m.select({}).size() == all.size());
+        for (const stored& a : all) CHECK(info_in(m, a.name) != nullptr);
+        return remark_of(m, codes.name);
+    };
+    has(refused({"w_blocks", dtype::u8, {2, 16}, all_fp4 + all_fp4},
+                {"w_scales", dtype::u8, {3}, "abc"}),
+        "w_blocks (U8 2x16) and w_scales (U8 3) are not decoded as one tensor: MXFP4 calls for "
+        "scales 2");
+    has(refused({"w_blocks", dtype::u8, {2, 8}, all_fp4}, {"w_scales", dtype::u8, {2}, "ab"}),
+        "keeps 16 bytes per block in the last axis");
+    has(refused({"w", dtype::f8_e4m3, {2, 32}, repeated(1, 64)},
+                {"w_scale", dtype::i32, {2, 1}, repeated(0, 8)}),
+        "no layout has these dtypes");
+    has(refused({"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)},
+                {"w_scale", dtype::u8, {2, 1}, "ab"}),
+        "MXFP8 calls for scales 2x2");
+    has(refused({"w", dtype::f8_e4m3, {200, 64}, repeated(1, 12800)},
+                {"w_scale_inv", dtype::f32, {3, 1}, repeated(0, 12)}),
+        "FP8 in tiles calls for scales 2x1");
+    has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
+                {"w_scale", dtype::bf16, {1, 1}, "ab"}),
+        "(pack-quantized) are named and not decoded");
+    has(refused({"w", dtype::u8, {0, 16}, ""}, {"w_scale", dtype::u8, {0}, ""}), "no elements");
+    has(refused({"w", dtype::u8, {1, 16}, all_fp4}, {"w_scale", dtype::f8_e4m3, {1, 2}, "ab"},
+                {{"w_scale_2", dtype::f32, {2}, repeated(0, 8)}}),
+        "w_scale_2 (F32 2) is not one F32");
+    has(refused({"w", dtype::u8, {1, 16}, all_fp4}, {"w_scale", dtype::f8_e4m3, {1, 2}, "ab"},
+                {{"w_scale_2", dtype::f32, {}, repeated(0, 4)},
+                 {"w_global_scale", dtype::f32, {}, repeated(0, 4)}}),
+        "second tensor scale");
+    has(refused({"w", dtype::f8_e4m3, {1, 32}, repeated(1, 32)},
+                {"w_scale", dtype::u8, {1, 1}, "a"},
+                {{"w_scale_2", dtype::f32, {}, repeated(0, 4)}}),
+        "has no place in this layout");
+}
+
+TEST_CASE("values that nothing scales", "[quantized]") {
+    const scratch_dir dir;
+    const pipeline::model m =
+        model_of({write_model(dir / "m.safetensors", {{"w", dtype::f4, {4, 8}, all_fp4},
+                                                      {"x_scale", dtype::f32, {}, "abcd"}})});
+    CHECK(same(values_in(m, "w"), fp4_values(32, 1)));
+    CHECK(info_in(m, "w")->layout.empty());
+    CHECK(info_in(m, "x_scale") != nullptr);
+}
+
+TEST_CASE("scales in the 128x4 order", "[quantized]") {
+    const scratch_dir dir;
+    // 130 rows of 5 blocks: two tiles down, two across. The scale of row r, block k is
+    // 2^((r + 7 k) % 50).
+    const auto exponent = [](std::size_t r, std::size_t k) { return (r + 7 * k) % 50; };
+    std::string scales(2 * 2 * 512, '\0');
+    for (std::size_t r = 0; r < 130; ++r) {
+        for (std::size_t k = 0; k < 5; ++k) {
+            const std::size_t tile = r / 128 * 2 + k / 4;
+            const std::size_t place = r % 128 % 32 * 16 + r % 128 / 32 * 4 + k % 4;
+            scales[tile * 512 + place] = static_cast<char>(127 + exponent(r, k));
+        }
+    }
+    const std::string path = write_model(
+        dir / "m.safetensors", {{"w", dtype::f8_e4m3, {130, 160}, repeated(0x38, 130 * 160)},
+                                {"w_scale", dtype::u8, {256, 8}, scales}});
+    has(remark_of(model_of({path}), "w"), "(--swizzled)");
+    pipeline::view_request swizzled;
+    swizzled.swizzled = true;
+    const pipeline::model m = model_of({path}, swizzled);
+    std::vector<float> want;
+    for (std::size_t r = 0; r < 130; ++r) {
+        for (std::size_t c = 0; c < 160; ++c) {
+            want.push_back(std::ldexp(1.0f, static_cast<int>(exponent(r, c / 32))));
+        }
+    }
+    CHECK(same(values_in(m, "w"), want));
+    has(remark_of(m, "w"), "scales in the 128x4 order");
+    // Parts of a row, and rows across the border of tiles.
+    const pipeline::tensor_ref t = m.select({}).front();
+    const auto source = t.file->open(t.index);
+    for (const std::size_t first : {0u, 33u, 150u, 127u * 160u + 70u, 129u * 160u + 130u}) {
+        std::vector<float> part(std::min<std::size_t>(170, want.size() - first));
+        source->read(first * 4, std::as_writable_bytes(std::span(part)));
+        CHECK(std::equal(part.begin(), part.end(),
+                         want.begin() + static_cast<std::ptrdiff_t>(first)));
+    }
+}
+
+TEST_CASE("a stack of experts with swizzled scales", "[quantized]") {
+    const scratch_dir dir;
+    // Two matrices of 2 x 32: a tile each.
+    std::string scales(2 * 512, '\0');
+    scales[0] = 127;
+    scales[16] = static_cast<char>(128);
+    scales[512] = static_cast<char>(129);
+    scales[512 + 16] = static_cast<char>(130);
+    pipeline::view_request swizzled;
+    swizzled.swizzled = true;
+    const pipeline::model m = model_of(
+        {write_model(dir / "m.safetensors", {{"w", dtype::f8_e4m3, {2, 2, 32}, repeated(0x38, 128)},
+                                             {"w_scale", dtype::u8, {1024}, scales}})},
+        swizzled);
+    const std::vector<float> w = values_in(m, "w");
+    CHECK(w[0] == 1);
+    CHECK(w[32] == 2);
+    CHECK(w[64] == 4);
+    CHECK(w[127] == 8);
+}
+
+TEST_CASE("the list of layouts", "[quantized]") {
+    for (const io::quantized_layout& l : io::quantized_layouts) {
+        INFO(l.name);
+        CHECK(!l.source.empty());
+        // A whole row is a block of one row, or of all.
+        CHECK((l.block_rows != io::whole_axis || l.block_cols == io::whole_axis));
+    }
+}
+
+TEST_CASE("the guide tells the same story as the lists", "[quantized]") {
+    const std::string guide = slurp(std::string(MX_SOURCE_DIR) + "/docs/guide/quantized.md");
+    for (const io::quantized_layout& l : io::quantized_layouts) {
+        has(guide, "| `" + std::string(l.name) + "` |");
+    }
+    for (const io::quantized_naming& n : io::quantized_namings) {
+        has(guide, "`NAME" + std::string(n.codes) + "`");
+        has(guide, "`NAME" + std::string(n.scales) + "`");
+    }
+    for (const io::tensor_scale_name& t : io::tensor_scale_names) {
+        has(guide, "`NAME" + std::string(t.ending) + "` (" + std::string(t.writer) + ")");
+    }
+}

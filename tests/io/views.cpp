@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Splits, transposition, and what names of inputs stand for.
+#include <numeric>
+
+#include "libmx/io/input_paths.hpp"
+#include "libmx/io/view_sources.hpp"
+#include "libmx/pipeline/convert.hpp"
+#include "tests/io/model_file.hpp"
+
+using namespace mx;
+using namespace mx::test;
+using tensor::dtype;
+
+namespace {
+
+std::vector<float> counted(std::size_t count) {
+    std::vector<float> v(count);
+    std::iota(v.begin(), v.end(), 0.0f);
+    return v;
+}
+
+pipeline::view_request splitting(const std::string& text) {
+    pipeline::view_request r;
+    r.splits = {text};
+    return r;
+}
+
+pipeline::view_request transposing(const std::string& glob) {
+    pipeline::view_request r;
+    r.transposed = {glob};
+    return r;
+}
+
+std::string usage_error(const std::string& path, const pipeline::view_request& views) {
+    return error_of(base::error_kind::usage, [&] { model_of({path}, views); });
+}
+
+}  // namespace
+
+TEST_CASE("a fused tensor is split", "[views]") {
+    const scratch_dir dir;
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"qkv", dtype::f32, {6, 4}, f32_bytes(counted(24))},
+                                            {"other", dtype::f32, {1}, f32_bytes({1})}});
+    const pipeline::model m = model_of({path}, splitting("qkv=q:3,k:1,v:2"));
+    REQUIRE(m.select({}).size() == 4);
+    CHECK(m.select({})[1].info().name == "qkv.k");
+    CHECK(info_in(m, "qkv.v")->shape == tensor::shape{2, 4});
+    const std::vector<float> all = counted(24);
+    CHECK(values_in(m, "qkv.q") == std::vector<float>(all.begin(), all.begin() + 12));
+    CHECK(values_in(m, "qkv.k") == std::vector<float>(all.begin() + 12, all.begin() + 16));
+    CHECK(values_in(m, "qkv.v") == std::vector<float>(all.begin() + 16, all.end()));
+
+    for (const char* axis : {"qkv@1=a:1,b:3", "q*@-1=a:1,b:3"}) {
+        const pipeline::model across = model_of({path}, splitting(axis));
+        CHECK(values_in(across, "qkv.a") == std::vector<float>{0, 4, 8, 12, 16, 20});
+        CHECK(values_in(across, "qkv.b") ==
+              std::vector<float>{1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23});
+    }
+}
+
+TEST_CASE("parts of the middle axis and of narrow types", "[views]") {
+    const scratch_dir dir;
+    const std::string path = write_model(
+        dir / "m.safetensors", {{"stack", dtype::f32, {2, 3, 2}, f32_bytes(counted(12))},
+                                {"f4", dtype::f4, {2, 3}, std::string("\x21\x43\x65", 3)}});
+    pipeline::view_request r = splitting("stack@1=up:2,down:1");
+    r.splits.emplace_back("f4=a:1,b:1");
+    const pipeline::model m = model_of({path}, r);
+    CHECK(values_in(m, "stack.up") == std::vector<float>{0, 1, 2, 3, 6, 7, 8, 9});
+    CHECK(values_in(m, "stack.down") == std::vector<float>{4, 5, 10, 11});
+    CHECK(values_in(m, "f4.a") == std::vector<float>{0.5f, 1, 1.5f});
+    CHECK(values_in(m, "f4.b") == std::vector<float>{2, 3, 4});
+}
+
+TEST_CASE("long runs are read as they are, short ones together", "[views]") {
+    // A source that counts what it is asked for.
+    class numbers final : public io::byte_source {
+      public:
+        explicit numbers(int* reads) : reads_(reads) {}
+        void read(std::uint64_t offset, std::span<std::byte> out) const override {
+            ++*reads_;
+            for (std::byte& b : out) b = static_cast<std::byte>(offset++ * 31 % 251);
+        }
+
+      private:
+        int* reads_;
+    };
+    int reads = 0;
+    const auto check = [&](const tensor::shape& shape, std::uint64_t begin, std::uint64_t count) {
+        reads = 0;
+        const auto part =
+            io::part_of_axis(std::make_shared<numbers>(&reads), shape, 1, begin, count, 1);
+        std::vector<std::byte> got(static_cast<std::size_t>(shape[0] * count));
+        part->read(0, got);
+        for (std::uint64_t i = 0; i < got.size(); ++i) {
+            const std::uint64_t at = i / count * shape[1] + begin + i % count;
+            REQUIRE(got[i] == static_cast<std::byte>(at * 31 % 251));
+        }
+    };
+    check({1000, 100}, 7, 5);
+    CHECK(reads == 1);
+    check({3, 100000}, 99000, 1000);
+    CHECK(reads == 3);
+}
+
+TEST_CASE("two axes change places", "[views]") {
+    const scratch_dir dir;
+    const std::string path = write_model(dir / "m.safetensors",
+                                         {{"kernel", dtype::f32, {2, 3}, f32_bytes(counted(6))},
+                                          {"stack", dtype::f32, {5, 2, 3}, f32_bytes(counted(30))},
+                                          {"f4", dtype::f4, {2, 3}, std::string("\x21\x43\x65", 3)},
+                                          {"bias", dtype::f32, {2}, f32_bytes({8, 9})}});
+    const pipeline::model m = model_of({path}, transposing("*"));
+    CHECK(info_in(m, "kernel")->shape == tensor::shape{3, 2});
+    CHECK(values_in(m, "kernel") == std::vector<float>{0, 3, 1, 4, 2, 5});
+    CHECK(values_in(m, "f4") == std::vector<float>{0.5f, 2, 1, 3, 1.5f, 4});
+    CHECK(values_in(m, "bias") == std::vector<float>{8, 9});
+    CHECK(info_in(m, "stack")->shape == tensor::shape{5, 3, 2});
+    std::vector<float> stack;
+    for (int e = 0; e < 5; ++e) {
+        for (const int at : {0, 3, 1, 4, 2, 5}) stack.push_back(static_cast<float>(6 * e + at));
+    }
+    CHECK(values_in(m, "stack") == stack);
+    // Back and forth between more matrices than are kept.
+    for (const pipeline::tensor_ref& t : m.select({"stack"})) {
+        const auto source = t.file->open(t.index);
+        for (const std::size_t e : {4u, 0u, 3u, 1u, 2u, 0u, 4u}) {
+            float value = 0;
+            source->read((6 * e + 1) * 4, std::as_writable_bytes(std::span(&value, 1)));
+            CHECK(value == stack[6 * e + 1]);
+        }
+    }
+    CHECK(info_in(model_of({path}, transposing("kernel")), "stack")->shape ==
+          tensor::shape{5, 2, 3});
+}
+
+TEST_CASE("a decoded tensor can be split and transposed", "[views][quantized]") {
+    const scratch_dir dir;
+    pipeline::view_request r = splitting("w=a:1,b:1");
+    r.transposed = {"w.b"};
+    const pipeline::model m = model_of(
+        {write_model(dir / "m.safetensors", {{"w", dtype::f8_e4m3, {2, 32}, repeated(0x38, 64)},
+                                             {"w_scale", dtype::f32, {2, 1}, f32_bytes({3, 5})}})},
+        r);
+    CHECK(values_in(m, "w.a") == std::vector<float>(32, 3.0f));
+    CHECK(values_in(m, "w.b") == std::vector<float>(32, 5.0f));
+    CHECK(info_in(m, "w.b")->shape == tensor::shape{32, 1});
+}
+
+TEST_CASE("views that do not fit", "[views][hostile]") {
+    const scratch_dir dir;
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"qkv", dtype::f32, {6, 4}, f32_bytes(counted(24))},
+                                            {"bias", dtype::f32, {2}, f32_bytes({8, 9})}});
+    has(usage_error(path, splitting("qkv=q:3,k:1")), "add up to the extent of axis 0, which is 6");
+    has(usage_error(path, splitting("qkv=q:3,k:18446744073709551615,v:4")), "add up");
+    has(usage_error(path, splitting("qkv@2=q:3")), "qkv has no axis 2");
+    has(usage_error(path, splitting("qvk=q:6")), "the nearest is 'qkv'");
+    has(usage_error(path, splitting("qkv")), "NAME=PART:EXTENT");
+    has(usage_error(path, splitting("qkv=q:0,k:6")), "'q:0' is not PART:EXTENT");
+    has(usage_error(path, splitting("qkv=q:-1")), "'q:-1' is not PART:EXTENT");
+    has(usage_error(path, splitting("qkv=")), "names no part");
+    has(usage_error(path, transposing("nope*")), "no tensor has this name");
+    has(usage_error(path, transposing("bias")), "has two axes");
+}
+
+TEST_CASE("files, directories and patterns are one model", "[inputs]") {
+    const scratch_dir dir;
+    for (const char* name : {"b.safetensors", "a.safetensors", "c.safetensors"}) {
+        write_model(dir / name, {{"same", dtype::u8, {1}, std::string(name, 1)}});
+    }
+    dir.file("notes.txt", "text");
+    const std::vector<std::string> sorted{dir / "a.safetensors", dir / "b.safetensors",
+                                          dir / "c.safetensors"};
+    CHECK(io::input_paths({dir / "*.safetensors"}) == sorted);
+    CHECK(io::input_paths({dir.path()}) == sorted);
+    CHECK(io::input_paths({dir / "[ab].safetensors", dir / "notes.txt"}) ==
+          std::vector<std::string>{sorted[0], sorted[1], dir / "notes.txt"});
+    CHECK(model_of({dir.path()}).select({}).size() == 3);
+    // A file with such a name is itself.
+    CHECK(io::input_paths({dir.file("x[1].bin", "a")}) ==
+          std::vector<std::string>{dir / "x[1].bin"});
+    // With an index, the directory is the model that it describes.
+    dir.file("model.safetensors.index.json", "{\"weight_map\":{\"same\":\"a.safetensors\"}}");
+    CHECK(io::input_paths({dir.path()}) == std::vector<std::string>{dir.path()});
+    CHECK(model_of({dir.path()}).select({}).size() == 1);
+}
+
+TEST_CASE("links that lead nowhere, patterns without a match", "[inputs][hostile]") {
+    const scratch_dir dir;
+    const auto refused = [](const std::string& name) {
+        return error_of(base::error_kind::input, [&] { io::input_paths({name}); });
+    };
+    std::filesystem::create_symlink("loop2", dir / "loop");
+    std::filesystem::create_symlink("loop", dir / "loop2");
+    std::filesystem::create_symlink("gone", dir / "broken.safetensors");
+    has(refused(dir / "loop"), "leads in a circle");
+    has(refused(dir / "broken.safetensors"), "symbolic link to 'gone', which does not exist");
+    has(refused(dir / "br*"), "symbolic link to 'gone'");
+    has(refused(dir / "*.npz"), "no file matches this pattern");
+    write_model(dir / "a.safetensors", {{"a", dtype::u8, {1}, "a"}});
+    has(refused(dir.path()), "symbolic link to 'gone'");
+}
+
+TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
+    const scratch_dir dir;
+    std::vector<float> x(3 * 40 * 70);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50) / 16;
+    }
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"w", dtype::f32, {3, 40, 70}, f32_bytes(x)}});
+    for (const char* recipe :
+         {"mxfp4", "mxfp6:block=32x1", "mxfp4:block=4x4", "mxfp4:axis=flat", "mxint4:offset=fp16",
+          "nvfp4", "fp8_128x128", "mxfp8:transform=hadamard,transform_size=16",
+          "mxfp8:block=32x1,transform=random-hadamard,transform_size=16"}) {
+        INFO(recipe);
+        const quantize::recipe r = quantize::parse_recipe(recipe);
+        const pipeline::model m = model_of({path});
+        pipeline::quantize_model(m.select({}), r, false, dir / "v.safetensors", {});
+        pipeline::quantize_model(m.select({}), r, true, dir / "p.safetensors", {});
+        const pipeline::model packed = model_of({dir / "p.safetensors"});
+        REQUIRE(packed.select({}).size() == 1);
+        CHECK(info_in(packed, "w")->layout == quantize::to_string(r));
+        const std::vector<float> want = values_in(model_of({dir / "v.safetensors"}), "w");
+        CHECK(values_in(packed, "w") == want);
+        // Parts that begin and end anywhere.
+        const pipeline::tensor_ref t = packed.select({}).front();
+        const auto source = t.file->open(t.index);
+        for (std::size_t first = 0; first < want.size(); first += 613) {
+            for (const std::size_t size : {1u, 45u, 70u, 2900u}) {
+                std::vector<float> part(std::min(size, want.size() - first));
+                source->read(first * 4, std::as_writable_bytes(std::span(part)));
+                REQUIRE(std::equal(part.begin(), part.end(),
+                                   want.begin() + static_cast<std::ptrdiff_t>(first)));
+            }
+        }
+        pipeline::dequantize_model(*io::open_model(dir / "p.safetensors"), dir / "d.safetensors",
+                                   {});
+        CHECK(values_in(model_of({dir / "d.safetensors"}), "w") == want);
+    }
+}
