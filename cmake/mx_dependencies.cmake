@@ -46,6 +46,9 @@ mx_need("${hdf5_FOUND}" "the HDF5 C library" libhdf5-dev)
 pkg_check_modules(libzip QUIET IMPORTED_TARGET GLOBAL libzip)
 mx_need("${libzip_FOUND}" "libzip" libzip-dev)
 
+# For ONNX files only: built without it, mx says what to install.
+pkg_check_modules(protobuf_lite QUIET IMPORTED_TARGET GLOBAL protobuf-lite)
+
 if(MX_BUILD_APPS)
   find_package(CLI11 CONFIG QUIET)
   mx_need("${CLI11_FOUND}" "CLI11 (or -DMX_BUILD_APPS=OFF)" libcli11-dev)

@@ -14,6 +14,11 @@ if(PROJECT_IS_TOP_LEVEL)
     "${CMAKE_CXX_COMPILER_VERSION}, OpenMP ${OpenMP_CXX_VERSION}")
   message(STATUS "  libraries: fmt ${fmt_VERSION}, Highway ${HWY_VERSION}, HDF5 ${hdf5_VERSION}, libzip ${libzip_VERSION}, "
     "zlib ${ZLIB_VERSION_STRING}, nlohmann_json ${nlohmann_json_VERSION}")
+  if(protobuf_lite_FOUND)
+    message(STATUS "  ONNX files: yes (Protobuf ${protobuf_lite_VERSION})")
+  else()
+    message(STATUS "  ONNX files: no. On Debian or Ubuntu: apt-get install libprotobuf-dev")
+  endif()
   mx_on_off(mx_benchmarks "${benchmark_FOUND}")
   message(STATUS "  mx command: ${mx_apps}   tests and oracle: ${mx_tests}   "
     "micro-benchmarks (Google Benchmark): ${mx_benchmarks}")

@@ -1,17 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs those packages of cmake/debian-packages.txt that are missing, through apt, as root or
-# with sudo. Usage: install-dependencies.sh [build|bench|format|tidy|tsan]...   (default: build)
+# with sudo. Usage: install-dependencies.sh [build|optional|bench|format|tidy|tsan]...
+# (default: build optional). What is only optional may fail to install.
 # Where there is nothing to install it needs no rights and no network; where it cannot install, it
 # says what is missing and leaves it to CMake to decide whether that matters.
 set -eu
 list=$(dirname "$0")/../cmake/debian-packages.txt
 
+[ $# -gt 0 ] || set -- build optional
 missing=
-for kind in "${@:-build}"; do
+needed=
+for kind in "$@"; do
     for package in $(sed -n "s/^$kind //p" "$list"); do
         state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-        [ "$state" = installed ] || missing="$missing $package"
+        [ "$state" = installed ] && continue
+        missing="$missing $package"
+        [ "$kind" = optional ] || needed=yes
     done
 done
 [ -n "$missing" ] || exit 0
@@ -31,6 +36,13 @@ else
     exit 0
 fi
 echo "installing:$missing"
-$as_root apt-get -q update
-# shellcheck disable=SC2086 # a list of words
-$as_root DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $missing
+install() {
+    # shellcheck disable=SC2086 # a list of words
+    $as_root apt-get -q update &&
+        $as_root DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $missing
+}
+if [ -n "$needed" ]; then
+    install
+else
+    install || echo "could not install, and can do without:$missing" >&2
+fi

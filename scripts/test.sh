@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 preset=${1:-release}
 
 # shellcheck disable=SC2046 # words, or nothing
-scripts/install-dependencies.sh build ${CI:+format} $([ "$preset" != tsan ] || echo tsan)
+scripts/install-dependencies.sh build optional ${CI:+format} $([ "$preset" != tsan ] || echo tsan)
 [ -z "${CI:-}" ] || scripts/check-format.sh
 cmake --preset "$preset" ${CI:+-DMX_WERROR=ON}
 cmake --build --preset "$preset"

@@ -12,20 +12,13 @@
 
 namespace mx::app {
 
-namespace {
-
-std::string readable_formats() {
-    std::string text;
-    for (const io::reader_format& format : io::reader_formats) {
-        if (format.recognises != nullptr) text += fmt::format("{}, ", format.name);
-    }
-    return text + "or raw binary; several of them, directories and quoted patterns are one model";
-}
-
-}  // namespace
-
 void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
-    cmd.add_option("FILE", in.files, readable_formats())->required()->group("Input");
+    cmd.add_option("FILE", in.files,
+                   fmt::format("{}, or raw binary; several files, directories and quoted "
+                               "patterns are one model",
+                               io::readable_formats()))
+        ->required()
+        ->group("Input");
     // One value per occurrence: otherwise the option would swallow the FILE after it.
     cmd.add_option("-t,--tensor", in.globs, "tensors whose name matches (*, ?, [set]); repeatable")
         ->allow_extra_args(false)

@@ -68,7 +68,9 @@ tensor_source::tensor_source(const tensor_spec& spec, std::uint64_t seed)
       element_bytes_(static_cast<std::uint64_t>(tensor::row_of(spec.type).bits) / 8),
       columns_(spec.shape.empty() ? 1 : spec.shape.back()),
       rows_(spec.shape.size() < 2 ? 1 : spec.shape[spec.shape.size() - 2]),
-      key_{seed, base::tensor_id(spec.name)},
+      // Not the bare name: stochastic rounding draws by that, and its draws of the same seed would
+      // follow the values.
+      key_{seed, base::tensor_id(spec.name + ".values")},
       row_key_{seed, base::tensor_id(spec.name + ".row_factors")},
       column_factors_(column_factors(spec.outliers, columns_, seed)) {}
 

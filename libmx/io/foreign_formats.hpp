@@ -20,7 +20,6 @@ using namespace std::string_view_literals;
 
 /// The first match wins, so longer marks come before shorter ones.
 inline constexpr std::array foreign_formats{
-    foreign_format{0, "GGUF"sv, "a GGUF model"},
     foreign_format{0, "GGML"sv, "a GGML model"},
     foreign_format{4, "TFL3"sv, "a TensorFlow Lite model"},
     foreign_format{4, "ORTM"sv, "an ONNX Runtime model"},
@@ -63,12 +62,11 @@ struct foreign_archive {
 };
 
 inline constexpr std::array foreign_archives{
-    foreign_archive{"model.weights.h5", "a Keras 3 model", "unpack its model.weights.h5"},
     foreign_archive{"META-INF/MANIFEST.MF", "a Java archive"},
     foreign_archive{"[Content_Types].xml", "an office document"},
 };
 
-/// What a file beginning with `head` seems to be ("a GGUF model") and what to do, in words.
+/// What a file beginning with `head` seems to be ("a GGML model") and what to do, in words.
 foreign_format content_of(std::string_view head);
 
 /// "looks like a GGUF model, which mx does not read", and the advice.

@@ -4,9 +4,10 @@
 namespace mx::io {
 namespace {
 
-std::recursive_mutex& library_mutex() {
-    static std::recursive_mutex mutex;
-    return mutex;
+std::recursive_mutex*& library_mutex() {
+    static std::recursive_mutex first;
+    static std::recursive_mutex* current = &first;
+    return current;
 }
 
 extern "C" herr_t keep_description(unsigned, const H5E_error2_t* error, void* kept) {
@@ -20,13 +21,18 @@ bool stay_silent = false;
 
 }  // namespace
 
-hdf5_scope::hdf5_scope() : lock_(library_mutex()) {
+hdf5_scope::hdf5_scope() : lock_(*library_mutex()) {
     H5Eget_auto2(H5E_DEFAULT, &report_, &report_data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
 hdf5_scope::~hdf5_scope() {
     if (!stay_silent) H5Eset_auto2(H5E_DEFAULT, report_, report_data_);
+}
+
+void hdf5_after_fork() {
+    static std::recursive_mutex of_child;
+    library_mutex() = &of_child;
 }
 
 bool hdf5_id::close() noexcept {

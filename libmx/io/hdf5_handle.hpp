@@ -28,6 +28,10 @@ class hdf5_scope {
     void* report_data_ = nullptr;
 };
 
+/// To be called first in a forked child: its copy of the lock belongs to a thread that it does not
+/// have. The fork itself happens inside a scope, so that no other thread is in the library.
+void hdf5_after_fork();
+
 /// An HDF5 identifier, closed at the end of its life.
 class hdf5_id {
   public:

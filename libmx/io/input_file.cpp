@@ -41,6 +41,10 @@ shared_file input_file::open(const std::string& path) {
         new input_file(path, descriptor, static_cast<std::uint64_t>(status.st_size)));
 }
 
+shared_file input_file::adopt(int descriptor, std::string path, std::uint64_t size) {
+    return shared_file(new input_file(std::move(path), descriptor, size));
+}
+
 input_file::input_file(std::string path, int descriptor, std::uint64_t size)
     : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
 

@@ -18,12 +18,17 @@ class input_file {
   public:
     /// Throws base::error (input) when `path` is missing, unreadable, or no regular file.
     static std::shared_ptr<const input_file> open(const std::string& path);
+    /// Takes over an open file of `size` bytes, which errors name as `path`.
+    static std::shared_ptr<const input_file> adopt(int descriptor, std::string path,
+                                                   std::uint64_t size);
     ~input_file();
     input_file(const input_file&) = delete;
     input_file& operator=(const input_file&) = delete;
 
     const std::string& path() const noexcept { return path_; }
     std::uint64_t size() const noexcept { return size_; }
+    /// For handing the file on to another process; stays this object's.
+    int descriptor() const noexcept { return descriptor_; }
 
     /// Fills `out` from byte `offset`. Throws base::error (input) with the offset of the first
     /// missing byte when the file ends before; `tensor` names what was being read.

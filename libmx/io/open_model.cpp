@@ -48,18 +48,14 @@ std::string model_in(const std::string& directory) {
                     indexes.size(), files.size()));
 }
 
-// ONNX is a bare protobuf: field 1 (ir_version) as a small number, then another low field.
-bool looks_like_onnx(std::string_view head) {
-    return head.size() > 4 && head[0] == '\x08' && head[1] > 0 && head[1] < 32 &&
-           (head[2] == '\x12' || head[2] == '\x1a' || head[2] == '\x3a' || head[2] == '\x42');
-}
-
 bool looks_like_text(std::string_view head) {
     return std::all_of(head.begin(), head.end(), [](char c) {
         const auto u = static_cast<unsigned char>(c);
         return u == '\n' || u == '\r' || u == '\t' || (u >= 0x20 && u != 0x7f);
     });
 }
+
+}  // namespace
 
 std::string readable_formats() {
     std::string text;
@@ -71,8 +67,6 @@ std::string readable_formats() {
     return text;
 }
 
-}  // namespace
-
 foreign_format content_of(std::string_view head) {
     if (head.empty()) return {0, {}, "an empty file"};
     for (const foreign_format& foreign : foreign_formats) {
@@ -81,7 +75,6 @@ foreign_format content_of(std::string_view head) {
             return foreign;
         }
     }
-    if (looks_like_onnx(head)) return {0, {}, "an ONNX model"};
     if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; })) {
         return {0, {}, "zero bytes only"};
     }

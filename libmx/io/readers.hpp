@@ -22,18 +22,24 @@ struct file_probe {
 bool looks_like_npy(const file_probe& probe);
 bool looks_like_pytorch(const file_probe& probe);
 bool looks_like_distributed(const file_probe& probe);
+bool looks_like_keras(const file_probe& probe);
 bool looks_like_zip(const file_probe& probe);
 bool looks_like_hdf5(const file_probe& probe);
+bool looks_like_gguf(const file_probe& probe);
 bool looks_like_safetensors_index(const file_probe& probe);
 bool looks_like_safetensors(const file_probe& probe);
+bool looks_like_onnx(const file_probe& probe);
 
 std::unique_ptr<reader> open_npy(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_pytorch(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_distributed(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_keras(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_npz(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_gguf(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_safetensors_index(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_safetensors(shared_file file, const open_options& options);
+std::unique_ptr<reader> open_onnx(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_raw(shared_file file, const open_options& options);
 
 struct reader_format {
@@ -55,14 +61,26 @@ inline constexpr std::array reader_formats{
                   "zip files of torch.save (.pt, .pth, .bin); nothing in them is executed"},
     reader_format{"pytorch distributed", looks_like_distributed, open_distributed, ".metadata",
                   "directories of torch.distributed.checkpoint"},
+    reader_format{"keras", looks_like_keras, open_keras, ".keras", "Keras 3 models"},
     reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
     reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
+    reader_format{"gguf", looks_like_gguf, open_gguf, ".gguf",
+                  "GGUF 2 and 3: unquantized types and MXFP4"},
     reader_format{"safetensors index", looks_like_safetensors_index, open_safetensors_index,
                   ".index.json", "sharded safetensors model (weight_map)"},
     reader_format{"safetensors", looks_like_safetensors, open_safetensors, ".safetensors",
                   "every dtype of the specification"},
+    // The only one without a mark, so the last to be asked.
+    reader_format{"onnx", looks_like_onnx, open_onnx, ".onnx",
+                  "ONNX initializers and constants, where built with Protobuf"},
     reader_format{"raw", nullptr, open_raw, "", "bare elements, with --shape and --dtype"},
 };
+
+/// The names in the list that files are recognised by, separated by commas.
+std::string readable_formats();
+
+/// The version of Protobuf that ONNX files are read with; empty when this build does not read them.
+std::string onnx_support();
 
 /// The name under which a file with a single array lists it: the file's name without folders and
 /// ending.

@@ -59,6 +59,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"hwy/", "libmx/quantize/simd/ libmx/pipeline/memory_kernels", ""},
     confined_library{"hdf5", "libmx/io/hdf5", ""},
     confined_library{"H5", "libmx/io/hdf5", ""},
+    confined_library{"google/", "libmx/io/onnx/onnx_wire", ".cpp"},
     confined_library{"nlohmann/", "libmx/io/ libmx/report/", ".cpp"},
     confined_library{"CLI/", "apps/mx/", ""},
     confined_library{"zip.h", "libmx/io/", ""},

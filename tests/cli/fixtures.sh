@@ -104,3 +104,7 @@ rm data
 # Written by PyTorch (tests/io/data/README.md).
 mkdir torch
 cp -r "$here"/../io/data/torch_* torch/
+
+# Written by the packages of these formats (tests/io/data/README.md).
+mkdir formats
+cp "$here"/../io/data/gguf* "$here"/../io/data/onnx* "$here"/../io/data/keras* formats/

@@ -66,9 +66,9 @@ inline const std::string four_floats =
 inline std::string torch_zip(const std::string& path, const std::string& root,
                              bool packed = false) {
     return write_zip(path, {{"archive/data.pkl", p_pickle(root), packed},
-                           {"archive/byteorder", "little"},
-                           {"archive/data/0", four_floats, packed},
-                           {"archive/version", "3\n"}});
+                            {"archive/byteorder", "little"},
+                            {"archive/data/0", four_floats, packed},
+                            {"archive/version", "3\n"}});
 }
 
 }  // namespace mx::test

@@ -11,6 +11,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/io/readers.hpp"
 
 namespace mx::app {
 namespace {
@@ -34,6 +35,11 @@ int run(const output_options& o) {
           text(fmt::format("{} unless --threads says otherwise", omp_get_max_threads()))}}};
     rows.push_back({{"item", text("oracle")},
                     {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
+    const std::string protobuf = io::onnx_support();
+    rows.push_back(
+        {{"item", text("ONNX files")},
+         {"value", text(protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
+                                         : fmt::format("yes (Protobuf {})", protobuf))}});
     const quantize::driver& chosen = chosen_backend("");
     for (const quantize::driver& b : quantize::drivers()) {
         const char* state = &b == &chosen ? " (chosen)" : b.available() ? "" : " (not here)";

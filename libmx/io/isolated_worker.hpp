@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child process for a library that cannot be trusted with a hostile file: it may hang, crash or
+// ask for all memory there, and we say so in one line and go on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mx::io {
+
+struct worker_limits {
+    unsigned cpu_seconds = 15;                      ///< processor time for one request
+    unsigned wall_seconds = 600;                    ///< time for one request
+    std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on top of what the caller has mapped
+};
+
+/// A forked child that answers requests one at a time, until this object is destroyed. Requests
+/// are safe to make from several threads. The child has none of the caller's open files but one,
+/// ignores interrupts from the terminal, and ends by itself when the caller is gone.
+class isolated_worker {
+  public:
+    /// Most bytes that one answer can leave in the window.
+    static constexpr std::size_t window_bytes = 4 << 20;
+
+    /// Runs in the child: answers a request, and may leave bytes in the window beside.
+    using service = std::function<std::string(std::string_view request, std::span<std::byte>)>;
+
+    /// Forks. The child calls `make` for its service and runs that. `library` ("the HDF5 library")
+    /// and `file` are named in errors. Of
+    /// all threads only the calling one lives on in the child, so that `make` must not need a lock
+    /// that another may hold. Throws base::error (input) when the system has no room for another
+    /// process.
+    isolated_worker(std::string library, std::string file, const worker_limits& limits,
+                    const std::function<service()>& make);
+    ~isolated_worker();
+    isolated_worker(const isolated_worker&) = delete;
+    isolated_worker& operator=(const isolated_worker&) = delete;
+
+    /// The child's answer; `out` is filled from the start of the window. Throws what the service
+    /// threw when that was a base::error, and base::error (input) naming file and library when the
+    /// child goes beyond its limits or dies, then and for every request after it.
+    std::string ask(std::string_view request, std::span<std::byte> out = {}) const;
+
+  private:
+    [[noreturn]] void run_child(int socket, const std::function<service()>& make);
+    [[noreturn]] void end(const std::string& reason) const;
+    [[noreturn]] void lost() const;
+    void receive(std::span<std::byte> out, std::int64_t deadline) const;
+    int reap() const;
+
+    std::string library_;
+    std::string file_;
+    worker_limits limits_;
+    std::byte* window_ = nullptr;
+    mutable std::mutex mutex_;
+    mutable int socket_ = -1;
+    mutable pid_t child_ = -1;
+    mutable std::string failure_;  ///< why there is no child any more
+};
+
+}  // namespace mx::io

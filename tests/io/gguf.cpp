@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// GGUF files of llama.cpp's own package, and hostile ones.
+#include <cstring>
+
+#include "libmx/base/bits.hpp"
+#include "tests/io/fixture_values.hpp"
+
+using namespace mx;
+using namespace mx::test;
+using tensor::dtype;
+
+namespace {
+
+const std::vector<named_type> plain_types{
+    {"f32", dtype::f32}, {"f16", dtype::f16}, {"f64", dtype::f64}, {"bf16", dtype::bf16},
+    {"i8", dtype::i8},   {"i16", dtype::i16}, {"i32", dtype::i32}, {"i64", dtype::i64}};
+
+std::string text(const std::string& s) { return little(s.size(), 8) + s; }
+
+std::string entry(const std::string& key, std::uint32_t type, const std::string& value) {
+    return text(key) + little(type, 4) + value;
+}
+
+std::string tensor_entry(const std::string& name, const std::vector<std::uint64_t>& extents,
+                         std::uint32_t type, std::uint64_t offset) {
+    std::string out = text(name) + little(extents.size(), 4);
+    for (const std::uint64_t extent : extents) out += little(extent, 8);
+    return out + little(type, 4) + little(offset, 8);
+}
+
+// A file of version 3 with `data` bytes of zeros behind its header.
+std::string model(const std::vector<std::string>& entries, const std::vector<std::string>& tensors,
+                  std::size_t data, std::size_t alignment = 32) {
+    std::string out = "GGUF" + little(3, 4) + little(tensors.size(), 8) + little(entries.size(), 8);
+    for (const std::string& each : entries) out += each;
+    for (const std::string& each : tensors) out += each;
+    out.resize((out.size() + alignment - 1) / alignment * alignment, '\0');
+    return out + std::string(data, '\0');
+}
+
+}  // namespace
+
+TEST_CASE("GGUF of the gguf package, little- and big-endian", "[gguf]") {
+    for (const char* name : {"gguf.gguf", "gguf_big.gguf"}) {
+        INFO(name);
+        const auto file = io::open_model(fixture(name));
+        for (const named_type& each : plain_types) {
+            check_fixture(*file, std::string("plain.") + each.name, each.type, {5, 7});
+        }
+        check_fixture(*file, "four", dtype::f32, {3, 4, 5, 6});
+    }
+}
+
+TEST_CASE("GGUF: version 2 has the layout of version 3", "[gguf]") {
+    const scratch_dir dir;
+    std::string bytes = slurp(fixture("gguf.gguf"));
+    bytes[4] = '\2';
+    check_fixture(*io::open_model(dir.file("v2", bytes)), "four", dtype::f32, {3, 4, 5, 6});
+    bytes[4] = '\1';
+    has(open_error(dir.file("v1", bytes)), "GGUF version 1 is not read, only 2 and 3");
+    bytes[4] = '\4';
+    has(open_error(dir.file("v4", bytes)), "GGUF version 4 is not read");
+}
+
+TEST_CASE("GGUF: metadata in words", "[gguf]") {
+    const auto metadata = io::open_model(fixture("gguf.gguf"))->metadata();
+    const auto value = [&](const char* key) { return metadata.at(key); };
+    CHECK(value("general.architecture") == "llama");
+    CHECK(value("general.name") == "a fixture");
+    CHECK(value("general.count") == "4000000000");
+    CHECK(value("general.small") == "-5");
+    CHECK(value("general.large") == "9223372036854775809");
+    CHECK(value("general.single") == "0.1");
+    CHECK(value("general.double") == "-2.5e-300");
+    CHECK(value("general.truth") == "true");
+    CHECK(value("tokens") == "[a, b, , d\xc3\xa9, ...] (5 STRING)");
+    CHECK(value("scores") == "[0.5, -1.5] (2 FLOAT32)");
+    CHECK(value("nested") == "[[1, 2] (2 INT32), [3] (1 INT32)] (2 ARRAY)");
+}
+
+TEST_CASE("GGUF: MXFP4 is decoded as ggml does, for every scale and code", "[gguf]") {
+    const std::string expected = slurp(fixture("gguf_mxfp4.f32"));
+    for (const char* name : {"gguf.gguf", "gguf_big.gguf"}) {
+        const auto file = io::open_model(fixture(name));
+        const std::size_t index = index_of(*file, "mxfp4");
+        const io::tensor_info& info = file->tensors()[index];
+        CHECK(info.type == dtype::bf16);
+        CHECK(info.layout == "MXFP4");
+        CHECK(info.shape == tensor::shape{32, 256});
+        CHECK(info.bytes == 2 * 32 * 256);
+        const std::vector<float> read = values(*file, "mxfp4");
+        REQUIRE(expected.size() == 4 * read.size());
+        for (std::size_t i = 0; i < read.size(); ++i) {
+            float want = 0;
+            std::memcpy(&want, expected.data() + 4 * i, 4);
+            if (base::bits_of(read[i]) != base::bits_of(want)) FAIL(i << " " << read[i]);
+        }
+        // Any range of bytes is a part of the whole.
+        const std::string all = content(*file, index);
+        const auto source = file->open(index);
+        for (std::size_t begin = 0; begin < 300; begin += 13) {
+            std::string part(begin * 7 + 1, ' ');
+            source->read(begin, std::as_writable_bytes(std::span(part)));
+            CHECK(part == all.substr(begin, part.size()));
+        }
+    }
+}
+
+TEST_CASE("GGUF: other quantized types are listed by name and refused", "[gguf]") {
+    const auto file = io::open_model(fixture("gguf.gguf"));
+    for (const char* name : {"Q8_0", "Q4_0", "Q4_K"}) {
+        const std::size_t index = index_of(*file, std::string("other.") + name);
+        CHECK(file->tensors()[index].type == dtype::other);
+        const std::string message = error_of(base::error_kind::input, [&] { file->open(index); });
+        has(message, std::string("ggml's ") + name + " blocks are not decoded");
+    }
+    const scratch_dir dir;
+    const auto newer =
+        io::open_model(dir.file("new.gguf", model({}, {tensor_entry("t", {32}, 77, 0)}, 8)));
+    has(newer->tensors()[0].note, "unknown ggml type 77");
+}
+
+TEST_CASE("GGUF: headers that lie", "[gguf][hostile]") {
+    const scratch_dir dir;
+    const auto refused = [&](const std::string& bytes) {
+        return open_error(dir.file("bad.gguf", bytes));
+    };
+    const std::string huge = little(~std::uint64_t{0}, 8);
+    const std::string sound = model({}, {tensor_entry("t", {8}, 0, 0)}, 32);
+    CHECK(io::open_model(dir.file("good.gguf", sound))->tensors().size() == 1);
+
+    has(refused("GGUF" + little(3, 4) + huge + little(0, 8)),
+        "counts 18446744073709551615 tensors");
+    has(refused("GGUF" + little(3, 4) + little(0, 8) + huge), "metadata entries, which cannot be");
+    has(refused(model({huge}, {}, 99)), "a metadata key of 18446744073709551615 bytes");
+    has(refused(model({entry("k", 8, huge)}, {}, 99)), "may be cut short");
+    has(refused(model({entry("k", 9, little(8, 4) + huge)}, {}, 99)),
+        "an array of 18446744073709551615 STRING does not fit");
+    has(refused(model({entry("k", 9, little(6, 4) + huge)}, {}, 99)), "FLOAT32 does not fit");
+    has(refused(model({entry("k", 13, "")}, {}, 99)), "unknown type 13 of a metadata value");
+    has(refused(model({entry("k", 4, little(1, 4)), entry("k", 4, little(1, 4))}, {}, 99)),
+        "two metadata entries named 'k'");
+    std::string deep;
+    for (int i = 0; i < 9; ++i) deep += little(9, 4) + little(1, 8);
+    has(refused(model({entry("k", 9, deep)}, {}, 99)), "nested more than 8 deep");
+    for (const std::uint64_t alignment : {0u, 3u}) {
+        has(refused(model({entry("general.alignment", 4, little(alignment, 4))}, {}, 99)),
+            "not a power of two");
+    }
+    has(refused(model({entry("general.alignment", 8, text("32"))}, {}, 99)), "not a power of two");
+
+    const auto one = [&](const std::string& described) { return model({}, {described}, 32); };
+    has(refused(one(tensor_entry("t", {9}, 0, 0))), "36 bytes from 0 on go beyond the file");
+    has(refused(one(tensor_entry("t", {1}, 0, 64))), "go beyond the file");
+    has(refused(one(tensor_entry("t", {1}, 0, ~std::uint64_t{31}))), "go beyond the file");
+    has(refused(one(tensor_entry("t", {1}, 0, 4))), "not a multiple of the alignment 32");
+    has(refused(one(tensor_entry("t", {1, 1, 1, 1, 1}, 0, 0))), "5 axes; GGUF has at most 4");
+    has(refused(one(tensor_entry("t", {~std::uint64_t{0}, 2}, 0, 0))), "is too large");
+    has(refused(one(tensor_entry("t", {33}, 39, 0))), "rows of 33 elements cannot be MXFP4");
+    has(refused(one(text(std::string(1025, 'x')))), "a tensor's name of 1025 bytes");
+    has(refused(model({}, {tensor_entry("t", {8}, 0, 0), tensor_entry("t", {8}, 0, 32)}, 64)),
+        "two tensors of this name");
+    has(refused(model({}, {tensor_entry("t", {16}, 0, 0), tensor_entry("u", {8}, 0, 32)}, 64)),
+        "tensor 'u': at byte 128: overlaps the data of 't'");
+}
+
+TEST_CASE("GGUF: every cut and every changed byte is refused or read without harm",
+          "[gguf][hostile]") {
+    const scratch_dir dir;
+    const std::string sound = slurp(fixture("gguf.gguf"));
+    for (std::size_t length = 0; length < 1600; length += 7) {
+        has(open_error(dir.file("cut.gguf", sound.substr(0, length))), "");
+    }
+    int opened = 0;
+    for (std::size_t at = 4; at < 1500; at += 3) {
+        std::string damaged = sound;
+        damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+        try {
+            const auto file = io::open_model(dir.file("bad.gguf", damaged));
+            ++opened;
+            for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+                if (file->tensors()[i].note.empty()) content(*file, i);
+            }
+        } catch (const base::error& e) {
+            CHECK(static_cast<int>(e.kind()) == static_cast<int>(base::error_kind::input));
+        }
+    }
+    CHECK(opened > 0);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX files of the onnx package, and hostile ones. In builds without Protobuf: the refusal.
+#include "libmx/io/readers.hpp"
+#include "libmx/io/writer.hpp"
+#include "tests/io/fixture_values.hpp"
+
+using namespace mx;
+using namespace mx::test;
+using tensor::dtype;
+
+namespace {
+
+bool supported() { return !io::onnx_support().empty(); }
+
+// A protobuf field: a varint, or bytes with their length.
+std::string varint(std::uint64_t value) {
+    std::string out;
+    for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+    return out + static_cast<char>(value);
+}
+std::string field(unsigned number, std::uint64_t value) {
+    return varint(number << 3) + varint(value);
+}
+std::string field(unsigned number, const std::string& bytes) {
+    return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
+}
+
+// A model with these initializers, each a TensorProto.
+std::string model(const std::vector<std::string>& initializers) {
+    std::string graph;
+    for (const std::string& each : initializers) graph += field(5, each);
+    return field(1, 8) + field(2, std::string("test")) + field(7, graph);
+}
+
+std::string described(const std::string& name, std::uint64_t type,
+                      const std::vector<std::uint64_t>& extents) {
+    std::string out;
+    for (const std::uint64_t extent : extents) out += field(1, extent);
+    return out + field(2, type) + field(8, name);
+}
+
+std::string raw(const std::string& bytes) { return field(9, bytes); }
+
+std::string external(const std::string& key, const std::string& value) {
+    return field(13, field(1, key) + field(2, value));
+}
+
+const std::vector<named_type> plain_types{
+    {"f4", dtype::f32}, {"f8", dtype::f64},   {"f2", dtype::f16},      {"bf16", dtype::bf16},
+    {"i1", dtype::i8},  {"u1", dtype::u8},    {"i2", dtype::i16},      {"u2", dtype::u16},
+    {"i4", dtype::i32}, {"u4", dtype::u32},   {"i8", dtype::i64},      {"u8", dtype::u64},
+    {"c8", dtype::c64}, {"c16", dtype::c128}, {"bool", dtype::boolean}};
+
+}  // namespace
+
+TEST_CASE("ONNX without Protobuf says what to install", "[onnx]") {
+    if (supported()) return;
+    has(error_of(base::error_kind::unavailable, [] { io::open_model(fixture("onnx.onnx")); }),
+        "install libprotobuf-dev");
+}
+
+TEST_CASE("ONNX of the onnx package: raw and typed values of every type", "[onnx]") {
+    if (!supported()) return;
+    const auto file = io::open_model(fixture("onnx.onnx"));
+    for (const char* kind : {"raw.", "typed."}) {
+        for (const named_type& each : plain_types) {
+            check_fixture(*file, std::string(kind) + each.name, each.type, {5, 7});
+        }
+        for (const char* name : {"e4m3", "e4m3fnuz", "e5m2", "e5m2fnuz"}) {
+            INFO(kind << name);
+            CHECK(values(*file, std::string(kind) + name) ==
+                  values(*file, std::string("check.") + name));
+        }
+    }
+    CHECK(find(*file, "raw.e4m3")->type == dtype::f8_e4m3);
+    CHECK(find(*file, "raw.e5m2fnuz")->type == dtype::f8_e5m2fnuz);
+    check_fixture(*file, "scalar", dtype::f32, {});
+    check_fixture(*file, "empty", dtype::f32, {3, 0, 2});
+    check_fixture(*file, "weights", dtype::f32, {5, 7});
+    CHECK(find(*file, "inner") == nullptr);
+}
+
+TEST_CASE("ONNX: what is not read is listed with the reason", "[onnx]") {
+    if (!supported()) return;
+    const auto file = io::open_model(fixture("onnx.onnx"));
+    const auto note = [&](const std::string& name) {
+        const io::tensor_info* info = find(*file, name);
+        REQUIRE(info != nullptr);
+        CHECK(info->type == dtype::other);
+        has(error_of(base::error_kind::input, [&] { file->open(index_of(*file, name)); }),
+            info->note);
+        return info->note;
+    };
+    has(note("int4"), "ONNX's INT4 is not read");
+    has(note("text"), "ONNX's STRING is not read");
+    has(note("sparse"), "sparse tensors are not read");
+    has(note("choice/then_branch"), "a subgraph of If");
+    has(note("choice/else_branch"), "a subgraph of If");
+}
+
+TEST_CASE("ONNX: what the model says about itself is the metadata", "[onnx]") {
+    if (!supported()) return;
+    CHECK(io::open_model(fixture("onnx.onnx"))->metadata() ==
+          io::metadata_map{{"graph", "fixture"},
+                           {"ir_version", "10"},
+                           {"opset.ai.onnx", "21"},
+                           {"origin", "a fixture"},
+                           {"producer_name", "mx-fixture"}});
+}
+
+TEST_CASE("ONNX: external data beside the model", "[onnx]") {
+    if (!supported()) return;
+    const auto file = io::open_model(fixture("onnx_external.onnx"));
+    check_fixture(*file, "first", dtype::f32, {5, 7});
+    check_fixture(*file, "second", dtype::f32, {5, 7});
+    CHECK(find(*file, "second")->file == fixture("onnx_external.data"));
+    REQUIRE(file->files().size() == 2);
+    CHECK(file->files()[1] == std::pair(fixture("onnx_external.data"), std::uint64_t{280}));
+}
+
+TEST_CASE("ONNX: external data that is elsewhere or does not fit", "[onnx][hostile]") {
+    if (!supported()) return;
+    const scratch_dir dir;
+    dir.file("data", std::string(64, '\1'));
+    const auto with = [&](const std::string& entries) {
+        return dir.file("m.onnx",
+                        model({described("w", 1, {4}) + entries + field(14, std::uint64_t{1})}));
+    };
+    const auto at = [](const std::string& place) { return external("location", place); };
+    CHECK(io::open_model(with(at("data") + external("offset", "48")))->tensors()[0].bytes == 16);
+    for (const std::string& place :
+         {std::string("../data"), std::string("/etc/passwd"), std::string("a/../../data"),
+          std::string(), std::string("..\\data"), std::string("c:data"),
+          std::string("data\0x", 6)}) {
+        has(open_error(with(at(place))), "outside the model's folder");
+    }
+    has(open_error(with(at("missing"))), "missing: cannot open");
+    has(open_error(with(at("data") + external("offset", "49"))), "go beyond 'data', which has 64");
+    has(open_error(with(at("data") + external("offset", "18446744073709551615"))), "go beyond");
+    has(open_error(with(at("data") + external("offset", "-1"))), "the offset '-1', not a number");
+    has(open_error(with(at("data") + external("length", "15"))),
+        "has 15 bytes, its shape takes 16");
+}
+
+TEST_CASE("ONNX: tensors that lie", "[onnx][hostile]") {
+    if (!supported()) return;
+    const scratch_dir dir;
+    const auto opened = [&](const std::string& t) {
+        return io::open_model(dir.file("m.onnx", model({t})));
+    };
+    const auto refused = [&](const std::string& t) {
+        return error_of(base::error_kind::input, [&] { opened(t); });
+    };
+    const auto unreadable = [&](const std::string& t) {
+        const auto file = opened(t);
+        return error_of(base::error_kind::input, [&] { file->open(0); });
+    };
+    CHECK(opened(described("w", 1, {1}) + raw("1234"))->tensors().size() == 1);
+    // Packed extents, and typed values one by one, are as good.
+    CHECK(opened(field(1, varint(2) + varint(1)) + field(2, 3) + field(8, std::string("w")) +
+                 field(5, 7) + field(5, ~std::uint64_t{0}))
+              ->tensors()[0]
+              .shape == tensor::shape{2, 1});
+    CHECK(values(*opened(described("w", 3, {2}) + field(5, 7) + field(5, ~std::uint64_t{0})),
+                 "w") == std::vector<float>{7, -1});
+
+    has(refused(described("w", 1, {2}) + raw("1234")), "takes 8 bytes, raw_data has 4");
+    has(refused(described("w", 1, {1})), "takes 4 bytes, its data has 0");
+    has(refused(described("w", 1, {2}) + field(4, std::string("1234"))), "its data has 4");
+    has(refused(described("w", 6, {1u << 30}) + field(5, varint(1))), "its data has 1");
+    has(refused(described("w", 1, {~std::uint64_t{0}}) + raw("1234")), "a negative extent, -1");
+    has(refused(described("w", 1, {1ull << 40, 1ull << 40})), "is too large");
+    has(refused(described("", 1, {1}) + raw("1234")), "a tensor without a name");
+    std::string axes;
+    for (int i = 0; i < 65; ++i) axes += varint(1);
+    has(refused(field(1, axes)), "more than 64 axes");
+    has(refused(field(8, std::string(5000, 'x'))), "a text of 5000 bytes; at most 4096");
+    has(unreadable(described("w", 77, {1}) + raw("1234")), "unknown ONNX type 77");
+    has(unreadable(described("w", 2, {1}) + field(5, varint(256))), "holds 256, which is no U8");
+    has(unreadable(described("w", 3, {1}) + field(5, varint(128))), "holds 128, which is no I8");
+    has(unreadable(described("w", 9, {1}) + field(5, varint(2))), "holds 2, which is no BOOL");
+    has(unreadable(described("w", 2, {1}) + field(5, varint(1) + varint(1))), "more values");
+    has(unreadable(described("w", 2, {2}) + field(5, varint(300))), "no U8");
+    has(unreadable(described("w", 6, {2}) + field(5, varint(300))), "fewer values");
+
+    const std::string twice = described("w", 1, {1}) + raw("1234");
+    has(open_error(dir.file("m.onnx", model({twice, twice}))), "two tensors of this name");
+    has(open_error(dir.file("m.onnx", field(1, 8) + field(2, std::string("x")))), "has no graph");
+}
+
+TEST_CASE("ONNX: every cut and changed byte is refused or read without harm", "[onnx][hostile]") {
+    if (!supported()) return;
+    const scratch_dir dir;
+    const std::string sound = slurp(fixture("onnx.onnx"));
+    int opened = 0;
+    const auto try_bytes = [&](const std::string& bytes) {
+        try {
+            const auto file = io::open_model(dir.file("bad.onnx", bytes));
+            ++opened;
+            for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+                if (file->tensors()[i].note.empty()) content(*file, i);
+            }
+        } catch (const base::error& e) {
+            CHECK(static_cast<int>(e.kind()) == static_cast<int>(base::error_kind::input));
+        }
+    };
+    for (std::size_t length = 0; length < sound.size(); length += 61) {
+        try_bytes(sound.substr(0, length));
+    }
+    for (std::size_t at = 0; at < sound.size(); at += 13) {
+        std::string damaged = sound;
+        damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+        try_bytes(damaged);
+    }
+    CHECK(opened > 0);
+}
