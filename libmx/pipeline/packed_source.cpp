@@ -150,9 +150,11 @@ std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packe
                                              const packed_tensor& t) {
     std::string reason;
     const block::grid g = lay_out(t.shape, model.recipe, reason)->grid;
-    return std::make_unique<packed_source>(params_of(file, model, t), model.recipe.element->bits(),
-                                           g, file.open(t.codes), file.open(t.scales),
-                                           t.offsets ? file.open(*t.offsets) : nullptr);
+    auto values = std::make_unique<packed_source>(
+        params_of(file, model, t), model.recipe.element->bits(), g, file.open(t.codes),
+        file.open(t.scales), t.offsets ? file.open(*t.offsets) : nullptr);
+    if (model.recipe.rotate.what == transform::kind::none) return values;
+    return std::make_unique<unrotated_source>(std::move(values), model.recipe.rotate, g);
 }
 
 }  // namespace mx::pipeline
