@@ -334,6 +334,25 @@ void transpose_by(const std::vector<std::string>& globs, logical_list& all) {
     }
 }
 
+// --- vectors -------------------------------------------------------------------------------------
+
+bool is_vector_in_disguise(const io::tensor_info& info) {
+    const auto long_axes = std::count_if(info.shape.begin(), info.shape.end(),
+                                         [](std::uint64_t extent) { return extent != 1; });
+    return long_axes == 1 && info.shape.back() == 1;
+}
+
+bool show_vectors(logical_list& all) {
+    bool any = false;
+    for (logical_tensor& t : all) {
+        if (!is_vector_in_disguise(t.info)) continue;
+        remark(t.info, fmt::format("a vector, stored as {}", tensor::to_string(t.info.shape)));
+        t.info.shape = {t.info.elements};
+        any = true;
+    }
+    return any;
+}
+
 }  // namespace
 
 std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::reader>>& files,
@@ -341,18 +360,20 @@ std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::read
     logical_list tensors;
     bool changed = files.size() != 1 || !request.splits.empty() || !request.transposed.empty();
     if (request.raw) {
-        if (!changed) return nullptr;
+        if (!changed && !request.vectors) return nullptr;
         tensors = stored_tensors(files);
     } else {
         decoding decoded(files, request.swizzled);
         changed = changed || decoded.changes_anything();
-        if (!changed) return nullptr;
+        if (!changed && !request.vectors) return nullptr;
         tensors = decoded.tensors();
     }
     for (const std::string& text : request.splits) {
         tensors = split_by(parse_split(text), std::move(tensors));
     }
     transpose_by(request.transposed, tensors);
+    if (request.vectors) changed = show_vectors(tensors) || changed;
+    if (!changed) return nullptr;
     return std::make_unique<view_reader>(std::move(tensors), files);
 }
 

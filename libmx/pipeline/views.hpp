@@ -18,6 +18,9 @@ struct view_request {
     /// along axis 0 or AXIS (negative counts from the end).
     std::vector<std::string> splits;
     std::vector<std::string> transposed;  ///< globs: the last two axes change places
+    /// Tensors with one axis longer than 1 that is not the last, as 512x1, become 1-D: blocks then
+    /// run along that axis.
+    bool vectors = false;
 };
 
 /// The tensors of `files` under `request`, in the order of the files; nullptr when they are just

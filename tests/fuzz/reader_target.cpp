@@ -10,12 +10,15 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/widen.hpp"
+#include "libmx/pipeline/views.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
@@ -90,6 +93,24 @@ void read_tensor(const io::reader& model, std::size_t index) {
     if (info.bytes > bytes_read) read_some(*source, info, info.bytes - bytes_read);
 }
 
+// The same tensors decoded, where arrays belong together.
+void read_views(std::unique_ptr<io::reader> model) {
+    std::vector<std::unique_ptr<io::reader>> files;
+    files.push_back(std::move(model));
+    pipeline::view_request request;
+    for (const bool swizzled : {false, true}) {
+        request.swizzled = swizzled;
+        const auto view = pipeline::make_view(files, request);
+        if (!view) return;
+        for (std::size_t i = 0; i < std::min(view->tensors().size(), tensors_read); ++i) {
+            try {
+                read_tensor(*view, i);
+            } catch (const base::error&) {  // refused, which is an answer
+            }
+        }
+    }
+}
+
 }  // namespace
 
 bool belongs(const std::string& path) {
@@ -113,14 +134,14 @@ void try_input(const std::uint8_t* data, std::size_t size) {
             options.dtype = "BF16";
         }
         try {
-            const auto model =
-                f.open(io::input_file::open(place.write(f.ending, data, size)), options);
+            auto model = f.open(io::input_file::open(place.write(f.ending, data, size)), options);
             for (std::size_t i = 0; i < std::min(model->tensors().size(), tensors_read); ++i) {
                 try {
                     read_tensor(*model, i);
                 } catch (const base::error&) {  // refused, which is an answer
                 }
             }
+            read_views(std::move(model));
         } catch (const base::error&) {  // likewise
         }
     }

@@ -93,7 +93,9 @@ int run(const options& o) {
     request.norm_bias = o.roles.norm_bias;
     const pipeline::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files);
-    const pipeline::model model = open_inputs(o.in);
+    input_options in = o.in;
+    in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
+    const pipeline::model model = open_inputs(in);
     to.check_inputs(paths_of(model, {}));
     pipeline::cluster_report report = pipeline::examine(
         with_roles(model.select(o.in.globs), o.roles, request.roles), request, control);
@@ -145,7 +147,7 @@ runner declare_cluster(CLI::App& cmd) {
         "together, and so placed in their binade, that all of them take the largest code "
         "(saturate), become zero (die) or get one magnitude (collapse). Says why, and measures "
         "what would mend each: the scale rules rceil and floor-bump, an offset, a smaller block, "
-        "bf16.");
+        "bf16. A tensor with one axis longer than 1, as 1x512x1, is read as the vector it is.");
     examples(cmd,
              "mx cluster model.safetensors\n"
              "mx cluster model.safetensors --role norm --norm-bias 1\n"
