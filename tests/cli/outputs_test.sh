@@ -51,5 +51,5 @@ expect 2 'two outputs' "$mx" analyze small.safetensors --json a.json --csv ./a.j
 expect 2 'only one output' "$mx" analyze small.safetensors --json - --csv -
 [ ! -e a.json ] || fail "a.json exists"
 rm -f stderr code
-leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' || true)
+leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' -e '^formats$' -e '^shards$' -e '^steps$' -e '^torch$' || true)
 [ -z "$leftovers" ] || fail "left behind: $leftovers"
