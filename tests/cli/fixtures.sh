@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Small files for the transcripts, made byte by byte so that they need nothing but sh.
+# Small files for the transcripts, made byte by byte so that they need nothing but sh, and copies of
+# fixtures of the readers. The caller sets `here` to this folder.
 
 byte() { printf "\\$(printf %03o "$1")"; }
 

@@ -6,7 +6,8 @@ mx=$(realpath "$1")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-. "$2/tests/cli/fixtures.sh"
+here=$(realpath "$2")/tests/cli
+. "$here/fixtures.sh"
 fail() { echo "$*" >&2; exit 1; }
 
 # expect CODE STDERR-WORD COMMAND...
