@@ -4,7 +4,7 @@
 # makes itself: checkpoints of `mx synth`, and a few raw files whose statistics are known exactly.
 # Given a folder, it also measures those public checkpoints of datasets/manifest.tsv that lie in it,
 # at most one folder deeper, under any name (they are known by their SHA-256): datasets/fetch.sh
-# gets them. Takes seconds; the figures do not depend on the machine.
+# gets them. The figures do not depend on the machine.
 #
 #   scripts/reproduce.sh [FOLDER [MX]]          MX: the program, build/release/mx if not given
 set -euf
