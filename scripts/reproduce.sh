@@ -277,6 +277,26 @@ part 'Scale rules on standard normal numbers'
 show analyze normal.bin --dtype F32 --shape 256x4096 -r mxfp4 -r mxfp4:scale=ceil \
     -r mxfp4:scale=even -r mxfp4:scale=rceil --decompose
 
+part 'Standard normal numbers that overflow under even, %: the closed form for blocks of 32'
+awk 'function within(m, i, n, s) {  # P(|X| < m), by the rule of Simpson
+        if (m > 12) return 1
+        n = 2000
+        for (i = 0; i <= n; ++i)
+            s += (i == 0 || i == n ? 1 : i % 2 ? 4 : 2) * exp(-(m * i / n) ^ 2 / 2)
+        return 2 * s * m / n / 3 / sqrt(8 * atan2(1, 1))
+    }
+    # Elements beyond `from` in blocks whose maximum lies between it and `to`, in any binade.
+    function overflow(from, to, e, low, high, share) {
+        for (e = -12; e < 6; ++e) {
+            low = within(from * 2 ^ e); high = within(to * 2 ^ e)
+            share += (high - low) * high ^ 31
+        }
+        return share
+    }
+    BEGIN {
+        printf "e2m1 %.3f\ne3m0 %.3f\n", 100 * overflow(1.5, 1.75), 100 * overflow(1, 1.5)
+    }'
+
 part 'Block maxima of uniform logarithms that overflow'
 everything=$inputs
 inputs=loguniform
