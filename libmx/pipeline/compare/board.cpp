@@ -26,6 +26,7 @@ figures figures_of(const report::record& r) {
     f.rmse = number(r, "rmse");
     f.nrmse = number(r, "nrmse");
     f.sqnr_db = number(r, "sqnr_db");
+    f.crest_factor = number(r, "crest_factor");
     f.elements = count("elements");
     f.counted = f.elements - count("nan") - count("inf") - count("poisoned");
     f.eligible = count("eligible_blocks");
