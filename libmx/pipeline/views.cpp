@@ -130,6 +130,7 @@ class decoding {
             taken_[p.codes] = true;
             taken_[p.scales] = true;
             if (p.tensor_scale) taken_[*p.tensor_scale] = true;
+            if (p.extents) taken_[*p.extents] = true;
             logical_tensor l;
             l.info = io::logical_info(p, arrays_);
             const std::size_t place = p.codes;

@@ -222,6 +222,30 @@ TEST_CASE("FP8 and INT8 with scales of tiles, rows and the whole tensor", "[quan
     CHECK(info_in(m, "i")->layout == "int8-rows");
 }
 
+TEST_CASE("integers of 4 and 8 bits in words", "[quantized]") {
+    const scratch_dir dir;
+    // The nibbles 0 to 15, from the low end of each word on, stand for -8 to 7.
+    const std::string nibbles("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
+    const pipeline::model m = model_of({write_model(
+        dir / "m.safetensors",
+        {{"w_packed", dtype::i32, {1, 2}, nibbles},
+         {"w_scale", dtype::f32, {1, 2}, f32_bytes({2, 0.1f})},
+         {"w_shape", dtype::i64, {2}, little(1, 8) + little(16, 8)},
+         {"b_packed", dtype::i32, {2, 1}, std::string("\x00\x7f\x80\xff\x81\x82\x7e\x80", 8)},
+         {"b_scale", dtype::f16, {2, 1}, std::string("\x00\x3c\x00\x38", 4)},
+         {"b_shape", dtype::i64, {2}, little(2, 8) + little(4, 8)}})});
+    std::vector<float> want;
+    for (int i = -8; i < 0; ++i) want.push_back(2.0f * static_cast<float>(i));
+    for (int i = 0; i < 8; ++i) want.push_back(0.1f * static_cast<float>(i));
+    CHECK(same(values_in(m, "w"), want));
+    CHECK(info_in(m, "w")->layout == "pack-quantized");
+    has(remark_of(m, "w"), "4 bits per code, 8 codes per scale");
+    CHECK(same(values_in(m, "b"), {-128, -1, 0, 127, 0.5f, 1, -1, 0}));
+    has(remark_of(m, "b"), "8 bits per code, 4 codes per scale");
+    // The array of extents is no tensor of the model any more.
+    CHECK(m.select({}).size() == 2);
+}
+
 TEST_CASE("codes and scales in different files", "[quantized]") {
     const scratch_dir dir;
     const stored codes{"w_blocks", dtype::u8, {1, 16}, all_fp4};
@@ -271,7 +295,16 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
         "FP8 in tiles calls for scales 2x1");
     has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
                 {"w_scale", dtype::bf16, {1, 1}, "ab"}),
-        "(pack-quantized) are named and not decoded");
+        "integers in words call for two axes and w_shape (I64 2)");
+    const std::string shape = little(1, 8) + little(31, 8);
+    has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
+                {"w_scale", dtype::bf16, {1, 1}, "ab"}, {{"w_shape", dtype::i64, {2}, shape}}),
+        "integers in words of 4 or 8 bits, 1x31 by w_shape, do not fill these words");
+    has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
+                {"w_scale", dtype::bf16, {1, 1}, "ab"},
+                {{"w_shape", dtype::i64, {2}, little(1, 8) + little(32, 8)},
+                 {"w_zero_point", dtype::i32, {1, 1}, repeated(1, 4)}}),
+        "with w_zero_point are not read");
     has(refused({"w", dtype::u8, {0, 16}, ""}, {"w_scale", dtype::u8, {0}, ""}), "no elements");
     has(refused({"w", dtype::u8, {1, 16}, all_fp4}, {"w_scale", dtype::f8_e4m3, {1, 2}, "ab"},
                 {{"w_scale_2", dtype::f32, {2}, repeated(0, 8)}}),

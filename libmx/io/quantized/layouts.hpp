@@ -16,7 +16,8 @@ enum class code_array : std::uint8_t {
     fp6,         ///< F6_E2M3, F6_E3M2
     fp8,         ///< F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ
     int8,        ///< I8: the integer itself
-    int_words,   ///< I32: integers of 4 or 8 bits in words
+    int_words,   ///< I32: integers of 4 or 8 bits, from the low end of a word on, each plus half
+                 ///< its range; NAME_shape says how many there are
 };
 
 /// What holds the scales.
@@ -29,6 +30,9 @@ enum class scale_array : std::uint8_t {
 /// A block extent of the whole axis.
 inline constexpr std::uint64_t whole_axis = 0;
 
+/// A block along the last axis, as long as the number of scales makes it.
+inline constexpr std::uint64_t equal_parts = ~std::uint64_t{0};
+
 /// A value is code * scale (* or / the tensor scale), without rounding in between.
 struct quantized_layout {
     std::string_view name;
@@ -39,36 +43,35 @@ struct quantized_layout {
     /// blocks; the last block of an axis may be short.
     std::uint64_t block_rows, block_cols;
     bool tensor_scale;  ///< whether there may be one (tensor_scale_names)
-    bool decoded;       ///< false: named, not read
     std::string_view source;
 };
 
 /// In the order in which they are tried.
 inline constexpr std::array quantized_layouts{
     quantized_layout{"mxfp4", "MXFP4", code_array::fp4_blocks, scale_array::e8m0, 1, 32, false,
-                     true, "openai/gpt-oss@1983a9d gpt_oss/torch/weights.py"},
-    quantized_layout{"mxfp4", "MXFP4", code_array::fp4, scale_array::e8m0, 1, 32, false, true,
+                     "openai/gpt-oss@1983a9d gpt_oss/torch/weights.py"},
+    quantized_layout{"mxfp4", "MXFP4", code_array::fp4, scale_array::e8m0, 1, 32, false,
                      "OCP MX 1.0; amd/Quark and compressed-tensors write it"},
-    quantized_layout{"mxfp6", "MXFP6", code_array::fp6, scale_array::e8m0, 1, 32, false, true,
+    quantized_layout{"mxfp6", "MXFP6", code_array::fp6, scale_array::e8m0, 1, 32, false,
                      "OCP MX 1.0"},
-    quantized_layout{"mxfp8", "MXFP8", code_array::fp8, scale_array::e8m0, 1, 32, false, true,
+    quantized_layout{"mxfp8", "MXFP8", code_array::fp8, scale_array::e8m0, 1, 32, false,
                      "OCP MX 1.0; NVIDIA/TensorRT-Model-Optimizer writes it"},
-    quantized_layout{"nvfp4", "NVFP4", code_array::fp4, scale_array::e4m3, 1, 16, true, true,
+    quantized_layout{"nvfp4", "NVFP4", code_array::fp4, scale_array::e4m3, 1, 16, true,
                      "NVIDIA/TensorRT-Model-Optimizer@0d7d92d qtensor/nvfp4_tensor.py; "
                      "neuralmagic/compressed-tensors@0caa6c3 nvfp4_quantized.py"},
     quantized_layout{"fp8-tensor", "FP8, one scale", code_array::fp8, scale_array::real, whole_axis,
-                     whole_axis, false, true, "compressed-tensors float-quantized, modelopt FP8"},
+                     whole_axis, false, "compressed-tensors float-quantized, modelopt FP8"},
     quantized_layout{"fp8-rows", "FP8, a scale per row", code_array::fp8, scale_array::real, 1,
-                     whole_axis, false, true, "compressed-tensors float-quantized, per channel"},
+                     whole_axis, false, "compressed-tensors float-quantized, per channel"},
     quantized_layout{"fp8-128x128", "FP8 in tiles", code_array::fp8, scale_array::real, 128, 128,
-                     false, true, "deepseek-ai/DeepSeek-V3@0623163 inference/kernel.py"},
+                     false, "deepseek-ai/DeepSeek-V3@0623163 inference/kernel.py"},
     quantized_layout{"int8-tensor", "INT8, one scale", code_array::int8, scale_array::real,
-                     whole_axis, whole_axis, false, true, "compressed-tensors int-quantized"},
+                     whole_axis, whole_axis, false, "compressed-tensors int-quantized"},
     quantized_layout{"int8-rows", "INT8, a scale per row", code_array::int8, scale_array::real, 1,
-                     whole_axis, false, true, "compressed-tensors int-quantized, per channel"},
+                     whole_axis, false, "compressed-tensors int-quantized, per channel"},
     quantized_layout{"pack-quantized", "integers in words", code_array::int_words,
-                     scale_array::real, 1, whole_axis, false, false,
-                     "compressed-tensors pack-quantized"},
+                     scale_array::real, 1, equal_parts, false,
+                     "compressed-tensors pack-quantized (pack_to_int32), groups and channels"},
 };
 
 /// A tensor NAME is kept as NAME+codes and NAME+scales.
@@ -96,5 +99,11 @@ inline constexpr std::array tensor_scale_names{
     tensor_scale_name{"_scale_2", false, "modelopt"},
     tensor_scale_name{"_global_scale", true, "compressed-tensors"},
 };
+
+/// Endings of what may stand beside integers in words.
+inline constexpr std::string_view packed_shape_ending = "_shape";  ///< I64 [2]: rows and columns
+/// What makes values more than code * scale, or in another order.
+inline constexpr std::array unread_companions{std::string_view("_zero_point"),
+                                              std::string_view("_g_idx")};
 
 }  // namespace mx::io

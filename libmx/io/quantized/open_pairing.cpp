@@ -16,8 +16,16 @@ using tensor::dtype;
 using code_values = std::array<float, 256>;
 
 // What the codes of `type` stand for; `element` names those of packed bytes.
-code_values values_of(dtype type, const format::element_format* element) {
+code_values values_of(const pairing& p, dtype type) {
+    const format::element_format* const element = p.element;
     code_values values{};
+    if (p.layout->codes == code_array::int_words) {
+        for (int code = 0; code < 1 << p.code_bits; ++code) {
+            values[static_cast<std::size_t>(code)] =
+                static_cast<float>(code - (1 << (p.code_bits - 1)));
+        }
+        return values;
+    }
     for (std::size_t code = 0; code < values.size(); ++code) {
         if (element != nullptr) {
             values[code] = format::decode(*element, static_cast<std::uint32_t>(code));
@@ -126,7 +134,7 @@ std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tens
         open(*p.tensor_scale)->read(0, std::as_writable_bytes(std::span(&value, 1)));
         tensor_scale = static_cast<double>(value);
     }
-    const code_values values = values_of(codes.type, p.element);
+    const code_values values = values_of(p, codes.type);
     if (products_are_f32(p, stored)) {
         return std::make_unique<scaled_codes<float>>(p, open(p.codes), values, std::move(scales),
                                                      scale_type(stored), tensor_scale);

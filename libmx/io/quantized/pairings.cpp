@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_map>
 
@@ -152,7 +153,11 @@ bool shapes_agree(const quantized_layout& l, const tensor::shape& wanted,
            std::equal(have.begin(), have.end(), wanted.begin());
 }
 
-std::string per_scale(const quantized_layout& l) {
+std::string per_scale(const pairing& p) {
+    const quantized_layout& l = *p.layout;
+    if (l.block_cols == equal_parts) {
+        return fmt::format("{} bits per code, {} codes per scale", p.code_bits, p.grid.block_cols);
+    }
     if (l.block_rows == whole_axis) return "one scale for all codes";
     if (l.block_cols == whole_axis) return "a scale per row";
     if (l.block_rows != 1) return fmt::format("{}x{} codes per scale", l.block_rows, l.block_cols);
@@ -227,11 +232,14 @@ class search {
         for (const quantized_layout& l : quantized_layouts) {
             if (taken_[scales]) break;
             if (!holds_codes(l.codes, c.type) || !holds_scales(l.scales, s.type)) continue;
-            if (!l.decoded) {
-                wanted(fmt::format("{} ({}) are named and not decoded", l.title, l.name));
+            std::string misfit;
+            if (l.codes == code_array::int_words) {
+                if (auto p = words(stem, codes, scales, l, misfit)) {
+                    return accept(std::move(*p), reason);
+                }
+                wanted(misfit);
                 continue;
             }
-            std::string misfit;
             const auto shape = logical_shape(l, c, misfit);
             if (!shape || !enough_axes(l, *shape)) {
                 wanted(shape ? fmt::format("{} calls for two axes", l.title) : misfit);
@@ -266,13 +274,63 @@ class search {
         return false;
     }
 
+    // Integers in words, whose number another array says.
+    std::optional<pairing> words(const std::string& stem, std::size_t codes, std::size_t scales,
+                                 const quantized_layout& l, std::string& misfit) const {
+        const tensor_info& c = info(codes);
+        const tensor_info& s = info(scales);
+        for (const std::string_view ending : unread_companions) {
+            if (beside(codes, stem + std::string(ending), misfit) || !misfit.empty()) {
+                misfit = fmt::format("{} with {}{} are not read", l.title, stem, ending);
+                return std::nullopt;
+            }
+        }
+        const auto extents = beside(codes, stem + std::string(packed_shape_ending), misfit);
+        if (!extents || info(*extents).type != dtype::i64 || info(*extents).elements != 2 ||
+            c.shape.size() != 2 || s.shape.size() != 2) {
+            if (misfit.empty()) {
+                misfit = fmt::format("{} call for two axes and {}{} (I64 2)", l.title, stem,
+                                     packed_shape_ending);
+            }
+            return std::nullopt;
+        }
+        std::array<std::uint64_t, 2> size{};
+        arrays_[*extents]
+            .file->open(arrays_[*extents].index)
+            ->read(0, std::as_writable_bytes(std::span(size)));
+        const auto [rows, cols] = size;
+        for (const std::uint64_t bits : {4u, 8u}) {
+            const std::uint64_t per_word = 32 / bits;
+            if (rows != c.shape[0] || cols % per_word != 0 || cols / per_word != c.shape[1])
+                continue;
+            if (cols == 0 || s.shape[0] != rows || s.shape[1] == 0 || cols % s.shape[1] != 0) {
+                continue;
+            }
+            pairing p;
+            p.name = stem;
+            p.layout = &l;
+            p.codes = codes;
+            p.scales = scales;
+            p.extents = extents;
+            p.shape = {rows, cols};
+            p.code_bits = static_cast<int>(bits);
+            p.grid = {{1, rows, cols}, 1, cols / s.shape[1]};
+            const auto elements = tensor::element_count(p.shape);
+            if (elements && *elements != 0 && tensor::byte_count(dtype::f64, *elements)) return p;
+        }
+        misfit =
+            fmt::format("{} of 4 or 8 bits, {}x{} by {}, do not fill these words in equal parts",
+                        l.title, rows, cols, info(*extents).name);
+        return std::nullopt;
+    }
+
     // The tensor scale, if there is one, and the words.
     bool accept(pairing p, std::string& reason) {
         const tensor_info& c = info(p.codes);
         const tensor_info& s = info(p.scales);
         p.why = fmt::format("{} from {} and {}", p.layout->title, described(c), described(s));
         if (s.file != c.file) p.why += fmt::format(" of {}", s.file);
-        p.why += ": " + per_scale(*p.layout);
+        p.why += ": " + per_scale(p);
         if (p.swizzled) p.why += ", scales in the 128x4 order";
         for (const tensor_scale_name& t : tensor_scale_names) {
             const auto at = beside(p.codes, p.name + std::string(t.ending), reason);
@@ -297,6 +355,7 @@ class search {
         taken_[p.codes] = true;
         taken_[p.scales] = true;
         if (p.tensor_scale) taken_[*p.tensor_scale] = true;
+        if (p.extents) taken_[*p.extents] = true;
         result_.found.push_back(std::move(p));
         return true;
     }

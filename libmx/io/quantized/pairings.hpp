@@ -23,7 +23,8 @@ struct pairing {
     const quantized_layout* layout = nullptr;
     std::size_t codes = 0, scales = 0;
     std::optional<std::size_t> tensor_scale;
-    bool divides = false;  ///< by the tensor scale
+    std::optional<std::size_t> extents;  ///< the array that says how many codes there are
+    bool divides = false;                ///< by the tensor scale
     bool swizzled = false;
     tensor::shape shape;
     int code_bits = 8;
