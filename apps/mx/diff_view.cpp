@@ -18,13 +18,9 @@ namespace {
 
 using report::cell;
 using report::column;
+using report::plural;
 
 constexpr std::size_t findings_shown = 5;
-
-std::string plural(std::uint64_t n, std::string_view word) {
-    return fmt::format("{} {}{}", report::grouped(static_cast<std::int64_t>(n)), word,
-                       n == 1 ? "" : "s");
-}
 
 bool is_null(const report::record& r, std::string_view name) {
     const report::value* v = report::find(r, name);
@@ -254,14 +250,20 @@ report::section verdict_section(const pipeline::diff_result& d, bool series) {
     double least = std::numeric_limits<double>::infinity();
     double most = 0;
     for (const report::record& r : d.summary) {
+        if (is_null(r, "nrmse")) continue;
         least = std::min(least, number(r, "nrmse"));
         most = std::max(most, number(r, "nrmse"));
     }
-    s.notes.push_back(series
-                          ? fmt::format("From dump to dump the values differ by {:.3g} to {:.3g} "
-                                        "of their RMS (nrmse).",
-                                        least, most)
-                          : fmt::format("The values differ by {:.3g} of their RMS (nrmse).", most));
+    if (least > most) {
+        s.notes.push_back("The values before are all zero or not finite: nrmse is undefined.");
+    } else if (series) {
+        s.notes.push_back(
+            fmt::format("From dump to dump the values differ by {:.3g} to {:.3g} of their RMS "
+                        "(nrmse).",
+                        least, most));
+    } else {
+        s.notes.push_back(fmt::format("The values differ by {:.3g} of their RMS (nrmse).", most));
+    }
     for (const auto& [recipe, c] : counts_of(d.summary)) {
         s.notes.push_back(fmt::format("- {}: {}.", recipe, move_words(c)));
     }

@@ -132,3 +132,12 @@ TEST_CASE("families differ in the scale rule only") {
     CHECK(rule_families(numbers).size() == 1);
     CHECK(scale_families(numbers).empty());
 }
+
+TEST_CASE("a value that no recipe has is refused beside others that are fine") {
+    CHECK(refusal({{"mxfp4"}, {{"scale", {"floor", "evn"}}}, ""}).find("did you mean 'even'") !=
+          std::string::npos);
+    CHECK(refusal({{"mxfp4"}, {{"transform_size", {"16", "17"}}}, ""}) ==
+          "transform_size=17: give 16, 32, 64 or 128");
+    // What another format has is left out, not refused.
+    CHECK(plan_sweep({{"mxfp4"}, {{"scale", {"floor", "amax"}}}, ""}).left_out.size() == 1);
+}
