@@ -134,11 +134,13 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
     };
     for (const role_ranking& r : c.roles) {
         const standing& best = r.ranks.cells.front();
-        report::record row{{"role", r.role},
-                           {"tensors", integer(r.tensors.size())},
-                           {"recipe", name_of(plan, best.cell, roles_room)},
-                           {"ratio", ratio(best)},
-                           {"wins", integer(best.wins)}};
+        report::record row{
+            {"role", r.role},
+            {"tensors", integer(r.ranks.over.not_everywhere == 0 ? r.tensors.size()
+                                                                 : r.ranks.over.tensors.size())},
+            {"recipe", name_of(plan, best.cell, roles_room)},
+            {"ratio", ratio(best)},
+            {"wins", integer(best.wins)}};
         if (r.ranks.cells.size() > 1) {
             row.emplace_back("second", name_of(plan, r.ranks.cells[1].cell, roles_room));
             row.emplace_back("second_ratio", ratio(r.ranks.cells[1]));

@@ -272,7 +272,10 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
         parts.push_back(part("clamped", clamped_words(r)));
     }
     if (const auto judge = quantize::block_judge::of(r)) {
-        parts.push_back(part("saturation", saturation_words(*judge)));
+        const std::string chance = r.round == format::rounding::stochastic
+                                       ? "; that much is certain, chance may do so to more"
+                                       : "";
+        parts.push_back(part("saturation", saturation_words(*judge) + chance));
     }
     parts.push_back(part("NaN and Inf", special_words(r)));
     parts.push_back(part("dialect", dialect_words(r)));

@@ -34,12 +34,7 @@ struct options {
 // The recipes asked for, each once: two spellings of one recipe are one.
 std::vector<quantize::recipe> recipes_of(std::vector<std::string> spellings) {
     if (spellings.empty()) spellings = {"mxfp8:scale=floor", "mxfp4:scale=floor"};
-    std::vector<quantize::recipe> recipes;
-    for (const std::string& spelling : spellings) {
-        const quantize::recipe r = quantize::parse_recipe(spelling);
-        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
-    }
-    return recipes;
+    return quantize::parse_recipes(spellings);
 }
 
 // What became of all tensors, by recipe.

@@ -83,11 +83,11 @@ std::vector<spelling> product(const sweep_request& request) {
     }
     for (const axis& a : request.axes) {
         if (a.values.empty()) continue;
-        for (const std::string& value : a.values) check_value(a.key, value);
         if (all.size() > max_cells / a.values.size()) {
             refuse(fmt::format("the sweep has more than {} combinations; leave out some values",
                                max_cells));
         }
+        for (const std::string& value : a.values) check_value(a.key, value);
         std::vector<spelling> next;
         for (const spelling& s : all) {
             for (const std::string& value : a.values) {

@@ -2,11 +2,12 @@
 #include "libmx/pipeline/compare/records.hpp"
 
 #include "libmx/pipeline/rosetta.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pipeline::compare {
 namespace {
 
-report::value tally(std::size_t n) { return static_cast<std::int64_t>(n); }
+using report::tally;
 
 report::value maybe(const std::optional<double>& x) {
     return x ? report::value(*x) : report::value();
@@ -72,6 +73,7 @@ report::value roles_of(const sweep_plan& plan, const comparison& c) {
         for (const standing& s : role.ranks.cells) cells.emplace_back(standing_record(plan, s));
         all.emplace_back(report::record{{"role", role.role},
                                         {"tensors", tally(role.tensors.size())},
+                                        {"ranked_tensors", tally(role.ranks.over.tensors.size())},
                                         {"contests", role.ranks.contests},
                                         {"best", plan.cells[role.ranks.cells.front().cell].name},
                                         {"ranking", std::move(cells)}});
