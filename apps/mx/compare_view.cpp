@@ -7,7 +7,9 @@
 #include <set>
 #include <string>
 
+#include "apps/mx/compare_tensors.hpp"
 #include "apps/mx/compare_words.hpp"
+#include "apps/mx/recipe_cell.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/pipeline/compare/records.hpp"
 #include "libmx/pipeline/rosetta.hpp"
@@ -29,25 +31,6 @@ constexpr std::size_t phases_room = 24;
 // Matrices of scale disagreement that are shown.
 constexpr std::size_t shown_matrices = 8;
 
-// A recipe that is too long for `room` columns, with blanks behind the commas where lines end.
-std::string breakable(const std::string& recipe, std::size_t room) {
-    if (recipe.size() <= room) return recipe;
-    std::string out;
-    std::size_t line = 0;
-    for (std::size_t at = 0; at < recipe.size();) {
-        const std::size_t comma = recipe.find_first_of(",", at);
-        const std::size_t end = comma == std::string::npos ? recipe.size() : comma + 1;
-        if (line > 0 && line + end - at > room) {
-            out += ' ';
-            line = 0;
-        }
-        out += recipe.substr(at, end - at);
-        line += end - at;
-        at = end;
-    }
-    return out;
-}
-
 std::string name_of(const sweep_plan& plan, std::size_t cell, std::size_t room) {
     return breakable(plan.cells[cell].name, room);
 }
@@ -58,11 +41,13 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
     const std::size_t count = std::min(top, c.overall.cells.size());
     report::section s;
     const common_tensors& over = c.overall.over;
-    const std::string chosen =
-        over.not_everywhere == 0 ? std::string() : fmt::format("{} of ", over.tensors.size());
-    s.heading =
-        fmt::format("{} over {}{}; R-MSE relative to {}", report::plural(plan.cells.size(), "cell"),
-                    chosen, report::plural(c.tensors.size(), "tensor"), plan.baseline.name);
+    std::string tensors = report::plural(c.tensors.size(), "tensor");
+    if (over.not_everywhere > 0) {
+        const auto measured = static_cast<std::int64_t>(over.tensors.size()) + over.not_everywhere;
+        tensors = fmt::format("{} of {}", over.tensors.size(), report::plural(measured, "tensor"));
+    }
+    s.heading = fmt::format("{} over {}; R-MSE relative to {}",
+                            report::plural(plan.cells.size(), "cell"), tensors, plan.baseline.name);
     if (count < c.overall.cells.size()) {
         s.heading += fmt::format(" (the first {}; --top N for more)", count);
     }
@@ -150,20 +135,6 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
     return s;
 }
 
-// The cell with the smallest R-MSE on a tensor; none when it was left out under all of them.
-std::optional<std::size_t> best_on(const sweep_plan& plan, const comparison& c,
-                                   std::size_t tensor) {
-    std::optional<std::size_t> best;
-    double least = 0;
-    for (std::size_t i = 0; i < plan.cells.size(); ++i) {
-        const auto rmse = rmse_of(c.table, tensor, plan.cells[i]);
-        if (!rmse || (best && *rmse >= least)) continue;
-        best = i;
-        least = *rmse;
-    }
-    return best;
-}
-
 report::section layers_section(const sweep_plan& plan, const comparison& c) {
     report::section s;
     s.heading = "Layer by layer";
@@ -181,7 +152,7 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
     const series_figure* const underflow = &series_figures[5];
     for (const layer_series& one : c.series) {
         for (const std::size_t t : one.tensors) {
-            const auto best = best_on(plan, c, t);
+            const auto best = best_on(plan, c.table, t);
             if (!best) continue;
             const pipeline::compare::cell& winner = plan.cells[*best];
             const auto rmse = rmse_of(c.table, t, winner);
@@ -353,6 +324,10 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
         }
         if (!c.scale_groups.empty()) sections.push_back(disagreement_section(plan, c));
         if (!c.phases.empty()) sections.push_back(phase_section(plan, c));
+        report::section crest = crest_section(plan, c);
+        if (!crest.rows.empty()) sections.push_back(std::move(crest));
+        report::section worst = worst_section(plan, c);
+        if (!worst.rows.empty()) sections.push_back(std::move(worst));
     }
     report::section left_out = left_out_section(plan, c, skipped);
     if (!left_out.rows.empty()) sections.push_back(std::move(left_out));

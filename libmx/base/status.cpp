@@ -36,22 +36,27 @@ std::string compose(const std::string& message, const error_place& place) {
 
 }  // namespace
 
+std::size_t control_length(const std::string& text, std::size_t at) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (byte(at) < 0x20 || byte(at) == 0x7f) return 1;
+    if (utf8_length(text, at) == 2) return byte(at) == 0xc2 && byte(at + 1) < 0xa0 ? 2 : 0;
+    if (utf8_length(text, at) != 3 || byte(at) != 0xe2) return 0;
+    const bool embedding = byte(at + 1) == 0x80 && byte(at + 2) >= 0xa8 && byte(at + 2) <= 0xae;
+    const bool isolate = byte(at + 1) == 0x81 && byte(at + 2) >= 0xa6 && byte(at + 2) <= 0xa9;
+    return embedding || isolate ? 3 : 0;
+}
+
 std::string printable(const std::string& text) {
     std::string out;
     out.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) {
-        const auto c = static_cast<unsigned char>(text[at]);
         const std::size_t length = utf8_length(text, at);
-        // C1 controls (U+0080..U+009F) can drive a terminal as well as the C0 ones.
-        const bool c1 = length == 2 && c == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0;
-        if (length == 0 || c < 0x20 || c == 0x7f || c1) {
-            out += fmt::format("\\x{:02x}", c);
-            if (c1) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at + 1]));
-            at += c1 ? 2 : 1;
-        } else {
-            out.append(text, at, length);
-            at += length;
+        const std::size_t harmful = length == 0 ? 1 : control_length(text, at);
+        for (std::size_t i = 0; i < harmful; ++i) {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at + i]));
         }
+        if (harmful == 0) out.append(text, at, length);
+        at += harmful == 0 ? length : harmful;
     }
     return out;
 }

@@ -3,6 +3,7 @@
 // offset), and what to do, in one line; the application turns its kind into an exit code.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -44,8 +45,13 @@ class error : public std::runtime_error {
     error_place place_;
 };
 
-/// `text` with control characters, DEL and invalid UTF-8 replaced by \xNN escapes, so that a name
-/// from a file can be printed on a terminal.
+/// Bytes of the character at `at` when it acts on what shows it instead of being shown: control
+/// characters (C0, DEL, C1), line and paragraph separators, and those that turn the direction of
+/// the text around them (U+202A to U+202E, U+2066 to U+2069); 0 otherwise.
+std::size_t control_length(const std::string& text, std::size_t at);
+
+/// `text` with such characters and invalid UTF-8 replaced by \xNN escapes, so that a name from a
+/// file can be printed on a terminal.
 std::string printable(const std::string& text);
 
 }  // namespace mx::base

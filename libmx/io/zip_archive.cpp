@@ -213,6 +213,7 @@ void zip_archive::read_directory() {
     }
     zip_error_fini(&problem);
     const zip_int64_t count = zip_get_num_entries(zip_, 0);
+    std::uint64_t left = size_;
     for (zip_uint64_t i = 0; i < static_cast<zip_uint64_t>(std::max<zip_int64_t>(count, 0)); ++i) {
         zip_stat_t status;
         if (zip_stat_index(zip_, i, ZIP_FL_ENC_RAW, &status) != 0) fail(zip_get_error(zip_), {});
@@ -224,6 +225,12 @@ void zip_archive::read_directory() {
         entry.crc = status.crc;
         entry.method = status.comp_method;
         entry.encrypted = status.encryption_method != ZIP_EM_NONE;
+        // Many entries over the same bytes are how a small archive unpacks to any size.
+        if (entry.packed > left) {
+            input_error(path(), entry.name,
+                        "the entries overlap: up to this one they are larger than the archive");
+        }
+        left -= entry.packed;
         if (entry.method == ZIP_CM_DEFLATE && entry.size / deflate_ratio > entry.packed) {
             input_error(path(), entry.name,
                         fmt::format("{} packed bytes cannot hold the {} that the archive says",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "libmx/base/status.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -30,7 +31,7 @@ std::string field_text(const value& v) {
     if (const auto* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
     if (const auto* i = std::get_if<std::int64_t>(&v)) return fmt::format("{}", *i);
     if (const auto* d = std::get_if<double>(&v)) return fmt::format("{}", *d);
-    if (const auto* s = std::get_if<std::string>(&v)) return quoted(*s);
+    if (const auto* s = std::get_if<std::string>(&v)) return quoted(base::printable(*s));
     if (const auto* items = std::get_if<list>(&v)) return extents_text(*items);
     return {};
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "libmx/base/status.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::report {
@@ -35,8 +39,31 @@ json to_json(const value& v) {
     return std::visit(converter{}, static_cast<const alternatives&>(v));
 }
 
-// A name from a file may be any bytes; the document must be valid UTF-8 all the same.
-std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+// The code point of a character of one, two or three bytes.
+unsigned code_point(std::string_view c) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned>(c[i]) & 0xffu; };
+    if (c.size() == 1) return byte(0);
+    if (c.size() == 2) return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
+    return (byte(0) & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+}
+
+// A name from a file may be any bytes; the document must be valid UTF-8 all the same, and show
+// harmlessly on a terminal: of the characters that act, the library escapes the C0 ones only.
+std::string dump(const json& j) {
+    std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (text.find_first_of("\x7f\xc2\xe2") == std::string::npos) return text;
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t length = base::control_length(text, at);
+        if (length == 0) {
+            out += text[at++];
+        } else {
+            out += fmt::format("\\u{:04x}", code_point(std::string_view(text).substr(at, length)));
+            at += length;
+        }
+    }
+    return out;
+}
 
 // Members of the top level, a line each, and the elements of their lists a line each too: records
 // can be found with grep and compared with diff.

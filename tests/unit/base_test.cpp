@@ -139,6 +139,13 @@ TEST_CASE("names from files are printed without control characters") {
     CHECK(printable("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
     CHECK(printable("\xc2\x9b!") == "\\xc2\\x9b!");
     CHECK(printable("\xff") == "\\xff");
+    CHECK(printable("\xe2") == "\\xe2");
+    // What turns text around or ends a line is no control character to Unicode, but acts as one.
+    CHECK(printable("a\xe2\x80\xae"
+                    "b") == "a\\xe2\\x80\\xaeb");
+    CHECK(printable("\xe2\x80\xa8\xe2\x81\xa9") == "\\xe2\\x80\\xa8\\xe2\\x81\\xa9");
+    CHECK(printable("\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xaa") ==
+          "\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xaa");
     const error e(error_kind::input, "bad", {"f", "t", 12});
     CHECK(std::string(e.what()) == "f: tensor 't': at byte 12: bad");
 }

@@ -65,29 +65,34 @@ TEST_CASE("JSON keeps the order of members and knows null") {
 }
 
 TEST_CASE("Names that are not UTF-8 or drive a terminal are made harmless") {
-    const std::string bad = "a\xff\"\x1b[31m\n";
+    // Invalid, a C0 and a C1 control, DEL, and an override of the direction of text.
+    const std::string bad = "a\xff\"\x1b[31m\n\xc2\x9b\x7f\xe2\x80\xae";
     const std::string json = written(write_json, with_record({{"name", bad}}));
-    CHECK(json.find("\"a\xef\xbf\xbd\\\"\\u001b[31m\\n\"") != std::string::npos);
+    CHECK(json.find("\"a\xef\xbf\xbd\\\"\\u001b[31m\\n\\u009b\\u007f\\u202e\"") !=
+          std::string::npos);
+    CHECK(written(write_json, with_record({{"name", std::string("\xc3\xbc\xe2\x82\xac")}}))
+              .find("\"\xc3\xbc\xe2\x82\xac\"") != std::string::npos);
 
-    document d;
+    document d = with_record({{"name", bad}});
     d.sections.push_back({{}, {{"name", "name", cell::name}}, {{{"name", bad}}}, {}, {}});
-    for (const auto write : {write_table, write_markdown}) {
+    for (const auto write : {write_table, write_markdown, write_csv}) {
         const std::string text = written(write, d);
-        CHECK(text.find('\x1b') == std::string::npos);
-        CHECK(text.find('\xff') == std::string::npos);
-        CHECK(text.find("\\x1b") != std::string::npos);
+        for (const char* harmful : {"\xff", "\x1b", "\xc2\x9b", "\x7f", "\xe2\x80\xae", "m\n"}) {
+            CHECK(text.find(harmful) == std::string::npos);
+        }
+        CHECK(text.find("\\x1b[31m\\x0a\\xc2\\x9b\\x7f\\xe2\\x80\\xae") != std::string::npos);
     }
 }
 
 TEST_CASE("CSV quotes what needs it and leaves nested members out") {
-    document d = with_record({{"name", std::string("a,\"b\"\nc")},
+    document d = with_record({{"name", std::string("a,\"b\"c")},
                               {"shape", list{integer(2), integer(3)}},
                               {"histogram", list{integer(1)}},
                               {"nothing", std::monostate{}},
                               {"x", 0.1}});
     d.results.push_back({{"x", integer(7)}, {"late", false}});
     CHECK(written(write_csv, d) ==
-          "name,shape,nothing,x,late\r\n\"a,\"\"b\"\"\nc\",2x3,,0.1,\r\n,,,7,false\r\n");
+          "name,shape,nothing,x,late\r\n\"a,\"\"b\"\"c\",2x3,,0.1,\r\n,,,7,false\r\n");
     CHECK(written(write_csv, with_record({{"only", std::monostate{}}})) == "only\r\n\r\n");
 }
 

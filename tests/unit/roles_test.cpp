@@ -61,6 +61,16 @@ TEST_CASE("names of checkpoints in use tell the role") {
     }
 }
 
+TEST_CASE("what is no numbers is no weight") {
+    io::tensor_info mask;
+    mask.name = "model.causal_mask";
+    mask.shape = {96, 96};
+    mask.type = tensor::dtype::boolean;
+    CHECK(pipeline::role_finder().role_of(mask) == "other");
+    mask.type = tensor::dtype::bf16;
+    CHECK(pipeline::role_finder().role_of(mask) == "weight");
+}
+
 TEST_CASE("the user's patterns go before the built-in ones") {
     const pipeline::role_finder find({pipeline::parse_role_override("norm=some_*"),
                                       pipeline::parse_role_override("activation=*q_proj.weight")});

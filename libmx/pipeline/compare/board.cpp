@@ -16,6 +16,7 @@ figures figures_of(const report::record& r) {
     f.rmse = report::number_of(r, "rmse");
     f.nrmse = report::number_of(r, "nrmse");
     f.sqnr_db = report::number_of(r, "sqnr_db");
+    f.crest_factor = report::number_of(r, "crest_factor");
     f.elements = count("elements");
     f.counted = f.elements - count("nan") - count("inf") - count("poisoned");
     f.eligible = count("eligible_blocks");

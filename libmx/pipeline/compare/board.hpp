@@ -42,7 +42,7 @@ constexpr std::size_t rate_index(std::string_view name) {
 /// What one recipe made of one tensor; `rmse` is none where the tensor was left out or has no
 /// finite element.
 struct figures {
-    std::optional<double> rmse, nrmse, sqnr_db;
+    std::optional<double> rmse, nrmse, sqnr_db, crest_factor;
     double elements = 0;
     double counted = 0;  ///< elements that rates and sums are over
     double eligible = 0;

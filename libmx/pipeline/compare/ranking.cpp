@@ -169,6 +169,18 @@ bool stands_before(const standing& a, const standing& b) {
     return place(a) * (1 + same_rmse) < place(b);
 }
 
+std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor) {
+    std::optional<std::size_t> best;
+    double least = 0;
+    for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+        const auto rmse = rmse_of(b, tensor, plan.cells[i]);
+        if (!rmse || (best && *rmse >= least)) continue;
+        best = i;
+        least = *rmse;
+    }
+    return best;
+}
+
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
              std::size_t phase) {
     ranking r;

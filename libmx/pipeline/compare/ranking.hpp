@@ -44,6 +44,10 @@ struct ranking {
 std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
                               std::size_t phase = 0);
 
+/// The cell with the smallest R-MSE on a tensor, the first of equals; none when the tensor was left
+/// out under all of them.
+std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor);
+
 /// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) that all of
 /// them can be compared on.
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,

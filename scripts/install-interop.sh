@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the writers of the interop tests (tests/interop/requirements.txt) into build/interop, or
+# Debian's packages of some of them where that fails. What cannot be installed is skipped by the
+# tests, so this never fails; it gives up after some seconds where there is no network.
+set -u
+cd "$(dirname "$0")/.."
+[ ! -x build/interop/bin/python3 ] || exit 0
+
+mkdir -p build
+log=build/interop.log
+if python3 -m venv build/interop >$log 2>&1 &&
+    timeout 60 build/interop/bin/python3 -m pip --timeout 5 --retries 1 install --quiet \
+        --only-binary :all: -r tests/interop/requirements.txt >>$log 2>&1; then
+    echo "writers of the interop tests: build/interop"
+    exit 0
+fi
+rm -rf build/interop
+echo "no writers for build/interop ($(tail -n 1 $log)); trying Debian's packages" >&2
+scripts/install-dependencies.sh interop >>$log 2>&1 ||
+    echo "the interop tests will skip what is not installed, see $log" >&2
+exit 0
