@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
@@ -124,7 +125,7 @@ TEST_CASE("a file that another takes the place of is read to its end", "[hostile
 
 TEST_CASE("a zip bomb costs no memory", "[npz][hostile]") {
     const scratch_dir dir;
-    const std::size_t count = 256 << 20;
+    const std::size_t count = 128 << 20;
     std::string path;
     {
         const std::string zeros = zeros_npy(count);
@@ -194,4 +195,30 @@ TEST_CASE("what is no file is not waited for", "[inputs][hostile]") {
     has(open_error("/dev/zero"), "is not a regular file");
     dir.file("m.safetensors.index.json", "{\"weight_map\":{\"w\":\"pipe.safetensors\"}}");
     has(open_error(dir / "m.safetensors.index.json"), "is not a regular file");
+}
+
+TEST_CASE("every test that docs/security.md names is there", "[docs]") {
+    const std::string source = MX_SOURCE_DIR;
+    std::string tests;
+    for (const char* folder : {"/tests/io", "/tests/unit"}) {
+        for (const auto& entry : fs::directory_iterator(source + folder)) {
+            if (entry.path().extension() == ".cpp") tests += slurp(entry.path().string());
+        }
+    }
+    std::istringstream page(slurp(source + "/docs/security.md"));
+    int named = 0;
+    for (std::string line; std::getline(page, line);) {
+        if (line.empty() || line[0] != '|') continue;
+        for (std::size_t at = line.find('"'); at != std::string::npos;
+             at = line.find('"', at + 1)) {
+            const std::size_t end = line.find('"', at + 1);
+            REQUIRE(end != std::string::npos);
+            const std::string test = line.substr(at, end - at + 1);
+            INFO(test);
+            CHECK(tests.find("TEST_CASE(" + test) != std::string::npos);
+            ++named;
+            at = end;
+        }
+    }
+    CHECK(named > 20);
 }
