@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/mx/values.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::app {
 namespace {
@@ -111,17 +112,11 @@ struct accumulator {
 }  // namespace
 
 double number(const report::record& r, std::string_view name, double otherwise) {
-    const report::value* v = report::find(r, name);
-    if (v == nullptr) return otherwise;
-    if (const auto* d = std::get_if<double>(v)) return *d;
-    if (const auto* i = std::get_if<std::int64_t>(v)) return static_cast<double>(*i);
-    return otherwise;
+    return report::number_of(r, name).value_or(otherwise);
 }
 
 std::string words(const report::record& r, std::string_view name) {
-    const report::value* v = report::find(r, name);
-    const auto* s = v == nullptr ? nullptr : std::get_if<std::string>(v);
-    return s == nullptr ? std::string() : *s;
+    return report::text_of(r, name);
 }
 
 double counted(const report::record& r) {

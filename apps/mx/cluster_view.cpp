@@ -58,7 +58,10 @@ report::section findings_section(const cluster_report& report, const analysis_re
                                  const std::vector<named_finding>& shown) {
     report::section s;
     if (report.findings.empty()) {
-        s.heading = "Nothing is in danger";
+        const bool judged = std::any_of(report.health.begin(), report.health.end(),
+                                        [](const auto& h) { return h.judged > 0; });
+        s.heading = judged ? "Nothing is in danger"
+                           : "Nothing to judge: no block holds two finite elements that are not 0";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
             std::string text = nearest_words(report.health[r], request.recipes[r]);
             if (!text.empty()) s.notes.push_back("- " + text);

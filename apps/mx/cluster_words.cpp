@@ -14,14 +14,11 @@ namespace {
 using pipeline::ailment;
 using pipeline::bad_block;
 using pipeline::finding;
+using report::plural;
 
 std::string figure(const report::value& v) {
     const auto* d = std::get_if<double>(&v);
     return d == nullptr ? std::string("-") : report::significant_text(*d, 3);
-}
-
-std::string plural(std::uint64_t n, const std::string& noun) {
-    return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 // The recipe with its scale rule, which is what the sentence is about, also where the canonical

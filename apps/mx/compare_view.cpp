@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "apps/mx/compare_tensors.hpp"
@@ -12,6 +13,7 @@
 #include "apps/mx/values.hpp"
 #include "libmx/pipeline/compare/records.hpp"
 #include "libmx/pipeline/rosetta.hpp"
+#include "libmx/report/cells.hpp"
 #include "libmx/report/text.hpp"
 
 namespace mx::app {
@@ -38,9 +40,14 @@ report::value maybe(const std::optional<double>& x) { return x ? real(*x) : unde
 report::section ranking_section(const sweep_plan& plan, const comparison& c, std::size_t top) {
     const std::size_t count = std::min(top, c.overall.cells.size());
     report::section s;
-    s.heading = fmt::format("{} cell{} over {} tensor{}; R-MSE relative to {}", plan.cells.size(),
-                            plan.cells.size() == 1 ? "" : "s", c.tensors.size(),
-                            c.tensors.size() == 1 ? "" : "s", plan.baseline.name);
+    const common_tensors& over = c.overall.over;
+    std::string tensors = report::plural(c.tensors.size(), "tensor");
+    if (over.not_everywhere > 0) {
+        const auto measured = static_cast<std::int64_t>(over.tensors.size()) + over.not_everywhere;
+        tensors = fmt::format("{} of {}", over.tensors.size(), report::plural(measured, "tensor"));
+    }
+    s.heading = fmt::format("{} over {}; R-MSE relative to {}",
+                            report::plural(plan.cells.size(), "cell"), tensors, plan.baseline.name);
     if (count < c.overall.cells.size()) {
         s.heading += fmt::format(" (the first {}; --top N for more)", count);
     }
@@ -79,11 +86,10 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
         s.columns.push_back({"underflow_error_share", "under-\nflow", cell::share});
     }
     s.notes.push_back(fmt::format(
-        "Ratio: geometric mean over tensors, those left out that both quantize exactly. "
-        "Wins: tensors with the smallest R-MSE (of {}; ties count for all). SQNR: over "
-        "all elements together. *: least ratio; P: on the Pareto front of bits against "
-        "SQNR.",
-        c.overall.contests));
+        "Ratio: geometric mean over {}, those left out that some cell quantizes exactly. Wins: "
+        "tensors with the smallest R-MSE (of {}; ties count for all). SQNR: over all elements "
+        "together. *: least ratio; P: on the Pareto front of bits against SQNR.",
+        report::plural(over.compared.size(), "tensor"), c.overall.contests));
     if (seeds) {
         s.notes.push_back(
             "+-: 95 % interval of the mean over seeds (Student's t), where random numbers are "
@@ -113,11 +119,13 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
     };
     for (const role_ranking& r : c.roles) {
         const standing& best = r.ranks.cells.front();
-        report::record row{{"role", r.role},
-                           {"tensors", integer(r.tensors.size())},
-                           {"recipe", name_of(plan, best.cell, roles_room)},
-                           {"ratio", ratio(best)},
-                           {"wins", integer(best.wins)}};
+        report::record row{
+            {"role", r.role},
+            {"tensors", integer(r.ranks.over.not_everywhere == 0 ? r.tensors.size()
+                                                                 : r.ranks.over.tensors.size())},
+            {"recipe", name_of(plan, best.cell, roles_room)},
+            {"ratio", ratio(best)},
+            {"wins", integer(best.wins)}};
         if (r.ranks.cells.size() > 1) {
             row.emplace_back("second", name_of(plan, r.ranks.cells[1].cell, roles_room));
             row.emplace_back("second_ratio", ratio(r.ranks.cells[1]));
@@ -224,31 +232,79 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
              {"greatest", real(k.greatest)},
              {"reversed", integer(k.reversed)}});
     }
+    if (s.rows.empty()) {
+        s.columns.clear();
+        s.notes = {
+            "No two cells have an error in every phase on the same tensors: there is nothing to "
+            "compare."};
+        return s;
+    }
     s.notes = {
         "Ratio: geometric mean over tensors of the second's R-MSE over the first's, phase by "
         "phase; "
-        "tensors that a cell quantizes exactly are left out."};
+        "tensors that a cell quantizes exactly, or that a factor carries beyond float32, are left "
+        "out."};
     return s;
 }
+
+// What is left out for one reason: a row, however many tensors and recipes it concerns.
+class left_out_rows {
+  public:
+    void add(const std::string& tensor, const std::string& recipe, const std::string& reason) {
+        const auto at = std::find_if(rows_.begin(), rows_.end(),
+                                     [&](const row& r) { return r.reason == reason; });
+        row& r = at == rows_.end() ? rows_.emplace_back() : *at;
+        r.reason = reason;
+        r.tensors.add(tensor);
+        r.recipes.add(recipe);
+    }
+
+    std::vector<report::record> take() const {
+        std::vector<report::record> records;
+        for (const row& r : rows_) {
+            records.push_back({{"tensor", r.tensors.words()},
+                               {"recipe", r.recipes.words()},
+                               {"reason", r.reason}});
+        }
+        return records;
+    }
+
+  private:
+    // Names, the first of which is shown.
+    struct name_set {
+        std::string first;
+        std::set<std::string> all;
+
+        void add(const std::string& name) {
+            if (all.empty()) first = name;
+            all.insert(name);
+        }
+        std::string words() const {
+            if (all.size() < 2) return first;
+            return fmt::format("{} and {} more", first, all.size() - 1);
+        }
+    };
+    struct row {
+        std::string reason;
+        name_set tensors, recipes;
+    };
+    std::vector<row> rows_;
+};
 
 report::section left_out_section(const sweep_plan& plan, const comparison& c,
                                  const std::vector<pipeline::skipped_tensor>& skipped) {
     report::section s;
     s.heading = "Left out";
     s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
-    for (const left_out_cell& l : plan.left_out) {
-        s.rows.push_back({{"tensor", text("")}, {"recipe", l.recipe}, {"reason", l.reason}});
-    }
-    for (const pipeline::skipped_tensor& t : skipped) {
-        s.rows.push_back({{"tensor", t.tensor}, {"recipe", t.recipe}, {"reason", t.reason}});
-    }
+    left_out_rows rows;
+    for (const left_out_cell& l : plan.left_out) rows.add("", l.recipe, l.reason);
+    for (const pipeline::skipped_tensor& t : skipped) rows.add(t.tensor, t.recipe, t.reason);
     for (const tensor_row& t : c.table.tensors) {
         const bool empty =
             std::all_of(t.at.begin(), t.at.end(), [](const figures& f) { return f.elements == 0; });
-        if (!empty) continue;
-        s.rows.push_back(
-            {{"tensor", t.tensor}, {"recipe", text("")}, {"reason", text("it has no elements")}});
+        if (empty) rows.add(t.tensor, "", "it has no elements");
     }
+    s.rows = rows.take();
     return s;
 }
 

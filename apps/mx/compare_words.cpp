@@ -14,9 +14,7 @@ namespace {
 
 using namespace pipeline::compare;
 
-std::string plural(std::int64_t n, std::string_view what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
+using report::plural;
 
 // Bits that do not print as the same figure.
 constexpr double same_bits = 0.005;
@@ -123,27 +121,50 @@ void add_phase_warnings(const sweep_plan& plan, const comparison& c,
     }
 }
 
+// What the ranking is not over.
+void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::string>& notes) {
+    const common_tensors& over = c.overall.over;
+    const bool one = over.not_everywhere == 1;
+    if (over.not_everywhere > 0) {
+        notes.push_back(fmt::format(
+            "- {} {} no figure under some of the cells and {} left out of the ranking, which is "
+            "over the same tensors for every cell.",
+            plural(over.not_everywhere, "tensor"), one ? "has" : "have", one ? "is" : "are"));
+    }
+    if (over.uneven > 0) {
+        notes.push_back(fmt::format(
+            "- In {} the cells leave out different numbers of elements (NaN, Inf or scales beyond "
+            "their range); errors there are over different elements.",
+            plural(over.uneven, "tensor")));
+    }
+    std::vector<std::string> without;
+    for (const standing& s : c.overall.cells) {
+        if (s.tensors == 0) without.push_back(plan.cells[s.cell].name);
+    }
+    if (!without.empty() && without.size() < c.overall.cells.size()) {
+        notes.push_back(
+            fmt::format("- Without a figure for any tensor: {}.", fmt::join(without, ", ")));
+    }
+}
+
 }  // namespace
 
 std::string bits_words(const bits_class& k) { return fmt::format("{} to {}", k.bits, k.bits + 1); }
 
 std::vector<std::string> compare_verdict(const sweep_plan& plan, const comparison& c) {
     std::vector<std::string> notes;
-    if (c.overall.cells.empty() || c.overall.contests == 0) return notes;
+    if (c.overall.cells.empty()) return notes;
+    if (c.overall.contests == 0) {
+        add_coverage(plan, c, notes);
+        return notes;
+    }
     if (std::string text = winner_words(plan, c); !text.empty()) notes.push_back(std::move(text));
     if (c.classes.size() > 1) {
         for (const bits_class& k : c.classes) notes.push_back(class_words(plan, c, k));
     }
     add_interval_warnings(plan, c, notes);
     add_phase_warnings(plan, c, notes);
-    const standing& first = c.overall.cells.front();
-    const bool uneven = std::any_of(c.overall.cells.begin(), c.overall.cells.end(),
-                                    [&](const standing& s) { return s.tensors != first.tensors; });
-    if (uneven) {
-        notes.push_back(
-            "- Not every cell fits every tensor (see Left out): pooled figures are over different "
-            "tensors.");
-    }
+    add_coverage(plan, c, notes);
     return notes;
 }
 

@@ -18,13 +18,9 @@ namespace {
 
 using report::cell;
 using report::column;
+using report::plural;
 
 constexpr std::size_t findings_shown = 5;
-
-std::string plural(std::uint64_t n, std::string_view word) {
-    return fmt::format("{} {}{}", report::grouped(static_cast<std::int64_t>(n)), word,
-                       n == 1 ? "" : "s");
-}
 
 bool is_null(const report::record& r, std::string_view name) {
     const report::value* v = report::find(r, name);
@@ -40,12 +36,13 @@ double severity(const report::record& r) {
 // A tensor with its records of one pair of dumps, the pair that differs most.
 struct tensor_rows {
     std::vector<std::size_t> records;  // places in the results, one per recipe
-    std::string pair;
+    std::size_t pair = 0;
     std::pair<double, double> worst{-1, 0};  // nrmse, scale churn
     bool changed = false;
 };
 
-std::vector<tensor_rows> by_tensor(const report::record_list& results) {
+// Results come by tensor, recipe and pair, of which there are `pairs`; two may have equal labels.
+std::vector<tensor_rows> by_tensor(const report::record_list& results, std::size_t pairs) {
     std::vector<tensor_rows> tensors;
     std::map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -53,7 +50,7 @@ std::vector<tensor_rows> by_tensor(const report::record_list& results) {
         const auto [at, added] = places.emplace(words(r, "tensor"), tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
-        const std::string pair = words(r, "label_a") + '\n' + words(r, "label_b");
+        const std::size_t pair = i % pairs;
         const std::pair<double, double> here{severity(r), number(r, "scale_churn")};
         t.changed = t.changed || number(r, "changed_values") > 0;
         if (pair == t.pair) {
@@ -66,7 +63,7 @@ std::vector<tensor_rows> by_tensor(const report::record_list& results) {
     for (std::size_t i = 0; i < results.size(); ++i) {
         const report::record r = results[i];
         tensor_rows& t = tensors[places.at(words(r, "tensor"))];
-        if (words(r, "label_a") + '\n' + words(r, "label_b") == t.pair) t.records.push_back(i);
+        if (i % pairs == t.pair) t.records.push_back(i);
     }
     return tensors;
 }
@@ -125,9 +122,10 @@ report::section finding_section(const pipeline::diff_result& d, const pipeline::
     return s;
 }
 
-report::section tensor_section(const pipeline::diff_result& d, bool series, std::size_t recipes,
-                               bool all) {
-    std::vector<tensor_rows> tensors = by_tensor(d.results);
+report::section tensor_section(const pipeline::diff_result& d, std::size_t pairs,
+                               std::size_t recipes, bool all) {
+    const bool series = pairs > 1;
+    std::vector<tensor_rows> tensors = by_tensor(d.results, pairs);
     const std::size_t total = tensors.size();
     if (!all) {
         tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
@@ -254,14 +252,20 @@ report::section verdict_section(const pipeline::diff_result& d, bool series) {
     double least = std::numeric_limits<double>::infinity();
     double most = 0;
     for (const report::record& r : d.summary) {
+        if (is_null(r, "nrmse")) continue;
         least = std::min(least, number(r, "nrmse"));
         most = std::max(most, number(r, "nrmse"));
     }
-    s.notes.push_back(series
-                          ? fmt::format("From dump to dump the values differ by {:.3g} to {:.3g} "
-                                        "of their RMS (nrmse).",
-                                        least, most)
-                          : fmt::format("The values differ by {:.3g} of their RMS (nrmse).", most));
+    if (least > most) {
+        s.notes.push_back("The values before are all zero or not finite: nrmse is undefined.");
+    } else if (series) {
+        s.notes.push_back(
+            fmt::format("From dump to dump the values differ by {:.3g} to {:.3g} of their RMS "
+                        "(nrmse).",
+                        least, most));
+    } else {
+        s.notes.push_back(fmt::format("The values differ by {:.3g} of their RMS (nrmse).", most));
+    }
     for (const auto& [recipe, c] : counts_of(d.summary)) {
         s.notes.push_back(fmt::format("- {}: {}.", recipe, move_words(c)));
     }
@@ -287,7 +291,7 @@ std::vector<report::section> diff_sections(const pipeline::diff_result& d,
     } else {
         const std::size_t recipes = std::max<std::size_t>(1, counts_of(d.summary).size());
         if (!d.findings.empty()) sections.push_back(finding_section(d, labels, all));
-        sections.push_back(tensor_section(d, series, recipes, all));
+        sections.push_back(tensor_section(d, labels.text.size() - 1, recipes, all));
         sections.push_back(summary_section(d, series));
         sections.push_back(verdict_section(d, series));
     }

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "apps/mx/backends.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
@@ -80,6 +82,16 @@ pipeline::run_control control_of(const run_options& run) {
 
 void declare_destination(CLI::App& cmd, std::string& out, const std::string& what) {
     cmd.add_option("-o,--output", out, what)->required()->type_name("OUT")->group("Output");
+}
+
+CLI::Validator finite() {
+    return {[](const std::string& text) {
+                float value = 0;
+                return CLI::detail::lexical_cast(text, value) && !std::isfinite(value)
+                           ? std::string("must be finite")
+                           : std::string();
+            },
+            ""};
 }
 
 void examples(CLI::App& cmd, const std::string& lines) { cmd.footer(lines); }

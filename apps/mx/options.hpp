@@ -44,6 +44,9 @@ pipeline::run_control control_of(const run_options& run);
 /// -o, --output FILE of a converting command.
 void declare_destination(CLI::App& cmd, std::string& out, const std::string& what);
 
+/// Refuses NaN and Inf, which pass every range.
+CLI::Validator finite();
+
 /// The text of the "Examples:" part of help and man page, one "command  # what it does" a line.
 void examples(CLI::App& cmd, const std::string& lines);
 

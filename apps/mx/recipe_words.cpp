@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "apps/mx/format_facts.hpp"
@@ -12,7 +13,9 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/clamp_zone.hpp"
 #include "libmx/quantize/dialect_columns.hpp"
+#include "libmx/quantize/saturation_zone.hpp"
 #include "libmx/quantize/tensor_scale.hpp"
+#include "libmx/report/cells.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {
@@ -157,6 +160,37 @@ std::string overflow_words(const quantize::recipe& r) {
         exact_decimal(zone.from), exact_decimal(zone.to));
 }
 
+// How often that happens where nothing is known about the tensor.
+std::string clamped_words(const quantize::recipe& r) {
+    return fmt::format("{} % of the blocks, where the logarithms of their maxima are uniform",
+                       report::percent_text(quantize::clamp_zone_of(r).share()));
+}
+
+std::string interval_words(const quantize::saturation_threshold& t) {
+    return fmt::format("{} {}", t.including ? "from" : "above", exact_decimal(t.at));
+}
+
+// From where on all elements of a block become one.
+std::string saturation_words(const quantize::block_judge& judge) {
+    if (const std::optional<quantize::saturation_zone> zone = judge.zone()) {
+        return fmt::format(
+            "when all magnitudes of the block are in {}{}, 1) x 2^n, 2^n being the power of two "
+            "above its maximum{}: each becomes {} x 2^n",
+            zone->including ? '[' : '(', exact_decimal(zone->from),
+            zone->to < 1 ? fmt::format(", and this is below {} x 2^n", exact_decimal(zone->to))
+                         : std::string(),
+            exact_decimal(zone->becomes));
+    }
+    std::string text =
+        fmt::format("scaled magnitudes {} become {}, the largest value",
+                    interval_words(judge.positive()), exact_decimal(judge.positive().largest));
+    if (judge.signs_matter()) {
+        text += fmt::format("; of negative elements those {}, {}", interval_words(judge.negative()),
+                            exact_decimal(judge.negative().largest));
+    }
+    return text;
+}
+
 // The scale that all blocks share, by the dialect's convention.
 std::string tensor_scale_words(const quantize::recipe& r) {
     const bool inverse = r.by->two_level.value == quantize::two_level_kind::te ||
@@ -233,7 +267,16 @@ std::vector<report::record> recipe_words(const quantize::recipe& r) {
     if (r.select != quantize::four_over_six::none) {
         parts.push_back(part("four over six", select_words(r)));
     }
-    if (r.scale_format->power_of_two()) parts.push_back(part("overflow", overflow_words(r)));
+    if (r.scale_format->power_of_two()) {
+        parts.push_back(part("overflow", overflow_words(r)));
+        parts.push_back(part("clamped", clamped_words(r)));
+    }
+    if (const auto judge = quantize::block_judge::of(r)) {
+        const std::string chance = r.round == format::rounding::stochastic
+                                       ? "; that much is certain, chance may do so to more"
+                                       : "";
+        parts.push_back(part("saturation", saturation_words(*judge) + chance));
+    }
     parts.push_back(part("NaN and Inf", special_words(r)));
     parts.push_back(part("dialect", dialect_words(r)));
     return parts;

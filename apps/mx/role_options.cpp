@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "apps/mx/options.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 
@@ -17,16 +17,6 @@ std::vector<std::string_view> role_names() {
     std::vector<std::string_view> names;
     for (const pipeline::role_row& r : pipeline::roles()) names.push_back(r.name);
     return names;
-}
-
-CLI::Validator finite() {
-    return {[](const std::string& text) {
-                float value = 0;
-                return CLI::detail::lexical_cast(text, value) && !std::isfinite(value)
-                           ? std::string("must be finite")
-                           : std::string();
-            },
-            ""};
 }
 
 }  // namespace

@@ -9,9 +9,12 @@
 
 #include "apps/mx/values.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::app {
 namespace {
+
+using report::share;
 
 using pipeline::pair_index;
 using report::cell;
@@ -105,11 +108,6 @@ void add_matrix(std::vector<report::section>& sections, const std::string& headi
         if (to == columns) s.notes = std::move(notes);
         sections.push_back(std::move(s));
     }
-}
-
-report::value share(std::uint64_t part, std::uint64_t whole) {
-    if (whole == 0) return undefined();
-    return real(static_cast<double>(part) / static_cast<double>(whole));
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include <span>
 #include <utility>
 
+#include "libmx/report/members.hpp"
+
 namespace mx::metrics {
 namespace {
 
-report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+using report::tally;
 
 report::list tallies(std::span<const std::uint64_t> bins) {
     report::list out;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/metrics/rates.hpp"
 
+#include "libmx/report/members.hpp"
+
 namespace mx::metrics {
 namespace {
 
-report::value share(std::uint64_t part, std::uint64_t whole) {
-    if (whole == 0) return {};
-    return static_cast<double>(part) / static_cast<double>(whole);
-}
-
-report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+using report::share;
+using report::tally;
 
 }  // namespace
 

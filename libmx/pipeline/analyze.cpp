@@ -17,9 +17,12 @@
 #include "libmx/pipeline/recipe_totals.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pipeline {
 namespace {
+
+using report::tally;
 
 // One tensor under one recipe and factor.
 struct job {
@@ -48,8 +51,6 @@ prepared_recipe prepare(const quantize::recipe& r) {
     return {quantize::params_of(r), quantize::needs_tensor_facts(r), quantize::to_string(r),
             empty_totals(r)};
 }
-
-report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
 // How often the tensor was read for this result, and the tensor scale that the first pass was for.
 void add_prologue(report::record& r, const job& j) {

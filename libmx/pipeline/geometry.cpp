@@ -85,7 +85,8 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const quantiz
     if (r.axis.what == axis_choice::kind::index) {
         const int axis = r.axis.value < 0 ? r.axis.value + static_cast<int>(rank) : r.axis.value;
         if (axis < 0 || axis >= static_cast<int>(rank)) {
-            reason = fmt::format("it has {} axes, the recipe wants axis {}", rank, r.axis.value);
+            reason = fmt::format("it has {} ax{}s, the recipe wants axis {}", rank,
+                                 rank == 1 ? "i" : "e", r.axis.value);
             return std::nullopt;
         }
         return along_axis(shape, static_cast<std::size_t>(axis), cols);

@@ -85,6 +85,15 @@ recipe parse_recipe(std::string_view text) {
     }
 }
 
+std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
+    std::vector<recipe> recipes;
+    for (const std::string& text : texts) {
+        const recipe r = parse_recipe(text);
+        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
+    }
+    return recipes;
+}
+
 std::string to_string(const recipe& r) {
     // What the preset, the element, the dialect and the block say goes without saying.
     recipe plain = preset_recipe(r.preset);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
@@ -100,6 +101,10 @@ struct recipe {
 /// Parses `PRESET[:key=value,...]` (design: "Recipe strings"). Throws base::error (usage) naming
 /// the offending part and the nearest valid spelling.
 recipe parse_recipe(std::string_view text);
+
+/// Parses several and keeps each behaviour once: two spellings of one recipe are one. Throws as
+/// parse_recipe does.
+std::vector<recipe> parse_recipes(const std::vector<std::string>& texts);
 
 /// The canonical spelling: keys in one order, defaults of the preset and keys without effect left
 /// out. parse_recipe(to_string(r)) == r.

@@ -2,7 +2,10 @@
 // Values as people read them: shared by the terminal table and Markdown.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "libmx/report/document.hpp"
 
@@ -19,6 +22,15 @@ std::string extents_text(const list& extents);
 
 /// 1234567 as "1,234,567".
 std::string grouped(std::int64_t n);
+
+/// "1 tensor", "1,234 tensors".
+template <std::integral I>
+std::string plural(I n, std::string_view noun) {
+    return std::string(grouped(static_cast<std::int64_t>(n)))
+        .append(" ")
+        .append(noun)
+        .append(n == 1 ? "" : "s");
+}
 
 /// A share (0..1) in percent with two decimals: "0" and "100" only when exact, otherwise "<0.01"
 /// and ">99.99" at the ends.

@@ -75,13 +75,13 @@ TEST_CASE("what a format or dialect cannot take is left out with the reason") {
 }
 
 TEST_CASE("a sweep without a cell, and bases that are no recipes, are refused") {
-    const std::string nothing = refusal({{"nvfp4"}, {{"scale", {"flor", "even"}}}, ""});
-    CHECK(nothing.find("nvfp4:scale=flor") != std::string::npos);
-    CHECK(nothing.find("did you mean 'floor'") != std::string::npos);
+    const std::string nothing = refusal({{"nvfp4"}, {{"scale", {"floor", "even"}}}, ""});
+    CHECK(nothing.find("nvfp4:scale=floor") != std::string::npos);
+    CHECK(nothing.find("ue4m3") != std::string::npos);
     CHECK(refusal({{"mxfp5"}, {}, ""}).find("mxfp5") != std::string::npos);
     CHECK(refusal({{"mxfp4"}, {}, "mxfp5"}).find("mxfp5") != std::string::npos);
-    const list many(100, "1x32");
-    CHECK(refusal({{"mxfp4"}, {{"block", many}, {"round", many}}, ""}).find("combinations") !=
+    const list blocks(100, "1x32"), rounds(100, "away");
+    CHECK(refusal({{"mxfp4"}, {{"block", blocks}, {"round", rounds}}, ""}).find("combinations") !=
           std::string::npos);
 }
 
@@ -131,4 +131,13 @@ TEST_CASE("families differ in the scale rule only") {
     const sweep_plan numbers = plan_sweep({{"fp8_1x128"}, {{"scale", {"amax", "amax-pow2"}}}, ""});
     CHECK(rule_families(numbers).size() == 1);
     CHECK(scale_families(numbers).empty());
+}
+
+TEST_CASE("a value that no recipe has is refused beside others that are fine") {
+    CHECK(refusal({{"mxfp4"}, {{"scale", {"floor", "evn"}}}, ""}).find("did you mean 'even'") !=
+          std::string::npos);
+    CHECK(refusal({{"mxfp4"}, {{"transform_size", {"16", "17"}}}, ""}) ==
+          "transform_size=17: give 16, 32, 64 or 128");
+    // What another format has is left out, not refused.
+    CHECK(plan_sweep({{"mxfp4"}, {{"scale", {"floor", "amax"}}}, ""}).left_out.size() == 1);
 }

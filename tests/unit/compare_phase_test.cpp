@@ -150,3 +150,21 @@ TEST_CASE("a sweep of phases moves what a binade decides, and nothing at phase 0
     CHECK(moved.phases[1].name == "mxfp4");
     CHECK(moved.phases[1].contest->swing() > 0.005);
 }
+
+TEST_CASE("a tensor that a factor carries beyond float32 is left out of the phases") {
+    const sweep_plan plan = plan_sweep({{"mxfp8", "mxfp4"}, {}, ""});
+    report::record_list results;
+    for (const std::string tensor : {"a", "huge"}) {
+        for (const cell& c : plan.cells) {
+            for (std::int64_t p = 0; p < 16; ++p) {
+                const bool cut = tensor == "huge" && p == 15;
+                const double error = c.name == "mxfp8" ? 0.01 : tensor == "a" ? 0.1 : 0.5;
+                tests::add(results, {tensor, c.name, error, 4.25, "weight", {}, p, cut ? 32 : 64});
+            }
+        }
+    }
+    const board b = arrange(results, {"mxfp8", "mxfp4"}, phase_count);
+    const auto errors = phase_errors(b, plan, pair, all_tensors(b));
+    REQUIRE(errors.size() == 2);
+    CHECK(errors[1].front() == Approx(0.1));
+}

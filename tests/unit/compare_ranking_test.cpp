@@ -111,7 +111,9 @@ TEST_CASE("tensors without an error are left out of ratios and counted") {
     CHECK(even.only_baseline_exact == 1);
     CHECK(even.wins == 2);
     CHECK(even.tensors == 4);
-    CHECK(of(plan, c, rceil_cell).rmse_ratio->mean == Approx(std::sqrt(0.5)));
+    // Not over "one" too, where even has no ratio: 0.1 / 0.2 there would put it ahead of nothing.
+    CHECK(of(plan, c, rceil_cell).rmse_ratio->mean == Approx(1.0));
+    CHECK(of(plan, c, rceil_cell).compared == 1);
     CHECK(c.overall.contests == 3);
     CHECK(of(plan, c, floor_cell).bits_per_element == 4.25);
 }
@@ -126,6 +128,50 @@ TEST_CASE("a cell without any error comes first, one without any figure last") {
     CHECK(c.overall.cells[2].tensors == 0);
     CHECK(c.best == std::vector<bool>{true, false, false});
     CHECK(c.front == std::vector<bool>{true, false, false});
+}
+
+TEST_CASE("all cells are ranked on the same tensors") {
+    const sweep_plan plan = three();
+    // even wins the one tensor that all three were measured on; elsewhere nobody meets it.
+    const comparison c = judge(plan, {{"all", floor_cell, 0.10},
+                                      {"all", even_cell, 0.05},
+                                      {"all", rceil_cell, 0.20},
+                                      {"some", floor_cell, 0.50, 6.25},
+                                      {"some", rceil_cell, 0.01, 6.25},
+                                      {"empty", floor_cell, std::nullopt, 0, "weight", {}, {}, 0},
+                                      {"empty", rceil_cell, std::nullopt, 0, "weight", {}, {}, 0}});
+    CHECK(c.overall.over.tensors == std::vector<std::size_t>{0});
+    CHECK(c.overall.over.not_everywhere == 1);
+    CHECK(plan.cells[c.overall.cells[0].cell].name == even_cell);
+    CHECK(of(plan, c, rceil_cell).rmse_ratio->mean == Approx(2.0));
+    CHECK(of(plan, c, rceil_cell).wins == 0);
+    CHECK(of(plan, c, rceil_cell).bits_per_element == 4.25);
+    CHECK(of(plan, c, rceil_cell).sqnr_db->mean == Approx(-20 * std::log10(0.2)));
+    CHECK(c.overall.contests == 1);
+}
+
+TEST_CASE("a cell that no tensor has a figure under does not narrow the ranking") {
+    const sweep_plan plan = three();
+    const comparison c = judge(plan, {{"a", floor_cell, 0.10},
+                                      {"a", even_cell, std::nullopt},
+                                      {"a", rceil_cell, 0.20},
+                                      {"b", floor_cell, 0.10},
+                                      {"b", rceil_cell, 0.20}});
+    CHECK(c.overall.over.tensors.size() == 2);
+    CHECK(c.overall.over.not_everywhere == 0);
+    CHECK(of(plan, c, rceil_cell).rmse_ratio->mean == Approx(2.0));
+    CHECK(of(plan, c, even_cell).tensors == 0);
+    const report::record r = standing_record(plan, of(plan, c, even_cell));
+    CHECK(*report::find(r, "bits_per_element") == report::value());
+}
+
+TEST_CASE("tensors of which cells leave out different elements are told") {
+    const sweep_plan plan = three();
+    const comparison c = judge(plan, {{"a", floor_cell, 0.10, 4.25, "weight", {}, {}, 64},
+                                      {"a", even_cell, 0.05, 4.25, "weight", {}, {}, 32},
+                                      {"a", rceil_cell, 0.20, 4.25, "weight", {}, {}, 64}});
+    CHECK(c.overall.over.uneven == 1);
+    CHECK(c.overall.over.tensors.size() == 1);
 }
 
 TEST_CASE("the quantiles of Student's t are those of the tables") {

@@ -42,7 +42,7 @@ TEST_CASE("blocks lie along the axes the design names") {
     CHECK(layout({0, 5}, "mxfp4").grid.blocks() == 0);
     std::string reason;
     CHECK_FALSE(pipeline::lay_out({5}, quantize::parse_recipe("mxfp4:axis=1"), reason));
-    CHECK(reason.find("1 axes") != std::string::npos);
+    CHECK(reason.find("1 axis") != std::string::npos);
 }
 
 TEST_CASE("panels cover every block once and never cut a segment") {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -47,12 +46,7 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
             }
         }
     }
-    std::vector<quantize::recipe> recipes;
-    for (const std::string& spelling : spellings) {
-        const quantize::recipe r = quantize::parse_recipe(spelling);
-        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
-    }
-    return recipes;
+    return quantize::parse_recipes(spellings);
 }
 
 int run(const options& o) {

@@ -44,17 +44,9 @@ struct options {
 };
 
 std::vector<quantize::recipe> recipes_of(const options& o) {
-    std::vector<quantize::recipe> recipes;
-    const auto add = [&](const std::string& spelling) {
-        const quantize::recipe r = quantize::parse_recipe(spelling);
-        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
-    };
-    if (o.recipes.empty()) {
-        for (const char* spelling : default_recipes) add(spelling);
-    } else {
-        for (const std::string& spelling : o.recipes) add(spelling);
-    }
-    return recipes;
+    std::vector<std::string> spellings = o.recipes;
+    if (spellings.empty()) spellings.assign(default_recipes.begin(), default_recipes.end());
+    return quantize::parse_recipes(spellings);
 }
 
 tensor::dtype dtype_of(const std::string& name) {

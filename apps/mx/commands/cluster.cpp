@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -34,12 +33,7 @@ struct options {
 // The recipes asked for, each once: two spellings of one recipe are one.
 std::vector<quantize::recipe> recipes_of(std::vector<std::string> spellings) {
     if (spellings.empty()) spellings = {"mxfp8:scale=floor", "mxfp4:scale=floor"};
-    std::vector<quantize::recipe> recipes;
-    for (const std::string& spelling : spellings) {
-        const quantize::recipe r = quantize::parse_recipe(spelling);
-        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
-    }
-    return recipes;
+    return quantize::parse_recipes(spellings);
 }
 
 // What became of all tensors, by recipe.
@@ -74,14 +68,15 @@ report::list norms_around_zero(const pipeline::norm_centres& norms) {
 // The sentence for the record with the largest rate above `limit`; empty when there is none.
 std::string failure_of(const report::record_list& results, double limit) {
     std::string said;
+    double worst = limit;
     for (const report::record& r : results) {
         const auto* rate = std::get_if<double>(report::find(r, "saturated_block_rate"));
-        if (rate == nullptr || *rate <= limit) continue;
+        if (rate == nullptr || *rate <= worst) continue;
         said = fmt::format("{} under {}: {} % of the blocks saturate, more than --fail-above {}",
                            std::get<std::string>(*report::find(r, "tensor")),
                            std::get<std::string>(*report::find(r, "recipe")),
                            report::percent_text(*rate), limit);
-        limit = *rate;
+        worst = *rate;
     }
     return said;
 }
@@ -135,6 +130,7 @@ runner declare_cluster(CLI::App& cmd) {
     cmd.add_option("--fail-above", o->fail_above,
                    "exit with 1 when more than this share (0 to 1) of any tensor's blocks saturate "
                    "under any of the recipes")
+        ->check(finite())
         ->check(CLI::Range(0.0, 1.0))
         ->type_name("RATE")
         ->group("Diagnosis");

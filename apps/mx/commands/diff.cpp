@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -34,12 +33,7 @@ struct options {
 std::vector<quantize::recipe> recipes_of(const options& o) {
     std::vector<std::string> spellings = o.recipes;
     if (spellings.empty()) spellings.assign(default_recipes.begin(), default_recipes.end());
-    std::vector<quantize::recipe> recipes;
-    for (const std::string& spelling : spellings) {
-        const quantize::recipe r = quantize::parse_recipe(spelling);
-        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
-    }
-    return recipes;
+    return quantize::parse_recipes(spellings);
 }
 
 report::list left_out_list(const std::vector<pipeline::skipped_tensor>& left_out) {

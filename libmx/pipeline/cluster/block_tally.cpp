@@ -8,16 +8,14 @@
 #include "libmx/metrics/distributions.hpp"
 #include "libmx/metrics/error.hpp"
 #include "libmx/metrics/rates.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pipeline {
 namespace {
 
-double number_of(std::uint32_t bits) { return static_cast<double>(base::float_from_bits(bits)); }
+using report::share;
 
-report::value share(std::uint64_t part, std::uint64_t whole) {
-    if (whole == 0) return {};
-    return static_cast<double>(part) / static_cast<double>(whole);
-}
+double number_of(std::uint32_t bits) { return static_cast<double>(base::float_from_bits(bits)); }
 
 bool has_maximum(std::uint32_t amax) { return amax != 0 && amax < base::f32_infinity; }
 

@@ -108,8 +108,10 @@ class examination {
         h.eligible += s.eligible;
         h.saturated += s.saturated;
         h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
-        const bool all_zero = member(r, "zero_blocks") == member(r, "blocks");
-        if (s.eligible == 0 && s.blocks > 1 && !all_zero) {
+        // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
+        const bool nothing =
+            member(r, "rmse") == report::value() || member(r, "zero_blocks") == member(r, "blocks");
+        if (s.eligible == 0 && s.blocks > 1 && !nothing) {
             report_.unjudged.push_back(
                 {tensor.info().name, quantize::to_string(request_.recipes[s.recipe])});
         }

@@ -4,14 +4,16 @@
 #include <array>
 #include <tuple>
 
+#include "libmx/report/members.hpp"
+
 namespace mx::pipeline {
 namespace {
+
+using report::tally;
 
 constexpr std::array words{ailment_words{"saturates", "saturate"}, ailment_words{"dies", "die"},
                            ailment_words{"collapses", "collapse"}};
 static_assert(words.size() == ailment_count);
-
-report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
 std::string verdict(ailment a) { return std::string(words_of(a).one); }
 
@@ -32,11 +34,6 @@ report::record mend_record(const measured_mend& m) {
             {"bits_per_element", m.bits_per_element}};
 }
 
-double number(const report::value& v) {
-    const auto* d = std::get_if<double>(&v);
-    return d == nullptr ? 0.0 : *d;
-}
-
 }  // namespace
 
 const ailment_words& words_of(ailment a) { return words[static_cast<std::size_t>(a)]; }
@@ -51,7 +48,8 @@ std::optional<ailment> danger_of(const block_survey& s) {
 
 bool more_severe(const finding& a, const finding& b) {
     const auto severity = [](const finding& f) {
-        return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what), number(f.nrmse));
+        return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what),
+                          report::number_of(f.nrmse).value_or(0));
     };
     return severity(b) < severity(a);
 }

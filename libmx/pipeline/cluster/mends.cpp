@@ -10,6 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/cluster/bf16_cast.hpp"
 #include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -71,11 +72,6 @@ std::string difference(const recipe& a, const recipe& b) {
     return text;
 }
 
-double number(const report::value& v, double otherwise) {
-    const auto* d = std::get_if<double>(&v);
-    return d == nullptr ? otherwise : *d;
-}
-
 measured_mend measured(const mend& m, const block_survey& s) {
     measured_mend out{
         m.change, quantize::to_string(m.recipe), s.rmse, s.saturated_block_rate, s.bits_per_element,
@@ -130,13 +126,15 @@ std::vector<std::vector<measured_mend>> measure_mends(const std::vector<tensor_r
 std::size_t choose_mend(const std::vector<measured_mend>& measured, ailment what,
                         const report::value& rmse) {
     std::size_t best = measured.size() - 1;
+    const double before = report::number_of(rmse).value_or(0);
     for (std::size_t i = 0; i + 1 < measured.size(); ++i) {
         const measured_mend& m = measured[i];
-        const double error = number(m.rmse, number(rmse, 0));
+        const double error = report::number_of(m.rmse).value_or(before);
         if (m.ailing_share[static_cast<std::size_t>(what)] >= danger_share) continue;
-        if (!(error < number(rmse, 0))) continue;
+        if (!(error < before)) continue;
         const auto cost = [](const measured_mend& c) {
-            return std::tuple(number(c.bits_per_element, 0), number(c.rmse, 0));
+            return std::tuple(report::number_of(c.bits_per_element).value_or(0),
+                              report::number_of(c.rmse).value_or(0));
         };
         if (best + 1 == measured.size() || cost(m) < cost(measured[best])) best = i;
     }

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "libmx/base/status.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/quantize/recipe_keys.hpp"
 
 namespace mx::pipeline::compare {
 namespace {
@@ -52,6 +55,25 @@ spelling read(const std::string& recipe) {
     return s;
 }
 
+// Refuses a value that no recipe has, so that a misspelt one is not merely left out.
+void check_value(const std::string& key, const std::string& value) {
+    const auto keys = quantize::recipe_keys();
+    const auto row = std::find_if(keys.begin(), keys.end(),
+                                  [&](const quantize::recipe_key& k) { return k.name == key; });
+    if (row == keys.end()) refuse(fmt::format("a sweep has no axis '{}'", key));
+    std::optional<base::error> reason;
+    for (const format::block_format& b : format::block_formats) {
+        quantize::recipe r = quantize::preset_recipe(b.name);
+        try {
+            row->set(r, value);
+            return;
+        } catch (const base::error& e) {
+            if (!reason) reason = e;
+        }
+    }
+    throw *reason;
+}
+
 // Every combination of the axes over the bases, the last axis fastest.
 std::vector<spelling> product(const sweep_request& request) {
     std::vector<spelling> all;
@@ -65,6 +87,7 @@ std::vector<spelling> product(const sweep_request& request) {
             refuse(fmt::format("the sweep has more than {} combinations; leave out some values",
                                max_cells));
         }
+        for (const std::string& value : a.values) check_value(a.key, value);
         std::vector<spelling> next;
         for (const spelling& s : all) {
             for (const std::string& value : a.values) {

@@ -53,8 +53,8 @@ inline constexpr std::size_t max_cells = 2048;
 bool is_random(const quantize::recipe& r);
 
 /// Expands a sweep. An axis replaces what a base says about its key. Throws base::error (usage) for
-/// bases and baselines that are no recipes, when no combination remains (naming the first reason),
-/// and for more than max_cells combinations.
+/// bases and baselines that are no recipes, for values that no recipe has, when no combination
+/// remains (naming the first reason), and for more than max_cells combinations.
 sweep_plan plan_sweep(const sweep_request& request);
 
 }  // namespace mx::pipeline::compare

@@ -67,6 +67,11 @@ std::vector<phase_group> phases_of(const comparison& c, const sweep_plan& plan) 
         if (f.cells.size() < plan.cells.size()) groups.push_back({f.name, f.cells, {}, {}});
     }
     for (phase_group& g : groups) {
+        g.cells.erase(std::remove_if(g.cells.begin(), g.cells.end(),
+                                     [&](std::size_t i) {
+                                         return unmeasured(c.table, plan.cells[i], c.tensors);
+                                     }),
+                      g.cells.end());
         g.errors = phase_errors(c.table, plan, g.cells, c.tensors);
         g.contest = judge_phases(g.cells, g.errors);
     }

@@ -9,6 +9,14 @@
 namespace mx::pipeline::compare {
 namespace {
 
+// Whether the factor of a phase loses elements of a tensor: beyond float32 they are Inf, and their
+// blocks poisoned.
+bool loses_elements(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
+    return std::any_of(c.runs.begin(), c.runs.end(), [&](std::size_t run) {
+        return b.of(tensor, run, phase).counted != b.of(tensor, run).counted;
+    });
+}
+
 // The nrmse of a tensor under a cell, the mean over its seeds.
 std::optional<double> nrmse_of(const board& b, std::size_t tensor, const cell& c,
                                std::size_t phase) {
@@ -48,8 +56,9 @@ std::vector<std::vector<double>> phase_errors(const board& b, const sweep_plan& 
         bool whole = true;
         for (std::size_t i = 0; i < among.size() && whole; ++i) {
             for (std::size_t p = 0; p < b.phases && whole; ++p) {
-                const auto nrmse = nrmse_of(b, t, plan.cells[among[i]], p);
-                whole = nrmse && *nrmse > 0;
+                const cell& c = plan.cells[among[i]];
+                const auto nrmse = nrmse_of(b, t, c, p);
+                whole = nrmse && *nrmse > 0 && !loses_elements(b, t, c, p);
                 if (whole) of_tensor[i][p] = std::log(*nrmse);
             }
         }

@@ -42,8 +42,9 @@ std::optional<phase_contest> judge_phases(std::span<const std::size_t> among,
                                           const std::vector<std::vector<double>>& errors);
 
 /// Errors of a cell by phase: on one tensor its nrmse (mean over seeds), over several their
-/// geometric mean, tensors left out that are undefined or exact under any cell of `among`. Empty
-/// when none remains.
+/// geometric mean, tensors left out that are undefined or exact under any cell of `among`, or of
+/// which a phase counts other elements than phase 0 (beyond float32 they are lost). Empty when none
+/// remains.
 std::vector<std::vector<double>> phase_errors(const board& b, const sweep_plan& plan,
                                               std::span<const std::size_t> among,
                                               std::span<const std::size_t> tensors);

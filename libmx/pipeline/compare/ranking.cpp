@@ -53,18 +53,12 @@ struct pool {
 // R-MSEs of one run next to the baseline's, tensor by tensor.
 struct ratios {
     double logarithms = 0;
-    std::int64_t compared = 0, only_exact = 0, only_baseline_exact = 0;
+    std::int64_t compared = 0;
 
     void add(const std::optional<double>& rmse, const std::optional<double>& baseline) {
-        if (!rmse || !baseline || (*rmse == 0 && *baseline == 0)) return;
-        if (*rmse == 0) {
-            ++only_exact;
-        } else if (*baseline == 0) {
-            ++only_baseline_exact;
-        } else {
-            logarithms += std::log(*rmse / *baseline);
-            ++compared;
-        }
+        if (!rmse || !baseline || *rmse == 0 || *baseline == 0) return;
+        logarithms += std::log(*rmse / *baseline);
+        ++compared;
     }
 };
 
@@ -85,19 +79,25 @@ class seed_means {
     std::size_t seeds_ = 0;
 };
 
-standing stand(const board& b, const cell& c, const std::vector<std::optional<double>>& baseline,
-               std::span<const std::size_t> among, std::size_t phase) {
+standing stand(const board& b, const sweep_plan& plan, const cell& c, const common_tensors& over,
+               std::size_t phase) {
     standing s;
     s.exact = true;
     seed_means ratio, nrmse, decibels, mean_decibels;
     std::array<seed_means, pooled_rates.size()> rates;
     for (const std::size_t run : c.runs) {
         pool all;
-        ratios relative;
-        for (std::size_t i = 0; i < among.size(); ++i) {
-            const figures& f = b.of(among[i], run, phase);
+        std::int64_t only_exact = 0, only_baseline_exact = 0;
+        for (const std::size_t t : over.tensors) {
+            const figures& f = b.of(t, run, phase);
             all.add(f);
-            relative.add(f.rmse, baseline[i]);
+            const bool baseline_exact = rmse_of(b, t, plan.baseline, phase) == 0.0;
+            only_exact += f.rmse == 0.0 && !baseline_exact ? 1 : 0;
+            only_baseline_exact += f.rmse && *f.rmse > 0 && baseline_exact ? 1 : 0;
+        }
+        ratios relative;
+        for (const std::size_t t : over.compared) {
+            relative.add(b.of(t, run, phase).rmse, rmse_of(b, t, plan.baseline, phase));
         }
         const auto count = static_cast<double>(relative.compared);
         ratio.add(relative.compared == 0 ? std::optional<double>()
@@ -113,8 +113,8 @@ standing stand(const board& b, const cell& c, const std::vector<std::optional<do
         // Seeds change neither shapes nor what is left out; which tensors come out exact they may.
         s.tensors = all.tensors;
         s.compared = relative.compared;
-        s.only_exact = relative.only_exact;
-        s.only_baseline_exact = relative.only_baseline_exact;
+        s.only_exact = only_exact;
+        s.only_baseline_exact = only_baseline_exact;
         s.exact = s.exact && all.tensors > 0 && all.error2 == 0;
         s.bits_per_element = all.elements == 0 ? 0 : all.bits / all.elements;
     }
@@ -128,10 +128,9 @@ standing stand(const board& b, const cell& c, const std::vector<std::optional<do
     return s;
 }
 
-void count_wins(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
-                std::size_t phase, ranking& to) {
+void count_wins(const board& b, const sweep_plan& plan, std::size_t phase, ranking& to) {
     std::vector<std::optional<double>> rmse(plan.cells.size());
-    for (const std::size_t t : among) {
+    for (const std::size_t t : to.over.tensors) {
         double least = std::numeric_limits<double>::infinity();
         double most = 0;
         for (std::size_t c = 0; c < plan.cells.size(); ++c) {
@@ -184,14 +183,13 @@ std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::
 
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
              std::size_t phase) {
-    std::vector<std::optional<double>> baseline;
-    for (const std::size_t t : among) baseline.push_back(rmse_of(b, t, plan.baseline, phase));
     ranking r;
+    r.over = tensors_in_common(b, plan, among, phase);
     for (std::size_t c = 0; c < plan.cells.size(); ++c) {
-        r.cells.push_back(stand(b, plan.cells[c], baseline, among, phase));
+        r.cells.push_back(stand(b, plan, plan.cells[c], r.over, phase));
         r.cells.back().cell = c;
     }
-    count_wins(b, plan, among, phase, r);
+    count_wins(b, plan, phase, r);
     // Of equals the one with fewer bits, then the one that comes first in the sweep.
     std::stable_sort(r.cells.begin(), r.cells.end(), [](const standing& x, const standing& y) {
         if (place(x) != place(y)) return place(x) < place(y);

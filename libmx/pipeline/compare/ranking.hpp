@@ -11,6 +11,7 @@
 
 #include "libmx/pipeline/compare/board.hpp"
 #include "libmx/pipeline/compare/cells.hpp"
+#include "libmx/pipeline/compare/common_tensors.hpp"
 #include "libmx/pipeline/compare/student.hpp"
 
 namespace mx::pipeline::compare {
@@ -20,7 +21,7 @@ struct standing {
     std::size_t cell = 0;
     std::int64_t tensors = 0;  ///< that it was measured on and that hold a finite number
     /// Geometric mean over tensors of R-MSE relative to the baseline's; over the `compared` tensors
-    /// that neither quantizes exactly.
+    /// of the ranking; none without such a tensor.
     std::optional<estimate> rmse_ratio;
     std::int64_t compared = 0;
     std::int64_t only_exact = 0;           ///< tensors exact here and not under the baseline
@@ -36,6 +37,7 @@ struct standing {
 struct ranking {
     std::vector<standing> cells;  ///< smallest ratio first; all exact before, undefined after
     std::int64_t contests = 0;    ///< tensors that at least one cell does not quantize exactly
+    common_tensors over;          ///< what every cell's figures are over
 };
 
 /// The R-MSE of a tensor under a cell, the mean over its seeds; none where it was left out.
@@ -46,7 +48,8 @@ std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
 /// out under all of them.
 std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor);
 
-/// Ranks the cells of `plan` on the tensors `among` (indices into the board).
+/// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) that all of
+/// them can be compared on.
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
              std::size_t phase = 0);
 

@@ -2,11 +2,12 @@
 #include "libmx/pipeline/compare/records.hpp"
 
 #include "libmx/pipeline/rosetta.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pipeline::compare {
 namespace {
 
-report::value tally(std::size_t n) { return static_cast<std::int64_t>(n); }
+using report::tally;
 
 report::value maybe(const std::optional<double>& x) {
     return x ? report::value(*x) : report::value();
@@ -72,6 +73,7 @@ report::value roles_of(const sweep_plan& plan, const comparison& c) {
         for (const standing& s : role.ranks.cells) cells.emplace_back(standing_record(plan, s));
         all.emplace_back(report::record{{"role", role.role},
                                         {"tensors", tally(role.tensors.size())},
+                                        {"ranked_tensors", tally(role.ranks.over.tensors.size())},
                                         {"contests", role.ranks.contests},
                                         {"best", plan.cells[role.ranks.cells.front().cell].name},
                                         {"ranking", std::move(cells)}});
@@ -203,7 +205,7 @@ report::record standing_record(const sweep_plan& plan, const standing& s) {
                      {"sqnr_db", mean_of(s.sqnr_db)},
                      {"sqnr_db_interval", interval_of(s.sqnr_db)},
                      {"mean_sqnr_db", mean_of(s.mean_sqnr_db)},
-                     {"bits_per_element", s.bits_per_element}};
+                     {"bits_per_element", s.tensors == 0 ? report::value() : s.bits_per_element}};
     for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
         r.emplace_back(std::string(pooled_rates[i].name), maybe(s.rates[i]));
     }
@@ -218,11 +220,18 @@ report::record comparison_members(const sweep_plan& plan, const comparison& c) {
     for (const left_out_cell& l : plan.left_out) {
         left_out.emplace_back(report::record{{"recipe", l.recipe}, {"reason", l.reason}});
     }
-    return {{"baseline", plan.baseline.name},      {"contests", c.overall.contests},
-            {"ranking", std::move(ranking)},       {"pareto", pareto_of(plan, c)},
-            {"best_by_bits", classes_of(plan, c)}, {"roles", roles_of(plan, c)},
-            {"series", series_of(plan, c)},        {"disagreement", disagreement_of(plan, c)},
-            {"phase", phase_of(plan, c)},          {"left_out", std::move(left_out)}};
+    return {{"baseline", plan.baseline.name},
+            {"ranked_tensors", tally(c.overall.over.tensors.size())},
+            {"not_everywhere", c.overall.over.not_everywhere},
+            {"contests", c.overall.contests},
+            {"ranking", std::move(ranking)},
+            {"pareto", pareto_of(plan, c)},
+            {"best_by_bits", classes_of(plan, c)},
+            {"roles", roles_of(plan, c)},
+            {"series", series_of(plan, c)},
+            {"disagreement", disagreement_of(plan, c)},
+            {"phase", phase_of(plan, c)},
+            {"left_out", std::move(left_out)}};
 }
 
 }  // namespace mx::pipeline::compare

@@ -5,10 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "libmx/report/members.hpp"
+
 namespace mx::pipeline {
 namespace {
 
-report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+using report::tally;
 
 // What a record says about the place of a tensor.
 void add_tensor(report::record& r, const compared_under& c, const std::string& recipe) {

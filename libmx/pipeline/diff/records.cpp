@@ -7,15 +7,13 @@
 #include <string_view>
 #include <utility>
 
+#include "libmx/report/members.hpp"
+
 namespace mx::pipeline {
 namespace {
 
-report::value tally(std::uint64_t n) { return static_cast<std::int64_t>(n); }
-
-report::value share(std::uint64_t part, std::uint64_t whole) {
-    if (whole == 0) return {};
-    return static_cast<double>(part) / static_cast<double>(whole);
-}
+using report::share;
+using report::tally;
 
 report::value mean(const base::exact_sum& sum, std::uint64_t count) {
     if (count == 0) return {};

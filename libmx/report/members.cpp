@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/report/members.hpp"
+
+namespace mx::report {
+
+std::optional<double> number_of(const value& v) {
+    if (const auto* d = std::get_if<double>(&v)) return *d;
+    if (const auto* i = std::get_if<std::int64_t>(&v)) return static_cast<double>(*i);
+    return {};
+}
+
+std::optional<double> number_of(const record& r, std::string_view name) {
+    const value* v = find(r, name);
+    return v == nullptr ? std::optional<double>() : number_of(*v);
+}
+
+std::string text_of(const record& r, std::string_view name) {
+    const value* v = find(r, name);
+    const auto* s = v == nullptr ? nullptr : std::get_if<std::string>(v);
+    return s == nullptr ? std::string() : *s;
+}
+
+}  // namespace mx::report

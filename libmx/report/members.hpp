@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shorthands for members of records: how counts and shares are written, and how they are read back.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libmx/report/record.hpp"
+
+namespace mx::report {
+
+/// A count.
+template <std::integral I>
+value tally(I n) {
+    return static_cast<std::int64_t>(n);
+}
+
+/// part / whole; null without a whole.
+inline value share(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) return {};
+    return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// The number that `v` is; none for null and for what is no number.
+std::optional<double> number_of(const value& v);
+/// The member `name` as a number; none where it is missing or not one.
+std::optional<double> number_of(const record& r, std::string_view name);
+/// The member `name` as a text; empty where it is missing or not one.
+std::string text_of(const record& r, std::string_view name);
+
+}  // namespace mx::report
