@@ -293,7 +293,7 @@ std::string isolated_worker::ask(std::string_view request, std::span<std::byte> 
     std::string reply(static_cast<std::size_t>(head.length), '\0');
     receive(std::as_writable_bytes(std::span(reply.data(), reply.size())), deadline);
     if (head.failed != 0) rethrow(reply);
-    std::memcpy(out.data(), window_, std::min(out.size(), window_bytes));
+    if (!out.empty()) std::memcpy(out.data(), window_, std::min(out.size(), window_bytes));
     return reply;
 }
 
