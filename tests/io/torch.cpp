@@ -179,3 +179,28 @@ TEST_CASE("torch: packed FP4 counts its elements, not its bytes", "[torch]") {
     CHECK(file->tensors()[0].bytes == 16);
     CHECK(content(*file, 0) == four_floats);
 }
+
+TEST_CASE("torch: the one key that everything stands below is left out when it is a wrapper",
+          "[torch]") {
+    const scratch_dir dir;
+    const auto names = [&dir](const std::string& root) {
+        const auto file = io::open_model(torch_zip(dir / "x.pt", root));
+        std::vector<std::string> all;
+        for (const io::tensor_info& t : file->tensors()) all.push_back(t.name);
+        return all;
+    };
+    const std::string two = p_dict({{"fc.weight", p_four()}, {"fc.bias", p_four()}});
+    using list = std::vector<std::string>;
+    CHECK(names(p_dict({{"model_state_dict", two}, {"epoch", p_int(3)}})) ==
+          list{"fc.weight", "fc.bias"});
+    // Not a wrapper by its name, or not the only one.
+    CHECK(names(p_dict({{"encoder", two}})) == list{"encoder.fc.weight", "encoder.fc.bias"});
+    CHECK(names(p_dict({{"model", two}, {"ema", p_dict({{"w", p_four()}})}})) ==
+          list{"model.fc.weight", "model.fc.bias", "ema.w"});
+    CHECK(names(p_dict({{"model", two}, {"w", p_four()}})) ==
+          list{"model.fc.weight", "model.fc.bias", "w"});
+    // A flat state_dict whose keys begin so keeps them; so does a tensor that is the value itself.
+    CHECK(names(p_dict({{"model.a", p_four()}, {"model.b", p_four()}})) ==
+          list{"model.a", "model.b"});
+    CHECK(names(p_dict({{"model", p_four()}})) == list{"model"});
+}

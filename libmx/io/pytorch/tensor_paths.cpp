@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -115,6 +116,7 @@ class walker {
             }
             visit(next.value);
         }
+        leave_out_wrapper();
         return std::move(out_);
     }
 
@@ -149,6 +151,25 @@ class walker {
             default:  // a key that has no short spelling: its place in the dict
                 name_ += fmt::format("[{}]", s.index);
         }
+    }
+
+    // Of the step of the root that the value at hand stands below.
+    void note_wrapper() {
+        const bool below = path_.size() > 1;
+        const std::size_t step = below ? path_.front().next - 1 : 0;
+        if (!below || (root_step_ && *root_step_ != step)) {
+            scattered_ = true;
+        } else if (!root_step_) {
+            root_step_ = step;
+            wrapper_ = name_.substr(0, path_[1].name_length);
+        }
+    }
+
+    void leave_out_wrapper() {
+        const bool known =
+            std::find(wrapper_keys.begin(), wrapper_keys.end(), wrapper_) != wrapper_keys.end();
+        if (scattered_ || !known) return;
+        for (named_value& t : out_.tensors) t.name.erase(0, wrapper_.size() + 1);
     }
 
     void count(std::size_t steps) {
@@ -286,6 +307,7 @@ class walker {
             name = fmt::format("{}#{}", plain, std::max<std::size_t>(++number, 2));
             number = std::max<std::size_t>(number, 2);
         }
+        note_wrapper();
         name_bytes_ += name.size();
         if (out_.tensors.size() >= named_value_limit || name_bytes_ > name_bytes_limit) {
             fail(fmt::format("the file lists more than {} tensors or {} MiB of names",
@@ -302,6 +324,9 @@ class walker {
     std::vector<bool> on_path_;
     std::vector<frame> path_;
     std::string name_;
+    std::optional<std::size_t> root_step_;  // below which all tensors so far stand
+    std::string wrapper_;                   // its name
+    bool scattered_ = false;                // whether there are others
     std::unordered_map<std::string, std::size_t> names_;
     std::unordered_set<std::string> taken_;
     std::size_t name_bytes_ = 0;
