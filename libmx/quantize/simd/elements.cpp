@@ -68,8 +68,10 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
         } else if constexpr (2 * step == vectors) {
             const std::size_t p = i * float_lanes;
             const std::size_t r = (i + step) * float_lanes;
-            const element_vector v = scaled(x + p, draws + p, codes + p);
-            const element_vector w = scaled(x + r, draws + r, codes + r);
+            const element_vector v =
+                scaled(x + p, this->draws_from(draws, p), this->codes_from(codes, p));
+            const element_vector w =
+                scaled(x + r, this->draws_from(draws, r), this->codes_from(codes, r));
             this->count_codes(v, w);
             const sums a = products(v);
             const sums b = products(w);

@@ -73,7 +73,8 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
             const std::size_t at = i * float_lanes;
             const floats v = hn::LoadU(float_tag(), x + at);
             const floats y = hn::Mul(hn::Sub(v, offset_), reciprocal_);
-            const element_vector e = this->round(y, draws + at, codes + at);
+            const element_vector e =
+                this->round(y, this->draws_from(draws, at), this->codes_from(codes, at));
             this->count_codes(e);
             if constexpr (with_parts) {
                 // Where x = O there is no error, so that q = 0 tells underflow.
