@@ -95,4 +95,13 @@ inline const std::vector<named_type> fixture_types{
     {"big_c16", tensor::dtype::c128},
 };
 
+/// Why a tensor is not read as numbers; checks that it is listed so and that opening it says so.
+inline std::string note_of(const io::reader& file, const std::string& name) {
+    const io::tensor_info* info = find(file, name);
+    REQUIRE(info != nullptr);
+    CHECK(info->type == tensor::dtype::other);
+    has(error_of(base::error_kind::input, [&] { file.open(index_of(file, name)); }), info->note);
+    return info->note;
+}
+
 }  // namespace mx::test

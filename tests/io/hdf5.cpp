@@ -67,14 +67,7 @@ TEST_CASE("HDF5: bfloat16 as bare bytes or unsigned integers", "[hdf5]") {
 
 TEST_CASE("HDF5: what is no number or elsewhere is listed with the reason", "[hdf5]") {
     const auto file = io::open_model(fixture("h5py.h5"));
-    const auto note = [&](const std::string& name) {
-        const io::tensor_info* info = find(*file, name);
-        REQUIRE(info != nullptr);
-        CHECK(info->type == dtype::other);
-        has(error_of(base::error_kind::input, [&] { file->open(index_of(*file, name)); }),
-            info->note);
-        return info->note;
-    };
+    const auto note = [&](const std::string& name) { return note_of(*file, name); };
     has(note("text"), "text is not numbers");
     has(note("record"), "records are not numbers");
     has(note("enumeration"), "enumerations are not numbers");

@@ -83,14 +83,7 @@ TEST_CASE("ONNX of the onnx package: raw and typed values of every type", "[onnx
 TEST_CASE("ONNX: what is not read is listed with the reason", "[onnx]") {
     if (!supported()) return;
     const auto file = io::open_model(fixture("onnx.onnx"));
-    const auto note = [&](const std::string& name) {
-        const io::tensor_info* info = find(*file, name);
-        REQUIRE(info != nullptr);
-        CHECK(info->type == dtype::other);
-        has(error_of(base::error_kind::input, [&] { file->open(index_of(*file, name)); }),
-            info->note);
-        return info->note;
-    };
+    const auto note = [&](const std::string& name) { return note_of(*file, name); };
     has(note("int4"), "ONNX's INT4 is not read");
     has(note("text"), "ONNX's STRING is not read");
     has(note("sparse"), "sparse tensors are not read");

@@ -15,14 +15,6 @@ std::unique_ptr<io::reader> fixture_file(const std::string& name) {
     return io::open_model(fixture(name));
 }
 
-std::string note_of(const io::reader& file, const std::string& name) {
-    const io::tensor_info* info = find(file, name);
-    REQUIRE(info != nullptr);
-    CHECK(info->type == dtype::other);
-    has(error_of(base::error_kind::input, [&] { file.open(index_of(file, name)); }), info->note);
-    return info->note;
-}
-
 }  // namespace
 
 TEST_CASE("torch: every dtype", "[torch]") {

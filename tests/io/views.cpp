@@ -241,3 +241,25 @@ TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
         CHECK(values_in(model_of({dir / "d.safetensors"}), "w") == want);
     }
 }
+
+TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]") {
+    const scratch_dir dir;
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"gains", dtype::f32, {1, 6, 1}, f32_bytes(counted(6))},
+                                            {"row", dtype::f32, {1, 6}, f32_bytes(counted(6))},
+                                            {"matrix", dtype::f32, {6, 2}, f32_bytes(counted(12))},
+                                            {"single", dtype::f32, {1, 1}, f32_bytes({1})},
+                                            {"scalar", dtype::f32, {}, f32_bytes({1})}});
+    pipeline::view_request views;
+    views.vectors = true;
+    const pipeline::model m = model_of({path}, views);
+    CHECK(info_in(m, "gains")->shape == tensor::shape{6});
+    has(info_in(m, "gains")->remark, "a vector, stored as 1x6x1");
+    CHECK(values_in(m, "gains") == counted(6));
+    // Blocks run along these already, or there is more than one axis.
+    CHECK(info_in(m, "row")->shape == tensor::shape{1, 6});
+    CHECK(info_in(m, "matrix")->shape == tensor::shape{6, 2});
+    CHECK(info_in(m, "single")->shape == tensor::shape{1, 1});
+    CHECK(info_in(m, "scalar")->shape.empty());
+    CHECK(info_in(model_of({path}), "gains")->shape == tensor::shape{1, 6, 1});
+}

@@ -36,18 +36,6 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
     return quantize::parse_recipes(spellings);
 }
 
-report::list left_out_list(const std::vector<pipeline::skipped_tensor>& left_out) {
-    report::list list;
-    for (const pipeline::skipped_tensor& s : left_out) {
-        list.emplace_back(
-            report::record{{"file", s.file},
-                           {"tensor", s.tensor},
-                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                           {"reason", s.reason}});
-    }
-    return list;
-}
-
 report::list finding_list(const pipeline::diff_result& d, const pipeline::dump_labels& labels) {
     report::list list;
     for (const pipeline::drift_finding& f : d.findings) {
@@ -109,7 +97,7 @@ int run(const options& o) {
     d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));
     d.tail.emplace_back("findings", finding_list(result, request.labels));
     d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
-    d.tail.emplace_back("left_out", left_out_list(result.left_out));
+    d.tail.emplace_back("left_out", skipped_list(result.left_out));
     d.results = std::move(result.results);
     to.finish(d, o.run.quiet);
     return exit_code::fine;
