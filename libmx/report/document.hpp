@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "libmx/report/figure.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/report/record_list.hpp"
 
@@ -37,13 +39,16 @@ struct section {
     std::string heading;
     std::vector<column> columns;
     std::vector<record> rows;
-    std::string group_field;         ///< when set, a change of this member prints a line above
-    std::vector<std::string> notes;  ///< paragraphs; a leading "- " makes a list item
+    std::string group_field;           ///< when set, a change of this member prints a line above
+    std::vector<std::string> notes;    ///< paragraphs; a leading "- " makes a list item
+    std::vector<figure> figures = {};  ///< HTML only; Markdown names them
+    std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
 };
 
 /// The JSON object is the members of `head`, then "results", then the members of `tail`; CSV is
-/// the scalar members of `results`; Markdown and the terminal show `sections`.
+/// the scalar members of `results`; Markdown, HTML and the terminal show `sections`.
 struct document {
+    std::string title;  ///< of the page
     record head;
     record_list results;
     record tail;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decides a matrix unit's sum, field by field. Nothing about a model is written anywhere else.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace mx::gemm {
+
+/// The shape of the sum.
+enum class algorithm : std::uint8_t {
+    exact,        ///< all of it exactly, rounded once
+    fma_chain,    ///< float32 fused multiply-adds in k order
+    pairwise,     ///< float32 products, added in a balanced tree of fixed shape
+    fused,        ///< fused steps: terms aligned to the largest exponent, truncated, added exactly
+    grouped,      ///< fused steps whose terms are exact dot products of groups (4-bit kinds)
+    two_sided,    ///< CDNA3: products aligned among themselves, the accumulator after them
+    interleaved,  ///< CDNA3 fp8: two_sided, with even and odd k apart
+};
+
+/// How the exact sum of a step becomes the next accumulator.
+enum class conversion : std::uint8_t { rz_fp32, rz_e8m13, rne_fp16, rne_fp32 };
+
+/// What a sum of zero gives, and a negative sum that rounds to zero.
+enum class zero_sign : std::uint8_t { plus, kept };
+
+/// Where an operand's subnormal aligns: at its format's least exponent, or where its leading bit
+/// is.
+enum class subnormal_alignment : std::uint8_t { least_exponent, leading_bit };
+
+/// How the accumulator enters.
+enum class entry : std::uint8_t {
+    term,        ///< as one more term of the fused step
+    afterwards,  ///< the step runs with c = 0; c is added in float32, to nearest even
+    ignored,     ///< not at all (recordings that did not add it)
+};
+
+/// Operands a model takes, as bits of a set.
+enum operand_set : std::uint32_t {
+    takes_f32 = 1u << 0,  ///< dequantized values as float32
+    takes_tf32 = 1u << 1,
+    takes_bf16 = 1u << 2,
+    takes_f16 = 1u << 3,
+    takes_fp8 = 1u << 4,   ///< e4m3, e5m2, mixed
+    takes_fp6 = 1u << 5,   ///< e3m2, e2m3
+    takes_fp4 = 1u << 6,   ///< e2m1
+    takes_fnuz = 1u << 7,  ///< CDNA3's fp8 (no -0, one NaN)
+};
+
+/// Block scales a model takes, as bits of a set; 0: none.
+enum scale_set : std::uint32_t {
+    scales_e8m0_32 = 1u << 0,
+    scales_e8m0_16 = 1u << 1,
+    scales_ue4m3_16 = 1u << 2,
+};
+
+/// Where a row comes from (docs/design/gemm.md).
+enum class evidence : std::uint8_t {
+    definition,    ///< not a model of hardware
+    recorded,      ///< outputs recorded on the chip agree bit for bit
+    published,     ///< a published model that its authors compared with the chip
+    extrapolated,  ///< that model applied to what its authors did not compare
+};
+
+/// One accumulator model.
+struct accumulator {
+    std::string_view name;         ///< "sm100.mxf8f6f4"
+    std::string_view instruction;  ///< "tcgen05.mma kind::mxf8f6f4"
+    algorithm how = algorithm::fused;
+    std::uint32_t operands = 0;  ///< operand_set
+    std::uint32_t scales = 0;    ///< scale_set
+    int fused_length = 0;        ///< L: products per step
+    int group_length = 0;        ///< products per exact group (grouped)
+    int fraction_bits = 0;       ///< F: kept below the alignment exponent
+    int wide_fraction_bits = 0;  ///< kept below it for the sum with the accumulator (two_sided)
+    int exponent_floor = 0;      ///< the least alignment exponent
+    conversion convert = conversion::rz_fp32;
+    subnormal_alignment subnormals = subnormal_alignment::least_exponent;
+    zero_sign zero = zero_sign::plus;       ///< of an exact zero
+    zero_sign underflow = zero_sign::kept;  ///< of a sum that rounds to zero
+    entry c = entry::term;
+    int promote_every = 0;  ///< after so many k the sum is added to a float32 sum; 0: never
+    evidence known_from = evidence::published;
+    std::string_view remark;  ///< what exactly the evidence is
+};
+
+}  // namespace mx::gemm
