@@ -42,6 +42,7 @@ svg.plot{display:block;width:100%;max-width:60rem;min-width:34rem;height:auto;co
 .plot .zone{fill:var(--mx-zone);stroke:none}
 .plot .edge{fill:none;stroke:var(--mx-zone-edge);stroke-dasharray:2 2}
 .plot .line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}
+.plot .front{color:var(--mx-soft);stroke-width:1.3}
 .plot .mark{fill:currentColor;stroke:var(--mx-paper);stroke-width:.8}
 .plot .touch{fill:transparent;stroke:none}
 .plot .bar{fill:currentColor;stroke:none}
