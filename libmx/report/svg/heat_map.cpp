@@ -33,10 +33,11 @@ class map_drawer {
 
     drawing draw() {
         rows_ = rows_of(p_.rows, 0, 190);
+        rows_.names_width = std::ceil(rows_.names_width);
         place_columns();
         rows_.top = head_height_ + 6;
-        d_.out.group("cells");
         if (undefined_) define_undefined(d_.out, id_);
+        d_.out.group("cells");
         for (std::size_t r = 0; r < p_.rows.size(); ++r) draw_row(r);
         d_.out.close("g");
         if (written_) write_values();
@@ -89,7 +90,8 @@ class map_drawer {
             // The last names lean out to the right.
             cell_width_ = std::min(cell_width_, (room - longest * slope - 4) / count);
         }
-        cell_width_ = std::max(1.0, std::floor(cell_width_ * 2) / 2);
+        // Whole units keep the paths of thousands of cells short.
+        cell_width_ = std::max(1.0, std::floor(cell_width_));
         written_ = rows_.height >= small_size + 3 && values_fit();
     }
 
@@ -155,9 +157,9 @@ class map_drawer {
     void draw_key() {
         const double left = rows_.names_width;
         const double top = d_.height + 18;
-        d_.out.label(left, top - 5, "soft", title_text(p_.value));
+        d_.out.label(left, top - 5, "soft", title_text(p_.value) + (p_.value.share ? " (%)" : ""));
         double x = left;
-        if (!values_.empty()) {
+        if (!values_.empty() && values_.low() < values_.high()) {
             const double wide = 22;
             d_.out.group("cells");
             for (int k = 0; k < shades; ++k) {

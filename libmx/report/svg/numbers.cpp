@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -25,11 +26,17 @@ std::string typeset(const std::string& plain) {
     return negative ? std::string(minus) + out : out;
 }
 
-std::string without_tail(std::string text) {
-    if (text.find('.') == std::string::npos) return text;
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    return text;
+// Trailing zeros say that something was rounded away behind them; of what is exact they go.
+std::string without_tail(const std::string& plain, double value) {
+    if (plain.find('.') == std::string::npos) return plain;
+    const std::size_t mark = std::min(plain.find('e'), plain.size());
+    std::string digits = plain.substr(0, mark);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.back() == '.') digits.pop_back();
+    const std::string text = digits + plain.substr(mark);
+    double back = 0;
+    std::from_chars(text.data(), text.data() + text.size(), back);
+    return back == value ? text : plain;
 }
 
 bool has_unit(const axis& a) { return !a.unit.empty() && !a.share && a.unit != "share"; }
@@ -52,12 +59,12 @@ std::string number_text(double value, int digits) {
         // From as many digits before the point as are asked for, the rest is written out.
         const std::string text = significant_text(value, digits);
         const bool plain = text.find('e') == std::string::npos;
-        return typeset(without_tail(plain ? text : fmt::format("{:.0f}", value)));
+        return typeset(plain ? without_tail(text, value) : fmt::format("{:.0f}", value));
     }
-    const std::string text = fmt::format("{:.{}e}", value, digits - 1);
+    const std::string text = without_tail(fmt::format("{:.{}e}", value, digits - 1), value);
     const std::size_t mark = text.find('e');
     const int exponent = std::atoi(text.c_str() + mark + 1);
-    const std::string mantissa = typeset(without_tail(text.substr(0, mark)));
+    const std::string mantissa = typeset(text.substr(0, mark));
     const std::string power = power_text(exponent);
     if (mantissa == "1") return power;
     return mantissa + "\xc3\x97" + power;

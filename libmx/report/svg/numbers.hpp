@@ -9,7 +9,8 @@
 namespace mx::report::svg {
 
 /// `value` with `digits` significant digits and neither unit nor percent sign: "1,234", "-0.05"
-/// (with U+2212) or "1.2" x 10 to a power in superscript below 1e-4 and from 1e6 on.
+/// (with U+2212) or "1.2" x 10 to a power in superscript below 1e-4 and from 1e6 on. Trailing
+/// zeros stay where digits were rounded away.
 std::string number_text(double value, int digits);
 /// The same with a fixed count of decimals.
 std::string fixed_text(double value, int decimals);

@@ -20,6 +20,8 @@ class extent {
     bool has_positive() const { return positive_ <= high_; }
     /// The least positive value.
     double positive() const { return positive_; }
+    /// Whether all values are whole numbers: layers, exponents. There is no tick between them.
+    bool whole() const { return whole_; }
     /// Whether there are values and all are powers of two from 1 to 2^20: block sizes.
     bool powers_of_two() const { return !empty() && powers_of_two_; }
 
@@ -27,6 +29,7 @@ class extent {
     double low_ = std::numeric_limits<double>::infinity();
     double high_ = -std::numeric_limits<double>::infinity();
     double positive_ = std::numeric_limits<double>::infinity();
+    bool whole_ = true;
     bool powers_of_two_ = true;
 };
 

@@ -19,6 +19,9 @@ double decimal(int m, int exponent) {
     return std::strtod(fmt::format("{}e{}", m, exponent).c_str(), nullptr);
 }
 
+// The double nearest to the first twelve digits of `x`.
+double rounded(double x) { return std::strtod(fmt::format("{:.11e}", x).c_str(), nullptr); }
+
 int decade_of(double x) { return static_cast<int>(std::floor(std::log10(x))); }
 
 double round_with(double x, bool above) {
@@ -73,7 +76,7 @@ std::vector<tick> linear_ticks(double low, double high, double step, bool share)
         const double y = share ? 100 * x : x;
         const int digits = std::clamp(decade_of(most) - decade_of(shown) + 1, 1, 15);
         std::string text =
-            powers ? number_text(multiple == 0 ? 0 : y, digits) : fixed_text(y, decimals);
+            powers ? number_text(multiple == 0 ? 0 : rounded(y), digits) : fixed_text(y, decimals);
         if (share) text += '%';
         out.push_back({std::clamp(x, low, high), std::move(text)});
     }
@@ -89,16 +92,10 @@ std::vector<tick> log_ticks(double low, double high, int wanted, bool share) {
     for (int stride = 2; static_cast<int>(values.size()) > 2 * wanted; ++stride) {
         values = decades(low, high, stride, {1});
     }
-    // One axis does not mix 0.01 and a power.
-    const double unit = share ? 100 : 1;
-    const bool powers = values.front() * unit < 0.9e-4 || values.back() * unit > 1.1e5;
     std::vector<tick> out;
     for (const double x : values) {
-        std::string text = number_text(x * unit, 3);
-        const int decade = static_cast<int>(std::lround(std::log10(x * unit)));
-        if (powers && values.size() > 2 && std::abs(x * unit / decimal(1, decade) - 1) < hair) {
-            text = power_text(decade);
-        }
+        // 100 * 0.07 is not 7, but close enough to be meant.
+        std::string text = number_text(share ? rounded(100 * x) : x, 3);
         if (share) text += '%';
         out.push_back({x, std::move(text)});
     }
