@@ -2,6 +2,7 @@
 // Just enough of an XML parser to judge the markup of figures: what is not well formed is said.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -91,6 +92,7 @@ class markup_parser {
                 return stays;
             }
             if (text_.compare(at_, 1, " ") != 0) fail("no blank before an attribute of " + e.name);
+            if (!out_.problem.empty()) break;
             ++at_;
             const std::string key = word();
             if (key.empty() || text_.compare(at_, 2, "=\"") != 0) fail("attribute of " + e.name);

@@ -10,6 +10,13 @@
 #include "libmx/report/cells.hpp"
 
 namespace mx::report::svg {
+
+double number_of(std::string_view text) {
+    double x = 0;
+    std::from_chars(text.data(), text.data() + text.size(), x);
+    return x;
+}
+
 namespace {
 
 constexpr std::string_view minus = "\xe2\x88\x92";
@@ -26,6 +33,10 @@ std::string typeset(const std::string& plain) {
     return negative ? std::string(minus) + out : out;
 }
 
+// The double nearest to the first twelve digits of `x`: 100 * 0.07 and 3 * 0.1 are not 7 and 0.3,
+// but what was meant.
+double twelve_digits(double x) { return number_of(fmt::format("{:.11e}", x)); }
+
 // Trailing zeros say that something was rounded away behind them; of what is exact they go.
 std::string without_tail(const std::string& plain, double value) {
     if (plain.find('.') == std::string::npos) return plain;
@@ -34,9 +45,7 @@ std::string without_tail(const std::string& plain, double value) {
     digits.erase(digits.find_last_not_of('0') + 1);
     if (digits.back() == '.') digits.pop_back();
     const std::string text = digits + plain.substr(mark);
-    double back = 0;
-    std::from_chars(text.data(), text.data() + text.size(), back);
-    return back == value ? text : plain;
+    return number_of(text) == twelve_digits(value) ? text : plain;
 }
 
 bool has_unit(const axis& a) { return !a.unit.empty() && !a.share && a.unit != "share"; }

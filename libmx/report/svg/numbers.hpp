@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "libmx/report/figure.hpp"
 
@@ -16,6 +17,9 @@ std::string number_text(double value, int digits);
 std::string fixed_text(double value, int decimals);
 /// 10 to `exponent`, in superscript.
 std::string power_text(int exponent);
+
+/// The double nearest to a number in ASCII, whatever the locale.
+double number_of(std::string_view text);
 
 /// A value of `a` as cells of a figure show it: a share in percent, without the unit.
 std::string short_text(const axis& a, double value);

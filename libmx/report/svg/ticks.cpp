@@ -15,12 +15,7 @@ namespace {
 constexpr double hair = 1e-9;  // relative; limits and ticks come from divisions
 
 // m * 10^exponent as the nearest double: what the same digits in a source file mean.
-double decimal(int m, int exponent) {
-    return std::strtod(fmt::format("{}e{}", m, exponent).c_str(), nullptr);
-}
-
-// The double nearest to the first twelve digits of `x`.
-double rounded(double x) { return std::strtod(fmt::format("{:.11e}", x).c_str(), nullptr); }
+double decimal(int m, int exponent) { return number_of(fmt::format("{}e{}", m, exponent)); }
 
 int decade_of(double x) { return static_cast<int>(std::floor(std::log10(x))); }
 
@@ -76,7 +71,7 @@ std::vector<tick> linear_ticks(double low, double high, double step, bool share)
         const double y = share ? 100 * x : x;
         const int digits = std::clamp(decade_of(most) - decade_of(shown) + 1, 1, 15);
         std::string text =
-            powers ? number_text(multiple == 0 ? 0 : rounded(y), digits) : fixed_text(y, decimals);
+            powers ? number_text(multiple == 0 ? 0 : y, digits) : fixed_text(y, decimals);
         if (share) text += '%';
         out.push_back({std::clamp(x, low, high), std::move(text)});
     }
@@ -94,8 +89,7 @@ std::vector<tick> log_ticks(double low, double high, int wanted, bool share) {
     }
     std::vector<tick> out;
     for (const double x : values) {
-        // 100 * 0.07 is not 7, but close enough to be meant.
-        std::string text = number_text(share ? rounded(100 * x) : x, 3);
+        std::string text = number_text(share ? 100 * x : x, 3);
         if (share) text += '%';
         out.push_back({x, std::move(text)});
     }
