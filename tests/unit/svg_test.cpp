@@ -376,7 +376,7 @@ TEST_CASE("names from files cannot break out of a figure") {
 }
 
 TEST_CASE("many rows, columns, lines and panels still make a figure") {
-    for (const std::size_t columns : {1, 5, 12, 24}) parsed(made(a_heat_map(40, columns)));
+    for (const std::size_t columns : {1u, 5u, 12u, 24u}) parsed(made(a_heat_map(40, columns)));
     line_chart l = two_lines();
     for (int i = 0; i < 60; ++i)
         l.lines.push_back({"line " + std::to_string(i), {{1, 1.0 + i, ""}}});
