@@ -222,8 +222,8 @@ class analysis_run {
             const io::tensor_info& info = b.tensors[j->tensor].info();
             const std::string_view role = request_.roles.role_of(info);
             j->sums.totals.distribution = j->sums.histograms.get();
-            result_.results.push_back(finish(info, role, recipes_[j->recipe].name, *j,
-                                             b.inexact[j->tensor], request_));
+            result_.results.push_back(
+                finish(info, role, recipes_[j->recipe].name, *j, b.inexact[j->tensor], request_));
             if (request_.distributions && j->phase == 0) {
                 result_.sums.add(info, role, j->recipe, j->sums.totals);
             }

@@ -20,9 +20,9 @@ struct analysis_request {
     std::vector<quantize::recipe> recipes;
     bool histograms = false;
     bool distributions = false;  ///< histograms of all tensors of a role and recipe together
-    std::string blocks_path;  ///< "" or the HDF5 file for per-block arrays (`--blocks`)
-    bool decompose = false;   ///< also the squared error by origin (metrics::when::decompose)
-    role_finder roles;        ///< decide the member `role` of results
+    std::string blocks_path;     ///< "" or the HDF5 file for per-block arrays (`--blocks`)
+    bool decompose = false;      ///< also the squared error by origin (metrics::when::decompose)
+    role_finder roles;           ///< decide the member `role` of results
     /// Added to the values of tensors whose role is norm, in float32, before anything else: 1 for
     /// models that store gamma - 1.
     float norm_bias = 0;

@@ -23,8 +23,9 @@ report::value text(std::string_view s) { return std::string(s); }
 
 report::section inputs_section(const evidence& e, const review_options& o) {
     report::section s;
-    s.heading = "Inputs";
-    s.columns = {{"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}};
+    s.heading = inputs_heading;
+    s.columns = {
+        {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}};
     for (const input_file& f : e.inputs) {
         s.rows.push_back({{"path", f.path},
                           {"bytes", f.bytes},
@@ -35,11 +36,10 @@ report::section inputs_section(const evidence& e, const review_options& o) {
                                   e.measured_by.empty() ? "an unnamed tool" : listed(e.measured_by),
                                   o.made_by));
     if (!e.table.tensors.empty()) {
-        s.notes.push_back(fmt::format("{} of {} under {}: {}.",
-                                      report::plural(e.table.tensors.size(), "tensor"),
-                                      report::plural(e.files.size(), "file"),
-                                      report::plural(e.plan.recipes.size(), "recipe"),
-                                      report::plural(e.measured, "result")));
+        s.notes.push_back(fmt::format(
+            "{} of {} under {}: {}.", report::plural(e.table.tensors.size(), "tensor"),
+            report::plural(e.files.size(), "file"), report::plural(e.plan.recipes.size(), "recipe"),
+            report::plural(e.measured, "result")));
     }
     return s;
 }
@@ -68,9 +68,14 @@ std::string rotation_text(const quantize::recipe& r) {
 report::section recipes_section(const evidence& e) {
     report::section s;
     s.heading = "Recipes";
-    s.columns = {{"recipe", "recipe"},          {"element", "element"}, {"scale", "scale"},
-                 {"rule", "scale\nrule"},       {"round", "rounding"},  {"block", "block"},
-                 {"before", "offset,\nrotation"}, {"dialect", "dialect"}};
+    s.columns = {{"recipe", "recipe"},
+                 {"element", "element"},
+                 {"scale", "scale"},
+                 {"rule", "scale\nrule"},
+                 {"round", "rounding"},
+                 {"block", "block"},
+                 {"before", "offset,\nrotation"},
+                 {"dialect", "dialect"}};
     for (const quantize::recipe& r : e.plan.recipes) {
         s.rows.push_back({{"recipe", quantize::to_string(r)},
                           {"element", text(r.element->name)},
@@ -124,31 +129,33 @@ report::record element_row(const quantize::recipe& r) {
 }
 
 std::vector<report::section> part_sections(const evidence& e) {
-    return {parts(e, "Element formats",
-                  {{"name", "format"},
-                   {"summary", "what"},
-                   {"largest", "largest\nvalue", cell::shortest},
-                   {"normal", "smallest\nnormal", cell::shortest},
-                   {"step", "smallest\nstep", cell::shortest}},
-                  element_row),
-            parts(e, "Scale rules",
-                  {{"name", "rule"}, {"definition", "scale of a block"}, {"source", "after"}},
-                  [](const quantize::recipe& r) {
-                      return report::record{{"name", text(r.rule->name)},
-                                            {"definition", text(r.rule->definition)},
-                                            {"source", text(r.rule->source)}};
-                  }),
-            parts(e, "Roundings", {{"name", "rounding"}, {"summary", "what"}},
-                  [](const quantize::recipe& r) {
-                      const auto& row = format::row_of(r.round);
-                      return report::record{{"name", text(row.name)}, {"summary", text(row.summary)}};
-                  }),
-            parts(e, "Dialects", {{"name", "dialect"}, {"summary", "whose arithmetic"}, {"source", "source"}},
-                  [](const quantize::recipe& r) {
-                      return report::record{{"name", text(r.by->name)},
-                                            {"summary", text(r.by->summary)},
-                                            {"source", text(r.by->source)}};
-                  })};
+    return {
+        parts(e, "Element formats",
+              {{"name", "format"},
+               {"summary", "what"},
+               {"largest", "largest\nvalue", cell::shortest},
+               {"normal", "smallest\nnormal", cell::shortest},
+               {"step", "smallest\nstep", cell::shortest}},
+              element_row),
+        parts(e, "Scale rules",
+              {{"name", "rule"}, {"definition", "scale of a block"}, {"source", "after"}},
+              [](const quantize::recipe& r) {
+                  return report::record{{"name", text(r.rule->name)},
+                                        {"definition", text(r.rule->definition)},
+                                        {"source", text(r.rule->source)}};
+              }),
+        parts(e, "Roundings", {{"name", "rounding"}, {"summary", "what"}},
+              [](const quantize::recipe& r) {
+                  const auto& row = format::row_of(r.round);
+                  return report::record{{"name", text(row.name)}, {"summary", text(row.summary)}};
+              }),
+        parts(e, "Dialects",
+              {{"name", "dialect"}, {"summary", "whose arithmetic"}, {"source", "source"}},
+              [](const quantize::recipe& r) {
+                  return report::record{{"name", text(r.by->name)},
+                                        {"summary", text(r.by->summary)},
+                                        {"source", text(r.by->source)}};
+              })};
 }
 
 }  // namespace
@@ -169,21 +176,23 @@ std::vector<report::section> definition_sections(const evidence& e, const policy
     for (const metrics::metric& m : metrics::all()) {
         if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
         if (m.collected == metrics::when::histograms && e.sums.empty()) continue;
-        s.rows.push_back({{"name", text(m.name)},
-                          {"unit", text(m.unit)},
-                          {"definition", text(m.definition)}});
+        s.rows.push_back(
+            {{"name", text(m.name)}, {"unit", text(m.unit)}, {"definition", text(m.definition)}});
     }
     s.notes = {
-        "With S the block's scale and O its offset (0 without): y = (x - O) / S, q the element that "
+        "With S the block's scale and O its offset (0 without): y = (x - O) / S, q the element "
+        "that "
         "y becomes, d = O + S q. Rates are shares of finite elements in blocks whose scale is a "
         "number, or of blocks where they say so.",
-        fmt::format("A tensor saturates when {:g} % or more of its blocks with two or more non-zero "
-                    "elements carry the largest code throughout. The floor is {:g} dB "
-                    "(--min-sqnr). Figures of a class are over all of its elements together; of "
-                    "recipes with equal bits the one with more SQNR is taken; recipes of as many "
-                    "bits within {:g} dB are called too close to tell apart.",
-                    100 * alarming_saturation, p.min_sqnr_db, close_decibels),
-        "bits per element: of the elements and their share of scale and offset, blocks as they are."};
+        fmt::format(
+            "A tensor saturates when {:g} % or more of its blocks with two or more non-zero "
+            "elements carry the largest code throughout. The floor is {:g} dB "
+            "(--min-sqnr). Figures of a class are over all of its elements together; of "
+            "recipes with equal bits the one with more SQNR is taken; recipes of as many "
+            "bits within {:g} dB are called too close to tell apart.",
+            100 * alarming_saturation, p.min_sqnr_db, close_decibels),
+        "bits per element: of the elements and their share of scale and offset, blocks as they "
+        "are."};
     return {std::move(s)};
 }
 

@@ -91,8 +91,8 @@ std::string close_words(const evidence& e, const recommendation& r) {
         if (std::isinf(c.sqnr_db) && std::isinf(chosen.sqnr_db) && c.sqnr_db > 0) {
             close.push_back(fmt::format("{} (as exact)", e.cell_name(c.cell)));
         } else if (chosen.sqnr_db - c.sqnr_db < close_decibels) {
-            close.push_back(
-                fmt::format("{} ({:.2f} dB less)", e.cell_name(c.cell), chosen.sqnr_db - c.sqnr_db));
+            close.push_back(fmt::format("{} ({:.2f} dB less)", e.cell_name(c.cell),
+                                        chosen.sqnr_db - c.sqnr_db));
         }
     }
     if (close.empty()) return {};
@@ -127,9 +127,8 @@ report::section changes_section(const evidence& e, const recommendations& all, c
     for (const recommendation& r : all) {
         if (r.undecided) continue;
         add_rows(e, r, s.rows);
-        for (const std::string& note :
-             {cheaper_words(e, r, p), dearer_words(e, r, p), close_words(e, r),
-              saturation_words(e, r, p)}) {
+        for (const std::string& note : {cheaper_words(e, r, p), dearer_words(e, r, p),
+                                        close_words(e, r), saturation_words(e, r, p)}) {
             if (!note.empty()) s.notes.push_back(note);
         }
     }

@@ -26,9 +26,7 @@ const report::list* list_of(const report::record& r, std::string_view name) {
 }
 
 // A result that counts: not one of values that a phase sweep multiplied.
-bool counts(const report::record& r) {
-    return report::number_of(r, "phase").value_or(0) == 0;
-}
+bool counts(const report::record& r) { return report::number_of(r, "phase").value_or(0) == 0; }
 
 std::string identity_of(const std::string& file, const std::string& tensor) {
     return fmt::format("{}\n{}", file, tensor);
@@ -261,10 +259,11 @@ class gathering {
 }  // namespace
 
 bool evidence::decomposed() const {
-    constexpr std::size_t grid = compare::rate_index("grid_error_share");
+    constexpr std::string_view grid = "grid_error_share";
     return std::any_of(table.tensors.begin(), table.tensors.end(), [](const auto& t) {
-        return std::any_of(t.at.begin(), t.at.end(),
-                           [](const compare::figures& f) { return f.rates[grid].has_value(); });
+        return std::any_of(t.at.begin(), t.at.end(), [](const compare::figures& f) {
+            return f.rates[compare::rate_index(grid)].has_value();
+        });
     });
 }
 

@@ -40,19 +40,19 @@ struct dump_series {
 struct evidence {
     /// A cell per recipe; recipes that differ in the seed of their draws only are one cell.
     compare::sweep_plan plan;
-    compare::board table;  ///< every tensor of every set; runs are plan.recipes
+    compare::board table;               ///< every tensor of every set; runs are plan.recipes
     std::vector<tensor_class> classes;  ///< in the order of the list of roles
     std::vector<std::string> files;     ///< of the tensors, in order
     std::vector<input_file> inputs;
-    std::vector<std::string> measured_by;  ///< "mx 0.1.0"
+    std::vector<std::string> measured_by;           ///< "mx 0.1.0"
     std::vector<report::explorer::metric> metrics;  ///< by cell and tensor
     std::vector<const report::record*> sums;        ///< of the members `distributions`
     std::vector<const report::record*> norms;
     std::int64_t norms_left_out = 0;
     std::vector<dump_series> dumps;
     std::vector<const report::record*> findings;  ///< of mx cluster
-    bool examined = false;  ///< there is a document of mx cluster
-    std::int64_t skipped = 0;   ///< tensors, or tensors under a recipe
+    bool examined = false;                        ///< there is a document of mx cluster
+    std::int64_t skipped = 0;                     ///< tensors, or tensors under a recipe
     std::int64_t repeated = 0;  ///< results that were there before; the first counts
     std::int64_t measured = 0;  ///< results in all
 

@@ -64,8 +64,8 @@ void explored_metrics::add(std::size_t run, std::size_t row, const report::recor
     const std::size_t cell = cell_of_[run];
     for (report::explorer::metric& m : metrics_) {
         const auto v = report::number_of(r, m.name);
-        m.values[cell][row] += static_cast<float>(
-            v.value_or(undefined) / static_cast<double>(runs_[cell].size()));
+        m.values[cell][row] +=
+            static_cast<float>(v.value_or(undefined) / static_cast<double>(runs_[cell].size()));
     }
 }
 

@@ -23,7 +23,7 @@ class explored_metrics {
     std::vector<report::explorer::metric> take();
 
   private:
-    std::vector<std::size_t> cell_of_;  // by run
+    std::vector<std::size_t> cell_of_;            // by run
     std::vector<std::vector<std::size_t>> runs_;  // by cell
     std::size_t rows_;
     std::vector<std::vector<bool>> seen_;  // by run and row

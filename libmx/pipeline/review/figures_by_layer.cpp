@@ -91,8 +91,8 @@ std::vector<heat_row> rows_of(const layered& l) {
     return rows;
 }
 
-void add_heat_map(const evidence& e, const tensor_class& c, const layered& l,
-                  const layer_metric& m, report::section& to) {
+void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, const layer_metric& m,
+                  report::section& to) {
     const std::vector<std::size_t> cells = shown_cells(e, most_figure_recipes);
     report::heat_map h;
     h.value = axis_of(m.title, m.unit, m.logarithmic);
@@ -106,15 +106,15 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l,
         }
     }
     const bool grouped = l.layers.size() > most_rows;
-    add_figure(to, "heat", fmt::format("{} of {}", m.title, c.role),
-               fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
-               fmt::format("A cell is the {} over the {} tensors of the layer{}; tensors without an "
-                           "error are left out.{}",
-                           m.logarithmic ? "geometric mean of the R-MSEs"
-                                         : "mean of the SQNRs in dB",
-                           c.role, grouped ? "s, several layers in a row" : "",
-                           shown_words(e, most_figure_recipes)),
-               std::move(h));
+    add_figure(
+        to, "heat", fmt::format("{} of {}", m.title, c.role),
+        fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
+        fmt::format("A cell is the {} over the {} tensors of the layer{}; tensors without an "
+                    "error are left out.{}",
+                    m.logarithmic ? "geometric mean of the R-MSEs" : "mean of the SQNRs in dB",
+                    c.role, grouped ? "s, several layers in a row" : "",
+                    shown_words(e, most_figure_recipes)),
+        std::move(h));
 }
 
 void add_lines(const evidence& e, const layered& l, const layer_metric& m, std::string group,
@@ -151,8 +151,7 @@ void add_kinds(const evidence& e, report::section& to) {
             e.files.size() > 1
                 ? fmt::format("{}: {}", evidence::short_path(all[i].file), all[i].name)
                 : all[i].name;
-        add_lines(e, l, layer_metrics[1], "kinds", name,
-                  fmt::format("R-MSE of {} by layer", name),
+        add_lines(e, l, layer_metrics[1], "kinds", name, fmt::format("R-MSE of {} by layer", name),
                   fmt::format("One kind of weight in every layer it has.{}",
                               shown < all.size()
                                   ? fmt::format(" The first {} of {} kinds.", shown, all.size())

@@ -31,10 +31,9 @@ void add_bits(const evidence& e, const recommendation& r, report::section& to) {
     if (shown.size() < 2) return;
     const std::vector<bool> front = compare::pareto_front(trades);
     for (std::size_t i = 0; i < shown.size(); ++i) {
-        chart.marks.push_back(
-            {{shown[i]->bits, shown[i]->sqnr_db, e.cell_name(shown[i]->cell)},
-             std::string(e.plan.cells[shown[i]->cell].recipe.element->name),
-             front[i]});
+        chart.marks.push_back({{shown[i]->bits, shown[i]->sqnr_db, e.cell_name(shown[i]->cell)},
+                               std::string(e.plan.cells[shown[i]->cell].recipe.element->name),
+                               front[i]});
         if (front[i]) chart.path.emplace_back(shown[i]->bits, shown[i]->sqnr_db);
     }
     std::sort(chart.path.begin(), chart.path.end());
@@ -85,10 +84,10 @@ void add_blocks(const evidence& e, const recommendation& r, report::section& to)
         report::line_chart::line line{e.cell_name(f.members.front()->cell), {}};
         for (const candidate* c : f.members) {
             if (e.cell_name(c->cell).size() < line.name.size()) line.name = e.cell_name(c->cell);
-            line.points.push_back({block_elements(e, *c),
-                                   std::isfinite(c->sqnr_db) ? std::optional(c->sqnr_db)
-                                                             : std::nullopt,
-                                   fmt::format("{}, {:.2f} bits", e.cell_name(c->cell), c->bits)});
+            line.points.push_back(
+                {block_elements(e, *c),
+                 std::isfinite(c->sqnr_db) ? std::optional(c->sqnr_db) : std::nullopt,
+                 fmt::format("{}, {:.2f} bits", e.cell_name(c->cell), c->bits)});
         }
         chart.lines.push_back(std::move(line));
     }
@@ -134,7 +133,9 @@ void add_plane(const evidence& e, const recommendations& all, report::section& t
                 worst_mark = chart.marks.size();
             }
             chart.marks.push_back(
-                {{*over, *under, fmt::format("{}, {}", e.cell_name(c.cell), r.role)}, r.role, false});
+                {{*over, *under, fmt::format("{}, {}", e.cell_name(c.cell), r.role)},
+                 r.role,
+                 false});
         }
     }
     if (worst <= 0) return;

@@ -18,8 +18,8 @@ using mantissas = std::array<double, metrics::mantissa_bins>;
 
 struct histogram_sum {
     double tensors = 0;
-    std::vector<double> codes;        ///< by code
-    std::map<int, double> scales;     ///< by code
+    std::vector<double> codes;     ///< by code
+    std::map<int, double> scales;  ///< by code
     mantissas amax{};
 };
 

@@ -37,11 +37,11 @@ struct policy {
 /// A recipe as it does on the tensors of a class, all their elements together.
 struct candidate {
     std::size_t cell = 0;
-    double bits = 0;  ///< per element
+    double bits = 0;     ///< per element
     double sqnr_db = 0;  ///< infinite where nothing is lost
     std::array<std::optional<double>, compare::pooled_rates.size()> rates;
-    std::size_t saturating = 0;  ///< tensors with alarming_saturation or more
-    std::size_t clamping = 0;    ///< tensors with alarming_clamp_rate or more
+    std::size_t saturating = 0;                  ///< tensors with alarming_saturation or more
+    std::size_t clamping = 0;                    ///< tensors with alarming_clamp_rate or more
     std::optional<std::size_t> worst_saturated;  ///< tensor with the most saturated blocks
     double worst_saturation = 0;
 

@@ -26,10 +26,13 @@ struct review_options {
     std::string made_by;
 };
 
-/// The page, schema mx.report/1: results are the recommendations, the tail holds the ladders of what
-/// other floors would lead to; the caller puts schema and tool before the head. The same sets give
-/// the same page. Throws base::error (input)
-/// for documents of other schemas and for results that name no recipe.
+/// The section that inputs are listed in.
+inline constexpr const char* inputs_heading = "Inputs";
+
+/// The page, schema mx.report/1: results are the recommendations, the tail holds the ladders of
+/// what other floors would lead to; the caller puts schema and tool before the head. The same sets
+/// give the same page. Throws base::error (input) for documents of other schemas and for results
+/// that name no recipe.
 report::document make_review(std::span<const result_set> sets, const review_options& options);
 
 }  // namespace mx::pipeline::review

@@ -41,7 +41,8 @@ std::string reason_for(const evidence& e, const recommendation& r, const candida
         return fmt::format("fewer bits give {} at most ({})", decibels(c->sqnr_db),
                            e.cell_name(c->cell));
     }
-    return r.candidates.size() == 1 ? "the only recipe measured" : "nothing measured has fewer bits";
+    return r.candidates.size() == 1 ? "the only recipe measured"
+                                    : "nothing measured has fewer bits";
 }
 
 // Why nothing was taken at all.
@@ -70,9 +71,9 @@ report::record row_of(const evidence& e, const recommendation& r, const policy& 
     row.emplace_back("compression", bf16_bits / recommended_bits(r));
     row.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
     row.emplace_back("clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate")));
-    row.emplace_back("underflow_rate", c == nullptr ? report::value() : maybe(c->rate("underflow_rate")));
-    row.emplace_back("reason",
-                     c == nullptr ? reason_against(e, r, p) : reason_for(e, r, *c, p));
+    row.emplace_back("underflow_rate",
+                     c == nullptr ? report::value() : maybe(c->rate("underflow_rate")));
+    row.emplace_back("reason", c == nullptr ? reason_against(e, r, p) : reason_for(e, r, *c, p));
     return row;
 }
 
@@ -115,8 +116,8 @@ std::string cost_words(const recommendations& all) {
     const double mean = bits / elements;
     std::string text = fmt::format(
         "Cost: {:.3f} bits per element over {} of {} tensors, {:.2f} times smaller than bf16", mean,
-        report::grouped(static_cast<std::int64_t>(elements)), report::grouped(
-            static_cast<std::int64_t>(tensors)), bf16_bits / mean);
+        report::grouped(static_cast<std::int64_t>(elements)),
+        report::grouped(static_cast<std::int64_t>(tensors)), bf16_bits / mean);
     text += kept > 0 ? fmt::format("; {} of the elements stay in bf16.", percent(kept / elements))
                      : ".";
     return text;
@@ -158,10 +159,10 @@ report::section verdict_section(const evidence& e, const recommendations& all, c
         "stays in bf16. These are figures of the tensors, not of what the model does with them.",
         p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
     if (left_out > 0) {
-        s.notes.push_back(fmt::format("{} measured under some of the recipes only and left out of "
-                                      "the verdict.",
-                                      report::plural(left_out, "tensor") +
-                                          (left_out == 1 ? " was" : " were")));
+        s.notes.push_back(
+            fmt::format("{} measured under some of the recipes only and left out of "
+                        "the verdict.",
+                        report::plural(left_out, "tensor") + (left_out == 1 ? " was" : " were")));
     }
     if (e.skipped > 0) {
         s.notes.push_back(fmt::format(
@@ -170,9 +171,9 @@ report::section verdict_section(const evidence& e, const recommendations& all, c
                            : report::grouped(e.skipped) + " tensors or recipes of them"));
     }
     if (e.repeated > 0) {
-        s.notes.push_back(fmt::format("{} in more than one document; the first counts.",
-                                      report::plural(e.repeated, "result") +
-                                          (e.repeated == 1 ? " is" : " are")));
+        s.notes.push_back(
+            fmt::format("{} in more than one document; the first counts.",
+                        report::plural(e.repeated, "result") + (e.repeated == 1 ? " is" : " are")));
     }
     return s;
 }

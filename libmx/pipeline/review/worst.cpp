@@ -53,7 +53,9 @@ std::vector<loss> losses_of(const evidence& e, const recommendations& all) {
 report::record row_of(const evidence& e, const loss& l) {
     const compare::figures& f = e.table.of(l.tensor, e.plan.cells[l.cell].runs.front());
     const compare::tensor_row& t = e.table.tensors[l.tensor];
-    const auto of = [&](std::string_view name) { return maybe(f.rates[compare::rate_index(name)]); };
+    const auto of = [&](std::string_view name) {
+        return maybe(f.rates[compare::rate_index(name)]);
+    };
     return {{"tensor", e.tensor_name(l.tensor)},
             {"role", t.role},
             {"recipe", e.cell_name(l.cell) + (l.bf16 ? " *" : "")},
@@ -97,7 +99,7 @@ report::explorer explorer_of(const evidence& e, const std::vector<loss>& losses,
         x.classes.push_back(e.table.tensors[t].role);
     }
     for (const report::explorer::metric& m : e.metrics) {
-        report::explorer::metric of = {m.name, m.title, m.unit, m.definition,
+        report::explorer::metric of = {m.name,  m.title,           m.unit,   m.definition,
                                        m.share, m.larger_is_worse, m.digits, {}};
         for (std::size_t c = 0; c < columns; ++c) {
             of.values.emplace_back();
@@ -115,7 +117,7 @@ report::section worst_section(const evidence& e, const recommendations& all) {
     report::section s;
     const std::vector<loss> losses = losses_of(e, all);
     const std::size_t shown = std::min(worst_shown, losses.size());
-    s.heading = shown == 0                ? "Tensors"
+    s.heading = shown == 0               ? "Tensors"
                 : shown == losses.size() ? "Tensors, worst first"
                                          : fmt::format("The worst {} tensors", shown);
     bool any_bf16 = false;
