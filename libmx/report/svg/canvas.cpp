@@ -41,6 +41,15 @@ path_data& path_data::close() {
     return *this;
 }
 
+path_data& path_data::round(double x, double y, double radius) {
+    move(x - radius, y);
+    const std::string r = coordinate(radius);
+    const std::string across = coordinate(2 * radius);
+    text_ +=
+        "a" + r + " " + r + " 0 1 0 " + across + " 0a" + r + " " + r + " 0 1 0-" + across + " 0z";
+    return *this;
+}
+
 path_data box(double left, double top, double width, double height) {
     path_data d;
     d.move(left, top).across(left + width).down(top + height).across(left).close();

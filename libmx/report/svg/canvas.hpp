@@ -18,6 +18,8 @@ class path_data {
     path_data& across(double x);
     path_data& down(double y);
     path_data& close();
+    /// A circle.
+    path_data& round(double x, double y, double radius);
     bool empty() const { return text_.empty(); }
     const std::string& text() const { return text_; }
 
