@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/parallel.hpp"
 
 namespace mx::gemm {
 namespace {
@@ -12,33 +13,38 @@ constexpr int most_table_bits = 8;
 
 }  // namespace
 
-void operand_panel::begin(const operand& o, const panel_shape& shape, std::size_t first,
-                          std::size_t count, std::size_t step, std::size_t steps) {
-    shape_ = shape;
-    source_ = &o;
-    first_ = first;
-    count_ = count;
-    groups_ = (count + shape.lanes - 1) / shape.lanes;
-    first_step_ = step;
-    steps_ = steps;
-    table_.clear();
+operand_panel::operand_panel(const operand& o, const panel_shape& shape, int threads)
+    : shape_(shape),
+      source_(o),
+      groups_((o.rows + shape.lanes - 1) / shape.lanes),
+      steps_((o.depth + shape.length - 1) / shape.length) {
     if (o.format->code_bits() <= most_table_bits) {
         for (std::uint32_t code = 0; code < 1u << o.format->code_bits(); ++code) {
             table_.push_back(unpack(*o.format, subnormal_alignment::least_exponent, code));
         }
     }
-    const std::size_t elements = groups_ * steps * shape.length * shape.lanes;
-    const std::size_t parts = groups_ * steps * (shape.length / shape.part) * shape.lanes;
-    special_.room_for(groups_ * steps);
+    make_room();
+    const std::size_t at_once = panel_lanes / shape.lanes;  // groups of a task
+    base::parallel_for((groups_ + at_once - 1) / at_once, threads, nullptr,
+                       [&](std::uint64_t task, int) {
+                           const std::size_t last = std::min(groups_, (task + 1) * at_once);
+                           for (std::size_t g = task * at_once; g < last; ++g) pack_group(g);
+                       });
+}
+
+void operand_panel::make_room() {
+    const std::size_t elements = groups_ * steps_ * shape_.length * shape_.lanes;
+    const std::size_t parts = elements / shape_.part;
+    special_.room_for(groups_ * steps_);
     scale_exponents_.room_for(parts);
-    if (shape.values == panel_values::integers) {
+    if (shape_.values == panel_values::integers) {
         integers_.room_for(elements);
         scale_values_.room_for(parts);
         nonzero_.room_for(parts);
         return;
     }
     exponents_.room_for(elements);
-    if (shape.values == panel_values::wide) {
+    if (shape_.values == panel_values::wide) {
         wide_.room_for(elements);
     } else {
         narrow_.room_for(elements);
@@ -50,8 +56,8 @@ void operand_panel::pack_group(std::size_t group) {
         bool special = false;
         for (std::size_t lane = 0; lane < shape_.lanes; ++lane) {
             const std::size_t row = group * shape_.lanes + lane;
-            // The scales take part of what the elements say.
             special = pack_elements(row, group, step, lane) || special;
+            // After the elements: a part whose scale is zero has none that are not.
             special = pack_scales(row, group, step, lane) || special;
         }
         special_.data()[group * steps_ + step] = special ? 1 : 0;
@@ -59,17 +65,17 @@ void operand_panel::pack_group(std::size_t group) {
 }
 
 factor operand_panel::unpacked(std::uint32_t code) const {
-    if (table_.empty()) return unpack(*source_->format, subnormal_alignment::least_exponent, code);
+    if (table_.empty()) return unpack(*source_.format, subnormal_alignment::least_exponent, code);
     return table_[code & (table_.size() - 1)];
 }
 
 // The elements of a step; whether one is NaN or infinite.
 bool operand_panel::pack_elements(std::size_t row, std::size_t group, std::size_t step,
                                   std::size_t lane) {
-    const std::size_t from = (first_step_ + step) * shape_.length;
-    const std::size_t to = row < count_ ? std::min(from + shape_.length, source_->depth) : from;
-    const std::uint32_t* const codes = source_->codes.data() + (first_ + row) * source_->depth;
-    const int mantissa_bits = source_->format->mantissa_bits;
+    const std::size_t from = step * shape_.length;
+    const std::size_t to = row < source_.rows ? std::min(from + shape_.length, source_.depth) : from;
+    const std::uint32_t* const codes = source_.codes.data() + row * source_.depth;
+    const int mantissa_bits = source_.format->mantissa_bits;
     std::size_t at = element(group, step) + lane;
     bool special = false;
     for (std::size_t k = from; k < from + shape_.length; ++k, at += shape_.lanes) {
@@ -98,17 +104,17 @@ bool operand_panel::pack_elements(std::size_t row, std::size_t group, std::size_
 // The scales of a step; whether one is NaN.
 bool operand_panel::pack_scales(std::size_t row, std::size_t group, std::size_t step,
                                 std::size_t lane) {
-    const operand& o = *source_;
+    const operand& o = source_;
     const std::size_t per_row =
-        o.scale_block == 0 ? 0 : (o.depth + o.scale_block - 1) / o.scale_block;
+        o.scaling == 0 ? 0 : (o.depth + o.scale_block - 1) / o.scale_block;
     bool special = false;
     std::size_t at = part(group, step) + lane;
-    std::size_t k = (first_step_ + step) * shape_.length;
+    std::size_t k = step * shape_.length;
     for (std::size_t p = 0; p < shape_.length / shape_.part; ++p, at += shape_.lanes) {
         scale_factor s;
-        if (row < count_ && k < o.depth && o.scale_block != 0) {
+        if (row < o.rows && k < o.depth && o.scaling != 0) {
             const std::size_t block = k / o.scale_block;
-            s = unpack_scale(o.scaling, o.scales[(first_ + row) * per_row + block]);
+            s = unpack_scale(o.scaling, o.scales[row * per_row + block]);
         }
         k += shape_.part;
         if (s.nan) {

@@ -30,28 +30,20 @@ enum class panel_values : std::uint8_t {
 /// What is packed, and how it is cut.
 struct panel_shape {
     panel_values values = panel_values::narrow;
+    std::size_t length = 0;  ///< elements of a step
+    std::size_t part = 0;    ///< those of a step that share a scale: length, or a group's (integers)
     std::size_t lanes = panel_lanes;  ///< rows side by side: panel_lanes, or 1
-    std::size_t length = 0;           ///< elements of a step
-    std::size_t part = 0;  ///< elements of a step that share a scale: length, or a group's (integers)
 };
 
-/// Some rows of an operand. Elements that are NaN or infinity, and those past the end of k or of the
-/// rows, are packed as zeros; `special` says where there are any of the former.
+/// A packed operand. Elements that are NaN or infinity, and those past the end of k or of the rows,
+/// are packed as zeros; `special` says where there are any of the former.
 class operand_panel {
   public:
-    /// What pack_group() packs: rows [first, first + count) of `o`, steps [step, step + steps).
-    void begin(const operand& o, const panel_shape& shape, std::size_t first, std::size_t count,
-               std::size_t step, std::size_t steps);
-    /// Packs one group. Groups may be packed by different threads.
-    void pack_group(std::size_t group);
+    /// Packs `o`, which has to outlive the panel, on so many threads (base::thread_count).
+    operand_panel(const operand& o, const panel_shape& shape, int threads);
 
     const panel_shape& shape() const { return shape_; }
-    const operand& source() const { return *source_; }
-    std::size_t first_row() const { return first_; }
-    std::size_t rows() const { return count_; }
-    std::size_t first_step() const { return first_step_; }
-    std::size_t groups() const { return groups_; }
-    std::size_t steps() const { return steps_; }
+    const operand& source() const { return source_; }
 
     /// Of the first element of a step: element k of lane i lies k * lanes + i further on.
     const float* narrow(std::size_t group, std::size_t step) const {
@@ -95,12 +87,14 @@ class operand_panel {
         return (group * steps_ + step) * (shape_.length / shape_.part) * shape_.lanes;
     }
     factor unpacked(std::uint32_t code) const;
+    void make_room();
+    void pack_group(std::size_t group);
     bool pack_elements(std::size_t row, std::size_t group, std::size_t step, std::size_t lane);
     bool pack_scales(std::size_t row, std::size_t group, std::size_t step, std::size_t lane);
 
     panel_shape shape_;
-    const operand* source_ = nullptr;
-    std::size_t first_ = 0, count_ = 0, groups_ = 0, first_step_ = 0, steps_ = 0;
+    const operand& source_;
+    std::size_t groups_, steps_;
     std::vector<factor> table_;  // of all codes, where there are few
     base::aligned_buffer<float> narrow_;
     base::aligned_buffer<double> wide_;

@@ -25,7 +25,7 @@ namespace {
 
 // What a step reads, at the columns of one vector.
 struct step_place {
-    const tile* t;
+    const panel_tile* t;
     std::size_t row, step, column;  // column: within the group
     std::size_t length;
 
@@ -113,13 +113,13 @@ struct wide_sums {
 };
 
 template <class Sums>
-HWY_INLINE void one_step(const vector_rule& r, const step_place& p) {
-    const tile& t = *p.t;
-    accumulators_at c(r, t.c + p.row * panel_lanes + p.column);
+HWY_INLINE void one_step(const vector_rule& r, float* acc, const step_place& p) {
+    const panel_tile& t = *p.t;
+    entering c(acc);
     if (HWY_UNLIKELY(p.special())) {
-        float terms[panel_lanes];
-        special_addends(t, p.row, p.step, terms);
-        c.add_special(terms + p.column);
+        float addends[panel_lanes];
+        special_addends(t, p.row, p.step, addends);
+        c.add(addends + p.column);
     }
     const shorts top = top_exponent(p);
     const shorts scales =
@@ -129,29 +129,28 @@ HWY_INLINE void one_step(const vector_rule& r, const step_place& p) {
     const ints scale_lower = lower(scales);
     const ints scale_upper = upper(scales);
     const ints at_lower =
-        hn::Max(r.exponent_of(c.enter_lower), hn::Add(lower(top), scale_lower));
+        hn::Max(r.exponent_of(c.lower), hn::Add(lower(top), scale_lower));
     const ints at_upper =
-        hn::Max(r.exponent_of(c.enter_upper), hn::Add(upper(top), scale_upper));
+        hn::Max(r.exponent_of(c.upper), hn::Add(upper(top), scale_upper));
     const ints fraction = hn::Set(int_tag(), r.fraction_bits);
     const doubles zero = hn::Zero(double_tag());
     doubles sums[4] = {zero, zero, zero, zero};
     Sums::add(p, hn::Add(hn::Sub(fraction, at_lower), scale_lower),
               hn::Add(hn::Sub(fraction, at_upper), scale_upper), sums);
-    c.store(finish(r, sums[0], sums[1], c.enter_lower, at_lower),
-            finish(r, sums[2], sums[3], c.enter_upper, at_upper));
+    c.replace(finish(r, sums[0], sums[1], c.lower, at_lower),
+            finish(r, sums[2], sums[3], c.upper, at_upper));
 }
 
 template <class Sums>
-HWY_ATTR void fused(const tile& t) {
+HWY_ATTR void fused(const panel_tile& t) {
     const vector_rule r(*t.model);
     const std::size_t length = t.b->shape().length;
-    const std::size_t steps = t.b->steps();
     // Steps outside of rows: what a step reads of B stays in the nearest cache for all rows.
     for (std::size_t column = 0; column < panel_lanes; column += short_lanes) {
-        for (std::size_t i = 0; i < steps; ++i) {
-            const std::size_t step = t.descending ? steps - 1 - i : i;
+        for (std::size_t i = 0; i < t.steps.count; ++i) {
+            const std::size_t step = t.steps.at(i);
             for (std::size_t row = 0; row < t.rows; ++row) {
-                one_step<Sums>(r, {&t, row, step, column, length});
+                one_step<Sums>(r, t.c + row * panel_lanes + column, {&t, t.row + row, step, column, length});
             }
         }
     }
@@ -160,8 +159,8 @@ HWY_ATTR void fused(const tile& t) {
 }  // namespace
 
 int lanes() { return static_cast<int>(float_lanes); }
-void fused_narrow(const tile& t) { fused<narrow_sums>(t); }
-void fused_wide(const tile& t) { fused<wide_sums>(t); }
+void fused_narrow(const panel_tile& t) { fused<narrow_sums>(t); }
+void fused_wide(const panel_tile& t) { fused<wide_sums>(t); }
 
 }  // namespace mx::gemm::simd::HWY_NAMESPACE
 #endif

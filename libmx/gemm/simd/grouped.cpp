@@ -37,7 +37,7 @@ HWY_INLINE shorts dot(const std::int16_t* a, const std::int16_t* b) {
 
 // The groups of one step in a row and a vector of columns.
 struct group_step {
-    const tile* t;
+    const panel_tile* t;
     std::size_t row, step, column, groups;
 
     // The largest exponent of a live group's scales: one with a product that is not zero.
@@ -85,36 +85,35 @@ struct group_step {
     }
 };
 
-HWY_INLINE void one_step(const vector_rule& r, const group_step& p) {
-    const tile& t = *p.t;
-    accumulators_at c(r, t.c + p.row * panel_lanes + p.column);
+HWY_INLINE void one_step(const vector_rule& r, float* acc, const group_step& p) {
+    const panel_tile& t = *p.t;
+    entering c(acc);
     if (HWY_UNLIKELY(t.a->special(p.row, p.step) || t.b->special(t.column_group, p.step))) {
-        float terms[panel_lanes];
-        special_addends(t, p.row, p.step, terms);
-        c.add_special(terms + p.column);
+        float addends[panel_lanes];
+        special_addends(t, p.row, p.step, addends);
+        c.add(addends + p.column);
     }
     const shorts top = p.top_exponent();
-    const ints at_lower = hn::Max(r.exponent_of(c.enter_lower), lower(top));
-    const ints at_upper = hn::Max(r.exponent_of(c.enter_upper), upper(top));
+    const ints at_lower = hn::Max(r.exponent_of(c.lower), lower(top));
+    const ints at_upper = hn::Max(r.exponent_of(c.upper), upper(top));
     const ints bias = hn::Set(int_tag(), r.fraction_bits - 2 + 1023);
     const doubles zero = hn::Zero(double_tag());
     doubles sums[4] = {zero, zero, zero, zero};
     p.add(hn::Sub(bias, at_lower), hn::Sub(bias, at_upper), sums);
-    c.store(finish(r, sums[0], sums[1], c.enter_lower, at_lower),
-            finish(r, sums[2], sums[3], c.enter_upper, at_upper));
+    c.replace(finish(r, sums[0], sums[1], c.lower, at_lower),
+            finish(r, sums[2], sums[3], c.upper, at_upper));
 }
 
 }  // namespace
 
-HWY_ATTR void grouped(const tile& t) {
+HWY_ATTR void grouped(const panel_tile& t) {
     const vector_rule r(*t.model);
     const std::size_t groups = t.b->shape().length / group_length;
-    const std::size_t steps = t.b->steps();
     for (std::size_t column = 0; column < panel_lanes; column += short_lanes) {
-        for (std::size_t i = 0; i < steps; ++i) {
-            const std::size_t step = t.descending ? steps - 1 - i : i;
+        for (std::size_t i = 0; i < t.steps.count; ++i) {
+            const std::size_t step = t.steps.at(i);
             for (std::size_t row = 0; row < t.rows; ++row) {
-                one_step(r, {&t, row, step, column, groups});
+                one_step(r, t.c + row * panel_lanes + column, {&t, t.row + row, step, column, groups});
             }
         }
     }

@@ -5,14 +5,14 @@
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
-#include "libmx/gemm/simd/vector_backend.hpp"
+#include "libmx/gemm/simd/vector_engine.hpp"
 
 #define MX_KERNELS(space)                                                  \
     namespace space {                                                      \
     int lanes();                                                           \
-    void fused_narrow(const tile&);                                        \
-    void fused_wide(const tile&);                                          \
-    void grouped(const tile&);                                             \
+    void fused_narrow(const panel_tile&);                                        \
+    void fused_wide(const panel_tile&);                                          \
+    void grouped(const panel_tile&);                                             \
     constexpr kernels table{lanes, fused_narrow, fused_wide, grouped};     \
     }
 

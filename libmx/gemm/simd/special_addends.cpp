@@ -15,9 +15,8 @@ struct row_part {
     const operand& o;
     std::size_t row, first, last;  // k
 
-    row_part(const operand_panel& p, std::size_t at, std::size_t step)
-        : o(p.source()), row(p.first_row() + at) {
-        first = (p.first_step() + step) * p.shape().length;
+    row_part(const operand_panel& p, std::size_t at, std::size_t step) : o(p.source()), row(at) {
+        first = step * p.shape().length;
         last = std::min(first + p.shape().length, o.depth);
     }
 
@@ -33,7 +32,7 @@ struct row_part {
     }
 
     bool has_nan_scale() const {
-        if (o.scale_block == 0) return false;
+        if (o.scaling == 0) return false;
         const std::size_t per_row = (o.depth + o.scale_block - 1) / o.scale_block;
         const std::uint8_t* const scales = o.scales.data() + row * per_row;
         for (std::size_t k = first; k < last; k += o.scale_block - k % o.scale_block) {
@@ -55,12 +54,12 @@ float addend_of(const row_part& a, const row_part& b) {
 
 }  // namespace
 
-void special_addends(const tile& t, std::size_t row, std::size_t step, float* addends) {
+void special_addends(const panel_tile& t, std::size_t row, std::size_t step, float* addends) {
     const row_part a(*t.a, row, step);
     for (std::size_t lane = 0; lane < panel_lanes; ++lane) {
         const std::size_t column = t.column_group * panel_lanes + lane;
         addends[lane] =
-            column < t.b->rows() ? addend_of(a, row_part(*t.b, column, step)) : 0.0F;
+            column < t.b->source().rows ? addend_of(a, row_part(*t.b, column, step)) : 0.0F;
     }
 }
 

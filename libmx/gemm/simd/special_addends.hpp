@@ -11,6 +11,6 @@ namespace mx::gemm::simd {
 /// For every column of the tile, what is added to the accumulator that enters step `step` of row
 /// `row` so that special operands have their effect: 0, an infinity or NaN. An accumulator that is
 /// infinite or NaN goes through a step as such, and packed specials are zeros otherwise.
-void special_addends(const tile& t, std::size_t row, std::size_t step, float* addends);
+void special_addends(const panel_tile& t, std::size_t row, std::size_t step, float* addends);
 
 }  // namespace mx::gemm::simd
