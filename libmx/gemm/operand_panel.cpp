@@ -73,7 +73,8 @@ factor operand_panel::unpacked(std::uint32_t code) const {
 bool operand_panel::pack_elements(std::size_t row, std::size_t group, std::size_t step,
                                   std::size_t lane) {
     const std::size_t from = step * shape_.length;
-    const std::size_t to = row < source_.rows ? std::min(from + shape_.length, source_.depth) : from;
+    const std::size_t to =
+        row < source_.rows ? std::min(from + shape_.length, source_.depth) : from;
     const std::uint32_t* const codes = source_.codes.data() + row * source_.depth;
     const int mantissa_bits = source_.format->mantissa_bits;
     std::size_t at = element(group, step) + lane;
@@ -105,8 +106,7 @@ bool operand_panel::pack_elements(std::size_t row, std::size_t group, std::size_
 bool operand_panel::pack_scales(std::size_t row, std::size_t group, std::size_t step,
                                 std::size_t lane) {
     const operand& o = source_;
-    const std::size_t per_row =
-        o.scaling == 0 ? 0 : (o.depth + o.scale_block - 1) / o.scale_block;
+    const std::size_t per_row = o.scaling == 0 ? 0 : (o.depth + o.scale_block - 1) / o.scale_block;
     bool special = false;
     std::size_t at = part(group, step) + lane;
     std::size_t k = step * shape_.length;

@@ -31,7 +31,7 @@ enum class panel_values : std::uint8_t {
 struct panel_shape {
     panel_values values = panel_values::narrow;
     std::size_t length = 0;  ///< elements of a step
-    std::size_t part = 0;    ///< those of a step that share a scale: length, or a group's (integers)
+    std::size_t part = 0;  ///< those of a step that share a scale: length, or a group's (integers)
     std::size_t lanes = panel_lanes;  ///< rows side by side: panel_lanes, or 1
 };
 

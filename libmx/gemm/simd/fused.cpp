@@ -2,8 +2,8 @@
 // Fused steps: every product aligned to the largest exponent, truncated, added. One body, compiled
 // per instruction set.
 //
-// A term is the product of two floating-point numbers times a power of two, truncated to an integer.
-// None of it rounds: significands have at most 11 bits each, and exponents stay inside the
+// A term is the product of two floating-point numbers times a power of two, truncated to an
+// integer. None of it rounds: significands have at most 11 bits each, and exponents stay inside the
 // format's range (float32 for formats of up to 16 bits but bf16, float64 for the others).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/gemm/simd/fused.cpp"
@@ -69,8 +69,8 @@ struct narrow_sums {
             for (std::size_t k = first; k < last; ++k) {
                 const floats x = hn::Set(d, a[k]);
                 const float* const y = b + k * panel_lanes;
-                sum_lower = hn::Add(sum_lower, truncated(hn::Mul(hn::Mul(x, scale_lower),
-                                                                 hn::LoadU(d, y))));
+                sum_lower = hn::Add(sum_lower,
+                                    truncated(hn::Mul(hn::Mul(x, scale_lower), hn::LoadU(d, y))));
                 sum_upper = hn::Add(sum_upper, truncated(hn::Mul(hn::Mul(x, scale_upper),
                                                                  hn::LoadU(d, y + float_lanes))));
             }
@@ -128,17 +128,15 @@ HWY_INLINE void one_step(const vector_rule& r, float* acc, const step_place& p) 
     // E, and what it is to the elements, whose exponents the scales are not in.
     const ints scale_lower = lower(scales);
     const ints scale_upper = upper(scales);
-    const ints at_lower =
-        hn::Max(r.exponent_of(c.lower), hn::Add(lower(top), scale_lower));
-    const ints at_upper =
-        hn::Max(r.exponent_of(c.upper), hn::Add(upper(top), scale_upper));
+    const ints at_lower = hn::Max(r.exponent_of(c.lower), hn::Add(lower(top), scale_lower));
+    const ints at_upper = hn::Max(r.exponent_of(c.upper), hn::Add(upper(top), scale_upper));
     const ints fraction = hn::Set(int_tag(), r.fraction_bits);
     const doubles zero = hn::Zero(double_tag());
     doubles sums[4] = {zero, zero, zero, zero};
     Sums::add(p, hn::Add(hn::Sub(fraction, at_lower), scale_lower),
               hn::Add(hn::Sub(fraction, at_upper), scale_upper), sums);
     c.replace(finish(r, sums[0], sums[1], c.lower, at_lower),
-            finish(r, sums[2], sums[3], c.upper, at_upper));
+              finish(r, sums[2], sums[3], c.upper, at_upper));
 }
 
 template <class Sums>
@@ -150,7 +148,8 @@ HWY_ATTR void fused(const panel_tile& t) {
         for (std::size_t i = 0; i < t.steps.count; ++i) {
             const std::size_t step = t.steps.at(i);
             for (std::size_t row = 0; row < t.rows; ++row) {
-                one_step<Sums>(r, t.c + row * panel_lanes + column, {&t, t.row + row, step, column, length});
+                one_step<Sums>(r, t.c + row * panel_lanes + column,
+                               {&t, t.row + row, step, column, length});
             }
         }
     }

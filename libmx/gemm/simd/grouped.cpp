@@ -49,10 +49,9 @@ struct group_step {
         const std::int16_t* const b_at = t->b->scale_exponents(t->column_group, step) + column;
         shorts top = hn::Set(d, no_exponent);
         for (std::size_t g = 0; g < groups; ++g) {
-            const auto both =
-                hn::And(hn::Set(d, static_cast<std::int16_t>(a_is[g])),
-                        hn::BitCast(d, hn::LoadU(hn::RebindToUnsigned<short_tag>(),
-                                                 b_is + g * panel_lanes)));
+            const auto both = hn::And(hn::Set(d, static_cast<std::int16_t>(a_is[g])),
+                                      hn::BitCast(d, hn::LoadU(hn::RebindToUnsigned<short_tag>(),
+                                                               b_is + g * panel_lanes)));
             const auto at = hn::Add(hn::Set(d, a_at[g]), hn::LoadU(d, b_at + g * panel_lanes));
             const auto dead = hn::Eq(both, hn::Zero(d));
             top = hn::Max(top, hn::IfThenElse(dead, hn::Set(d, no_exponent), at));
@@ -101,7 +100,7 @@ HWY_INLINE void one_step(const vector_rule& r, float* acc, const group_step& p) 
     doubles sums[4] = {zero, zero, zero, zero};
     p.add(hn::Sub(bias, at_lower), hn::Sub(bias, at_upper), sums);
     c.replace(finish(r, sums[0], sums[1], c.lower, at_lower),
-            finish(r, sums[2], sums[3], c.upper, at_upper));
+              finish(r, sums[2], sums[3], c.upper, at_upper));
 }
 
 }  // namespace
@@ -113,7 +112,8 @@ HWY_ATTR void grouped(const panel_tile& t) {
         for (std::size_t i = 0; i < t.steps.count; ++i) {
             const std::size_t step = t.steps.at(i);
             for (std::size_t row = 0; row < t.rows; ++row) {
-                one_step(r, t.c + row * panel_lanes + column, {&t, t.row + row, step, column, groups});
+                one_step(r, t.c + row * panel_lanes + column,
+                         {&t, t.row + row, step, column, groups});
             }
         }
     }

@@ -7,13 +7,13 @@
 
 #include "libmx/gemm/simd/vector_engine.hpp"
 
-#define MX_KERNELS(space)                                                  \
-    namespace space {                                                      \
-    int lanes();                                                           \
-    void fused_narrow(const panel_tile&);                                        \
-    void fused_wide(const panel_tile&);                                          \
-    void grouped(const panel_tile&);                                             \
-    constexpr kernels table{lanes, fused_narrow, fused_wide, grouped};     \
+#define MX_KERNELS(space)                                              \
+    namespace space {                                                  \
+    int lanes();                                                       \
+    void fused_narrow(const panel_tile&);                              \
+    void fused_wide(const panel_tile&);                                \
+    void grouped(const panel_tile&);                                   \
+    constexpr kernels table{lanes, fused_narrow, fused_wide, grouped}; \
     }
 
 namespace mx::gemm::simd {

@@ -26,8 +26,9 @@ struct row_part {
         const factor x =
             unpack(*o.format, subnormal_alignment::least_exponent, o.codes[row * o.depth + k]);
         if (x.what == value_class::nan) return std::numeric_limits<float>::quiet_NaN();
-        const float magnitude =
-            x.what == value_class::infinite ? infinity : x.significand == 0 ? 0.0F : 1.0F;
+        const float magnitude = x.what == value_class::infinite ? infinity
+                                : x.significand == 0            ? 0.0F
+                                                                : 1.0F;
         return x.negative ? -magnitude : magnitude;
     }
 

@@ -15,9 +15,7 @@ namespace {
 constexpr std::size_t group_length = 16;
 
 // Products of two elements are exact in float32, and so is every power of two they are scaled by.
-bool fits_narrow(const operand_format& f) {
-    return f.exponent_bits <= 5 && f.mantissa_bits <= 10;
-}
+bool fits_narrow(const operand_format& f) { return f.exponent_bits <= 5 && f.mantissa_bits <= 10; }
 
 panel_shape shape_of(const operand& a, const operand& b, const accumulator& m) {
     panel_shape shape;
@@ -97,8 +95,8 @@ class vector_engine final : public engine {
                 first[r * panel_lanes + i] = value_of(convert, acc[r * stride + i]);
             }
         }
-        run_({&model_, &rows_, &columns_, where.row, where.rows, where.col / panel_lanes, steps,
-              c});
+        run_(
+            {&model_, &rows_, &columns_, where.row, where.rows, where.col / panel_lanes, steps, c});
         for (std::size_t r = 0; r < where.rows; ++r) {
             for (std::size_t i = 0; i < where.cols; ++i) {
                 acc[r * stride + i] = bits_of(convert, first[r * panel_lanes + i]);
