@@ -67,6 +67,8 @@ TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten apart") {
 
 TEST_CASE("whole numbers have no ticks between them") {
     CHECK(texts(made(linear_axis(), {0, 1, 2}, 8, margin::none)) == words{"0", "1", "2"});
+    CHECK(texts(made(linear_axis(), {-8.5, -7.5}, 5, margin::none)) == words{"\xe2\x88\x92"
+                                                                             "8"});
     CHECK(texts(made(linear_axis(), {0, 1.5}, 3, margin::none)) ==
           words{"0.0", "0.5", "1.0", "1.5"});
 }

@@ -10,6 +10,7 @@
 #include "libmx/report/svg/plots.hpp"
 #include "libmx/report/svg/rows.hpp"
 #include "libmx/report/svg/scale.hpp"
+#include "libmx/report/svg/ticks.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -136,7 +137,10 @@ class map_drawer {
     }
 
     void draw_column_names() {
-        for (std::size_t c = 0; c < p_.columns.size(); ++c) {
+        // Turned names need the height of a line each.
+        const double cells = turned_ ? line_height / cell_width_ : 1;
+        const auto stride = static_cast<std::size_t>(round_above(std::max(1.0, cells)));
+        for (std::size_t c = 0; c < p_.columns.size(); c += stride) {
             const double middle = x_of(c) + cell_width_ / 2;
             if (turned_) {
                 const std::string at = coordinate(middle + 4) + " " + coordinate(rows_.top - 5);
@@ -174,6 +178,10 @@ class map_drawer {
             d_.out.label(left + wide * shades / 2, top + 26, "num soft mid",
                          shade_.log ? "darker is worse, log" : "darker is worse");
             x += 24;
+        } else if (!values_.empty()) {
+            const std::string all = "every value is " + value_text(p_.value, values_.low());
+            d_.out.label(left, top + 10, "num", all);
+            x += width_of(all, small_size) + 24;
         }
         if (undefined_) {
             d_.out.group("cells");

@@ -86,6 +86,7 @@ void extent::add(double x) {
     high_ = std::max(high_, x);
     if (x > 0) positive_ = std::min(positive_, x);
     whole_ = whole_ && x == std::floor(x);
+    halves_ = halves_ && x - std::floor(x) == 0.5;
     int exponent = 0;
     powers_of_two_ = powers_of_two_ && x >= 1 && x <= 0x1p20 && std::frexp(x, &exponent) == 0.5;
 }
