@@ -272,6 +272,17 @@ TEST_CASE("lines stop at what is undefined") {
     CHECK(has(says, "early, from 0, to 1"));
 }
 
+TEST_CASE("names of zones that lie together have a row each") {
+    line_chart l = two_lines();
+    l.zones = {{"early", 0, 1}, {"also early", 0, 1}, {"late", 2.5, 3}, {"elsewhere", 7, 8}};
+    std::map<std::string, std::string> height;
+    const parsed_markup m = parsed(made(l));
+    for (const element* e : m.all("text")) height[e->text] = e->attributes.at("y");
+    CHECK(height.at("early") != height.at("also early"));
+    CHECK(height.at("early") == height.at("late"));
+    CHECK(height.count("elsewhere") == 0);
+}
+
 TEST_CASE("what is beyond a logarithmic axis is drawn at its end") {
     line_chart l;
     l.y = named_axis("rate", true);
@@ -302,8 +313,18 @@ TEST_CASE("scatter plots name their points and draw their path") {
     CHECK(has(says, "front"));
     CHECK(text.find(">one</text>") != std::string::npos);
     CHECK(text.find(">no</text>") == std::string::npos);
+    const auto front = [&] {
+        for (const element& e : parsed(made(s)).elements) {
+            const auto at = e.attributes.find("class");
+            if (at != e.attributes.end() && at->second == "line front") return e.attributes.at("d");
+        }
+        return std::string();
+    };
+    CHECK(front().find_first_of("HV") == std::string::npos);
+    CHECK(front().find('L') != std::string::npos);
     s.stepped = true;
-    CHECK(svg_of(made(s)) != text);
+    CHECK(front().find('H') < front().find('V'));
+    CHECK(front().find('L') == std::string::npos);
 }
 
 TEST_CASE("stacked bars have their parts one after the other") {
@@ -312,6 +333,21 @@ TEST_CASE("stacked bars have their parts one after the other") {
     CHECK(says.size() == 4);
     CHECK(has(says, "c0, p1: 2"));
     CHECK(has(says, "c1, p1: undefined"));
+    const auto bar = [&](const std::string& fill) {
+        for (const element* e : m.all("path")) {
+            const auto at = e->attributes.find("fill");
+            if (at == e->attributes.end() || at->second != fill) continue;
+            const std::string d = e->attributes.at("d");
+            const std::size_t width = d.find('h');
+            return std::pair(std::stod(d.substr(1)), std::stod(d.substr(width + 1)));
+        }
+        return std::pair(0.0, 0.0);
+    };
+    const auto [first, first_width] = bar("url(#fig--p0)");
+    const auto [second, second_width] = bar("url(#fig--p1)");
+    CHECK(first_width > 0);
+    CHECK(second == Approx(first + first_width).margin(0.02));
+    CHECK(second_width == Approx(2 * first_width).margin(0.02));
     // Both patterns of parts and that of the undefined.
     CHECK(m.all("pattern").size() == 3);
 }
