@@ -93,14 +93,16 @@ class map_drawer {
         }
         // Whole units keep the paths of thousands of cells short.
         cell_width_ = std::max(1.0, std::floor(cell_width_));
-        written_ = rows_.height >= small_size + 3 && values_fit();
+        // Two digits rather than none.
+        digits_ = values_fit(3) ? 3 : 2;
+        written_ = rows_.height >= small_size + 3 && values_fit(digits_);
     }
 
-    bool values_fit() const {
+    bool values_fit(int digits) const {
         for (std::size_t r = 0; r < p_.rows.size(); ++r) {
             for (std::size_t c = 0; c < p_.columns.size(); ++c) {
                 const std::optional<double> v = cell(r, c);
-                if (v && width_of(short_text(p_.value, *v), small_size) > cell_width_ - 2) {
+                if (v && width_of(short_text(p_.value, *v, digits), small_size) > cell_width_ - 2) {
                     return false;
                 }
             }
@@ -131,7 +133,7 @@ class map_drawer {
                 if (!v) continue;
                 d_.out.label(x_of(c) + cell_width_ / 2, rows_.middle(r) + 4,
                              shade_of(*v) >= dark_from ? "num mid bright" : "num mid dark",
-                             short_text(p_.value, *v));
+                             short_text(p_.value, *v, digits_));
             }
         }
     }
@@ -205,6 +207,7 @@ class map_drawer {
     bool undefined_ = false;
     bool turned_ = false;
     bool written_ = false;
+    int digits_ = 3;
     double cell_width_ = 0;
     double head_height_ = 0;
 };

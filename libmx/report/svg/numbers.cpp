@@ -86,8 +86,8 @@ std::string fixed_text(double value, int decimals) {
     return typeset(zero && text.front() == '-' ? text.substr(1) : text);
 }
 
-std::string short_text(const axis& a, double value) {
-    return number_text(a.share ? 100 * value : value, 3);
+std::string short_text(const axis& a, double value, int digits) {
+    return number_text(a.share ? 100 * value : value, digits);
 }
 
 std::string value_text(const axis& a, double value) {

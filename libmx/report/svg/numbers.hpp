@@ -22,7 +22,7 @@ std::string power_text(int exponent);
 double number_of(std::string_view text);
 
 /// A value of `a` as cells of a figure show it: a share in percent, without the unit.
-std::string short_text(const axis& a, double value);
+std::string short_text(const axis& a, double value, int digits = 3);
 /// A value of `a` for reading off: four digits, with its unit.
 std::string value_text(const axis& a, double value);
 /// The title of `a` with its unit.
