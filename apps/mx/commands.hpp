@@ -30,6 +30,7 @@ runner declare_cast(CLI::App& cmd);
 runner declare_synth(CLI::App& cmd);
 runner declare_verify(CLI::App& cmd);
 runner declare_vectors(CLI::App& cmd);
+runner declare_gate(CLI::App& cmd);
 runner declare_bench(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
@@ -71,6 +72,8 @@ inline constexpr std::array commands{
             declare_verify},
     command{"vectors", "Check", "write conformance vectors: safetensors, and text for $readmemh",
             declare_vectors},
+    command{"gate", "Check", "rules that results must keep: exit code 1 and what broke",
+            declare_gate},
     command{"bench", "Check", "elements per second beside this machine's memory bandwidth",
             declare_bench},
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
