@@ -24,6 +24,7 @@ runner declare_cluster(CLI::App& cmd);
 runner declare_diff(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
+runner declare_plan(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
 runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
@@ -61,6 +62,8 @@ inline constexpr std::array commands{
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
             declare_rosetta},
+    command{"plan", "Analyse", "mixed precision: one measured recipe per tensor under a budget",
+            declare_plan},
     command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "the way back from `mx quantize --packed`",
