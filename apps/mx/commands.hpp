@@ -37,6 +37,7 @@ runner declare_bench(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
+runner declare_accumulators(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
 runner declare_selftest(CLI::App& cmd);
 runner declare_version(CLI::App& cmd);
@@ -88,6 +89,9 @@ inline constexpr std::array commands{
     command{"rules", "Look up", "scale rules and roundings", declare_rules},
     command{"dialects", "Look up", "what each implementation does in every corner, with evidence",
             declare_dialects},
+    command{"accumulators", "Look up",
+            "how matrix units add up, chip by chip, and how well that is known",
+            declare_accumulators},
     command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
             declare_explain},
     command{"selftest", "About", "checks this build on this machine, in seconds", declare_selftest},
