@@ -192,7 +192,9 @@ const explorer = (root) => {
     const button = element('button');
     button.type = 'button';
     button.append(...head.childNodes);
-    head.append(button);
+    // Browsers repeat the head of a table on each sheet of paper unless there are buttons in it.
+    const printed = element('span', button.textContent, 'printed');
+    head.append(printed, button);
     button.addEventListener('click', () => {
       const column = columnOf(place);
       state.turned = state.column === column && !state.turned;
