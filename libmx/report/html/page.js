@@ -307,7 +307,10 @@ const theme = () => {
   const isDark = () => (root.dataset.theme ?? (preferred.matches ? 'dark' : 'light')) === 'dark';
   const label = () => { button.textContent = isDark() ? 'Light' : 'Dark'; };
   button.addEventListener('click', () => {
-    root.dataset.theme = isDark() ? 'light' : 'dark';
+    const dark = !isDark();
+    // Back at what the system prefers, the page goes with it again.
+    if (dark === preferred.matches) delete root.dataset.theme;
+    else root.dataset.theme = dark ? 'dark' : 'light';
     label();
   });
   preferred.addEventListener('change', label);
