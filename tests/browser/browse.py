@@ -433,7 +433,7 @@ def main():
     finally:
         if s is not None:
             s.driver.quit()
-            print(*s.problems, sep="\n", flush=True)
+            print("\n".join(s.problems), flush=True)
         shutil.rmtree(folder, ignore_errors=True)
     print(f"{len(s.problems)} problems")
     return 1 if s.problems else 0
