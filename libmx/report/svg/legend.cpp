@@ -20,7 +20,7 @@ double draw_legend(canvas& out, const std::vector<legend_item>& items, double le
             y += legend_row;
         }
         item.sample(out, x, y);
-        out.label(x + sample_width + 6, y + 4, "name", name);
+        out.label(x + sample_width + 6, y + 4, "", name);
         x += wide + 16;
     }
     return y + legend_row / 2 - top;
