@@ -193,7 +193,8 @@ const explorer = (root) => {
     button.type = 'button';
     button.append(...head.childNodes);
     // Browsers repeat the head of a table on each sheet of paper unless there are buttons in it.
-    const printed = element('span', button.textContent, 'printed');
+    const printed = element('span', undefined, 'printed');
+    printed.append(...button.cloneNode(true).childNodes);
     head.append(printed, button);
     button.addEventListener('click', () => {
       const column = columnOf(place);
