@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens pages in headless Chromium and uses them: sorts, filters, switches the metric, hovers, saves,
-turns dark; compares what is seen with the values the page was made of; finds no console message and
-no request. Usage: browse.py PAGE_MAKER MX
+"""Opens pages in headless Chromium and uses them: sorts, filters, switches the metric, hovers,
+saves, turns dark; compares what is seen with the values the page was made of; finds no console
+message and no request. Usage: browse.py PAGE_MAKER MX
 Exit codes: 0 fine, 1 a difference, 77 (after a line that says why) no browser to drive.
 """
 import base64

@@ -49,7 +49,9 @@ const element = (tag, text, className) => {
 };
 // A name that may break behind dots, slashes, colons and commas.
 const named = (made, text) => {
-  for (const part of text.split(/(?<=[./:,])/)) made.append(part, element('wbr'));
+  for (const part of text.match(/[^./:,]*[./:,]|[^./:,]+/g) ?? []) {
+    made.append(part, element('wbr'));
+  }
   return made;
 };
 
