@@ -15,7 +15,7 @@ namespace mx::pipeline::review {
 namespace {
 
 constexpr std::size_t most_rows = 48;
-constexpr std::size_t most_kinds = 8;
+constexpr std::size_t most_kinds = 5;
 
 // Errors of tensors that are taken together as a geometric mean: of R-MSEs directly, of SQNRs as
 // the mean of decibels. Tensors without an error are left out.
@@ -106,19 +106,21 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
         }
     }
     const bool grouped = l.layers.size() > most_rows;
-    add_figure(
-        to, "heat", fmt::format("{} of {}", m.title, c.role),
-        fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
-        fmt::format("A cell is the {} over the {} tensors of the layer{}; tensors without an "
-                    "error are left out.{}",
+    report::figure& f = add_figure(
+        to, "heat", fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
+        fmt::format("A cell is the {} over the {} tensors of the layer{}; tensors without an error "
+                    "are left out.{}",
                     m.logarithmic ? "geometric mean of the R-MSEs" : "mean of the SQNRs in dB",
                     c.role, grouped ? "s, several layers in a row" : "",
                     shown_words(e, most_figure_recipes)),
         std::move(h));
+    f.group = fmt::format("heat of {}", c.role);
+    f.metric = m.name;
 }
 
-void add_lines(const evidence& e, const layered& l, const layer_metric& m, std::string group,
-               std::string metric, std::string title, std::string caption, report::section& to) {
+report::figure& add_lines(const evidence& e, const layered& l, const layer_metric& m,
+                          const std::string& kind, std::string title, const std::string& caption,
+                          report::section& to) {
     report::line_chart chart;
     chart.x = axis_of("layer", "");
     chart.y = axis_of(m.title, m.unit, m.logarithmic);
@@ -130,8 +132,8 @@ void add_lines(const evidence& e, const layered& l, const layer_metric& m, std::
         }
         chart.lines.push_back(std::move(line));
     }
-    add_figure(to, std::move(group), std::move(metric), std::move(title),
-               std::move(caption) + shown_words(e, most_lines), std::move(chart));
+    return add_figure(to, kind, std::move(title), caption + shown_words(e, most_lines),
+                      std::move(chart));
 }
 
 // Weights of one kind through the layers, as figures 7 to 11 of Yang et al. show them.
@@ -151,7 +153,7 @@ void add_kinds(const evidence& e, report::section& to) {
             e.files.size() > 1
                 ? fmt::format("{}: {}", evidence::short_path(all[i].file), all[i].name)
                 : all[i].name;
-        add_lines(e, l, layer_metrics[1], "kinds", name, fmt::format("R-MSE of {} by layer", name),
+        add_lines(e, l, layer_metrics[1], "kinds", fmt::format("R-MSE of {} by layer", name),
                   fmt::format("One kind of weight in every layer it has.{}",
                               shown < all.size()
                                   ? fmt::format(" The first {} of {} kinds.", shown, all.size())
@@ -174,11 +176,13 @@ report::section layers_section(const evidence& e) {
         const layered l = layers_of(e, c);
         if (l.layers.size() < 2) continue;
         for (const layer_metric& m : layer_metrics) {
-            add_lines(e, l, m, "lines", fmt::format("{} of {}", m.title, c.role),
-                      fmt::format("{} of {} tensors by layer", m.title, c.role),
-                      m.logarithmic ? "Geometric mean over the tensors of a layer."
-                                    : "Mean over the tensors of a layer, in dB.",
-                      s);
+            report::figure& f = add_lines(
+                e, l, m, "lines", fmt::format("{} of {} tensors by layer", m.title, c.role),
+                m.logarithmic ? "Geometric mean over the tensors of a layer."
+                              : "Mean over the tensors of a layer, in dB.",
+                s);
+            f.group = fmt::format("lines of {}", c.role);
+            f.metric = m.name;
         }
     }
     add_kinds(e, s);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t most_norm_panels = 12;
 constexpr std::size_t named_marks = 4;
+constexpr std::size_t most_zones = 3;
 
 // A norm tensor's block maxima, and how close together a block's magnitudes lie.
 struct norm {
@@ -89,7 +90,7 @@ std::string group_of(double saturation) {
     return saturation > 0 ? "some blocks saturate" : "no block saturates";
 }
 
-// Cells that clamp by the mantissa, one per zone and way to cut blocks.
+// Cells that clamp by the mantissa, the widest zones first, one per zone and way to cut blocks.
 std::vector<const compare::cell*> zones_of(const evidence& e) {
     std::vector<const compare::cell*> cells;
     for (const compare::cell& c : e.plan.cells) {
@@ -103,7 +104,12 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
         });
         if (!known) cells.push_back(&c);
     }
-    if (cells.size() > most_lines) cells.resize(most_lines);
+    std::stable_sort(cells.begin(), cells.end(),
+                     [](const compare::cell* a, const compare::cell* b) {
+                         return quantize::clamp_zone_of(a->recipe).share() >
+                                quantize::clamp_zone_of(b->recipe).share();
+                     });
+    if (cells.size() > most_zones) cells.resize(most_zones);
     return cells;
 }
 
@@ -132,8 +138,7 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
     for (std::size_t i = 0; i < std::min(named_marks, by_saturation.size()); ++i) {
         if (by_saturation[i].first > 0) chart.marks[by_saturation[i].second].named = true;
     }
-    add_figure(to, "norms", c.name,
-               fmt::format("Norm tensors against the clamp zone of {}", c.name),
+    add_figure(to, "norms", fmt::format("Norm tensors against the clamp zone of {}", c.name),
                fmt::format("A mark is a norm tensor. To the right, block maxima lie in the zone "
                            "(mantissas between {:g} and {:g}), where they clamp; further up, a "
                            "block's magnitudes are closer together. A block whose maximum is in "
@@ -171,7 +176,7 @@ void add_panels(const evidence& e, std::vector<norm> norms, const compare::cell&
         s.zones.push_back({"clamps", zone.from, zone.to});
         chart.panels.push_back(std::move(s));
     }
-    add_figure(to, "norm-maxima", "", "Block maxima of single norm tensors",
+    add_figure(to, "maxima", "Block maxima of single norm tensors",
                fmt::format("The {} of {} norm tensors with most block maxima in the clamp zone of "
                            "{}, which is shaded.",
                            norms.size(), all, c.name),
@@ -195,15 +200,10 @@ report::section norms_section(const evidence& e) {
     }
     const std::vector<const compare::cell*> cells = zones_of(e);
     for (const compare::cell* c : cells) add_scatter(e, norms, *c, s);
-    const auto widest = std::max_element(cells.begin(), cells.end(),
-                                         [](const compare::cell* a, const compare::cell* b) {
-                                             return quantize::clamp_zone_of(a->recipe).share() <
-                                                    quantize::clamp_zone_of(b->recipe).share();
-                                         });
-    if (widest == cells.end()) {
+    if (cells.empty()) {
         s.notes.push_back("No recipe measured here clamps block maxima by their mantissa.");
     } else {
-        add_panels(e, norms, **widest, s);
+        add_panels(e, norms, *cells.front(), s);
     }
     if (e.norms_left_out > 0) {
         s.notes.push_back(
