@@ -25,6 +25,6 @@ picture() {
     "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="1100,$3" \
         --screenshot="$pictures/$1.png" "file://$scratch/$1.html" >/dev/null 2>&1
 }
-picture verdict verdict 620
+picture verdict what-to-use-for-each-class 620
 picture norms norm-gains-against-the-clamp-zone 900
 ls -l "$pictures"

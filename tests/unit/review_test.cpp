@@ -185,19 +185,20 @@ TEST_CASE("a page recommends by class, with the cost of the class") {
     CHECK(report::number_of(weight, "clamp_rate").value() == Approx(0.01));
     const report::section& verdict = page.sections.front();
     CHECK(verdict.heading == "Verdict");
-    CHECK(says(verdict, "Use mxfp6 for weight; mxfp4 for norm."));
-    CHECK(report::text_of(verdict.rows[0], "reason") == "fewer bits give 15.26 dB at most (mxfp4)");
+    CHECK(says(verdict, "- mxfp6 for weight.\n- mxfp4 for norm.\n"));
+    CHECK(report::text_of(page.sections[1].rows[0], "reason") ==
+          "fewer bits give 15.26 dB at most (mxfp4)");
 }
 
 TEST_CASE("a class that no recipe suits stays in bf16, and the page says why") {
     const report::document low = page_of(document({{"w", "mxfp4", 18, 4.25}}));
     CHECK(chosen(low, "weight") == "bf16");
-    CHECK(report::text_of(low.sections[0].rows[0], "reason") ==
+    CHECK(report::text_of(low.sections[1].rows[0], "reason") ==
           "no recipe reaches 20 dB; the best, mxfp4, has 18.00 dB");
     const report::document saturated =
         page_of(document({{"n", "mxfp8", 25, 8.25, alarming_saturation, "norm"}}));
     CHECK(chosen(saturated, "norm") == "bf16");
-    CHECK(report::text_of(saturated.sections[0].rows[0], "reason") ==
+    CHECK(report::text_of(saturated.sections[1].rows[0], "reason") ==
           "what reaches 20 dB saturates: mxfp8 saturates 1 of 1 tensor");
     const report::section& changes = *section_of(saturated, "What would change");
     CHECK(says(changes, "norm: mxfp8 would be recommended but for saturation, in 1 of 1 tensor"));
@@ -289,7 +290,7 @@ TEST_CASE("several documents are one; of a tensor under a recipe the first resul
     const std::vector<result_set> sets{a.set(), b.set()};
     const report::document page = make_review(sets, {});
     CHECK(chosen(page, "weight") == "mxfp6");
-    CHECK(says(page.sections[0], "1 result is in more than one document; the first counts."));
+    CHECK(says(page.sections[1], "1 result is in more than one document; the first counts."));
     // The same file is listed once.
     CHECK(section_of(page, inputs_heading)->rows.size() == 1);
 }
@@ -298,10 +299,10 @@ TEST_CASE("tensors that were not measured under every recipe do not decide") {
     const document d({{"w", "mxfp4", 18, 4.25}, {"w", "mxfp6", 30, 6.25}, {"v", "mxfp4", 1, 4.25}});
     const report::document page = page_of(d);
     CHECK(chosen(page, "weight") == "mxfp6");
-    CHECK(says(page.sections[0], "1 tensor was measured under some of the recipes only"));
+    CHECK(says(page.sections[1], "1 tensor was measured under some of the recipes only"));
     const report::document none =
         page_of(document({{"w", "mxfp4", 18, 4.25}, {"v", "mxfp6", 30, 6.25}}));
-    CHECK(report::text_of(none.sections[0].rows[0], "recipe") == "undecided");
+    CHECK(report::text_of(none.sections[1].rows[0], "recipe") == "undecided");
     const report::record undecided = none.results[0];
     CHECK(*report::find(undecided, "recipe") == report::value());
 }

@@ -84,7 +84,7 @@ report::document make_review(std::span<const result_set> sets, const review_opti
     }
     d.tail = {{"ladders", std::move(ladders)}};
     if (!all.empty()) {
-        put(d.sections, verdict_section(e, all, options.choice));
+        put(d.sections, verdict_sections(e, all, options.choice));
         put(d.sections, worst_section(e, all));
         put(d.sections, changes_section(e, all, options.choice));
         put(d.sections, finding_sections(e));

@@ -14,7 +14,8 @@ namespace mx::pipeline::review {
 using recommendations = std::vector<recommendation>;
 
 /// The verdict in words, and what is recommended for each class with its reason and cost.
-report::section verdict_section(const evidence& e, const recommendations& all, const policy& p);
+std::vector<report::section> verdict_sections(const evidence& e, const recommendations& all,
+                                              const policy& p);
 /// The ten tensors that lose most under what is recommended for their class; all of them, under
 /// every recipe, as an explorer.
 report::section worst_section(const evidence& e, const recommendations& all);

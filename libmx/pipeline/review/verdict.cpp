@@ -77,7 +77,7 @@ report::record row_of(const evidence& e, const recommendation& r, const policy& 
     return row;
 }
 
-// "mxfp6:scale=even for weight and embedding", in the order of the classes.
+// "mxfp6:scale=even for weight and embedding.", in the order of the classes.
 std::vector<std::string> choices(const evidence& e, const recommendations& all) {
     std::vector<std::pair<std::string, std::vector<std::string>>> by_recipe;
     for (const recommendation& r : all) {
@@ -91,15 +91,9 @@ std::vector<std::string> choices(const evidence& e, const recommendations& all) 
     }
     std::vector<std::string> said;
     for (const auto& [recipe, roles] : by_recipe) {
-        said.push_back(fmt::format("{} for {}", recipe, listed(roles)));
+        said.push_back(fmt::format("{} for {}.", recipe, listed(roles)));
     }
     return said;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-    std::string text;
-    for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
-    return text;
 }
 
 std::string cost_words(const recommendations& all) {
@@ -133,36 +127,36 @@ std::vector<report::column> columns() {
             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
             {"clamp_rate", "clamp\n%", cell::share},
             {"underflow_rate", "under-\nflow %", cell::share},
-            {"reason", "why not fewer bits"}};
+            {"reason", "why"}};
 }
 
 }  // namespace
 
-report::section verdict_section(const evidence& e, const recommendations& all, const policy& p) {
-    report::section s;
-    s.heading = "Verdict";
+std::vector<report::section> verdict_sections(const evidence& e, const recommendations& all,
+                                              const policy& p) {
+    report::section words, s;
+    words.heading = "Verdict";
+    const std::vector<std::string> said = choices(e, all);
+    if (said.empty()) words.notes.push_back("Undecided: see below.");
+    for (const std::string& choice : said) words.notes.push_back("- " + choice);
+    if (!said.empty()) words.notes.push_back(cost_words(all));
+    words.notes.push_back(fmt::format(
+        "For each class of tensors: the recipe with the fewest bits, of those measured, that has "
+        "{:g} dB of SQNR or more over all elements of the class (an error of {:.3g} % of their RMS "
+        "at most) and saturates none of its tensors; bf16 where there is none. These are errors "
+        "of tensors, not of what a model does with them.",
+        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
+    s.heading = "What to use for each class";
     s.columns = columns();
     std::int64_t left_out = 0;
     for (const recommendation& r : all) {
         s.rows.push_back(row_of(e, r, p));
         left_out += r.not_everywhere;
     }
-    const std::vector<std::string> said = choices(e, all);
-    if (!said.empty()) {
-        s.notes.push_back(fmt::format("Use {}.", joined(said)));
-        s.notes.push_back(cost_words(all));
-    }
-    s.notes.push_back(fmt::format(
-        "Chosen is, for each class of tensors, the recipe with the fewest bits of those measured "
-        "that has {:g} dB of SQNR or more over all elements of the class (an error of {:.3g} % of "
-        "their RMS at most) and saturates none of its tensors; where there is none, the class "
-        "stays in bf16. These are figures of the tensors, not of what the model does with them.",
-        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
     if (left_out > 0) {
         s.notes.push_back(
-            fmt::format("{} measured under some of the recipes only and left out of "
-                        "the verdict.",
-                        report::plural(left_out, "tensor") + (left_out == 1 ? " was" : " were")));
+            fmt::format("{} {} measured under some of the recipes only and left out here.",
+                        report::plural(left_out, "tensor"), left_out == 1 ? "was" : "were"));
     }
     if (e.skipped > 0) {
         s.notes.push_back(fmt::format(
@@ -171,11 +165,11 @@ report::section verdict_section(const evidence& e, const recommendations& all, c
                            : report::grouped(e.skipped) + " tensors or recipes of them"));
     }
     if (e.repeated > 0) {
-        s.notes.push_back(
-            fmt::format("{} in more than one document; the first counts.",
-                        report::plural(e.repeated, "result") + (e.repeated == 1 ? " is" : " are")));
+        s.notes.push_back(fmt::format("{} {} in more than one document; the first counts.",
+                                      report::plural(e.repeated, "result"),
+                                      e.repeated == 1 ? "is" : "are"));
     }
-    return s;
+    return {std::move(words), std::move(s)};
 }
 
 }  // namespace mx::pipeline::review
