@@ -21,7 +21,7 @@ namespace mx::app {
 namespace {
 
 // Sections that a terminal shows: the first screen. The rest is for pages.
-constexpr std::size_t shown_sections = 4;
+constexpr std::size_t shown_sections = 5;
 
 struct options {
     std::vector<std::string> files;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "libmx/pipeline/alarms.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -70,6 +71,7 @@ report::record row_of(const evidence& e, const recommendation& r, const policy& 
     row.emplace_back("bits", recommended_bits(r));
     row.emplace_back("compression", bf16_bits / recommended_bits(r));
     row.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
+    row.emplace_back("below", c == nullptr ? report::value() : report::tally(c->below));
     row.emplace_back("clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate")));
     row.emplace_back("underflow_rate",
                      c == nullptr ? report::value() : maybe(c->rate("underflow_rate")));
@@ -117,6 +119,26 @@ std::string cost_words(const recommendations& all) {
     return text;
 }
 
+// What the SQNR of a recommendation does not say.
+void add_warnings(const evidence& e, const recommendations& all, std::vector<std::string>& notes) {
+    for (const recommendation& r : all) {
+        if (!r.chosen) continue;
+        const candidate& c = r.candidates[*r.chosen];
+        const double underflow = c.rate("underflow_rate").value_or(0);
+        if (underflow >= noted_underflow_rate) {
+            notes.push_back(fmt::format(
+                "- {}: {} turns {} of the non-zero elements into zero, which SQNR hardly sees.",
+                r.role, e.cell_name(c.cell), percent(underflow)));
+        }
+        if (c.clamping > 0) {
+            notes.push_back(
+                fmt::format("- {}: {} clamps {:g} % of the elements or more in {} of {}.", r.role,
+                            e.cell_name(c.cell), 100 * alarming_clamp_rate, c.clamping,
+                            report::plural(r.tensors.size(), "tensor")));
+        }
+    }
+}
+
 std::vector<report::column> columns() {
     using report::cell;
     return {{"role", "class"},
@@ -125,6 +147,7 @@ std::vector<report::column> columns() {
             {"bits", "bits per\nelement", cell::fixed, 2},
             {"compression", "bf16\nto it", cell::fixed, 2},
             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+            {"below", "tensors\nbelow", cell::integer},
             {"clamp_rate", "clamp\n%", cell::share},
             {"underflow_rate", "under-\nflow %", cell::share},
             {"reason", "why"}};
@@ -140,6 +163,7 @@ std::vector<report::section> verdict_sections(const evidence& e, const recommend
     if (said.empty()) words.notes.push_back("Undecided: see below.");
     for (const std::string& choice : said) words.notes.push_back("- " + choice);
     if (!said.empty()) words.notes.push_back(cost_words(all));
+    add_warnings(e, all, words.notes);
     words.notes.push_back(fmt::format(
         "For each class of tensors: the recipe with the fewest bits, of those measured, that has "
         "{:g} dB of SQNR or more over all elements of the class (an error of {:.3g} % of their RMS "
@@ -153,6 +177,8 @@ std::vector<report::section> verdict_sections(const evidence& e, const recommend
         s.rows.push_back(row_of(e, r, p));
         left_out += r.not_everywhere;
     }
+    s.notes.push_back(
+        "Tensors below: those whose own SQNR is below the floor that the class keeps as a whole.");
     if (left_out > 0) {
         s.notes.push_back(
             fmt::format("{} {} measured under some of the recipes only and left out here.",
