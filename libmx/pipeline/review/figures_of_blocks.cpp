@@ -144,10 +144,11 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
                std::move(chart));
 }
 
-// The exponent that a scale code stands for; none for zero and NaN.
+// The exponent that a scale code stands for; none for zero, NaN, and the smallest E8M0 scale, which
+// blocks of zeros have.
 std::optional<int> exponent_of(const format::scale_format& f, int code) {
     if (!f.is_number()) {
-        if (code == format::e8m0_nan) return {};
+        if (code == format::e8m0_nan || code == 0) return {};
         return code - format::e8m0_bias;
     }
     const double v = format::decode(f.number, static_cast<std::uint32_t>(code));
@@ -183,9 +184,11 @@ void add_scales(const evidence& e, const std::string& role, report::section& to)
     if (panels.empty()) return;
     chart.panels = named(std::move(panels));
     const std::string of = tensors_of(role);
-    add_figure(to, "scales", fmt::format("Scales in use, {}", of),
-               "Blocks by floor(log2) of their scale; scales that are zero or NaN are not drawn.",
-               std::move(chart));
+    add_figure(
+        to, "scales", fmt::format("Scales in use, {}", of),
+        "Blocks by floor(log2) of their scale. Not drawn: scales that are zero or NaN, and 2^-127, "
+        "which blocks of zeros have.",
+        std::move(chart));
 }
 
 }  // namespace
