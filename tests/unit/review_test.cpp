@@ -220,7 +220,7 @@ TEST_CASE("the page says what other floors would lead to, and those floors do") 
     CHECK(report::text_of(rows[1], "now") == "recommended");
     CHECK(report::text_of(rows[3], "recipe") == "bf16");
     CHECK(says(s, "weight: mxfp4 misses the floor by 2.00 dB: --min-sqnr 18.00 would take it"));
-    CHECK(says(s, "mxfp6 clears it by 10.00 dB; above 30.00 dB mxfp8 takes over"));
+    CHECK(says(s, "mxfp6 clears the floor by 10.00 dB; above 30.00 dB mxfp8 takes over"));
     CHECK(chosen(page_of(d, 18), "weight") == "mxfp4");
     CHECK(chosen(page_of(d, 30.01), "weight") == "mxfp8");
     CHECK(chosen(page_of(d, 32.01), "weight") == "bf16");

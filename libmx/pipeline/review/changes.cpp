@@ -84,7 +84,7 @@ void add_margins(const evidence& e, const recommendation& r, const policy& p,
     const rung& here = rungs[now];
     const rung& above = rungs[now + 1];
     said.push_back(
-        fmt::format("{} clears it by {:.2f} dB; above {} dB {} takes over, for {:.2f} "
+        fmt::format("{} clears the floor by {:.2f} dB; above {} dB {} takes over, for {:.2f} "
                     "bits more",
                     name_of(e, r, here), here.up_to_db - p.min_sqnr_db, met_floor(here.up_to_db),
                     name_of(e, r, above), bits_of(r, above) - bits_of(r, here)));
