@@ -35,9 +35,10 @@ report::record result_of(const product_throughput_request& request, const produc
 report::record table_row(const product_throughput_request& request, const product_rate& r) {
     const gemm::accumulator& m = request.models[r.model];
     const product_operands o = pipeline::operands_for(m);
+    const bool plain_only = !r.by_kernels && r.backend->name != "scalar";
     return {{"group",
              fmt::format("{}, {} thread{}", r.backend->name, r.threads, r.threads == 1 ? "" : "s")},
-            {"accumulator", gemm::to_string(m) + (r.by_kernels ? "" : " (plain loop)")},
+            {"accumulator", gemm::to_string(m) + (plain_only ? " (plain loop)" : "")},
             {"operands", text(o.format->name)},
             {"scales", scales_of(o)},
             {"rate", real(r.multiply_adds_per_second * 1e-9)},

@@ -18,37 +18,6 @@ namespace {
 constexpr int least_rounds = 5;
 constexpr std::size_t row_step = 32;  // a tile's
 
-gemm::operand make_operand(const product_operands& of, std::size_t rows, std::size_t depth,
-                           std::uint32_t seed) {
-    gemm::operand o;
-    o.rows = rows;
-    o.depth = depth;
-    o.format = of.format;
-    o.codes.resize(rows * depth);
-    const std::uint32_t mask = 0xffffffffu >> (32 - of.format->code_bits());
-    for (std::size_t i = 0; i < o.codes.size(); ++i) {
-        const auto index = static_cast<std::uint32_t>(i);
-        // A few draws of which one is finite; zero if none is.
-        for (const std::uint32_t word : base::philox4x32_10({{index, 0, 0, 0}}, seed, 0).word) {
-            const std::uint32_t code = word & mask;
-            const gemm::factor x =
-                unpack(*of.format, gemm::subnormal_alignment::least_exponent, code);
-            if (x.what != gemm::value_class::finite) continue;
-            o.codes[i] = code;
-            break;
-        }
-    }
-    if (of.scale == nullptr) return o;
-    o.scaling = of.scale->bit;
-    o.scale_block = of.scale->block;
-    o.scales.resize(rows * ((depth + o.scale_block - 1) / o.scale_block));
-    const std::uint32_t one = of.scale->bit == gemm::scales_ue4m3_16 ? 0x38 : 127;
-    for (std::size_t i = 0; i < o.scales.size(); ++i) {
-        o.scales[i] = static_cast<std::uint8_t>(one - 4 + i % 8);
-    }
-    return o;
-}
-
 gemm::operand first_rows(const gemm::operand& o, std::size_t rows) {
     gemm::operand part = o;
     part.rows = rows;
@@ -161,6 +130,37 @@ product_operands operands_for(const gemm::accumulator& m) {
     }
     throw base::error(base::error_kind::usage,
                       "accumulator '" + std::string(m.name) + "' takes no two equal formats");
+}
+
+gemm::operand make_operand(const product_operands& of, std::size_t rows, std::size_t depth,
+                           std::uint32_t seed) {
+    gemm::operand o;
+    o.rows = rows;
+    o.depth = depth;
+    o.format = of.format;
+    o.codes.resize(rows * depth);
+    const std::uint32_t mask = 0xffffffffu >> (32 - of.format->code_bits());
+    for (std::size_t i = 0; i < o.codes.size(); ++i) {
+        const auto index = static_cast<std::uint32_t>(i);
+        // A few draws of which one is finite; zero if none is.
+        for (const std::uint32_t word : base::philox4x32_10({{index, 0, 0, 0}}, seed, 0).word) {
+            const std::uint32_t code = word & mask;
+            const gemm::factor x =
+                unpack(*of.format, gemm::subnormal_alignment::least_exponent, code);
+            if (x.what != gemm::value_class::finite) continue;
+            o.codes[i] = code;
+            break;
+        }
+    }
+    if (of.scale == nullptr) return o;
+    o.scaling = of.scale->bit;
+    o.scale_block = of.scale->block;
+    o.scales.resize(rows * ((depth + o.scale_block - 1) / o.scale_block));
+    const std::uint32_t one = of.scale->bit == gemm::scales_ue4m3_16 ? 0x38 : 127;
+    for (std::size_t i = 0; i < o.scales.size(); ++i) {
+        o.scales[i] = static_cast<std::uint8_t>(one - 4 + i % 8);
+    }
+    return o;
 }
 
 std::vector<product_rate> measure_product_throughput(

@@ -10,6 +10,7 @@
 
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/backends.hpp"
+#include "libmx/gemm/operand.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/pipeline/control.hpp"
 
@@ -33,6 +34,10 @@ struct product_operands {
 };
 product_operands operands_for(const gemm::accumulator& m);
 
+/// Finite codes that are all alike likely, under scales near one.
+gemm::operand make_operand(const product_operands& of, std::size_t rows, std::size_t depth,
+                           std::uint32_t seed);
+
 struct product_rate {
     std::size_t model;  ///< index into the request
     const gemm::backend* backend;
@@ -41,9 +46,9 @@ struct product_rate {
     double multiply_adds_per_second;  ///< best of all passes
 };
 
-/// Runs gemm::multiply over finite codes that are all alike likely, under scales near one; what the
-/// codes are hardly matters to the time. Passes of all models take turns. By thread count, backend,
-/// then model. Throws base::error (cancelled) soon after `cancel` is raised.
+/// Runs gemm::multiply over such operands; what the codes are hardly matters to the time. Passes of
+/// all models take turns. By thread count, backend, then model. Throws base::error (cancelled) soon
+/// after `cancel` is raised.
 std::vector<product_rate> measure_product_throughput(
     const product_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const progress&)>& on_progress);
