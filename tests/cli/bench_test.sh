@@ -36,7 +36,7 @@ want "$(count "\"backend\":\"$chosen\",\"threads\":1,\"dtype\":\"BF16\"")" 13 'd
 
 # Products: one record per model, backend and thread count.
 "$mx" bench --gemm --mnk 33,40,130 --seconds 0 --threads 1,2 --backend all --json bench.json \
-    --accumulate sm100.mxf4nvf4 --accumulate sm90.wgmma.fp8:promote=128 --accumulate fp32.fma \
+    --accumulate sm100.mxf4nvf4 --accumulate sm90.wgmma.fp8:promote=128 --accumulate fp32.pairwise \
     --csv bench.csv >table 2>stderr
 [ ! -s stderr ] || fail "on stderr: $(cat stderr)"
 awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
@@ -46,8 +46,8 @@ product() {
 }
 product sm100.mxf4nvf4 e2m1 '"ue4m3 per 16"'
 product sm90.wgmma.fp8:promote=128 e4m3 null
-product fp32.fma f32 null
-want "$(count '"accumulator":"fp32.fma".*"kernels":true')" 0 'kernels for chains'
+product fp32.pairwise f32 null
+want "$(count '"accumulator":"fp32.pairwise".*"kernels":true')" 0 'kernels for trees'
 want "$(count '"accumulator":"sm100.mxf4nvf4".*"kernels":true')" $((2 * (backends - 1))) 'kernels'
 want "$(count '"schema":"mx.bench/1"')" 1 schema
 want "$(wc -l <bench.csv)" $((3 * 2 * backends + 1)) 'lines of CSV'
