@@ -204,6 +204,10 @@ TEST_CASE("goals out of reach name what can be reached") {
     CHECK_THROWS_WITH(make_plan(from, {4.0, {}}),
                       "--bits 4: the recipes measured take at least 4.25 bits per element (544 "
                       "bits for 128 elements)");
+    CHECK_THROWS_AS(make_plan(from, {-1.0, {}}), base::error);
+    CHECK(make_plan(from, {1e300, {}}).totals.bits == 1056);
+    CHECK(make_plan(from, {{}, -1e9}).totals.bits == 544);
+    CHECK_THROWS_AS(make_plan(from, {{}, 1e9}), base::error);
     CHECK_THROWS_WITH(make_plan(from, {{}, 60.0}),
                       "--sqnr 60: the recipes measured reach at most 36.02 dB; give more recipes, "
                       "or --keep to leave tensors as they are stored");
@@ -239,6 +243,13 @@ TEST_CASE("rules forbid choices") {
     CHECK(gathered(all, request).forbidden == 2);
     request.rules = {parse_gate_rule("clamp_rate>7")};
     CHECK_THROWS_AS(gathered(all, request), base::error);
+    // What no recipe may have can stay as it is.
+    request.keep = true;
+    const candidates kept = gathered(all, request);
+    CHECK(kept.signal() == Approx(128));
+    CHECK(recipes_of(kept, make_plan(kept, {16.0, {}})) ==
+          std::vector<std::string>{"stored", "stored"});
+    request.keep = false;
     request.rules = {parse_gate_rule("norm:clamp_rate==0")};
     CHECK_THROWS_AS(gathered(all, request), base::error);
     request.rules = {parse_gate_rule("summary:clamp_rate==0")};
