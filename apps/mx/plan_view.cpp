@@ -237,11 +237,10 @@ std::string proof_sentence(const plan_goal& goal, const plan& p) {
     const double own = goal.bits ? p.totals.error : static_cast<double>(p.totals.bits);
     const double gap = own > 0 ? std::max(0.0, 1 - p.bound / own) : 0;
     return fmt::format(
-        "Not proved to be the best: the search was stopped. No choice {} has {} by "
-        "more than {} of it.",
-        goal.bits ? "within the budget" : "above the floor",
-        goal.bits ? "a squared error that is smaller" : "fewer bits",
-        report::significant_text(gap, 3));
+        "Not proved to be the best: the search was stopped. No choice {} saves more "
+        "than {} of {}.",
+        goal.bits ? "within the budget" : "above the floor", report::significant_text(gap, 3),
+        goal.bits ? "this squared error" : "these bits");
 }
 
 report::section verdict_section(const candidates& from, const plan_goal& goal, const plan& p) {
