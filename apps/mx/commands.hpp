@@ -22,6 +22,7 @@ runner declare_analyze(CLI::App& cmd);
 runner declare_compare(CLI::App& cmd);
 runner declare_cluster(CLI::App& cmd);
 runner declare_diff(CLI::App& cmd);
+runner declare_report(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
 runner declare_plan(CLI::App& cmd);
@@ -36,6 +37,7 @@ runner declare_bench(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
+runner declare_accumulators(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
 runner declare_selftest(CLI::App& cmd);
 runner declare_version(CLI::App& cmd);
@@ -58,6 +60,9 @@ inline constexpr std::array commands{
             declare_cluster},
     command{"diff", "Analyse",
             "dumps of one model: values, scales and codes that moved between them", declare_diff},
+    command{"report", "Analyse",
+            "a page to decide from: what to use for each class of tensors, and why",
+            declare_report},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
@@ -84,6 +89,9 @@ inline constexpr std::array commands{
     command{"rules", "Look up", "scale rules and roundings", declare_rules},
     command{"dialects", "Look up", "what each implementation does in every corner, with evidence",
             declare_dialects},
+    command{"accumulators", "Look up",
+            "how matrix units add up, chip by chip, and how well that is known",
+            declare_accumulators},
     command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
             declare_explain},
     command{"selftest", "About", "checks this build on this machine, in seconds", declare_selftest},
