@@ -176,6 +176,7 @@ report::section curve_section(const std::vector<report::record>& curve) {
                std::abs(bits(at + 1) - want) <= std::abs(bits(at) - want)) {
             ++at;
         }
+        if (count == curve.size()) at = k;
         if (k == 0 || at != from) s.rows.push_back(shown(curve[at]));
     }
     s.heading = s.rows.size() == curve.size()
@@ -227,22 +228,19 @@ report::section left_out_section(const candidates& from) {
     return s;
 }
 
-std::string proof_sentence(const candidates& from, const plan_goal& goal, const plan& p) {
+std::string proof_sentence(const plan_goal& goal, const plan& p) {
     if (p.optimal) {
         return goal.bits ? "No other choice of these recipes has less squared error within the "
                            "budget."
                          : "No other choice of these recipes has fewer bits above the floor.";
     }
-    if (goal.bits) {
-        return fmt::format(
-            "Not proved to be the best: the search was stopped. No choice within the "
-            "budget has less than {:.6f} of its squared error.",
-            p.totals.error > 0 ? p.bound / p.totals.error : 1);
-    }
+    const double own = goal.bits ? p.totals.error : static_cast<double>(p.totals.bits);
+    const double gap = own > 0 ? std::max(0.0, 1 - p.bound / own) : 0;
     return fmt::format(
-        "Not proved to be the best: the search was stopped. No choice above the "
-        "floor has fewer than {:.6f} bits per element.",
-        p.bound / static_cast<double>(from.elements()));
+        "Not proved to be the best: the search was stopped. No choice {} saves more "
+        "than {} of {}.",
+        goal.bits ? "within the budget" : "above the floor", report::significant_text(gap, 3),
+        goal.bits ? "this squared error" : "these bits");
 }
 
 report::section verdict_section(const candidates& from, const plan_goal& goal, const plan& p) {
@@ -253,7 +251,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
     s.notes.push_back(fmt::format("{}: {:.4f} bits per element, {}.", aim,
                                   per_element(p.totals.bits, from.elements()),
                                   decibels_text(p.totals.sqnr_db)));
-    s.notes.push_back("- " + proof_sentence(from, goal, p));
+    s.notes.push_back("- " + proof_sentence(goal, p));
     if (!p.best_uniform) {
         s.notes.push_back(goal.bits ? "- No single recipe fits the budget."
                                     : "- No single recipe reaches the floor.");

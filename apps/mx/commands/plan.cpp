@@ -73,7 +73,6 @@ runner declare_plan(CLI::App& cmd) {
                    "budget: bits per element over all tensors, scales included; the squared error "
                    "is made least")
         ->check(finite())
-        ->check(CLI::NonNegativeNumber)
         ->type_name("B")
         ->group("Plan");
     cmd.add_option("--sqnr", o->sqnr,

@@ -31,7 +31,6 @@ constexpr double bits_limit = 0x1p53;
 struct measured {
     plan_option option;
     double poisoned = 0;
-    double signal = 0;
 };
 
 // A tensor while its results come in.
@@ -128,10 +127,9 @@ class gatherer {
         if (!(*error >= 0) || !std::isfinite(*error) || !std::isfinite(*rms) || counted < 0) {
             refuse_input(path, r, "the error of the result cannot be");
         }
+        g.tensor.signal = std::max(g.tensor.signal, *rms * *rms * counted);
         if (forbidden(g, r)) return;
-        const measured m{{index_of(recipe), bits_of(path, r, elements), *error},
-                         poisoned,
-                         *rms * *rms * counted};
+        const measured m{{index_of(recipe), bits_of(path, r, elements), *error}, poisoned};
         for (const measured& known : g.measurements) {
             if (known.option.recipe != m.option.recipe) continue;
             if (known.option.bits != m.option.bits ||
@@ -222,9 +220,8 @@ class gatherer {
                 continue;
             }
             t.options.push_back(m.option);
-            t.signal = std::max(t.signal, m.signal);
         }
-        if (request_.keep && !g.measurements.empty()) {
+        if (request_.keep && (!g.measurements.empty() || g.forbidden > 0)) {
             if (const std::optional<int> bits = bits_of_dtype(t.dtype)) {
                 t.options.push_back({stored, t.elements * static_cast<std::uint64_t>(*bits), 0});
             }

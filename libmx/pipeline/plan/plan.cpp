@@ -65,7 +65,7 @@ std::uint64_t budget_of(double bits_per_element, std::uint64_t elements) {
     const double bits = bits_per_element * static_cast<double>(elements);
     const double nearest = std::nearbyint(bits);
     const double whole = std::abs(bits - nearest) <= 1e-12 * bits ? nearest : std::floor(bits);
-    return static_cast<std::uint64_t>(std::min(whole, 0x1p61));
+    return static_cast<std::uint64_t>(std::clamp(whole, 0.0, 0x1p61));
 }
 
 class planner {
@@ -85,7 +85,7 @@ class planner {
             p.bound = p.optimal ? p.totals.error : scale_.error(s->bound);
         } else {
             // A floor that only exactness reaches is an error of zero.
-            error_limit_ = signal_ / std::pow(10.0, *goal_.sqnr_db / 10);
+            error_limit_ = signal_ > 0 ? signal_ / std::pow(10.0, *goal_.sqnr_db / 10) : 0;
             const auto fewest =
                 least_cost(classes_of(from_, scale_, true), scale_.limit(error_limit_), states_);
             if (!fewest) refuse_floor();
