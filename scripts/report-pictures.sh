@@ -31,5 +31,5 @@ picture() {
         "file://$scratch/$name.html" >/dev/null 2>&1
 }
 picture verdict 900 verdict what-to-use-for-each-class
-picture norms 830 norm-gains-against-the-clamp-zone
+picture norms 890 norm-gains-against-the-clamp-zone
 ls -l "$pictures"
