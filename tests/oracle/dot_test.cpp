@@ -226,11 +226,6 @@ void compare(const gemm::accumulator& m, const operand_format& fa, const operand
     CHECK(differ == 0);
 }
 
-bool in_steps(const gemm::accumulator& m) {
-    return m.how != gemm::algorithm::exact && m.how != gemm::algorithm::fma_chain &&
-           m.how != gemm::algorithm::pairwise;
-}
-
 void compare_all_operands(const gemm::accumulator& m, int rounds) {
     for (const operand_format& fa : gemm::operand_formats) {
         for (const operand_format& fb : gemm::operand_formats) {
@@ -247,7 +242,7 @@ void compare_all_operands(const gemm::accumulator& m, int rounds) {
 TEST_CASE("integer steps do what their statement in rationals says") {
     int models = 0;
     for (const gemm::accumulator& m : gemm::accumulators()) {
-        if (!in_steps(m)) continue;
+        if (!has_steps(m.how)) continue;
         // Rows of the same parameters are the same arithmetic; the first of each is run long.
         const bool many = (m.operands & gemm::takes_fp6) != 0;
         compare_all_operands(m, many ? 100 : 400);
