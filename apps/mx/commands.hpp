@@ -22,6 +22,8 @@ runner declare_analyze(CLI::App& cmd);
 runner declare_compare(CLI::App& cmd);
 runner declare_cluster(CLI::App& cmd);
 runner declare_diff(CLI::App& cmd);
+runner declare_gemm(CLI::App& cmd);
+runner declare_stages(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
@@ -56,6 +58,11 @@ inline constexpr std::array commands{
             declare_cluster},
     command{"diff", "Analyse",
             "dumps of one model: values, scales and codes that moved between them", declare_diff},
+    command{"gemm", "Analyse",
+            "a matrix product as matrix units add it, bit for bit, and its error", declare_gemm},
+    command{"stages", "Analyse",
+            "which product of a linear layer breaks: forward, data or weight gradient",
+            declare_stages},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
