@@ -15,6 +15,8 @@ using pipeline::stage_row;
 
 // A share of a squared error from which on a common gain is worth a sentence.
 constexpr double notable_bias = 0.1;
+// Errors of stages closer together than this are called alike.
+constexpr double stands_out = 1.05;
 
 const stage_row& row_of(const stage_result& r) { return pipeline::stage_rows[r.stage]; }
 double error_of(const stage_result& r) { return r.errors.total.nrmse().value_or(0); }
@@ -56,7 +58,7 @@ std::string breaking(const result_list& plain) {
     std::string s =
         fmt::format("- {} loses most: its error is {:.3g} of |{}| ({:.2f} dB)", row_of(most).title,
                     error_of(most), row_of(most).result, most.errors.total.sqnr_db().value_or(0));
-    if (error_of(least) > 0 && most.stage != least.stage) {
+    if (error_of(least) > 0 && plain.size() > 1) {
         s += fmt::format(", {:.2f} times that of {}, which loses least",
                          error_of(most) / error_of(least), row_of(least).title);
     }

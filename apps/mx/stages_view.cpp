@@ -48,7 +48,7 @@ const stage_result& plain_of(const std::vector<stage_result>& results, const sta
 
 std::string verdict_of(double ratio) {
     if (ratio < 1 - same_within) return "mends";
-    return ratio > 1 + same_within ? "harms" : "no change";
+    return ratio > 1 + same_within ? "harms" : "same";
 }
 
 report::section stage_section(const std::vector<stage_result>& results) {
@@ -56,7 +56,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
     t.heading = "Products of the layer";
     t.group_field = "group";
     t.columns = {{"transform", "transform"},
-                 {"source", "operands"},
+                 {"source", ""},
                  {"nrmse", "error\n/ norm", cell::significant, 3},
                  {"expected", "if\nindependent", cell::significant, 3},
                  {"sqnr", "SQNR\ndB", cell::fixed, 2},
@@ -64,7 +64,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
                  {"bias", "of error\nbias %", cell::share},
                  {"mean", "mean err\n/ RMS", cell::significant, 2},
                  {"cosine", "cosine", cell::fixed, 4},
-                 {"ratio", "", cell::text}};
+                 {"ratio", "over the\nfirst row"}};
     const stage_result* last = nullptr;
     for (const stage_result& r : results) {
         if (last != nullptr && same_case(*last, r)) continue;
@@ -74,7 +74,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
         const std::optional<double> own = e.nrmse(), base = plain.errors.total.nrmse();
         std::string words;
         if (&plain != &r && own && base && *base != 0) {
-            words = fmt::format("{:.2f}x: {}", *own / *base, verdict_of(*own / *base));
+            words = fmt::format("{:.2f}x {}", *own / *base, verdict_of(*own / *base));
         }
         const std::optional<double> mean = e.mean_error();
         const double rms =

@@ -7,6 +7,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/format/decode.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/pipeline/gemm/conversions.hpp"
