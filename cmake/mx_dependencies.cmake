@@ -31,6 +31,9 @@ mx_need("${OpenMP_CXX_FOUND}" "a C++ compiler with OpenMP" g++)
 find_package(ZLIB QUIET)
 mx_need("${ZLIB_FOUND}" "zlib" zlib1g-dev)
 
+find_package(OpenSSL QUIET COMPONENTS Crypto)
+mx_need("${OpenSSL_FOUND}" "OpenSSL's libcrypto" libssl-dev)
+
 find_package(nlohmann_json CONFIG QUIET)
 mx_need("${nlohmann_json_FOUND}" "nlohmann_json" nlohmann-json3-dev)
 

@@ -13,7 +13,7 @@ if(PROJECT_IS_TOP_LEVEL)
   message(STATUS "mx ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} "
     "${CMAKE_CXX_COMPILER_VERSION}, OpenMP ${OpenMP_CXX_VERSION}")
   message(STATUS "  libraries: fmt ${fmt_VERSION}, Highway ${HWY_VERSION}, HDF5 ${hdf5_VERSION}, libzip ${libzip_VERSION}, "
-    "zlib ${ZLIB_VERSION_STRING}, nlohmann_json ${nlohmann_json_VERSION}")
+    "zlib ${ZLIB_VERSION_STRING}, OpenSSL ${OPENSSL_VERSION}, nlohmann_json ${nlohmann_json_VERSION}")
   if(protobuf_lite_FOUND)
     message(STATUS "  ONNX files: yes (Protobuf ${protobuf_lite_VERSION})")
   else()

@@ -24,6 +24,7 @@ runner declare_cluster(CLI::App& cmd);
 runner declare_diff(CLI::App& cmd);
 runner declare_gemm(CLI::App& cmd);
 runner declare_stages(CLI::App& cmd);
+runner declare_report(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
@@ -63,6 +64,9 @@ inline constexpr std::array commands{
     command{"stages", "Analyse",
             "which product of a linear layer breaks: forward, data or weight gradient",
             declare_stages},
+    command{"report", "Analyse",
+            "a page to decide from: what to use for each class of tensors, and why",
+            declare_report},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",

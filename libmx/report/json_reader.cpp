@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/report/json_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <istream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <streambuf>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+
+namespace mx::report {
+namespace {
+
+constexpr std::size_t depth_limit = 16;
+constexpr std::size_t text_limit = std::size_t{1} << 20;
+constexpr std::size_t value_limit = std::size_t{1} << 25;
+constexpr int newest_schema = 1;
+
+// The source as a stream that knows how many bytes the parser has taken.
+class source_buffer final : public std::streambuf {
+  public:
+    explicit source_buffer(const byte_source& source) : source_(source), buffer_(65536) {}
+
+    std::uint64_t position() const { return end_ - static_cast<std::uint64_t>(egptr() - gptr()); }
+
+  protected:
+    int_type underflow() override {
+        const std::size_t count = source_(buffer_);
+        if (count == 0) return traits_type::eof();
+        end_ += count;
+        setg(buffer_.data(), buffer_.data(), buffer_.data() + count);
+        return traits_type::to_int_type(buffer_[0]);
+    }
+
+  private:
+    const byte_source& source_;
+    std::vector<char> buffer_;
+    std::uint64_t end_ = 0;  // bytes of the document up to the end of the buffer
+};
+
+// An object or list that is being read.
+struct container {
+    record members;
+    list items;
+    bool object = false;
+    std::string name;                       // of the member that is read, in an object
+    std::unordered_set<std::string> names;  // of all its members
+};
+
+// Builds the document from the parser's events. `results` is never a value of its own: its
+// elements go into the list one by one.
+class builder {
+  public:
+    using number_integer_t = nlohmann::json::number_integer_t;
+    using number_unsigned_t = nlohmann::json::number_unsigned_t;
+    using number_float_t = nlohmann::json::number_float_t;
+    using string_t = nlohmann::json::string_t;
+    using binary_t = nlohmann::json::binary_t;
+
+    builder(const source_buffer& at, const std::string& path, const read_options& options)
+        : at_(at), path_(path), options_(options) {}
+
+    bool null() { return scalar({}); }
+    bool boolean(bool v) { return scalar(v); }
+    bool number_integer(number_integer_t v) { return scalar(static_cast<std::int64_t>(v)); }
+    bool number_unsigned(number_unsigned_t v) {
+        constexpr auto most = std::numeric_limits<std::int64_t>::max();
+        if (v > static_cast<number_unsigned_t>(most)) return scalar(static_cast<double>(v));
+        return scalar(static_cast<std::int64_t>(v));
+    }
+    bool number_float(number_float_t v, const string_t&) { return scalar(static_cast<double>(v)); }
+    bool string(string_t& v) {
+        check_length(v);
+        return scalar(std::move(v));
+    }
+    bool binary(binary_t&) { return false; }
+
+    bool start_object(std::size_t) { return open(true); }
+    bool start_array(std::size_t) { return open(false); }
+    bool end_object() { return close(); }
+    bool end_array() { return close(); }
+
+    bool key(string_t& name) {
+        check_length(name);
+        container& into = open_.back();
+        if (!into.names.insert(name).second) {
+            fail(fmt::format("the member '{}' is there twice", name));
+        }
+        into.name = std::move(name);
+        // Members of a result: what nobody asked for is not built.
+        if (in_result()) dropped_ = options_.keep && !options_.keep(into.name);
+        return true;
+    }
+
+    bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& problem) {
+        // "[json.exception.parse_error.101] parse error at line 1, column 7: syntax error ...":
+        // what follows the place is what helps.
+        const std::string text = problem.what();
+        const std::size_t column = text.find("column ");
+        const std::size_t start =
+            column == std::string::npos ? text.find("] ") + 2 : text.find(": ", column) + 2;
+        fail("is not valid JSON: " + text.substr(start));
+    }
+
+    results_file finish() {
+        if (!done_) fail("holds no results of mx");
+        const value* schema = report::find(document_.head, "schema");
+        if (schema == nullptr) schema = report::find(document_.tail, "schema");
+        const auto* text = schema == nullptr ? nullptr : std::get_if<std::string>(schema);
+        if (text == nullptr) refuse("has no \"schema\": give results that mx wrote with --json");
+        const std::size_t slash = text->rfind('/');
+        int number = 0;
+        const bool known =
+            text->rfind("mx.", 0) == 0 && slash != std::string::npos &&
+            std::from_chars(text->data() + slash + 1, text->data() + text->size(), number).ptr ==
+                text->data() + text->size() &&
+            number >= 1;
+        if (!known) {
+            refuse(
+                fmt::format("the schema '{}' is none of mx: give results that mx wrote with "
+                            "--json",
+                            *text));
+        }
+        if (number > newest_schema) {
+            refuse(
+                fmt::format("the schema '{}' is newer than this mx, which reads up to /{}: use "
+                            "the mx that wrote it",
+                            *text, newest_schema));
+        }
+        if (!after_) refuse("has no \"results\": give results that mx wrote with --json");
+        document_.kind = text->substr(3, slash - 3);
+        return std::move(document_);
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& message) const {
+        throw base::error(base::error_kind::input, message, {path_, {}, at_.position()});
+    }
+    [[noreturn]] void refuse(const std::string& message) const {
+        throw base::error(base::error_kind::input, message, {path_, {}, {}});
+    }
+    void check_length(const std::string& s) const {
+        if (s.size() > text_limit) fail("a text is longer than 1 MiB");
+    }
+    // The nesting is document {, "results" [, result {.
+    bool in_results() const { return open_.size() == 2 && results_; }
+    bool in_result() const { return open_.size() == 3 && results_; }
+
+    bool open(bool object) {
+        if (open_.size() == depth_limit) {
+            fail(fmt::format("is nested more than {} deep", depth_limit));
+        }
+        if (open_.empty() && !object) fail("holds a list, not results of mx");
+        if (open_.size() == 1 && open_.back().name == "results") {
+            if (object) fail("\"results\" is no list");
+            results_ = true;
+        } else if (in_results() && !object) {
+            fail("an element of \"results\" is no object");
+        }
+        open_.emplace_back();
+        open_.back().object = object;
+        if (in_result()) open_.back().members.reserve(last_members_);
+        return true;
+    }
+
+    bool close() {
+        container closed = std::move(open_.back());
+        open_.pop_back();
+        if (open_.empty()) {
+            done_ = true;
+        } else if (results_ && open_.size() == 1) {
+            results_ = false;
+            after_ = true;
+        } else if (in_results()) {
+            last_members_ = closed.members.size();
+            document_.results.push_back(closed.members);
+        } else if (closed.object) {
+            give(std::move(closed.members));
+        } else {
+            give(std::move(closed.items));
+        }
+        return true;
+    }
+
+    bool scalar(value v) {
+        if (open_.empty()) fail("holds one value, not results of mx");
+        if (open_.size() == 1 && open_.back().name == "results") fail("\"results\" is no list");
+        if (in_results()) fail("an element of \"results\" is no object");
+        give(std::move(v));
+        return true;
+    }
+
+    // Puts a finished value where it belongs.
+    void give(value v) {
+        const bool inside = results_;
+        if (inside && dropped_) {
+            return;
+        }
+        // A list of small numbers takes many times its text.
+        if (!in_result() && ++values_ > value_limit) {
+            fail(fmt::format("holds more than {} nested values: write it without --histograms",
+                             value_limit));
+        }
+        container& into = open_.back();
+        if (open_.size() == 1) {
+            record& members = after_ ? document_.tail : document_.head;
+            members.emplace_back(std::move(into.name), std::move(v));
+        } else if (into.object) {
+            into.members.emplace_back(std::move(into.name), std::move(v));
+        } else {
+            into.items.push_back(std::move(v));
+        }
+    }
+
+    const source_buffer& at_;
+    const std::string& path_;
+    const read_options& options_;
+    results_file document_;
+    std::vector<container> open_;
+    std::size_t values_ = 0;
+    std::size_t last_members_ = 0;
+    bool results_ = false;  // inside "results"
+    bool dropped_ = false;  // the member of a result that is read is not kept
+    bool after_ = false;    // "results" is complete
+    bool done_ = false;
+};
+
+}  // namespace
+
+results_file read_results(const byte_source& source, const std::string& path,
+                          const read_options& options) {
+    source_buffer buffer(source);
+    std::istream stream(&buffer);
+    // Without this an error of the source would end the stream silently.
+    stream.exceptions(std::ios::badbit);
+    builder events(buffer, path, options);
+    nlohmann::json::sax_parse(stream, &events);
+    return events.finish();
+}
+
+results_file read_results(std::string_view text, const std::string& path,
+                          const read_options& options) {
+    const byte_source source = [rest = text](std::span<char> out) mutable {
+        const std::size_t count = std::min(rest.size(), out.size());
+        std::copy_n(rest.begin(), count, out.begin());
+        rest.remove_prefix(count);
+        return count;
+    };
+    return read_results(source, path, options);
+}
+
+}  // namespace mx::report
