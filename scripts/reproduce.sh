@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs every command of docs/reproduce/yang.md and su.md and prints their tables. What it reads it
-# makes itself: checkpoints of `mx synth`, and a few raw files whose statistics are known exactly.
+# Runs every command of docs/reproduce (yang.md, su.md, stages.md) and prints their tables. What it
+# reads it makes itself: checkpoints of `mx synth`, and a few raw files whose statistics are known
+# exactly.
 # Given a folder, it also measures those public checkpoints of datasets/manifest.tsv that lie in it,
 # at most one folder deeper, under any name (they are known by their SHA-256): datasets/fetch.sh
 # gets them. The figures do not depend on the machine.
@@ -450,3 +451,68 @@ over cluster -r mxfp8 -r mxfp8:transform=hadamard -r mxfp8:transform=random-hada
 mean 'Blocks that saturate, %' 'f("saturated_block_rate")' 100 %.2f "$of_blocks"
 mean 'R-MSE over rms, %, mean over tensors' 'f("nrmse")' 100 %.3f
 mean 'Crest factor, mean over tensors' 'f("crest_factor")' 1 %.2f
+
+# ---- docs/reproduce/stages.md ----
+
+# The lines of a table of stages: stage, transform, source, then the figures named, of its first model.
+stages() {
+    show stages "$@" --json stages.json --quiet
+    awk "$member"'
+        /^[{]"stage":/ {
+            key = member($0, "stage") "\t" member($0, "transform") "\t" member($0, "source")
+            if (key in seen) next
+            seen[key]
+            split("total_nrmse expected_nrmse total_gain total_bias_share total_cosine nrmse_a nrmse_b", f, " ")
+            if (!rows++) printf "%-6s %-16s %-11s %8s %8s %8s %7s %8s %8s %8s\n", "stage", "transform",
+                "operands", "error", "indep.", "gain", "bias %", "cosine", "err. A", "err. B"
+            split(key, k, "\t")
+            printf "%-6s %-16s %-11s %8.4f %8.4f %8.4f %7.2f %8.4f %8.4f %8.4f\n", k[1], k[2], k[3],
+                member($0, f[1]), member($0, f[2]), member($0, f[3]), 100 * member($0, f[4]),
+                member($0, f[5]), member($0, f[6]), member($0, f[7])
+        }' stages.json
+    sed -n '/^"verdict":/,/^\]/p' stages.json
+}
+
+part 'Stages of a synthetic layer'
+mx synth --preset linear --dtype f32 -o linear.safetensors --quiet
+x=linear.safetensors:activations.linear.input
+w=linear.safetensors:model.linear.weight
+dy=linear.safetensors:gradients.linear.output
+for recipe in mxfp4 mxfp4:scale=even mxfp8 nvfp4; do
+    stages --x $x --w $w --dy $dy -r $recipe
+done
+stages --x $x --w $w --dy $dy -r mxfp4:scale=even --recipe-dy mxfp4:scale=rceil,round=stochastic
+stages --x $x --w $w --dy $dy -r mxfp4:scale=even --transform-size 128 --once
+
+case $real in *stories260k*)
+    part 'Stages of a real layer'
+    # What enters the first attention layer for each of the 512 tokens of the vocabulary: the
+    # embedding over its RMS, times the gains.
+    n=$(wc -c <header)
+    tail -c +$((n + 9)) stories260k.safetensors | head -c $((513 * 256)) |
+        od -An -v -w256 -t f4 | awk '
+            NR <= 512 { for (i = 1; i <= 64; ++i) e[NR, i] = $i }
+            NR == 513 {
+                for (t = 1; t <= 512; ++t) {
+                    s = 0
+                    for (i = 1; i <= 64; ++i) s += e[t, i] ^ 2
+                    s = sqrt(s / 64 + 1e-5)
+                    for (i = 1; i <= 64; ++i) printf "%.17g\n", e[t, i] / s * $i
+                }
+            }' | f32 >inputs.bin
+    for layer in wq wk wv; do
+        w=stories260k.safetensors:layers.0.attention.$layer.weight
+        given="--shape-a 512x64 --dtype F32 --transpose-b -r none -m exact"
+        # The gradient of |Y - Y(W)|^2 / 2 where Y was made with quantized weights.
+        show quantize stories260k.safetensors --tensor layers.0.attention.$layer.weight -r mxfp4 \
+            -o quantized.npy --quiet
+        # shellcheck disable=SC2086 # a list of words
+        show gemm inputs.bin $w $given -o outputs.npy --quiet
+        # shellcheck disable=SC2086
+        show gemm inputs.bin quantized.npy $given --c outputs.npy --beta -1 -o gradient.npy --quiet
+        for recipe in mxfp4 mxfp4:scale=even; do
+            stages --x inputs.bin --shape-x 512x64 --dtype F32 --w $w --dy gradient.npy -r $recipe
+        done
+    done
+    ;;
+esac

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -94,6 +95,39 @@ report::section stage_section(const std::vector<stage_result>& results) {
     return t;
 }
 
+// The errors of the first model: stages down, transforms and origins of the operands across.
+report::figure error_map(const std::vector<stage_result>& results) {
+    report::heat_map map;
+    map.value.title = "error over the norm of the exact product";
+    const auto column_name = [](const stage_result& r) {
+        const std::string transform = r.transform.empty() ? "as given" : r.transform;
+        return r.requantized ? transform + ", twice" : transform;
+    };
+    const auto place = [](std::vector<std::string>& names, const std::string& name) {
+        const auto at = std::find(names.begin(), names.end(), name);
+        if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
+        names.push_back(name);
+        return names.size() - 1;
+    };
+    const stage_result* last = nullptr;
+    for (const stage_result& r : results) {
+        if (last != nullptr && same_case(*last, r)) continue;
+        last = &r;
+        const std::string_view title = pipeline::stage_rows[r.stage].title;
+        const std::size_t row = place(map.rows, std::string(title));
+        const std::size_t column = place(map.columns, column_name(r));
+        map.cells.resize(map.rows.size());
+        for (auto& cells : map.cells) cells.resize(map.columns.size());
+        map.cells[row][column] = r.errors.total.nrmse();
+    }
+    return {"stages-error",
+            "Error by stage and transform",
+            "Darker is worse. twice: operands made from copies quantized along the other axis.",
+            std::move(map),
+            "",
+            ""};
+}
+
 report::section accumulator_section(const std::vector<stage_result>& results) {
     report::section t;
     t.heading = "What summing adds (first transform, operands quantized once)";
@@ -125,6 +159,7 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
         "independent: what it would be if the operands' errors knew nothing of each other and of "
         "the data. once, twice: operands quantized from the tensor, or from a copy that was "
         "quantized along its other axis.");
+    table.figures.push_back(error_map(results));
     report::section verdict;
     verdict.heading = "Verdict";
     verdict.notes = stages_verdict(results);

@@ -124,6 +124,7 @@ int run(const options& o) {
         pipeline::operand_record(a, request.over_a, request.recipe_a, s.a),
         pipeline::operand_record(b, request.over_b, request.recipe_b, s.b)};
     report::document d;
+    d.title = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
     d.head = document_head("mx.gemm/1");
     d.head.emplace_back("inputs", std::move(inputs));
     d.head.emplace_back("a", operands[0]);

@@ -119,6 +119,7 @@ int run(const options& o) {
         pipeline::study_stages({at(0), at(1), at(2)}, request, control);
 
     report::document d;
+    d.title = "Products of a linear layer in training";
     d.head = document_head("mx.stages/1");
     d.head.emplace_back("inputs", std::move(inputs));
     d.head.emplace_back("layer", std::move(described));
