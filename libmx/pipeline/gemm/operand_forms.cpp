@@ -43,10 +43,10 @@ std::string words_of(const gemm::operand& x) {
     std::string words = fmt::format("{} codes", x.format->name);
     for (const gemm::operand_scale& s : gemm::operand_scales) {
         if (s.bit == x.scaling) {
-            words += fmt::format(" with {} scales per {}", s.format, s.block);
+            words += fmt::format(", {} per {}", s.format, s.block);
         }
     }
-    if (x.tensor_scale != 1.0f) words += " under a tensor scale";
+    if (x.tensor_scale != 1.0f) words += ", tensor scale";
     return words;
 }
 

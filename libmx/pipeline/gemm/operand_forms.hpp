@@ -17,7 +17,7 @@ namespace mx::pipeline {
 /// What of an operand is handed to a model.
 struct operand_form {
     gemm::operand operand;
-    std::string words;          ///< "e2m1 codes with e8m0 scales per 32", "bf16 values"
+    std::string words;          ///< "e2m1 codes, e8m0 per 32", "bf16 values"
     std::uint64_t inexact = 0;  ///< dequantized values that the conversion changed
 };
 using form_pair = std::pair<operand_form, operand_form>;
