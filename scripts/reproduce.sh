@@ -462,15 +462,42 @@ stages() {
             key = member($0, "stage") "\t" member($0, "transform") "\t" member($0, "source")
             if (key in seen) next
             seen[key]
-            split("total_nrmse expected_nrmse total_gain total_bias_share total_cosine nrmse_a nrmse_b", f, " ")
-            if (!rows++) printf "%-6s %-16s %-11s %8s %8s %8s %7s %8s %8s %8s\n", "stage", "transform",
-                "operands", "error", "indep.", "gain", "bias %", "cosine", "err. A", "err. B"
+            if (!rows++) printf "%-6s %-16s %-11s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "stage",
+                "transform", "operands", "error", "indep.", "gain", "bias %", "cosine", "err. A",
+                "err. B", "gain A", "gain B"
             split(key, k, "\t")
-            printf "%-6s %-16s %-11s %8.4f %8.4f %8.4f %7.2f %8.4f %8.4f %8.4f\n", k[1], k[2], k[3],
-                member($0, f[1]), member($0, f[2]), member($0, f[3]), 100 * member($0, f[4]),
-                member($0, f[5]), member($0, f[6]), member($0, f[7])
+            printf "%-6s %-16s %-11s", k[1], k[2], k[3]
+            n = split("total_nrmse expected_nrmse total_gain total_bias_share total_cosine nrmse_a nrmse_b gain_a gain_b", f, " ")
+            for (i = 1; i <= n; ++i) {
+                if (f[i] == "total_bias_share") printf " %7.2f", 100 * member($0, f[i])
+                else printf " %7.4f", member($0, f[i])
+            }
+            print ""
         }' stages.json
     sed -n '/^"verdict":/,/^\]/p' stages.json
+}
+
+# Of a matrix of float32 numbers with `cols` columns on stdin: the share of its energy that the means of
+# its columns hold, and the median over blocks of 32 rows of what the largest element holds.
+common_and_largest() {
+    od -An -v -w$((4 * $1)) -t f4 | awk '{
+            if (NF == 0) next
+            ++n
+            for (i = 1; i <= NF; ++i) {
+                x = $i + 0; s[i] += x; all += x * x; e[i] += x * x
+                if (x * x > m[i]) m[i] = x * x
+            }
+            if (n % 32 == 0) for (i = 1; i <= NF; ++i) {
+                printf "%.6f\n", m[i] / e[i]
+                m[i] = e[i] = 0
+            }
+            cols = NF
+        } END {
+            for (i = 1; i <= cols; ++i) means += s[i] * s[i] / n
+            printf "means %.4f\n", means / all
+        }' >shares
+    grep means shares
+    grep -v means shares | sort -n | awk '{ x[NR] = $1 } END { print "largest", x[int((NR + 1) / 2)] }'
 }
 
 part 'Stages of a synthetic layer'
@@ -478,6 +505,8 @@ mx synth --preset linear --dtype f32 -o linear.safetensors --quiet
 x=linear.safetensors:activations.linear.input
 w=linear.safetensors:model.linear.weight
 dy=linear.safetensors:gradients.linear.output
+printf '\ndY: energy in the channels'"'"' means, and of blocks in their largest element\n'
+tail -c $((512 * 688 * 4)) linear.safetensors | common_and_largest 688
 for recipe in mxfp4 mxfp4:scale=even mxfp8 nvfp4; do
     stages --x $x --w $w --dy $dy -r $recipe
 done
@@ -500,6 +529,8 @@ case $real in *stories260k*)
                     for (i = 1; i <= 64; ++i) printf "%.17g\n", e[t, i] / s * $i
                 }
             }' | f32 >inputs.bin
+    printf '\nX: energy in the channels'"'"' means, and of blocks in their largest element\n'
+    common_and_largest 64 <inputs.bin
     for layer in wq wk wv; do
         w=stories260k.safetensors:layers.0.attention.$layer.weight
         given="--shape-a 512x64 --dtype F32 --transpose-b -r none -m exact"
@@ -510,6 +541,9 @@ case $real in *stories260k*)
         show gemm inputs.bin $w $given -o outputs.npy --quiet
         # shellcheck disable=SC2086
         show gemm inputs.bin quantized.npy $given --c outputs.npy --beta -1 -o gradient.npy --quiet
+        rows=$([ $layer = wq ] && echo 64 || echo 32)
+        printf '\nIts energy in the channels'"'"' means, and of blocks in their largest element\n'
+        tail -c $((512 * rows * 4)) gradient.npy | common_and_largest "$rows"
         for recipe in mxfp4 mxfp4:scale=even; do
             stages --x inputs.bin --shape-x 512x64 --dtype F32 --w $w --dy gradient.npy -r $recipe
         done
