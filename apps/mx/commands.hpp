@@ -27,16 +27,19 @@ runner declare_stages(CLI::App& cmd);
 runner declare_report(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
+runner declare_plan(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
 runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
 runner declare_synth(CLI::App& cmd);
 runner declare_verify(CLI::App& cmd);
 runner declare_vectors(CLI::App& cmd);
+runner declare_gate(CLI::App& cmd);
 runner declare_bench(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
+runner declare_accumulators(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
 runner declare_selftest(CLI::App& cmd);
 runner declare_version(CLI::App& cmd);
@@ -71,6 +74,8 @@ inline constexpr std::array commands{
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
             declare_rosetta},
+    command{"plan", "Analyse", "mixed precision: one measured recipe per tensor under a budget",
+            declare_plan},
     command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "the way back from `mx quantize --packed`",
@@ -82,6 +87,8 @@ inline constexpr std::array commands{
             declare_verify},
     command{"vectors", "Check", "write conformance vectors: safetensors, and text for $readmemh",
             declare_vectors},
+    command{"gate", "Check", "rules that results must keep: exit code 1 and what broke",
+            declare_gate},
     command{"bench", "Check", "elements per second beside this machine's memory bandwidth",
             declare_bench},
     command{"formats", "Look up", "element, scale and block formats with their exact limits",
@@ -89,6 +96,9 @@ inline constexpr std::array commands{
     command{"rules", "Look up", "scale rules and roundings", declare_rules},
     command{"dialects", "Look up", "what each implementation does in every corner, with evidence",
             declare_dialects},
+    command{"accumulators", "Look up",
+            "how matrix units add up, chip by chip, and how well that is known",
+            declare_accumulators},
     command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
             declare_explain},
     command{"selftest", "About", "checks this build on this machine, in seconds", declare_selftest},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens pages in headless Chromium and uses them: sorts, filters, switches the metric, hovers, saves,
-turns dark; compares what is seen with the values the page was made of; finds no console message and
-no request. Usage: browse.py PAGE_MAKER MX SOURCE
+"""Opens pages in headless Chromium and uses them: sorts, filters, switches the metric, hovers,
+saves, turns dark; compares what is seen with the values the page was made of; finds no console
+message and no request. Usage: browse.py PAGE_MAKER MX
 Exit codes: 0 fine, 1 a difference, 77 (after a line that says why) no browser to drive.
 """
 import base64
@@ -88,6 +88,10 @@ class Session:
         self.downloads = folder / "downloads"
         self.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
         self.problems = []
+        # The browser's own first page asks for its own files.
+        self.driver.get("about:blank")
+        for log in ["browser", "performance"]:
+            self.driver.get_log(log)
 
     def cdp(self, command, **arguments):
         return self.driver.execute_cdp_cmd(command, arguments)
@@ -371,8 +375,10 @@ def large_page(s, path, truth):
 
 def command_pages(mx, folder):
     """Pages of commands: what each of them shows, as HTML."""
-    run = lambda *words: subprocess.run([mx, *map(str, words)], check=True, cwd=folder)  # noqa: E731
-    run("synth", "-o", "model.safetensors", "--preset", "tiny", "--quiet")
+    def run(*words):
+        subprocess.run([mx, *words], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+
+    run("synth", "-o", "model.safetensors", "--preset", "tiny")
     commands = {"formats": ["formats"], "rules": ["rules"], "explain": ["explain", "mxfp4"],
                 "tensors": ["tensors", "model.safetensors"],
                 "analyze": ["analyze", "model.safetensors"],
@@ -380,12 +386,12 @@ def command_pages(mx, folder):
                 "cluster": ["cluster", "model.safetensors"],
                 "diff": ["diff", "model.safetensors", "model.safetensors"]}
     for name, words in commands.items():
-        run(*words, "--quiet", "--html", f"{name}.html")
+        run(*words, "--html", f"{name}.html")
         yield name, folder / f"{name}.html"
 
 
 def main():
-    maker, mx, _ = sys.argv[1:]
+    maker, mx = map(os.path.realpath, sys.argv[1:])
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mx-browser."))
     s = None
     try:
@@ -427,9 +433,8 @@ def main():
     finally:
         if s is not None:
             s.driver.quit()
+            print("\n".join(s.problems), flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-    for problem in s.problems:
-        print(problem)
     print(f"{len(s.problems)} problems")
     return 1 if s.problems else 0
 

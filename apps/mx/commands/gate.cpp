@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/gate_view.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+struct options {
+    std::vector<std::string> files;
+    std::vector<std::string> rules;
+    std::vector<std::string> rule_files;
+    std::vector<std::string> recipes;
+    std::size_t top = 5;
+    output_options out;
+    bool quiet = false;
+};
+
+std::vector<pipeline::gate_rule> rules_of(const options& o) {
+    std::vector<pipeline::gate_rule> rules;
+    for (const std::string& text : o.rules) rules.push_back(pipeline::parse_gate_rule(text));
+    for (const std::string& path : o.rule_files) {
+        for (pipeline::gate_rule& rule : pipeline::read_gate_rules(path)) {
+            rules.push_back(std::move(rule));
+        }
+    }
+    if (rules.empty()) {
+        throw base::error(base::error_kind::usage,
+                          "gate: no rule; give --rule 'clamp_rate<0.001' or --rules FILE");
+    }
+    return rules;
+}
+
+int run(const options& o) {
+    const std::vector<pipeline::gate_rule> rules = rules_of(o);
+    const pipeline::recipe_filter recipes(o.recipes);
+    std::vector<std::string> read = o.files;
+    read.insert(read.end(), o.rule_files.begin(), o.rule_files.end());
+    outputs to(o.out, read);
+    const pipeline::gate_inputs inputs = pipeline::open_for_gate(o.files, rules);
+    const pipeline::gate_verdict verdict = pipeline::apply_gate(rules, inputs, recipes);
+    to.finish(gate_document(rules, inputs, verdict, o.top), o.quiet);
+    return verdict.holds() ? exit_code::fine : exit_code::difference;
+}
+
+}  // namespace
+
+runner declare_gate(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
+        ->required()
+        ->group("Input");
+    cmd.add_option("--rule", o->rules,
+                   "[CLASS:]METRIC OP NUMBER with OP < <= > >= == !=; CLASS is a role, the name of "
+                   "tensors (*, ?, [set]), or summary; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RULE")
+        ->group("Rules");
+    cmd.add_option("--rules", o->rule_files, "rules from a file, one per line; # comments")
+        ->allow_extra_args(false)
+        ->type_name("FILE")
+        ->group("Rules");
+    cmd.add_option("-r,--recipe", o->recipes,
+                   "only results of this recipe, or of recipes that match; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RECIPE")
+        ->group("Rules");
+    cmd.add_option("--top", o->top,
+                   "show the N results of each rule that are farthest from it; default 5")
+        ->check(CLI::Range(1, 1000000))
+        ->type_name("N")
+        ->group("Rules");
+    declare_outputs(cmd, o->out);
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it")->group("Output");
+    cmd.description(
+        "Holds results against rules, for scripts and CI: exit code 0 when every rule holds, 1 and "
+        "what broke when not. A figure that is undefined breaks its rule unless 'or null' follows "
+        "the number, and a rule that finds nothing to check fails. 0.1% is 0.001, and true is 1. "
+        "JSON and CSV hold every result that broke a rule.");
+    examples(cmd,
+             "mx gate results.json --rule 'clamp_rate<0.001'\n"
+             "mx gate results.json --rule 'norm:saturated_block_rate==0 or null'\n"
+             "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule "
+             "'summary:sqnr_db>31'\n"
+             "mx gate results.json --rules limits.txt --json broken.json --quiet\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app
