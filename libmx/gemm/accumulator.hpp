@@ -7,7 +7,8 @@
 
 namespace mx::gemm {
 
-/// The shape of the sum.
+/// The shape of the sum. A model with a fused length chains steps: the result of each is the next
+/// one's accumulator; without one, a single step takes all of k.
 enum class algorithm : std::uint8_t {
     exact,        ///< all of it exactly, rounded once
     fma_chain,    ///< float32 fused multiply-adds in k order
@@ -35,6 +36,13 @@ enum class entry : std::uint8_t {
     ignored,     ///< not at all (recordings that did not add it)
 };
 
+/// What becomes of operands before they are multiplied.
+enum class intake : std::uint8_t {
+    codes,     ///< nothing: significands and exponents of the codes
+    float32,   ///< dequantized to float32
+    bfloat16,  ///< dequantized, and rounded to bfloat16 (to nearest even)
+};
+
 /// Operands a model takes, as bits of a set.
 enum operand_set : std::uint32_t {
     takes_f32 = 1u << 0,  ///< dequantized values as float32
@@ -46,6 +54,7 @@ enum operand_set : std::uint32_t {
     takes_fp4 = 1u << 6,   ///< e2m1
     takes_fnuz = 1u << 7,  ///< CDNA3's fp8 (no -0, one NaN)
 };
+inline constexpr std::uint32_t takes_everything = 0xffu;
 
 /// Block scales a model takes, as bits of a set; 0: none.
 enum scale_set : std::uint32_t {
@@ -53,6 +62,7 @@ enum scale_set : std::uint32_t {
     scales_e8m0_16 = 1u << 1,
     scales_ue4m3_16 = 1u << 2,
 };
+inline constexpr std::uint32_t scales_everything = 0x7u;
 
 /// Where a row comes from (docs/design/gemm.md).
 enum class evidence : std::uint8_t {
@@ -64,15 +74,16 @@ enum class evidence : std::uint8_t {
 
 /// One accumulator model.
 struct accumulator {
-    std::string_view name;         ///< "sm100.mxf8f6f4"
-    std::string_view instruction;  ///< "tcgen05.mma kind::mxf8f6f4"
+    std::string_view name;         ///< "sm100.mxf8f6f4": the chip comes first
+    std::string_view instruction;  ///< "tcgen05.mma kind::mxf8f6f4"; empty for software
     algorithm how = algorithm::fused;
+    intake enters = intake::codes;
     std::uint32_t operands = 0;  ///< operand_set
     std::uint32_t scales = 0;    ///< scale_set
     int fused_length = 0;        ///< L: products per step
     int group_length = 0;        ///< products per exact group (grouped)
     int fraction_bits = 0;       ///< F: kept below the alignment exponent
-    int wide_fraction_bits = 0;  ///< kept below it for the sum with the accumulator (two_sided)
+    int wide_fraction_bits = 0;  ///< F2: kept of the sum with the accumulator (two_sided)
     int exponent_floor = 0;      ///< the least alignment exponent
     conversion convert = conversion::rz_fp32;
     subnormal_alignment subnormals = subnormal_alignment::least_exponent;
@@ -81,7 +92,10 @@ struct accumulator {
     entry c = entry::term;
     int promote_every = 0;  ///< after so many k the sum is added to a float32 sum; 0: never
     evidence known_from = evidence::published;
-    std::string_view remark;  ///< what exactly the evidence is
+    /// The operands (operand_set) that `known_from` is about; others are extrapolated.
+    std::uint32_t compared = takes_everything;
+    bool mixed_compared = true;  ///< whether it is about pairs of two formats as well
+    std::string_view remark;     ///< what exactly the evidence is
 };
 
 }  // namespace mx::gemm

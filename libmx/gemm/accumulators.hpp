@@ -10,12 +10,32 @@
 
 namespace mx::gemm {
 
+struct operand_format;
+
 /// Every model, software first, then by chip.
 std::span<const accumulator> accumulators();
 
+/// The row named `name`, or nullptr.
+const accumulator* find_accumulator(std::string_view name);
+
+/// Throws base::error (usage) when fields are out of the ranges within which every step is exact.
+void validate(const accumulator& a);
+
+/// Whether the model's accumulators and results are f16.
+bool gives_f16(const accumulator& a);
+
+/// Where the model of a product of two formats comes from: known_from, or extrapolated.
+evidence evidence_of(const accumulator& m, const operand_format& a, const operand_format& b);
+
+/// Whether the model takes a product of these formats under scales of the set `scaling` (0: none).
+/// Matrix units take two formats at once only among fp8, fp6 and fp4; block-scaled kinds read
+/// operands without scales as scaled by 1.
+bool takes(const accumulator& m, const operand_format& a, const operand_format& b,
+           std::uint32_t scaling);
+
 /// Parses `NAME[:key=value,...]`: a row of the list with fields changed, e.g.
-/// "sm90.wgmma.fp8:promote=128" or "sm100.f16:fraction_bits=24" (keys: the fields that are numbers
-/// or policies). Throws base::error (usage) naming the nearest valid spelling.
+/// "sm90.wgmma.fp8:promote=128" or "sm100.f16:fraction_bits=24" (keys: accumulator_keys). Throws
+/// base::error (usage) naming the nearest valid spelling, or what validate() says.
 accumulator parse_accumulator(std::string_view text);
 
 /// The canonical spelling: keys that differ from the row's, in the order of the fields.

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/operand.hpp"
@@ -22,9 +23,12 @@ enum class k_order : std::uint8_t { ascending, descending };
 struct arrangement {
     k_order order = k_order::ascending;
     /// K is cut into so many slices of equal numbers of steps; each begins at zero, the slices'
-    /// sums are added in float32 in ascending order. 1: none.
+    /// sums are added in float32 in ascending order. 1: none. The last slice may be shorter. Like
+    /// the order, of no effect on the exact model.
     std::size_t slices = 1;
-    float alpha = 1.0F, beta = 0.0F;  ///< D = alpha * sum + beta * C in float32, after the sum
+    /// D = alpha * sum + beta * C in float32 after the sum: beta * C is rounded, alpha * sum fused
+    /// onto it. Tensor scales are multiplied into alpha, in float32.
+    float alpha = 1.0F, beta = 0.0F;
     /// Whether C is the first accumulator (C += A B) instead of entering with beta.
     bool accumulate_c = false;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/format/decode.hpp"
 
 namespace mx::pipeline {
@@ -15,6 +16,11 @@ bool is_nan(std::uint32_t bits) { return (bits & base::f32_magnitude_mask) > bas
 
 shown_number show_f32(std::uint32_t bits) {
     return {fmt::format("{:#010x}", bits), fmt::format("{}", base::float_from_bits(bits))};
+}
+
+shown_number show_f16(std::uint32_t bits) {
+    return {fmt::format("{:#06x}", bits),
+            fmt::format("{}", base::float_from_half(static_cast<std::uint16_t>(bits)))};
 }
 
 shown_number show_code(const code_table& codes, std::int64_t code) {
@@ -56,6 +62,14 @@ void comparison::check_f32(const vector_place& at, std::uint32_t expected, std::
     ++compared_;
     if (expected == got || (is_nan(expected) && is_nan(got))) return;
     differ(at, show_f32(expected), show_f32(got));
+}
+
+void comparison::check_bits(const vector_place& at, int bits, std::uint32_t expected,
+                            std::uint32_t got) {
+    ++compared_;
+    if (expected == got) return;
+    if (bits == 32) return differ(at, show_f32(expected), show_f32(got));
+    differ(at, show_f16(expected), show_f16(got));
 }
 
 void comparison::check_code(const vector_place& at, const code_table& codes, std::uint32_t expected,

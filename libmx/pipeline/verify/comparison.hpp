@@ -66,6 +66,8 @@ class comparison {
 
     /// Float32 bits; NaNs are one class, zeros keep their sign.
     void check_f32(const vector_place& at, std::uint32_t expected, std::uint32_t got);
+    /// Float32 (bits = 32) or f16 (16) results of which every bit counts, NaNs included.
+    void check_bits(const vector_place& at, int bits, std::uint32_t expected, std::uint32_t got);
     /// Codes; NaN codes are one class, any other two codes differ. `got` may be -1 (no code), and
     /// `expected` a byte that is no code at all.
     void check_code(const vector_place& at, const code_table& codes, std::uint32_t expected,

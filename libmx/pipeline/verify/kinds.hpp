@@ -24,10 +24,13 @@ std::string verify_scales(const vector_file& file, const verify_options& options
                           comparison& found);
 std::string verify_stochastic(const vector_file& file, const verify_options& options,
                               comparison& found);
+std::string verify_mma(const vector_file& file, const verify_options& options, comparison& found);
+std::string verify_recorded(const vector_file& file, const verify_options& options,
+                            comparison& found);
 
 struct vector_kind {
     std::string_view name;
-    verify_function compare;  ///< nullptr: known, not compared by this version
+    verify_function compare;
     std::string_view summary;
 };
 
@@ -36,8 +39,8 @@ inline constexpr std::array vector_kinds{
     vector_kind{"elements", verify_elements, "conversions of single values by implementation"},
     vector_kind{"scales", verify_scales, "shared scales for a list of block maxima"},
     vector_kind{"stochastic", verify_stochastic, "stochastic rounding with the random words"},
-    vector_kind{"mma", nullptr, "matrix instructions, from models"},
-    vector_kind{"recorded", nullptr, "matrix instructions, recorded on GPUs"},
+    vector_kind{"mma", verify_mma, "matrix instructions, from models"},
+    vector_kind{"recorded", verify_recorded, "matrix instructions, recorded on GPUs"},
 };
 
 }  // namespace mx::pipeline

@@ -70,6 +70,10 @@ std::vector<std::uint8_t> vector_file::u8(std::string_view tensor, std::uint64_t
     return read<std::uint8_t>(tensor, tensor::dtype::u8, elements);
 }
 
+std::vector<std::uint16_t> vector_file::u16(std::string_view tensor, std::uint64_t elements) const {
+    return read<std::uint16_t>(tensor, tensor::dtype::u16, elements);
+}
+
 std::vector<std::uint16_t> vector_file::f16(std::string_view tensor, std::uint64_t elements) const {
     return read<std::uint16_t>(tensor, tensor::dtype::f16, elements);
 }

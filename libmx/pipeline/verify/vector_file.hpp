@@ -33,6 +33,7 @@ class vector_file {
     /// The values of a tensor of this dtype with this number of elements; any_count takes as many
     /// as there are. 32-bit values come as their bits.
     std::vector<std::uint8_t> u8(std::string_view tensor, std::uint64_t elements) const;
+    std::vector<std::uint16_t> u16(std::string_view tensor, std::uint64_t elements) const;
     std::vector<std::uint16_t> f16(std::string_view tensor, std::uint64_t elements) const;
     std::vector<std::uint32_t> u32(std::string_view tensor, std::uint64_t elements) const;
     std::vector<std::uint32_t> f32(std::string_view tensor, std::uint64_t elements) const;

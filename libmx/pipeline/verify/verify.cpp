@@ -34,12 +34,6 @@ verification verify_vectors(const io::reader& file, const std::string& path,
                             const verify_options& options) {
     const vector_file vectors(file, path);
     const vector_kind& kind = kind_of(vectors, options);
-    if (kind.compare == nullptr) {
-        throw base::error(base::error_kind::unavailable,
-                          fmt::format("vectors of kind '{}' ({}) are not compared by this version",
-                                      kind.name, kind.summary),
-                          {path, {}, {}});
-    }
     comparison found(options.show);
     verification result;
     result.file = path;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/gemm/accumulator.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/pipeline/verify/comparison.hpp"
 #include "libmx/quantize/recipe.hpp"
@@ -18,6 +19,8 @@ struct verify_options {
     /// Used instead of what the metadata says: the whole recipe for blocks, the element format for
     /// elements and stochastic. A file that does not name its kind is then taken as blocks.
     std::optional<quantize::recipe> recipe;
+    /// Used instead of the model that a file of matrix instructions calls for.
+    std::optional<gemm::accumulator> accumulator;
     std::size_t show = 10;  ///< how many differences are kept
 };
 
@@ -33,8 +36,7 @@ struct verification {
 };
 
 /// Compares every contract tensor of an opened file. Throws base::error: input when the metadata
-/// or a tensor is missing, unknown or misshapen, or when nothing in the file is contract;
-/// unavailable when this version does not compare files of that kind.
+/// or a tensor is missing, unknown or misshapen, or when nothing in the file is contract.
 verification verify_vectors(const io::reader& file, const std::string& path,
                             const verify_options& options);
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of an accumulator's fields that a spelling may change, and of the words of its policies.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "libmx/gemm/accumulator.hpp"
+
+namespace mx::gemm {
+
+/// A value of an enumeration, its spelling, and what it means.
+template <typename T>
+struct policy_word {
+    T value;
+    std::string_view name;
+    std::string_view summary;
+};
+
+inline constexpr std::array algorithm_words{
+    policy_word<algorithm>{algorithm::exact, "exact", "all of it exactly, rounded once"},
+    policy_word<algorithm>{algorithm::fma_chain, "fma-chain",
+                           "float32 fused multiply-adds in k order"},
+    policy_word<algorithm>{algorithm::pairwise, "pairwise",
+                           "float32 products, added in a balanced tree"},
+    policy_word<algorithm>{algorithm::fused, "fused",
+                           "terms aligned to the largest exponent, cut off, added exactly"},
+    policy_word<algorithm>{algorithm::grouped, "grouped",
+                           "groups of products added exactly, then fused by their scales"},
+    policy_word<algorithm>{algorithm::two_sided, "two-sided",
+                           "products aligned among themselves, the accumulator after them"},
+    policy_word<algorithm>{algorithm::interleaved, "interleaved",
+                           "two-sided, with even and odd k apart"},
+};
+inline constexpr std::array intake_words{
+    policy_word<intake>{intake::codes, "codes", "as they are"},
+    policy_word<intake>{intake::float32, "float32", "dequantized to float32"},
+    policy_word<intake>{intake::bfloat16, "bfloat16", "dequantized and rounded to bfloat16"},
+};
+inline constexpr std::array conversion_words{
+    policy_word<conversion>{conversion::rz_fp32, "rz-fp32", "to float32, toward zero"},
+    policy_word<conversion>{conversion::rz_e8m13, "rz-e8m13",
+                            "to float32 with 13 mantissa bits, toward zero"},
+    policy_word<conversion>{conversion::rne_fp16, "rne-fp16", "to f16, to nearest even"},
+    policy_word<conversion>{conversion::rne_fp32, "rne-fp32", "to float32, to nearest even"},
+};
+inline constexpr std::array zero_words{
+    policy_word<zero_sign>{zero_sign::plus, "plus", "+0"},
+    policy_word<zero_sign>{zero_sign::kept, "kept", "the sign of what became zero"},
+};
+inline constexpr std::array subnormal_words{
+    policy_word<subnormal_alignment>{subnormal_alignment::least_exponent, "least-exponent",
+                                     "at the format's least exponent"},
+    policy_word<subnormal_alignment>{subnormal_alignment::leading_bit, "leading-bit",
+                                     "at their leading bit"},
+};
+inline constexpr std::array entry_words{
+    policy_word<entry>{entry::term, "term", "as one more term of the step"},
+    policy_word<entry>{entry::afterwards, "afterwards", "added to the step's result in float32"},
+    policy_word<entry>{entry::ignored, "ignored", "not at all"},
+};
+inline constexpr std::array evidence_words{
+    policy_word<evidence>{evidence::definition, "definition", "no model of hardware"},
+    policy_word<evidence>{evidence::recorded, "recorded",
+                          "outputs recorded on the chip agree bit for bit"},
+    policy_word<evidence>{evidence::published, "published",
+                          "a published model that its authors compared with the chip"},
+    policy_word<evidence>{evidence::extrapolated, "extrapolated",
+                          "that model applied to what its authors did not compare"},
+};
+
+/// The row of `value` in one of the arrays above.
+template <typename T, std::size_t N>
+constexpr const policy_word<T>& word_of(const std::array<policy_word<T>, N>& words, T value) {
+    for (const policy_word<T>& w : words) {
+        if (w.value == value) return w;
+    }
+    return words[0];
+}
+
+/// One field that `NAME:key=value` changes.
+struct accumulator_key {
+    std::string_view name;
+    std::string_view values;   ///< what it takes, for help
+    std::string_view summary;  ///< one line
+    /// Whether models of this shape have the field.
+    bool (*applies)(algorithm);
+    void (*set)(accumulator&, std::string_view value);
+    std::string (*get)(const accumulator&);
+};
+
+/// Every key in the order of the canonical spelling.
+std::span<const accumulator_key> accumulator_keys();
+
+}  // namespace mx::gemm

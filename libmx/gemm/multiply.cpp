@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/gemm/multiply.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "libmx/base/half.hpp"
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/convert_sum.hpp"
+#include "libmx/gemm/engine.hpp"
+#include "libmx/gemm/multiply_checks.hpp"
+
+namespace mx::gemm {
+namespace {
+
+// How the steps of every output are walked.
+struct plan {
+    std::size_t steps = 0;     // of all of K
+    std::size_t slice = 0;     // steps per slice
+    std::size_t promoted = 0;  // steps until the sum moves to the float32 sum; 0: never
+    bool descending = false;
+    bool c_first = false;  // C is the first accumulator
+    bool f16 = false;
+};
+
+plan plan_of(const operand& a, std::span<const std::uint32_t> c, const accumulator& m,
+             const arrangement& how) {
+    const std::size_t length = step_length(m);
+    plan p;
+    p.steps = a.depth / length + (a.depth % length != 0 ? 1 : 0);
+    // No arrangement changes an exact sum.
+    const bool exact = m.how == algorithm::exact;
+    const std::size_t slices = exact ? 1 : std::min(how.slices, p.steps);
+    p.slice = p.steps / slices + (p.steps % slices != 0 ? 1 : 0);
+    p.promoted = static_cast<std::size_t>(m.promote_every) / length;
+    if (m.c == entry::afterwards) p.promoted = 1;
+    p.descending = how.order == k_order::descending;
+    p.c_first = how.accumulate_c && !c.empty() && m.c != entry::ignored;
+    p.f16 = gives_f16(m);
+    return p;
+}
+
+float as_float(const plan& p, std::uint32_t bits) {
+    return p.f16 ? base::float_from_half(static_cast<std::uint16_t>(bits))
+                 : base::float_from_bits(bits);
+}
+
+std::uint32_t as_bits(const plan& p, float x) {
+    return p.f16 ? f16_from_f32(base::bits_of(x)) : base::bits_of(x);
+}
+
+// A range of steps from `begin` (the accumulators to start from): the sums are left in `acc`.
+void walk_promoting(const engine& e, const plan& p, const tile& where, const step_range& range,
+                    std::vector<std::uint32_t>& acc) {
+    if (p.promoted == 0) return e.walk(where, range, acc.data());
+    std::vector<float> sum(acc.size());
+    for (std::size_t i = 0; i < acc.size(); ++i) sum[i] = as_float(p, acc[i]);
+    for (std::size_t done = 0; done < range.count;) {
+        const std::size_t count = std::min(p.promoted, range.count - done);
+        const std::size_t first =
+            p.descending ? range.first + range.count - done - count : range.first + done;
+        std::fill(acc.begin(), acc.end(), 0u);
+        e.walk(where, {first, count, p.descending}, acc.data());
+        for (std::size_t i = 0; i < acc.size(); ++i) sum[i] += as_float(p, acc[i]);
+        done += count;
+    }
+    for (std::size_t i = 0; i < acc.size(); ++i) acc[i] = as_bits(p, sum[i]);
+}
+
+// The sums of a tile before alpha and beta.
+std::vector<std::uint32_t> sums_of(const engine& e, const plan& p, const tile& where,
+                                   std::span<const std::uint32_t> c, std::size_t columns) {
+    std::vector<std::uint32_t> acc(where.rows * where.cols);
+    if (p.c_first) {
+        for (std::size_t r = 0; r < where.rows; ++r) {
+            for (std::size_t i = 0; i < where.cols; ++i) {
+                acc[r * where.cols + i] = c[(where.row + r) * columns + where.col + i];
+            }
+        }
+    }
+    walk_promoting(e, p, where, {0, std::min(p.slice, p.steps), p.descending}, acc);
+    if (p.slice >= p.steps) return acc;
+    std::vector<float> sum(acc.size());
+    for (std::size_t i = 0; i < acc.size(); ++i) sum[i] = as_float(p, acc[i]);
+    for (std::size_t first = p.slice; first < p.steps; first += p.slice) {
+        std::fill(acc.begin(), acc.end(), 0u);
+        const std::size_t count = std::min(p.slice, p.steps - first);
+        walk_promoting(e, p, where, {first, count, p.descending}, acc);
+        for (std::size_t i = 0; i < acc.size(); ++i) sum[i] += as_float(p, acc[i]);
+    }
+    for (std::size_t i = 0; i < acc.size(); ++i) acc[i] = as_bits(p, sum[i]);
+    return acc;
+}
+
+// alpha * sum + beta * C, the way CUTLASS's linear combination computes it: beta * C is rounded,
+// alpha * sum is fused onto it. Without beta, C is not read.
+struct epilogue {
+    float alpha = 1.0F;
+    float beta = 0.0F;
+
+    std::uint32_t operator()(const plan& p, std::uint32_t sum, std::uint32_t c) const {
+        const bool with_c = beta != 0.0F;
+        std::uint32_t result = sum;
+        if (with_c) {
+            result = as_bits(p, std::fma(alpha, as_float(p, sum), beta * as_float(p, c)));
+        } else if (alpha != 1.0F) {
+            result = as_bits(p, alpha * as_float(p, sum));
+        }
+        const std::uint32_t infinity = p.f16 ? 0x7c00u : base::f32_infinity;
+        const std::uint32_t magnitude = p.f16 ? 0x7fffu : base::f32_magnitude_mask;
+        if ((result & magnitude) <= infinity) return result;
+        return p.f16 ? f16_canonical_nan : f32_canonical_nan;
+    }
+};
+
+std::unique_ptr<engine> engine_for(const operand& a, const operand& b, const accumulator& m,
+                                   std::string_view backend) {
+    if (!backend.empty() && backend != "scalar") {
+        throw base::error(
+            base::error_kind::usage,
+            fmt::format("matrix products have no backend '{}'; give scalar", backend));
+    }
+    return make_plain_engine(a, b, m);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
+                                    std::span<const std::uint32_t> c, const accumulator& model,
+                                    const arrangement& how, const multiply_control& control) {
+    require_fit(a, b, c, model, how);
+    const std::unique_ptr<engine> e = engine_for(a, b, model, control.backend);
+    const plan p = plan_of(a, c, model, how);
+    const epilogue finish{how.alpha * (a.tensor_scale * b.tensor_scale),
+                          c.empty() || how.accumulate_c ? 0.0F : how.beta};
+    std::vector<std::uint32_t> d(a.rows * b.rows);
+    const std::size_t down = (a.rows + e->tile_rows() - 1) / e->tile_rows();
+    const std::size_t across = (b.rows + e->tile_cols() - 1) / e->tile_cols();
+    std::mutex report;
+    std::uint64_t done = 0;
+    base::parallel_for(
+        down * across, control.threads, control.cancel, [&](std::uint64_t index, int) {
+            tile where;
+            where.row = index / across * e->tile_rows();
+            where.col = index % across * e->tile_cols();
+            where.rows = std::min(e->tile_rows(), a.rows - where.row);
+            where.cols = std::min(e->tile_cols(), b.rows - where.col);
+            const std::vector<std::uint32_t> sums = sums_of(*e, p, where, c, b.rows);
+            for (std::size_t r = 0; r < where.rows; ++r) {
+                for (std::size_t i = 0; i < where.cols; ++i) {
+                    const std::size_t at = (where.row + r) * b.rows + where.col + i;
+                    d[at] = finish(p, sums[r * where.cols + i], c.empty() ? 0u : c[at]);
+                }
+            }
+            if (!control.on_progress) return;
+            const std::lock_guard<std::mutex> lock(report);
+            control.on_progress(++done, down * across);
+        });
+    return d;
+}
+
+}  // namespace mx::gemm
