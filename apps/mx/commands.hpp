@@ -22,6 +22,7 @@ runner declare_analyze(CLI::App& cmd);
 runner declare_compare(CLI::App& cmd);
 runner declare_cluster(CLI::App& cmd);
 runner declare_diff(CLI::App& cmd);
+runner declare_report(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
@@ -57,6 +58,9 @@ inline constexpr std::array commands{
             declare_cluster},
     command{"diff", "Analyse",
             "dumps of one model: values, scales and codes that moved between them", declare_diff},
+    command{"report", "Analyse",
+            "a page to decide from: what to use for each class of tensors, and why",
+            declare_report},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",

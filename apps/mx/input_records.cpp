@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/input_records.hpp"
 
+#include "apps/mx/terminal.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/io/file_digest.hpp"
 
 namespace mx::app {
 
-report::list input_list(const pipeline::model& model) {
+report::list input_list(const pipeline::model& model, bool sha256) {
     report::list files;
     for (const auto& [path, bytes] : model.files()) {
-        files.emplace_back(report::record{{"path", path}, {"bytes", integer(bytes)}});
+        report::record file{{"path", path}, {"bytes", integer(bytes)}};
+        if (sha256) file.emplace_back("sha256", io::sha256_of(path, &interrupted()));
+        files.emplace_back(std::move(file));
     }
     return files;
 }

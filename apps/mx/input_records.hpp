@@ -9,8 +9,8 @@
 
 namespace mx::app {
 
-/// [{"path", "bytes"}] of every file read.
-report::list input_list(const pipeline::model& model);
+/// [{"path", "bytes"}] of every file read; with `sha256` also that, for which each is read again.
+report::list input_list(const pipeline::model& model, bool sha256 = false);
 
 /// [{"file", "tensor", "recipe", "reason"}] of what a run left out.
 report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped);

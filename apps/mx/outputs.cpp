@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -97,15 +98,28 @@ void outputs::check_inputs(const std::vector<std::string>& inputs) const {
     require_distinct(inputs, paths_);
 }
 
-void outputs::finish(const report::document& d, bool quiet) {
+bool outputs::wants(std::string_view writer) const {
+    const auto is_it = [&](const destination& to) { return to.writer->name == writer; };
+    return (on_stdout_ != nullptr && on_stdout_->name == writer) ||
+           std::any_of(files_.begin(), files_.end(), is_it);
+}
+
+void outputs::finish(const report::document& d, bool quiet, const std::vector<page>& pages) {
     const report::layout layout{table_width()};
+    const auto document_for = [&](const report::writer& w) -> const report::document& {
+        for (const page& p : pages) {
+            if (p.writer == w.name) return *p.of;
+        }
+        return d;
+    };
     for (destination& to : files_) {
-        to.writer->write(d, layout, [&](std::string_view text) { to.file.append(text); });
+        to.writer->write(document_for(*to.writer), layout,
+                         [&](std::string_view text) { to.file.append(text); });
     }
     // Files first: a reader of stdout that goes away must not cost the files.
     for (destination& to : files_) to.file.commit();
     if (on_stdout_ != nullptr) {
-        on_stdout_->write(d, layout, print);
+        on_stdout_->write(document_for(*on_stdout_), layout, print);
     } else if (!quiet) {
         report::write_table(d, layout, print);
     }

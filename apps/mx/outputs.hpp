@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,9 +32,18 @@ class outputs {
     /// Refuses outputs that turn out to be one of the files (shards) an opened model consists of.
     void check_inputs(const std::vector<std::string>& inputs) const;
 
+    /// Whether something goes through the writer of this name.
+    bool wants(std::string_view writer) const;
+
+    /// What a writer is given instead of the document that the others get.
+    struct page {
+        std::string_view writer;
+        const report::document* of;
+    };
+
     /// Writes every destination. The table goes to stdout unless another writer took stdout or
     /// `quiet`.
-    void finish(const report::document& d, bool quiet);
+    void finish(const report::document& d, bool quiet, const std::vector<page>& pages = {});
 
   private:
     struct destination {

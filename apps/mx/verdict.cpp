@@ -10,6 +10,7 @@
 #include "apps/mx/analysis_summary.hpp"
 #include "apps/mx/recipe_words.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pipeline/alarms.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/quantize/recipe_keys.hpp"
 #include "libmx/report/cells.hpp"
@@ -157,7 +158,8 @@ std::string winner_words(const family& f, const std::vector<contest>& contests,
 }
 
 bool alarming(const entrant& e) {
-    return e.clamp_rate >= alarming_clamp_rate || e.saturated_block_rate >= alarming_saturation;
+    return e.clamp_rate >= pipeline::alarming_clamp_rate ||
+           e.saturated_block_rate >= pipeline::alarming_saturation;
 }
 
 // Clamping first, saturated blocks where that is equal.
@@ -278,7 +280,7 @@ std::vector<std::string> verdict_of(const report::record_list& results,
         verdict.push_back(
             fmt::format("Counted are tensors with a clamp rate of {:.0f} % or more, or with {:.0f} "
                         "% or more of their blocks saturated.",
-                        100 * alarming_clamp_rate, 100 * alarming_saturation));
+                        100 * pipeline::alarming_clamp_rate, 100 * pipeline::alarming_saturation));
     }
     return verdict;
 }

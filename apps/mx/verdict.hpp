@@ -9,10 +9,6 @@
 
 namespace mx::app {
 
-/// Shares from which on a tensor is called in danger.
-inline constexpr double alarming_clamp_rate = 0.01;
-inline constexpr double alarming_saturation = 0.10;
-
 /// Paragraphs, list items ("- ...") and a closing definition; empty when there is nothing to say.
 std::vector<std::string> verdict_of(const report::record_list& results,
                                     const std::vector<report::record>& summary);

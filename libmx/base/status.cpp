@@ -8,7 +8,16 @@
 namespace mx::base {
 namespace {
 
-// Length of the well-formed UTF-8 sequence at `at`, 0 when it is not one (Unicode table 3-7).
+std::string compose(const std::string& message, const error_place& place) {
+    std::string line;
+    if (!place.file.empty()) line += printable(place.file) + ": ";
+    if (!place.tensor.empty()) line += fmt::format("tensor '{}': ", printable(place.tensor));
+    if (place.offset) line += fmt::format("at byte {}: ", *place.offset);
+    return line + printable(message);
+}
+
+}  // namespace
+
 std::size_t utf8_length(const std::string& s, std::size_t at) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
     const unsigned lead = byte(at);
@@ -25,16 +34,6 @@ std::size_t utf8_length(const std::string& s, std::size_t at) {
     }
     return want;
 }
-
-std::string compose(const std::string& message, const error_place& place) {
-    std::string line;
-    if (!place.file.empty()) line += printable(place.file) + ": ";
-    if (!place.tensor.empty()) line += fmt::format("tensor '{}': ", printable(place.tensor));
-    if (place.offset) line += fmt::format("at byte {}: ", *place.offset);
-    return line + printable(message);
-}
-
-}  // namespace
 
 std::size_t control_length(const std::string& text, std::size_t at) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };

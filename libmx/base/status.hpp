@@ -45,6 +45,9 @@ class error : public std::runtime_error {
     error_place place_;
 };
 
+/// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 when it is not one.
+std::size_t utf8_length(const std::string& text, std::size_t at);
+
 /// Bytes of the character at `at` when it acts on what shows it instead of being shown: control
 /// characters (C0, DEL, C1), line and paragraph separators, and those that turn the direction of
 /// the text around them (U+202A to U+202E, U+2066 to U+2069); 0 otherwise.

@@ -23,6 +23,11 @@ struct tile {
 struct step_range {
     std::size_t first = 0, count = 0;
     bool descending = false;
+
+    /// The `i`-th step of the walk.
+    constexpr std::size_t at(std::size_t i) const {
+        return descending ? first + count - 1 - i : first + i;
+    }
 };
 
 /// Immutable once made; any number of threads may walk at once.

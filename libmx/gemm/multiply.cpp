@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/gemm/multiply.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <mutex>
 
 #include "libmx/base/half.hpp"
 #include "libmx/base/parallel.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/backends.hpp"
 #include "libmx/gemm/convert_sum.hpp"
-#include "libmx/gemm/engine.hpp"
 #include "libmx/gemm/multiply_checks.hpp"
 
 namespace mx::gemm {
@@ -118,23 +115,14 @@ struct epilogue {
     }
 };
 
-std::unique_ptr<engine> engine_for(const operand& a, const operand& b, const accumulator& m,
-                                   std::string_view backend) {
-    if (!backend.empty() && backend != "scalar") {
-        throw base::error(
-            base::error_kind::usage,
-            fmt::format("matrix products have no backend '{}'; give scalar", backend));
-    }
-    return make_plain_engine(a, b, m);
-}
-
 }  // namespace
 
 std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
                                     std::span<const std::uint32_t> c, const accumulator& model,
                                     const arrangement& how, const multiply_control& control) {
     require_fit(a, b, c, model, how);
-    const std::unique_ptr<engine> e = engine_for(a, b, model, control.backend);
+    const std::unique_ptr<engine> e =
+        backend_named(control.backend).make(a, b, model, control.threads);
     const plan p = plan_of(a, c, model, how);
     const epilogue finish{how.alpha * (a.tensor_scale * b.tensor_scale),
                           c.empty() || how.accumulate_c ? 0.0F : how.beta};

@@ -29,9 +29,7 @@ class plain_engine final : public engine {
             for (std::size_t c = 0; c < where.cols; ++c) {
                 std::uint32_t& sum = acc[r * where.cols + c];
                 for (std::size_t i = 0; i < steps.count; ++i) {
-                    const std::size_t at =
-                        steps.first + (steps.descending ? steps.count - 1 - i : i);
-                    sum = step(where.row + r, where.col + c, at, sum);
+                    sum = step(where.row + r, where.col + c, steps.at(i), sum);
                 }
             }
         }

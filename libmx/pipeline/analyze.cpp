@@ -72,9 +72,8 @@ bool wanted(metrics::when collected, const analysis_request& request) {
 }
 
 report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
-                      job& j, std::uint64_t inexact, const analysis_request& request) {
-    metrics::totals& t = j.sums.totals;
-    t.distribution = j.sums.histograms.get();
+                      const job& j, std::uint64_t inexact, const analysis_request& request) {
+    const metrics::totals& t = j.sums.totals;
     report::list shape;
     for (const std::uint64_t extent : info.shape) shape.push_back(tally(extent));
     report::record r;
@@ -147,11 +146,12 @@ class analysis_run {
         for (const std::vector<std::size_t>& group : request.scale_groups) {
             result_.scale_differences.emplace_back(group.size());
         }
+        if (request.distributions) result_.sums = distributions(request.recipes);
         if (!request.blocks_path.empty()) plan_table();
     }
 
     analysis run(const run_control& control) {
-        const std::size_t at_once = request_.histograms ? histogram_jobs_at_once : jobs_at_once;
+        const std::size_t at_once = counts_bins() ? histogram_jobs_at_once : jobs_at_once;
         const std::size_t step =
             std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, variants()));
         std::uint64_t elements = 0;
@@ -173,6 +173,9 @@ class analysis_run {
   private:
     // Results per tensor.
     std::size_t variants() const { return recipes_.size() * request_.factors.size(); }
+
+    // Whether every job has histograms.
+    bool counts_bins() const { return request_.histograms || request_.distributions; }
 
     bool needs_prologue() const {
         return std::any_of(recipes_.begin(), recipes_.end(),
@@ -217,9 +220,13 @@ class analysis_run {
         std::uint64_t done = 0;
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
-            result_.results.push_back(finish(info, request_.roles.role_of(info),
-                                             recipes_[j->recipe].name, *j, b.inexact[j->tensor],
-                                             request_));
+            const std::string_view role = request_.roles.role_of(info);
+            j->sums.totals.distribution = j->sums.histograms.get();
+            result_.results.push_back(
+                finish(info, role, recipes_[j->recipe].name, *j, b.inexact[j->tensor], request_));
+            if (request_.distributions && j->phase == 0) {
+                result_.sums.add(info, role, j->recipe, j->sums.totals);
+            }
             done += info.elements;
         }
         for (std::size_t i = 0; i < b.scales.size(); ++i) {
@@ -278,7 +285,7 @@ class analysis_run {
                 next_array += block_array_count;
                 j->sums.totals = recipes_[r].empty;
                 j->sums.decompose = request_.decompose;
-                if (request_.histograms) {
+                if (counts_bins()) {
                     j->sums.histograms = std::make_unique<metrics::histograms>();
                 }
                 if (info.elements != 0) grids.push_back({b.jobs.size(), layout->grid});

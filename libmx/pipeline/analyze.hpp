@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/distributions.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/roles.hpp"
@@ -18,9 +19,10 @@ namespace mx::pipeline {
 struct analysis_request {
     std::vector<quantize::recipe> recipes;
     bool histograms = false;
-    std::string blocks_path;  ///< "" or the HDF5 file for per-block arrays (`--blocks`)
-    bool decompose = false;   ///< also the squared error by origin (metrics::when::decompose)
-    role_finder roles;        ///< decide the member `role` of results
+    bool distributions = false;  ///< histograms of all tensors of a role and recipe together
+    std::string blocks_path;     ///< "" or the HDF5 file for per-block arrays (`--blocks`)
+    bool decompose = false;      ///< also the squared error by origin (metrics::when::decompose)
+    role_finder roles;           ///< decide the member `role` of results
     /// Added to the values of tensors whose role is norm, in float32, before anything else: 1 for
     /// models that store gamma - 1.
     float norm_bias = 0;
@@ -51,6 +53,7 @@ struct analysis {
     report::record_list results;
     std::vector<skipped_tensor> skipped;
     std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
+    distributions sums;  ///< under the first factor; empty unless they were asked for
 };
 
 /// Runs the analysis. Output does not depend on control.threads or on what else is in the

@@ -5,22 +5,13 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/csv_field.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::report {
 namespace {
 
 constexpr std::string_view extents_member = "shape";
-
-std::string quoted(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"') out += '"';
-        out += c;
-    }
-    return out + '"';
-}
 
 bool writable(const std::string& name, const value& v) {
     return !std::holds_alternative<record>(v) &&
@@ -31,7 +22,7 @@ std::string field_text(const value& v) {
     if (const auto* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
     if (const auto* i = std::get_if<std::int64_t>(&v)) return fmt::format("{}", *i);
     if (const auto* d = std::get_if<double>(&v)) return fmt::format("{}", *d);
-    if (const auto* s = std::get_if<std::string>(&v)) return quoted(base::printable(*s));
+    if (const auto* s = std::get_if<std::string>(&v)) return csv_field(base::printable(*s));
     if (const auto* items = std::get_if<list>(&v)) return extents_text(*items);
     return {};
 }
@@ -54,7 +45,7 @@ std::vector<std::string> header_of(const record_list& results) {
 void write_csv(const document& d, const layout&, const sink& out) {
     const std::vector<std::string> names = header_of(d.results);
     std::string line;
-    for (const std::string& name : names) line += (line.empty() ? "" : ",") + quoted(name);
+    for (const std::string& name : names) line += (line.empty() ? "" : ",") + csv_field(name);
     out(line + "\r\n");
     for (const record& r : d.results) {
         line.clear();

@@ -76,6 +76,8 @@ struct scatter_chart {
     std::vector<mark> marks;
     std::vector<std::pair<double, double>> path;  ///< e.g. a Pareto front; may be empty
     std::string path_name;
+    bool stepped = false;  ///< the path keeps its y up to the next x
+    std::vector<zone> zones;
 };
 
 /// Bars in parts, one bar per category.

@@ -20,6 +20,9 @@ void write_json(const document& d, const layout& l, const sink& out);
 void write_csv(const document& d, const layout& l, const sink& out);
 /// The sections as GitHub-flavoured tables, every name in full. Nested members are left out.
 void write_markdown(const document& d, const layout& l, const sink& out);
+/// The sections with their figures as one HTML page that needs nothing beside it: no network, no
+/// other file. Readable without its script; opens light or dark, and prints.
+void write_html(const document& d, const layout& l, const sink& out);
 /// The sections as aligned text of at most layout::width columns where names and text allow it.
 void write_table(const document& d, const layout& l, const sink& out);
 
@@ -33,6 +36,7 @@ inline constexpr std::array writers{
     writer{"json", "every member of every record, histograms included", write_json},
     writer{"csv", "one line per record, RFC 4180, without nested members", write_csv},
     writer{"markdown", "the tables, with every name in full", write_markdown},
+    writer{"html", "one page with tables and figures, for a browser or paper", write_html},
     writer{"table", "aligned text for a terminal", write_table},
 };
 

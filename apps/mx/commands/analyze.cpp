@@ -12,6 +12,7 @@
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
+#include "apps/mx/review_page.hpp"
 #include "apps/mx/role_options.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/quantize/recipe.hpp"
@@ -34,6 +35,7 @@ struct options {
     bool histograms = false;
     bool decompose = false;
     bool exact = false;
+    review_page_options page;
 };
 
 // The recipes asked for, each once: two spellings of one recipe are one.
@@ -54,7 +56,6 @@ int run(const options& o) {
     pipeline::analysis_request request;
     request.recipes = recipes_of(o);
     request.histograms = o.histograms;
-    request.decompose = o.decompose;
     request.blocks_path = o.blocks;
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
@@ -62,6 +63,9 @@ int run(const options& o) {
     if (!o.blocks.empty()) more.push_back(o.blocks);
     const pipeline::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files, more);
+    const bool page = to.wants("html");
+    request.decompose = o.decompose || page;
+    request.distributions = o.histograms || page;
     const pipeline::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
     const std::vector<pipeline::tensor_ref> tensors =
@@ -73,11 +77,12 @@ int run(const options& o) {
     report::document d;
     d.sections = analysis_sections(a, summary, o.view);
     d.head = document_head("mx.analysis/1");
-    d.head.emplace_back("inputs", input_list(model));
+    d.head.emplace_back("inputs", input_list(model, o.page.sha256 || page));
     d.tail.emplace_back("summary", report::list(summary.begin(), summary.end()));
     d.tail.emplace_back("skipped", skipped_list(a.skipped));
+    if (request.distributions) d.tail.emplace_back("distributions", a.sums.members());
     d.results = std::move(a.results);
-    to.finish(d, o.run.quiet);
+    finish_with_page(to, d, o.page, o.run.quiet);
     return exit_code::fine;
 }
 
@@ -107,6 +112,7 @@ runner declare_analyze(CLI::App& cmd) {
         ->type_name("N")
         ->group("Analysis");
     declare_outputs(cmd, o->out);
+    declare_page(cmd, o->page);
     cmd.add_option("--blocks", o->blocks,
                    "per-block scale codes, amax, counts and squared errors, as HDF5")
         ->type_name("OUT.h5")

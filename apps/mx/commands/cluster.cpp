@@ -11,6 +11,7 @@
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
+#include "apps/mx/review_page.hpp"
 #include "apps/mx/role_options.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
@@ -28,6 +29,7 @@ struct options {
     std::vector<std::string> recipes;
     std::optional<double> fail_above;
     bool all = false;
+    review_page_options page;
 };
 
 // The recipes asked for, each once: two spellings of one recipe are one.
@@ -88,6 +90,7 @@ int run(const options& o) {
     request.norm_bias = o.roles.norm_bias;
     const pipeline::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files);
+    request.distributions = to.wants("html");
     input_options in = o.in;
     in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
     const pipeline::model model = open_inputs(in);
@@ -100,7 +103,7 @@ int run(const options& o) {
     report::document d;
     d.sections = cluster_sections(report, request, o.all);
     d.head = document_head("mx.analysis/1");
-    d.head.emplace_back("inputs", input_list(model));
+    d.head.emplace_back("inputs", input_list(model, o.page.sha256 || request.distributions));
     report::list findings;
     for (const pipeline::finding& f : report.findings) {
         findings.emplace_back(pipeline::finding_record(f, request.roles));
@@ -109,8 +112,9 @@ int run(const options& o) {
     d.tail.emplace_back("health", health_list(report, request));
     d.tail.emplace_back("norms_around_zero", norms_around_zero(report.norms));
     d.tail.emplace_back("skipped", skipped_list(report.skipped));
+    if (request.distributions) d.tail.emplace_back("distributions", report.sums.members());
     d.results = std::move(report.results);
-    to.finish(d, o.run.quiet);
+    finish_with_page(to, d, o.page, o.run.quiet);
     if (failure.empty()) return exit_code::fine;
     std::fputs(("mx: " + base::printable(failure) + "\n").c_str(), stderr);
     return exit_code::difference;
@@ -137,6 +141,7 @@ runner declare_cluster(CLI::App& cmd) {
     cmd.add_flag("--all", o->all, "show every finding instead of the ten worst")
         ->group("Diagnosis");
     declare_outputs(cmd, o->out);
+    declare_page(cmd, o->page);
     declare_run(cmd, o->run);
     cmd.description(
         "Finds the tensors whose blocks lose what told their elements apart: values so close "

@@ -10,6 +10,7 @@
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
+#include "apps/mx/review_page.hpp"
 #include "apps/mx/role_options.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/pipeline/compare/records.hpp"
@@ -56,6 +57,7 @@ struct options {
     std::string baseline;
     std::uint64_t seeds = 5;
     bool phase_sweep = false;
+    review_page_options page;
 };
 
 const std::vector<std::string>& values_of(const options& o, std::string_view key) {
@@ -91,6 +93,7 @@ int run(const options& o) {
     request.norm_bias = o.roles.norm_bias;
     const pipeline::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files);
+    request.distributions = to.wants("html");
     const pipeline::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
     const std::vector<pipeline::tensor_ref> tensors =
@@ -101,11 +104,12 @@ int run(const options& o) {
     report::document d;
     d.sections = compare_sections(plan, c, a.skipped, o.view);
     d.head = document_head("mx.analysis/1");
-    d.head.emplace_back("inputs", input_list(model));
+    d.head.emplace_back("inputs", input_list(model, o.page.sha256 || request.distributions));
     d.tail = comparison_members(plan, c);
     d.tail.emplace_back("skipped", skipped_list(a.skipped));
+    if (request.distributions) d.tail.emplace_back("distributions", a.sums.members());
     d.results = std::move(a.results);
-    to.finish(d, o.run.quiet);
+    finish_with_page(to, d, o.page, o.run.quiet);
     return exit_code::fine;
 }
 
@@ -146,6 +150,7 @@ runner declare_compare(CLI::App& cmd) {
         ->group("Ranking");
     cmd.add_flag("--layers", o->view.layers, "also the best cell of every layer")->group("Ranking");
     declare_outputs(cmd, o->out);
+    declare_page(cmd, o->page);
     declare_run(cmd, o->run);
     cmd.description(
         "Ranks every combination of the axes given, in one pass over the file: R-MSE relative to a "

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "apps/mx/backends.hpp"
+#include "apps/mx/build_facts.hpp"
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exact.hpp"
 #include "apps/mx/exit_code.hpp"
@@ -16,12 +17,6 @@
 namespace mx::app {
 namespace {
 
-#if defined(__clang__)
-constexpr std::string_view compiler = "clang " __clang_version__;
-#else
-constexpr std::string_view compiler = "gcc " __VERSION__;
-#endif
-
 int run(const output_options& o) {
     outputs to(o, {});
     report::document d;
@@ -29,7 +24,7 @@ int run(const output_options& o) {
     std::vector<report::record> rows{
         {{"item", text("version")}, {"value", text(MX_VERSION)}},
         {{"item", text("compiler")}, {"value", text(compiler)}},
-        {{"item", text("build type")}, {"value", text(MX_BUILD_TYPE)}},
+        {{"item", text("build type")}, {"value", text(build_type)}},
         {{"item", text("threads")},
          {"value",
           text(fmt::format("{} unless --threads says otherwise", omp_get_max_threads()))}}};

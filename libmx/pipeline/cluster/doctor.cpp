@@ -86,10 +86,12 @@ class examination {
         analysis_request wanted;
         wanted.recipes = request_.recipes;
         wanted.decompose = true;
+        wanted.distributions = request_.distributions;
         wanted.roles = request_.roles;
         wanted.norm_bias = request_.norm_bias;
         analysis a = analyze(group, wanted, half_control(elements, 0));
         std::move(a.skipped.begin(), a.skipped.end(), std::back_inserter(report_.skipped));
+        report_.sums.merge(a.sums);
         const std::vector<block_survey> surveys =
             survey_blocks(group, request_, half_control(elements, 1));
         // Both leave out the same tensors and come in the same order.

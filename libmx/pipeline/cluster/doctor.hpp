@@ -36,6 +36,7 @@ struct cluster_report {
     /// The records of analyze() with error parts, and facts of blocks behind them: see the guide.
     report::record_list results;
     std::vector<skipped_tensor> skipped;
+    distributions sums;                 ///< see analysis_request::distributions
     std::vector<finding> findings;      ///< most severe first
     std::vector<recipe_health> health;  ///< by recipe
     std::vector<unjudged_tensor> unjudged;
@@ -43,7 +44,8 @@ struct cluster_report {
 };
 
 /// Does all of that. Tensors are read twice, in groups small enough to stay cached, and those in
-/// danger again. Of `request`, recipes, roles and norm_bias matter. Output does not depend on
+/// danger again. Of `request`, recipes, roles,
+/// norm_bias and distributions matter. Output does not depend on
 /// threads. Throws base::error.
 cluster_report examine(const std::vector<tensor_ref>& tensors, const analysis_request& request,
                        const run_control& control);

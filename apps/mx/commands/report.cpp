@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/review_page.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/io/file_digest.hpp"
+#include "libmx/pipeline/results_input.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::app {
+namespace {
+
+// Sections that a terminal shows: the first screen. The rest is for pages.
+constexpr std::size_t shown_sections = 3;
+
+struct options {
+    std::vector<std::string> files;
+    std::string page;
+    output_options out;
+    double min_sqnr_db = pipeline::review::default_min_sqnr_db;
+    bool quiet = false;
+};
+
+std::size_t html_writer() {
+    std::size_t i = 0;
+    while (report::writers[i].name != "html") ++i;
+    return i;
+}
+
+// Histograms of single tensors are not shown.
+bool kept(std::string_view member) {
+    constexpr std::array left_out{"shape", "code_histogram", "scale_histogram",
+                                  "amax_mantissa_histogram", "block_spread"};
+    for (const std::string_view name : left_out) {
+        if (name == member) return false;
+    }
+    return true;
+}
+
+// Gives inputs without a digest theirs where the file is still there with its size; says which.
+void add_digests(report::record& head, std::vector<std::string>& computed) {
+    for (auto& [name, v] : head) {
+        auto* inputs = name == "inputs" ? std::get_if<report::list>(&v) : nullptr;
+        if (inputs == nullptr) continue;
+        for (report::value& input : *inputs) {
+            auto* file = std::get_if<report::record>(&input);
+            if (file == nullptr || !report::text_of(*file, "sha256").empty()) continue;
+            const std::string path = report::text_of(*file, "path");
+            const auto bytes = report::number_of(*file, "bytes");
+            std::error_code failure;
+            const auto size = std::filesystem::file_size(path, failure);
+            if (failure || !bytes || static_cast<double>(size) != *bytes) continue;
+            try {
+                file->emplace_back("sha256", io::sha256_of(path, &interrupted()));
+                computed.push_back(path);
+            } catch (const base::error& e) {
+                // A file that cannot be read any more is as good as gone.
+                if (e.kind() != base::error_kind::input) throw;
+            }
+        }
+    }
+}
+
+void say_computed(report::document& page, const std::vector<std::string>& computed) {
+    if (computed.empty()) return;
+    std::string names;
+    for (const std::string& path : computed) names += (names.empty() ? "" : ", ") + path;
+    for (report::section& s : page.sections) {
+        if (s.heading != pipeline::review::inputs_heading) continue;
+        s.notes.push_back(fmt::format(
+            "The results do not record the SHA-256 of {}: it is the one of the file when this page "
+            "was made, which still had its size.",
+            names));
+    }
+}
+
+int run(const options& o) {
+    output_options out = o.out;
+    std::string& html = out.paths[html_writer()];
+    if (!o.page.empty() && !html.empty()) {
+        throw base::error(base::error_kind::usage, "--output and --html: give one of them");
+    }
+    if (!o.page.empty()) html = o.page;
+    outputs to(out, o.files);
+    std::vector<pipeline::results_input> read;
+    std::vector<std::string> computed;
+    report::read_options wanted;
+    wanted.keep = kept;
+    for (const std::string& path : o.files) {
+        read.push_back(pipeline::open_results(path, wanted));
+        add_digests(read.back().content.head, computed);
+    }
+    std::vector<pipeline::review::result_set> sets;
+    for (const pipeline::results_input& r : read) {
+        sets.push_back({r.path, &r.content.head, &r.content.results, &r.content.tail});
+    }
+    report::document page = review_page(sets, o.min_sqnr_db);
+    say_computed(page, computed);
+    report::document screen{page.title, page.head, {}, page.tail, page.sections};
+    for (const report::record& r : page.results) screen.results.push_back(r);
+    if (screen.sections.size() > shown_sections) screen.sections.resize(shown_sections);
+    to.finish(screen, o.quiet, {{"html", &page}, {"markdown", &page}});
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_report(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster or diff wrote with --json")
+        ->required()
+        ->group("Input");
+    cmd.add_option("-o,--output", o->page, "the page, as HTML: the same as --html")
+        ->type_name("FILE")
+        ->group("Output");
+    declare_outputs(cmd, o->out);
+    declare_min_sqnr(cmd, o->min_sqnr_db);
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only")->group("Output");
+    cmd.description(
+        "Makes the page that a design review decides from: the recipe to use for each class of "
+        "tensors, why, at what cost, and what would change that; the worst tensors; plots; and "
+        "what all figures rest on. For each class it takes the recipe with the fewest bits that "
+        "keeps --min-sqnr and saturates no tensor, bf16 where there is none. Several results are "
+        "read as one: of a tensor under a recipe the first counts. mx analyze, compare and cluster "
+        "make the same page with --html. A terminal shows its beginning; JSON and CSV hold the "
+        "recommendations.");
+    examples(cmd,
+             "mx report results.json -o review.html\n"
+             "mx report results.json --markdown review.md --min-sqnr 30\n"
+             "mx report analysis.json clusters.json drift.json -o review.html --quiet\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry points of the vector backends: one table per instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "libmx/gemm/accumulator.hpp"
+#include "libmx/gemm/engine.hpp"
+#include "libmx/gemm/operand_panel.hpp"
+
+namespace mx::gemm::simd {
+
+/// Instruction sets, in the order of the list of backends.
+enum class target : std::uint8_t { sse4, avx2, avx512, neon };
+
+/// A range of steps for some rows and one group of columns.
+struct panel_tile {
+    const accumulator* model;
+    const operand_panel* a;    ///< rows, one per group
+    const operand_panel* b;    ///< columns, panel_lanes per group
+    std::size_t row, rows;     ///< of `a`
+    std::size_t column_group;  ///< of `b`
+    step_range steps;
+    /// rows x panel_lanes: the accumulators before the steps, then those after. Values of the
+    /// model's output format as float32, also where that is float16.
+    float* c;
+};
+
+struct kernels {
+    int (*float_lanes)();  ///< of the vectors these were compiled for
+    /// Algorithm `fused`, panels of float32 values.
+    void (*fused_narrow)(const panel_tile& t);
+    /// The same, panels of float64 values.
+    void (*fused_wide)(const panel_tile& t);
+    /// Algorithm `grouped`, panels of integers.
+    void (*grouped)(const panel_tile& t);
+};
+
+/// The kernels of an instruction set, or null when this build lacks it.
+const kernels* kernels_for(target t);
+
+}  // namespace mx::gemm::simd

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the figures rest on: inputs, recipes, and what their parts mean, each in a line.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "libmx/format/decode.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/pipeline/alarms.hpp"
+#include "libmx/pipeline/review/sections.hpp"
+#include "libmx/pipeline/review/words.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pipeline::review {
+namespace {
+
+using report::cell;
+
+report::value text(std::string_view s) { return std::string(s); }
+
+report::section inputs_section(const evidence& e, const review_options& o) {
+    report::section s;
+    s.heading = inputs_heading;
+    s.columns = {
+        {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}};
+    for (const input_file& f : e.inputs) {
+        s.rows.push_back({{"path", f.path},
+                          {"bytes", f.bytes},
+                          {"sha256", f.sha256.empty() ? std::string("not recorded") : f.sha256}});
+    }
+    if (s.rows.empty()) s.columns.clear();
+    s.notes.push_back(fmt::format("Measured by {}; page made by {}.",
+                                  e.measured_by.empty() ? "an unnamed tool" : listed(e.measured_by),
+                                  o.made_by));
+    if (!e.table.tensors.empty()) {
+        s.notes.push_back(fmt::format(
+            "{} of {} under {}: {}.", report::plural(e.table.tensors.size(), "tensor"),
+            report::plural(e.files.size(), "file"), report::plural(e.plan.recipes.size(), "recipe"),
+            report::plural(e.measured, "result")));
+    }
+    return s;
+}
+
+std::string block_text(const quantize::recipe& r) {
+    std::string text = fmt::format("{}x{}", r.block.rows, r.block.cols);
+    using kind = quantize::axis_choice::kind;
+    if (r.axis.what == kind::flat) text += " flat";
+    if (r.axis.what == kind::index) text += fmt::format(" axis {}", r.axis.value);
+    return text;
+}
+
+std::string rounding_text(const quantize::recipe& r) {
+    std::string text(format::row_of(r.round).name);
+    if (r.round == format::rounding::stochastic) text += fmt::format(", {} bits", r.random_bits);
+    if (compare::is_random(r)) text += fmt::format(", seed {}", r.seed);
+    return text;
+}
+
+std::string rotation_text(const quantize::recipe& r) {
+    std::string text = r.rotate.what == transform::kind::none ? "" : "rotated";
+    if (r.offset == quantize::offset_kind::fp16) text += text.empty() ? "offset" : ", offset";
+    return text.empty() ? "none" : text;
+}
+
+report::section recipes_section(const evidence& e) {
+    report::section s;
+    s.heading = "Recipes";
+    s.columns = {{"recipe", "recipe"},
+                 {"element", "element"},
+                 {"scale", "scale"},
+                 {"rule", "scale\nrule"},
+                 {"round", "rounding"},
+                 {"block", "block"},
+                 {"before", "offset,\nrotation"},
+                 {"dialect", "dialect"}};
+    for (const quantize::recipe& r : e.plan.recipes) {
+        s.rows.push_back({{"recipe", quantize::to_string(r)},
+                          {"element", text(r.element->name)},
+                          {"scale", text(r.scale_format->name)},
+                          {"rule", text(r.rule->name)},
+                          {"round", rounding_text(r)},
+                          {"block", block_text(r)},
+                          {"before", rotation_text(r)},
+                          {"dialect", text(r.by->name)}});
+    }
+    s.notes.push_back(
+        "Recipes are spelt canonically: what is not said is the preset's default, and no seed is "
+        "named where nothing is random. mx explain RECIPE says more.");
+    const bool seeds = std::any_of(e.plan.cells.begin(), e.plan.cells.end(),
+                                   [](const compare::cell& c) { return c.runs.size() > 1; });
+    if (seeds) {
+        s.notes.push_back(
+            "Recipes that differ in their seed only count as one, by the name of the first: errors "
+            "and rates are means over the seeds.");
+    }
+    return s;
+}
+
+// The parts that occur, each row once in the order of the recipes.
+template <typename Make>
+report::section parts(const evidence& e, std::string heading, std::vector<report::column> columns,
+                      const Make& make) {
+    report::section s;
+    s.heading = std::move(heading);
+    s.columns = std::move(columns);
+    std::set<std::string> seen;
+    for (const quantize::recipe& r : e.plan.recipes) {
+        report::record row = make(r);
+        if (seen.insert(report::text_of(row, "name")).second) s.rows.push_back(std::move(row));
+    }
+    return s;
+}
+
+report::record element_row(const quantize::recipe& r) {
+    const format::element_format& f = *r.element;
+    const bool floating = f.floating();
+    // Full-range and symmetric integers are different grids.
+    const bool full = !floating && r.minimum == quantize::int_min::full;
+    report::record row{
+        {"name", fmt::format("{}{}", f.name, full ? " (full range)" : "")},
+        {"summary", text(f.summary)},
+        {"largest", format::decode(f, f.max_code())},
+        {"normal", floating ? report::value(std::ldexp(1.0, f.emin())) : report::value()},
+        {"step", std::ldexp(1.0, f.quantum())}};
+    return row;
+}
+
+std::vector<report::section> part_sections(const evidence& e) {
+    return {
+        parts(e, "Element formats",
+              {{"name", "format"},
+               {"summary", "what"},
+               {"largest", "largest\nvalue", cell::shortest},
+               {"normal", "smallest\nnormal", cell::shortest},
+               {"step", "smallest\nstep", cell::shortest}},
+              element_row),
+        parts(e, "Scale rules",
+              {{"name", "rule"}, {"definition", "scale of a block"}, {"source", "after"}},
+              [](const quantize::recipe& r) {
+                  return report::record{{"name", text(r.rule->name)},
+                                        {"definition", text(r.rule->definition)},
+                                        {"source", text(r.rule->source)}};
+              }),
+        parts(e, "Roundings", {{"name", "rounding"}, {"summary", "what"}},
+              [](const quantize::recipe& r) {
+                  const auto& row = format::row_of(r.round);
+                  return report::record{{"name", text(row.name)}, {"summary", text(row.summary)}};
+              }),
+        parts(e, "Dialects",
+              {{"name", "dialect"}, {"summary", "whose arithmetic"}, {"source", "source"}},
+              [](const quantize::recipe& r) {
+                  return report::record{{"name", text(r.by->name)},
+                                        {"summary", text(r.by->summary)},
+                                        {"source", text(r.by->source)}};
+              })};
+}
+
+}  // namespace
+
+std::vector<report::section> basis_sections(const evidence& e, const review_options& o) {
+    std::vector<report::section> all{inputs_section(e, o)};
+    if (e.plan.recipes.empty()) return all;
+    all.push_back(recipes_section(e));
+    for (report::section& s : part_sections(e)) all.push_back(std::move(s));
+    return all;
+}
+
+std::vector<report::section> definition_sections(const evidence& e, const policy& p) {
+    if (e.plan.recipes.empty()) return {};
+    report::section s;
+    s.heading = "Definitions";
+    s.columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}};
+    for (const metrics::metric& m : metrics::all()) {
+        if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
+        if (m.collected == metrics::when::histograms && e.sums.empty()) continue;
+        s.rows.push_back(
+            {{"name", text(m.name)}, {"unit", text(m.unit)}, {"definition", text(m.definition)}});
+    }
+    s.notes = {
+        "With S the block's scale and O its offset (0 without): y = (x - O) / S, q the element "
+        "that "
+        "y becomes, d = O + S q. Rates are shares of finite elements in blocks whose scale is a "
+        "number, or of blocks where they say so.",
+        fmt::format(
+            "A tensor saturates when {:g} % or more of its blocks with two or more non-zero "
+            "elements carry the largest code throughout. The floor is {:g} dB "
+            "(--min-sqnr). Figures of a class are over all of its elements together; of "
+            "recipes with equal bits the one with more SQNR is taken; recipes of as many "
+            "bits within {:g} dB are called too close to tell apart.",
+            100 * alarming_saturation, p.min_sqnr_db, close_decibels),
+        "bits per element: of the elements and their share of scale and offset, blocks as they "
+        "are."};
+    return {std::move(s)};
+}
+
+}  // namespace mx::pipeline::review

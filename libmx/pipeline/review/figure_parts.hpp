@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the figures of a review have in common.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libmx/pipeline/review/evidence.hpp"
+#include "libmx/report/document.hpp"
+
+namespace mx::pipeline::review {
+
+/// Recipes that a figure holds; of more, the first. Lines get confused earlier than columns.
+inline constexpr std::size_t most_lines = 9;
+inline constexpr std::size_t most_figure_recipes = 16;
+
+/// The cells of a figure that holds at most `most`.
+std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most);
+
+/// "The first 9 of 20 recipes."; empty when all are shown.
+std::string shown_words(const evidence& e, std::size_t most);
+
+/// Adds a figure of a group, or alone when `group` is empty. Its id is made of the group and the
+/// number of figures before it.
+void add_figure(report::section& to, std::string group, std::string metric, std::string title,
+                std::string caption, report::plot what);
+
+/// An axis.
+report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
+
+}  // namespace mx::pipeline::review

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/review/review.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/review/evidence.hpp"
+#include "libmx/pipeline/review/sections.hpp"
+#include "libmx/pipeline/review/words.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pipeline::review {
+namespace {
+
+constexpr std::size_t named_inputs = 3;
+
+std::string title_of(const evidence& e) {
+    std::vector<std::string> names;
+    for (const input_file& f : e.inputs) {
+        if (names.size() == named_inputs) break;
+        names.push_back(evidence::short_path(f.path));
+    }
+    if (names.empty()) return "Quantization review";
+    const std::size_t more = e.inputs.size() - names.size();
+    if (more > 0) names.push_back(fmt::format("{} more", more));
+    return fmt::format("Quantization review of {}", listed(names));
+}
+
+report::list ladder_members(const evidence& e, const recommendation& r) {
+    report::list rungs;
+    for (const rung& step : ladder(r.candidates)) {
+        const bool bf16 = !step.candidate;
+        const candidate* c = bf16 ? nullptr : &r.candidates[*step.candidate];
+        rungs.emplace_back(
+            report::record{{"recipe", bf16 ? std::string("bf16") : e.cell_name(c->cell)},
+                           {"bits_per_element", bf16 ? bf16_bits : c->bits},
+                           {"up_to_sqnr_db", finite_or_null(step.up_to_db)}});
+    }
+    return rungs;
+}
+
+report::record result_of(const evidence& e, const recommendation& r) {
+    const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
+    const std::string recipe = r.undecided ? "" : c == nullptr ? "bf16" : e.cell_name(c->cell);
+    return {{"role", r.role},
+            {"tensors", report::tally(r.tensors.size())},
+            {"not_everywhere", r.not_everywhere},
+            {"elements", report::tally(static_cast<std::uint64_t>(r.elements))},
+            {"recipe", r.undecided ? report::value() : report::value(recipe)},
+            {"bits_per_element", r.undecided ? report::value() : recommended_bits(r)},
+            {"sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db)},
+            {"clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate"))},
+            {"underflow_rate", c == nullptr ? report::value() : maybe(c->rate("underflow_rate"))}};
+}
+
+void put(std::vector<report::section>& to, report::section s) {
+    const bool something = !s.columns.empty() || !s.notes.empty() || !s.figures.empty() || s.all;
+    if (something) to.push_back(std::move(s));
+}
+
+void put(std::vector<report::section>& to, std::vector<report::section> more) {
+    for (report::section& s : more) put(to, std::move(s));
+}
+
+}  // namespace
+
+report::document make_review(std::span<const result_set> sets, const review_options& options) {
+    const evidence e = gather(sets);
+    recommendations all;
+    for (const tensor_class& c : e.classes) {
+        all.push_back(recommend(c.role, e.table, e.plan, c.tensors, options.choice));
+    }
+    report::document d;
+    d.title = title_of(e);
+    d.head = {{"min_sqnr_db", options.choice.min_sqnr_db}};
+    report::list ladders;
+    for (const recommendation& r : all) {
+        d.results.push_back(result_of(e, r));
+        if (r.undecided) continue;
+        ladders.emplace_back(report::record{{"role", r.role}, {"ladder", ladder_members(e, r)}});
+    }
+    d.tail = {{"ladders", std::move(ladders)}};
+    if (!all.empty()) {
+        put(d.sections, verdict_section(e, all, options.choice));
+        put(d.sections, worst_section(e, all));
+        put(d.sections, changes_section(e, all, options.choice));
+        put(d.sections, finding_sections(e));
+    }
+    put(d.sections, steps_section(e));
+    put(d.sections, basis_sections(e, options));
+    if (!all.empty()) {
+        put(d.sections, layers_section(e));
+        put(d.sections, trade_section(e, all));
+        put(d.sections, blocks_section(e));
+        put(d.sections, norms_section(e));
+    }
+    put(d.sections, definition_sections(e, options.choice));
+    return d;
+}
+
+}  // namespace mx::pipeline::review

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "libmx/pipeline/review/sections.hpp"
+#include "libmx/pipeline/review/words.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pipeline::review {
+namespace {
+
+// The candidate with the highest SQNR of those that `wanted` admits.
+template <typename Wanted>
+const candidate* best_of(const recommendation& r, const Wanted& wanted) {
+    const candidate* best = nullptr;
+    for (const candidate& c : r.candidates) {
+        if (wanted(c) && (best == nullptr || c.sqnr_db > best->sqnr_db)) best = &c;
+    }
+    return best;
+}
+
+std::string saturating_words(const candidate& c, std::size_t tensors) {
+    return fmt::format("saturates {} of {}", c.saturating, report::plural(tensors, "tensor"));
+}
+
+// Why nothing with fewer bits was taken.
+std::string reason_for(const evidence& e, const recommendation& r, const candidate& chosen,
+                       const policy& p) {
+    const auto cheaper = [&](const candidate& c) { return c.bits < chosen.bits - same_bits; };
+    const auto saturates = [&](const candidate& c) {
+        return cheaper(c) && c.sqnr_db >= p.min_sqnr_db;
+    };
+    if (const candidate* c = best_of(r, saturates)) {
+        return fmt::format("{} has fewer bits but {}", e.cell_name(c->cell),
+                           saturating_words(*c, r.tensors.size()));
+    }
+    if (const candidate* c = best_of(r, cheaper)) {
+        return fmt::format("fewer bits give {} at most ({})", decibels(c->sqnr_db),
+                           e.cell_name(c->cell));
+    }
+    return r.candidates.size() == 1 ? "the only recipe measured"
+                                    : "nothing measured has fewer bits";
+}
+
+// Why nothing was taken at all.
+std::string reason_against(const evidence& e, const recommendation& r, const policy& p) {
+    const auto reaches = [&](const candidate& c) { return c.sqnr_db >= p.min_sqnr_db; };
+    if (const candidate* c = best_of(r, reaches)) {
+        return fmt::format("what reaches {:g} dB saturates: {} {}", p.min_sqnr_db,
+                           e.cell_name(c->cell), saturating_words(*c, r.tensors.size()));
+    }
+    const candidate* c = best_of(r, [](const candidate&) { return true; });
+    if (std::isinf(c->sqnr_db)) return "no SQNR under any recipe";
+    return fmt::format("no recipe reaches {:g} dB; the best, {}, has {}", p.min_sqnr_db,
+                       e.cell_name(c->cell), decibels(c->sqnr_db));
+}
+
+report::record row_of(const evidence& e, const recommendation& r, const policy& p) {
+    const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
+    report::record row{{"role", r.role}, {"tensors", report::tally(r.tensors.size())}};
+    if (r.undecided) {
+        row.emplace_back("recipe", std::string("undecided"));
+        row.emplace_back("reason", std::string("no tensor was measured under every recipe"));
+        return row;
+    }
+    row.emplace_back("recipe", c == nullptr ? std::string("bf16") : e.cell_name(c->cell));
+    row.emplace_back("bits", recommended_bits(r));
+    row.emplace_back("compression", bf16_bits / recommended_bits(r));
+    row.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
+    row.emplace_back("clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate")));
+    row.emplace_back("underflow_rate",
+                     c == nullptr ? report::value() : maybe(c->rate("underflow_rate")));
+    row.emplace_back("reason", c == nullptr ? reason_against(e, r, p) : reason_for(e, r, *c, p));
+    return row;
+}
+
+// "mxfp6:scale=even for weight and embedding", in the order of the classes.
+std::vector<std::string> choices(const evidence& e, const recommendations& all) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> by_recipe;
+    for (const recommendation& r : all) {
+        if (r.undecided) continue;
+        const std::string recipe =
+            r.chosen ? e.cell_name(r.candidates[*r.chosen].cell) : std::string("bf16");
+        std::size_t i = 0;
+        while (i < by_recipe.size() && by_recipe[i].first != recipe) ++i;
+        if (i == by_recipe.size()) by_recipe.push_back({recipe, {}});
+        by_recipe[i].second.push_back(r.role);
+    }
+    std::vector<std::string> said;
+    for (const auto& [recipe, roles] : by_recipe) {
+        said.push_back(fmt::format("{} for {}", recipe, listed(roles)));
+    }
+    return said;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
+    return text;
+}
+
+std::string cost_words(const recommendations& all) {
+    double bits = 0, elements = 0, kept = 0;
+    std::size_t tensors = 0;
+    for (const recommendation& r : all) {
+        if (r.undecided) continue;
+        bits += recommended_bits(r) * r.elements;
+        elements += r.elements;
+        tensors += r.tensors.size();
+        if (!r.chosen) kept += r.elements;
+    }
+    if (elements == 0) return {};
+    const double mean = bits / elements;
+    std::string text = fmt::format(
+        "Cost: {:.3f} bits per element over {} of {} tensors, {:.2f} times smaller than bf16", mean,
+        report::grouped(static_cast<std::int64_t>(elements)),
+        report::grouped(static_cast<std::int64_t>(tensors)), bf16_bits / mean);
+    text += kept > 0 ? fmt::format("; {} of the elements stay in bf16.", percent(kept / elements))
+                     : ".";
+    return text;
+}
+
+std::vector<report::column> columns() {
+    using report::cell;
+    return {{"role", "class"},
+            {"tensors", "tensors", cell::integer},
+            {"recipe", "recommended"},
+            {"bits", "bits per\nelement", cell::fixed, 2},
+            {"compression", "bf16\nto it", cell::fixed, 2},
+            {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+            {"clamp_rate", "clamp\n%", cell::share},
+            {"underflow_rate", "under-\nflow %", cell::share},
+            {"reason", "why not fewer bits"}};
+}
+
+}  // namespace
+
+report::section verdict_section(const evidence& e, const recommendations& all, const policy& p) {
+    report::section s;
+    s.heading = "Verdict";
+    s.columns = columns();
+    std::int64_t left_out = 0;
+    for (const recommendation& r : all) {
+        s.rows.push_back(row_of(e, r, p));
+        left_out += r.not_everywhere;
+    }
+    const std::vector<std::string> said = choices(e, all);
+    if (!said.empty()) {
+        s.notes.push_back(fmt::format("Use {}.", joined(said)));
+        s.notes.push_back(cost_words(all));
+    }
+    s.notes.push_back(fmt::format(
+        "Chosen is, for each class of tensors, the recipe with the fewest bits of those measured "
+        "that has {:g} dB of SQNR or more over all elements of the class (an error of {:.3g} % of "
+        "their RMS at most) and saturates none of its tensors; where there is none, the class "
+        "stays in bf16. These are figures of the tensors, not of what the model does with them.",
+        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
+    if (left_out > 0) {
+        s.notes.push_back(
+            fmt::format("{} measured under some of the recipes only and left out of "
+                        "the verdict.",
+                        report::plural(left_out, "tensor") + (left_out == 1 ? " was" : " were")));
+    }
+    if (e.skipped > 0) {
+        s.notes.push_back(fmt::format(
+            "The run left out {} (see 'skipped' of the results).",
+            e.skipped == 1 ? "1 tensor or recipe of one"
+                           : report::grouped(e.skipped) + " tensors or recipes of them"));
+    }
+    if (e.repeated > 0) {
+        s.notes.push_back(
+            fmt::format("{} in more than one document; the first counts.",
+                        report::plural(e.repeated, "result") + (e.repeated == 1 ? " is" : " are")));
+    }
+    return s;
+}
+
+}  // namespace mx::pipeline::review

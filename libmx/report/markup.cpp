@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/report/markup.hpp"
+
+#include "libmx/base/status.hpp"
+
+namespace mx::report {
+namespace {
+
+// The reference that stands for `c`, or nothing.
+std::string_view reference(char c) {
+    switch (c) {
+        case '&':
+            return "&amp;";
+        case '<':
+            return "&lt;";
+        case '>':
+            return "&gt;";
+        case '"':
+            return "&quot;";
+        case '\'':
+            return "&#39;";
+        case '\t':
+            return "&#9;";
+        case '\n':
+            return "&#10;";
+        case '\r':
+            return "&#13;";
+        default:
+            return {};
+    }
+}
+
+}  // namespace
+
+std::string escaped(std::string_view view) {
+    const std::string text(view);
+    std::string out;
+    out.reserve(text.size());
+    for (std::size_t at = 0; at < text.size();) {
+        const std::string_view stands = reference(text[at]);
+        const std::size_t length = base::utf8_length(text, at);
+        if (!stands.empty()) {
+            out += stands;
+            ++at;
+        } else if (length == 0) {
+            out += "\xef\xbf\xbd";
+            ++at;
+        } else {
+            const std::string character = text.substr(at, length);
+            out += base::control_length(text, at) == 0 ? character : base::printable(character);
+            at += length;
+        }
+    }
+    return out;
+}
+
+}  // namespace mx::report

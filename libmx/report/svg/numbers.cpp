@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/report/svg/numbers.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "libmx/report/cells.hpp"
+
+namespace mx::report::svg {
+namespace {
+
+constexpr std::string_view minus = "\xe2\x88\x92";
+
+// The ASCII digits of `plain` as people write them: signs and thousands.
+std::string typeset(const std::string& plain) {
+    const bool negative = plain.front() == '-';
+    std::string out = plain.substr(negative ? 1 : 0);
+    const std::size_t whole = std::min(out.find('.'), out.size());
+    for (std::size_t at = whole; at > 3;) {
+        at -= 3;
+        out.insert(at, 1, ',');
+    }
+    return negative ? std::string(minus) + out : out;
+}
+
+std::string without_tail(std::string text) {
+    if (text.find('.') == std::string::npos) return text;
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text;
+}
+
+bool has_unit(const axis& a) { return !a.unit.empty() && !a.share && a.unit != "share"; }
+
+}  // namespace
+
+std::string power_text(int exponent) {
+    static constexpr std::string_view raised[] = {
+        "\xe2\x81\xb0", "\xc2\xb9",     "\xc2\xb2",     "\xc2\xb3",     "\xe2\x81\xb4",
+        "\xe2\x81\xb5", "\xe2\x81\xb6", "\xe2\x81\xb7", "\xe2\x81\xb8", "\xe2\x81\xb9"};
+    std::string out = exponent < 0 ? "10\xe2\x81\xbb" : "10";
+    for (const char c : fmt::format("{}", std::abs(exponent))) out += raised[c - '0'];
+    return out;
+}
+
+std::string number_text(double value, int digits) {
+    if (value == 0) return "0";
+    const double size = std::abs(value);
+    if (size >= 1e-4 && size < 1e6) {
+        // From as many digits before the point as are asked for, the rest is written out.
+        const std::string text = significant_text(value, digits);
+        const bool plain = text.find('e') == std::string::npos;
+        return typeset(without_tail(plain ? text : fmt::format("{:.0f}", value)));
+    }
+    const std::string text = fmt::format("{:.{}e}", value, digits - 1);
+    const std::size_t mark = text.find('e');
+    const int exponent = std::atoi(text.c_str() + mark + 1);
+    const std::string mantissa = typeset(without_tail(text.substr(0, mark)));
+    const std::string power = power_text(exponent);
+    if (mantissa == "1") return power;
+    return mantissa + "\xc3\x97" + power;
+}
+
+std::string fixed_text(double value, int decimals) {
+    const std::string text = fmt::format("{:.{}f}", value, decimals);
+    // What rounds to zero has no sign.
+    const bool zero = text.find_first_not_of("-0.") == std::string::npos;
+    return typeset(zero && text.front() == '-' ? text.substr(1) : text);
+}
+
+std::string short_text(const axis& a, double value) {
+    return number_text(a.share ? 100 * value : value, 3);
+}
+
+std::string value_text(const axis& a, double value) {
+    std::string text = number_text(a.share ? 100 * value : value, 4);
+    if (a.share) text += '%';
+    if (has_unit(a)) text += " " + a.unit;
+    return text;
+}
+
+std::string title_text(const axis& a) {
+    if (!has_unit(a)) return a.title;
+    return a.title.empty() ? a.unit : a.title + " (" + a.unit + ")";
+}
+
+}  // namespace mx::report::svg

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "libmx/report/svg/axes.hpp"
+#include "libmx/report/svg/legend.hpp"
+#include "libmx/report/svg/lettering.hpp"
+#include "libmx/report/svg/markers.hpp"
+#include "libmx/report/svg/name_places.hpp"
+#include "libmx/report/svg/numbers.hpp"
+#include "libmx/report/svg/plots.hpp"
+
+namespace mx::report::svg {
+namespace {
+
+using mark = scatter_chart::mark;
+
+constexpr double plot_height = 380;
+constexpr double longest_name = 200;
+constexpr std::size_t most_names = 120;  // more could not be told apart
+
+bool drawn(const mark& m) { return std::isfinite(m.at.x) && m.at.y && std::isfinite(*m.at.y); }
+bool drawn(const std::pair<double, double>& at) {
+    return std::isfinite(at.first) && std::isfinite(at.second);
+}
+
+class scatter_drawer {
+  public:
+    explicit scatter_drawer(const scatter_chart& p) : p_(p) {
+        for (const mark& m : p.marks) {
+            if (!drawn(m)) continue;
+            xs_.add(m.at.x);
+            ys_.add(*m.at.y);
+            ++count_;
+            if (std::find(groups_.begin(), groups_.end(), m.group) == groups_.end()) {
+                groups_.push_back(m.group);
+            }
+        }
+        for (const auto& at : p.path) {
+            if (!drawn(at)) continue;
+            xs_.add(at.first);
+            ys_.add(at.second);
+            ++steps_;
+        }
+        radius_ = count_ <= 200 ? 4.6 : 3;
+    }
+
+    drawing draw() {
+        if (count_ + steps_ == 0) return nothing_to_show();
+        f_.x = scale_of(p_.x, xs_, 8);
+        f_.y = scale_of(p_.y, ys_, 7);
+        f_.left = room_for_ticks(f_.y);
+        f_.width = page_width - f_.left - 24;
+        f_.top = 26 + zone_row * draw_zone_names(nullptr, f_, p_.zones);
+        f_.height = plot_height;
+        draw_zones(out(), f_, p_.x, p_.zones);
+        draw_zone_names(&out(), f_, p_.zones);
+        draw_grid(out(), f_, true);
+        draw_ticks(out(), f_, true, true);
+        draw_y_title(out(), f_, p_.y, 12);
+        draw_x_title(out(), f_, p_.x, f_.bottom() + 36);
+        draw_path();
+        for (std::size_t g = 0; g < groups_.size(); ++g) draw_group(g);
+        draw_names();
+        d_.height = f_.bottom() + 44;
+        const double legend = draw_legend(out(), legend_items(), f_.left, d_.height + 2, f_.width);
+        d_.height += legend > 0 ? legend + 8 : 0;
+        d_.description =
+            fmt::format("Scatter plot of {} points in {} groups.", count_, groups_.size());
+        return std::move(d_);
+    }
+
+  private:
+    canvas& out() { return d_.out; }
+    double x_of(const mark& m) const { return f_.at_x(m.at.x); }
+    double y_of(const mark& m) const { return f_.at_y(*m.at.y); }
+
+    void draw_path() {
+        path_data d;
+        for (const auto& at : p_.path) {
+            if (!drawn(at)) continue;
+            const double x = f_.at_x(at.first);
+            const double y = f_.at_y(at.second);
+            if (d.empty()) {
+                d.move(x, y);
+            } else if (p_.stepped) {
+                d.across(x).down(y);
+            } else {
+                d.line(x, y);
+            }
+        }
+        if (d.empty()) return;
+        out().start("path").with("class", "line front").with("d", d.text());
+        out().titled(p_.path_name.empty() ? "path" : p_.path_name);
+    }
+
+    void draw_group(std::size_t g) {
+        out().group(series_class(g) + " mark");
+        for (const mark& m : p_.marks) {
+            if (!drawn(m) || m.group != groups_[g]) continue;
+            const int up = f_.y.beyond(*m.at.y);
+            const int right = f_.x.beyond(m.at.x);
+            const path_data shape = up != 0 || right != 0 ? arrow(x_of(m), y_of(m), right, up)
+                                                          : marker(g, x_of(m), y_of(m), radius_);
+            std::string says = m.at.label;
+            if (!m.group.empty()) says += (says.empty() ? "" : ", ") + m.group;
+            if (!says.empty()) says += ": ";
+            says += p_.x.title + " " + value_text(p_.x, m.at.x) + ", " + p_.y.title + " " +
+                    value_text(p_.y, *m.at.y);
+            out().start("path").with("d", shape.text()).titled(says);
+        }
+        out().close("g");
+    }
+
+    void draw_names() {
+        std::vector<std::pair<double, double>> points;
+        std::vector<const mark*> named;
+        for (const mark& m : p_.marks) {
+            if (!drawn(m)) continue;
+            points.emplace_back(x_of(m), y_of(m));
+            if (m.named && !m.at.label.empty() && named.size() < most_names) named.push_back(&m);
+        }
+        const area bounds{f_.left + 2, f_.top - 6, page_width - 2, f_.bottom() - 1};
+        name_places places(bounds, std::move(points), radius_);
+        for (const mark* m : named) {
+            const std::string name = fitted(m->at.label, longest_name, small_size);
+            const double wide = width_of(name, small_size);
+            const double x = x_of(*m);
+            const double y = y_of(*m);
+            const std::optional<area> a = places.place(x, y, wide, small_size + 2);
+            if (!a) continue;
+            const double near_x = std::clamp(x, a->left, a->right);
+            const double near_y = std::clamp(y, a->top, a->bottom);
+            if (std::hypot(near_x - x, near_y - y) > radius_ + 8) {
+                out().path(path_data().move(x, y).line(near_x, near_y), "lead");
+            }
+            out().label((a->left + a->right) / 2, a->bottom - 3, "num mid halo", name);
+        }
+    }
+
+    std::vector<legend_item> legend_items() const {
+        std::vector<legend_item> items;
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            if (groups_[g].empty()) continue;
+            items.push_back({groups_[g], [g](canvas& to, double x, double y) {
+                                 to.group(series_class(g) + " mark");
+                                 const path_data d = marker(g, x + sample_width - 8, y, 4.6);
+                                 to.start("path").with("d", d.text()).done();
+                                 to.close("g");
+                             }});
+        }
+        if (steps_ > 0 && !p_.path_name.empty()) {
+            items.push_back({p_.path_name, [](canvas& to, double x, double y) {
+                                 to.path(path_data().move(x, y).across(x + sample_width),
+                                         "line front");
+                             }});
+        }
+        return items;
+    }
+
+    const scatter_chart& p_;
+    drawing d_;
+    frame f_;
+    extent xs_, ys_;
+    std::vector<std::string> groups_;
+    std::size_t count_ = 0, steps_ = 0;
+    double radius_ = 0;
+};
+
+}  // namespace
+
+drawing draw(const scatter_chart& p, const std::string&) { return scatter_drawer(p).draw(); }
+
+}  // namespace mx::report::svg

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/report/svg/svg.hpp"
+
+#include <variant>
+
+#include "libmx/report/svg/plots.hpp"
+
+namespace mx::report {
+namespace {
+
+// Ids are used in url(#...), where anything else would need quoting of its own.
+std::string clean(const std::string& id) {
+    std::string out;
+    for (const char c : id) {
+        const bool usable = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        out += usable ? c : '-';
+    }
+    return out.empty() ? "figure" : out;
+}
+
+}  // namespace
+
+namespace svg {
+
+drawing nothing_to_show() {
+    drawing d;
+    d.height = 120;
+    d.description = "Nothing to show.";
+    d.out.path(box(0.5, 0.5, page_width - 1, d.height - 1), "grid");
+    d.out.label(page_width / 2, d.height / 2 + 5, "none mid", "nothing to show");
+    return d;
+}
+
+}  // namespace svg
+
+std::string svg_of(const figure& f) {
+    const std::string id = clean(f.id);
+    svg::drawing d = std::visit([&](const auto& what) { return svg::draw(what, id); }, f.what);
+    svg::canvas out;
+    out.start("svg").with("class", "plot").with("role", "img");
+    out.with("viewBox",
+             "0 0 " + svg::coordinate(svg::page_width) + " " + svg::coordinate(d.height));
+    out.with("aria-labelledby", id + "--title " + id + "--desc").open();
+    out.start("title").with("id", id + "--title").text(f.title);
+    const std::string about = f.caption.empty() ? d.description : f.caption + " " + d.description;
+    out.start("desc").with("id", id + "--desc").text(about);
+    std::string text = out.take() + d.out.take();
+    return text + "</svg>\n";
+}
+
+}  // namespace mx::report
