@@ -15,9 +15,10 @@ bool has_generated_inputs(const vector_file& file) {
 std::uint64_t generator_seed(const vector_file& file, std::string_view version) {
     const std::string& made = file.at("generator");
     if (made != version) {
-        file.fail(fmt::format("its inputs are of generator '{}'; this program has '{}'. Verify it "
-                              "with the mx that it was recorded with",
-                              made, version));
+        file.fail(
+            fmt::format("its inputs are of generator '{}'; this program has '{}'. Verify it "
+                        "with the mx that it was recorded with",
+                        made, version));
     }
     const std::string& text = file.at("seed");
     std::uint64_t seed = 0;

@@ -24,6 +24,11 @@ const Row& known(const vector_file& file, const Row* row) {
                           file.at("conversion")));
 }
 
+std::uint64_t codes_of(const widening& row) {
+    if (row.format == "e8m0") return 256;
+    return static_cast<std::uint64_t>(format::find_element_format(row.format)->codes());
+}
+
 void compare_codes(const vector_file& file, const std::string& tensor, const narrower& convert,
                    const std::vector<std::uint32_t>& x, comparison& found) {
     const auto expected = file.u8(tensor, x.size());
@@ -34,8 +39,7 @@ void compare_codes(const vector_file& file, const std::string& tensor, const nar
 
 void compare_cells(const vector_file& file, const narrower& convert, comparison& found) {
     const auto expected = words64(file, "cells.hash", float_cells);
-    const auto stride =
-        static_cast<std::uint32_t>(integer_of(file, "cell_stride", 1, cell_floats));
+    const auto stride = static_cast<std::uint32_t>(integer_of(file, "cell_stride", 1, cell_floats));
     std::vector<std::uint64_t> hash(float_cells);
     base::parallel_for(float_cells, 0, nullptr, [&](std::uint64_t cell, int) {
         const auto first = static_cast<std::uint32_t>(cell) << 23;
@@ -79,9 +83,9 @@ std::string verify_widening(const vector_file& file, comparison& found) {
 // Which byte of the random word goes where is not known of every chip: the order that fits best.
 std::string verify_stochastic_narrowing(const vector_file& file, comparison& found) {
     const stochastic_narrowing& row = known(file, find_stochastic_narrowing(file.at("conversion")));
-    const auto inputs = stochastic_inputs(
-        row, generator_seed(file, conversion_inputs_version),
-        static_cast<std::size_t>(integer_of(file, "random_inputs", 0, 1 << 24)));
+    const auto inputs =
+        stochastic_inputs(row, generator_seed(file, conversion_inputs_version),
+                          static_cast<std::size_t>(integer_of(file, "random_inputs", 0, 1 << 24)));
     const auto expected = file.u32("results.word", inputs.size());
     const random_byte_order* best = nullptr;
     std::size_t fewest = inputs.size() + 1;
@@ -111,9 +115,10 @@ std::string verify_cvt(const vector_file& file, const verify_options&, compariso
     if (list == "narrowing") return verify_narrowing(file, found);
     if (list == "widening") return verify_widening(file, found);
     if (list == "stochastic") return verify_stochastic_narrowing(file, found);
-    file.fail(fmt::format("its metadata says list={}; narrowing, widening or stochastic is called "
-                          "for",
-                          list));
+    file.fail(
+        fmt::format("its metadata says list={}; narrowing, widening or stochastic is called "
+                    "for",
+                    list));
 }
 
 }  // namespace mx::pipeline

@@ -24,8 +24,7 @@ std::uint32_t rounded_to_bf16(std::uint32_t bits) {
 
 }  // namespace
 
-std::string verify_gemm(const vector_file& file, const verify_options& options,
-                        comparison& found) {
+std::string verify_gemm(const vector_file& file, const verify_options& options, comparison& found) {
     mma_facts facts;
     facts.operands = mma_operands_of(file);
     facts.instruction_k = integer_of(file, "instruction_k", 1, 256);
@@ -33,15 +32,20 @@ std::string verify_gemm(const vector_file& file, const verify_options& options,
     const auto columns = static_cast<std::size_t>(integer_of(file, "n", 8, 8192));
     const auto depth = static_cast<std::size_t>(integer_of(file, "k_total", 32, 1 << 16));
     const std::string& out = file.at("out_format");
-    mma_case what{facts.operands.a, facts.operands.b, facts.operands.scale, false,
-                  static_cast<std::size_t>(facts.instruction_k), 0};
+    mma_case what{facts.operands.a,
+                  facts.operands.b,
+                  facts.operands.scale,
+                  false,
+                  static_cast<std::size_t>(facts.instruction_k),
+                  0};
     what.steps = depth / what.instruction_k;
     if (what.depth() != depth || rows % mma_tile_rows != 0 || columns % mma_tile_cols != 0 ||
         (what.scale != nullptr && what.instruction_k % what.scale->block != 0)) {
-        file.fail(fmt::format("its metadata describes a product of {} x {} x {}", rows, columns,
-                              depth));
+        file.fail(
+            fmt::format("its metadata describes a product of {} x {} x {}", rows, columns, depth));
     }
-    if (out != "f32" && out != "bf16") file.fail(fmt::format("its metadata says out_format={}", out));
+    if (out != "f32" && out != "bf16")
+        file.fail(fmt::format("its metadata says out_format={}", out));
     // The operands are large: the outputs must be there before they are made.
     const bool bf16 = out == "bf16";
     std::vector<std::uint32_t> recorded;
@@ -53,8 +57,7 @@ std::string verify_gemm(const vector_file& file, const verify_options& options,
     }
     const auto model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
     if (!model) {
-        found.skip("no accumulator model is for this instruction on this chip", 1,
-                   recorded.size());
+        found.skip("no accumulator model is for this instruction on this chip", 1, recorded.size());
         return "no model";
     }
     const std::uint64_t seed = generator_seed(file, mma_inputs_version);

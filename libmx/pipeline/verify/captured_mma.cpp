@@ -17,6 +17,8 @@
 namespace mx::pipeline {
 namespace {
 
+constexpr std::size_t most_tiles = 1u << 20;
+
 struct capture {
     const vector_file& file;
     comparison& found;
@@ -87,8 +89,12 @@ std::uint64_t compare_distribution(const capture& c, const mma_distribution& d) 
     const std::string hashes = fmt::format("{}.H", d.name);
     const std::size_t whole = whole_tiles(c.file, outputs);
     const std::size_t groups = hash_groups(c.file, hashes);
-    const auto recorded =
-        accumulator_bits(c.file, outputs, c.what.f16, whole * mma_tile_outputs);
+    if (whole + groups * c.hash_tiles > most_tiles) {
+        c.file.fail(fmt::format("calls for {} tiles; at most {} are made", groups * c.hash_tiles,
+                                most_tiles),
+                    hashes);
+    }
+    const auto recorded = accumulator_bits(c.file, outputs, c.what.f16, whole * mma_tile_outputs);
     const auto recorded_hashes =
         groups == 0 ? std::vector<std::uint64_t>{} : words64(c.file, hashes, groups);
     const tile_results r = results_of(c, d, whole, groups);
@@ -141,7 +147,7 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
         file.fail(fmt::format("its metadata says k_total={} of instructions of {}", total,
                               c.what.instruction_k));
     }
-    c.hash_tiles = static_cast<std::size_t>(integer_of(file, "hash_tiles", 1, 1 << 16));
+    c.hash_tiles = static_cast<std::size_t>(integer_of(file, "hash_tiles", 1, 256));
     c.model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
     if (c.model) require_result(file, *c.model, c.what.f16);
     require_known_tensors(file);
@@ -150,9 +156,10 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
         if (file.has(fmt::format("{}.D", d.name))) inputs += mixed(compare_distribution(c, d));
     }
     if (const std::string& stated = file.at("inputs_hash"); stated != hash_text(inputs)) {
-        file.fail(fmt::format("was recorded of other inputs: their hash is {}, those of the seed "
-                              "have {}",
-                              stated, hash_text(inputs)));
+        file.fail(
+            fmt::format("was recorded of other inputs: their hash is {}, those of the seed "
+                        "have {}",
+                        stated, hash_text(inputs)));
     }
     return fmt::format("{}: {} x {}", c.model ? to_string(*c.model) : "no model", c.what.a->name,
                        c.what.b->name);
