@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned part_seconds = 900;
+constexpr unsigned part_seconds = 300;
 
 // The facts cross from one process to another as lines.
 std::string to_lines(const device_facts& f) {
