@@ -2,8 +2,6 @@
 // Kernels by the PTX that they issue: the same text names them and is what they assemble.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
