@@ -87,7 +87,7 @@ TEST_CASE("the inputs of a seed stay what they are") {
         }
     }
     CHECK(mma_inputs_version == "mma-inputs/1");
-    CHECK(sum == 0x57e7099046f7cb3eu);
+    CHECK(sum == 0x8eb2b2f258f7a673u);
 }
 
 TEST_CASE("codes fit their formats, and only bits holds specials in its operands") {

@@ -127,7 +127,9 @@ void fill_huge_products(mma_tile_maker& t) {
 void fill_align(mma_tile_maker& t) {
     const format& f = t.a_format();
     const std::size_t step = t.what().instruction_k;
-    const int sum = t.uniform_scales(t.words().between(-4, 4), t.words().between(-4, 4));
+    const int scale_a = t.words().between(-4, 4);
+    const int scale_b = t.words().between(-4, 4);
+    const int sum = t.uniform_scales(scale_a, scale_b);
     const bool subnormal = t.index() % 3 == 2;
     const int top_a = subnormal ? f.least_exponent() - 1 : std::min(greatest_exponent(f) - 1, 10);
     const int top_b = std::min(greatest_exponent(t.b_format()) - 1, 10);
