@@ -27,7 +27,8 @@ namespace {
 struct cublaslt {
 #define MX_CUBLASLT_CALLS(X)                                                                     \
     X(Create)                                                                                    \
-    X(Destroy) X(GetVersion) X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute)  \
+    X(Destroy)                                                                                   \
+    X(GetVersion) X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute)             \
         X(MatrixLayoutCreate) X(MatrixLayoutDestroy) X(MatmulPreferenceCreate)                   \
             X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) \
                 X(MatmulAlgoConfigGetAttribute) X(Matmul)
