@@ -63,6 +63,17 @@ done
 "$mx" bench "${twelve[@]}" --together --threads 1 --seconds 6 --json twelve.json \
     --markdown twelve.md --quiet
 
+say 'emulated matrix products ...'
+"$mx" bench --gemm --threads "1,$all" --seconds 12 --json products.json --markdown products.md \
+    --quiet
+"$mx" bench --gemm --accumulate sm100.mxf8f6f4 --accumulate sm100.mxf4 --backend all --threads 1 \
+    --json product_backends.json --markdown product_backends.md --quiet
+# product MODEL BACKEND THREADS [FILE]: multiply-adds per second.
+product() {
+    grep -F "{\"accumulator\":\"$1\"," "${4:-products.json}" | grep -F "\"backend\":\"$2\"," |
+        grep -F "\"threads\":$3," | sed 's/.*"multiply_adds_per_second":\([-+.e0-9]*\).*/\1/'
+}
+
 say "a file of $size ..."
 "$mx" synth --size "$size" --output model.safetensors --quiet
 elements=$("$mx" tensors model.safetensors --json - | grep -o '"elements":[0-9]*' |
@@ -165,7 +176,27 @@ figures() {
         "$(calc %.4f "$(rate $b mxfp4) / 0.18e9")" %.1f
     row "mxfp4, $all threads, times microxcaling's 0.03 G elements/s" '>= 150' \
         "$(calc %.4f "$(rate $b mxfp4 "$best" "$all") / 0.03e9")" %.0f
-    for part in bf16 F16 F32 backends twelve; do
+    while read -r model target; do
+        row "emulated product, $model, 1 thread: G multiply-adds/s" "$target" \
+            "$(calc %.4f "$(product "$model" "$best" 1) * 1e-9")" %.2f
+    done <<'MODELS'
+sm100.mxf8f6f4 >= 1
+sm100.mxf4 >= 2
+sm100.mxf4nvf4 >= 2
+sm90.wgmma.fp8 -
+sm100.f16 -
+sm100.tf32 -
+MODELS
+    row "mxf8f6f4, mxf4 and mxf4nvf4, $all threads, times one" '>= 1.8' "$(worst \
+        "$(product sm100.mxf8f6f4 "$best" "$all")/$(product sm100.mxf8f6f4 "$best" 1)" \
+        "$(product sm100.mxf4 "$best" "$all")/$(product sm100.mxf4 "$best" 1)" \
+        "$(product sm100.mxf4nvf4 "$best" "$all")/$(product sm100.mxf4nvf4 "$best" 1)")" %.2f
+    for model in sm100.mxf8f6f4 sm100.mxf4; do
+        row "$model, 1 thread, times the plain loop" - "$(ratio \
+            "$(product $model "$best" 1 product_backends.json)" \
+            "$(product $model scalar 1 product_backends.json)")" %.0f
+    done
+    for part in bf16 F16 F32 backends twelve products product_backends; do
         echo
         sed 's/^## /### /; s/^# /### /' $part.md
     done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds everything and runs the tests. With CI set, warnings are errors,
-# the formatting is checked, and small packages that write files for the interop tests are installed.
+# the formatting is checked, and what the interop and browser tests need is installed.
 # Usage: test.sh [PRESET]   (release, dev, asan, ubsan or tsan; default: release)
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,6 +12,7 @@ scripts/install-dependencies.sh build optional ${CI:+format} $([ "$preset" != ts
 if [ -n "${CI:-}" ]; then
     scripts/check-format.sh
     scripts/install-interop.sh
+    scripts/install-dependencies.sh browser
 fi
 cmake --preset "$preset" ${CI:+-DMX_WERROR=ON}
 cmake --build --preset "$preset"

@@ -22,9 +22,12 @@ runner declare_analyze(CLI::App& cmd);
 runner declare_compare(CLI::App& cmd);
 runner declare_cluster(CLI::App& cmd);
 runner declare_diff(CLI::App& cmd);
+runner declare_gemm(CLI::App& cmd);
+runner declare_stages(CLI::App& cmd);
 runner declare_report(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
+runner declare_plan(CLI::App& cmd);
 runner declare_quantize(CLI::App& cmd);
 runner declare_dequantize(CLI::App& cmd);
 runner declare_cast(CLI::App& cmd);
@@ -36,6 +39,7 @@ runner declare_bench(CLI::App& cmd);
 runner declare_formats(CLI::App& cmd);
 runner declare_rules(CLI::App& cmd);
 runner declare_dialects(CLI::App& cmd);
+runner declare_accumulators(CLI::App& cmd);
 runner declare_explain(CLI::App& cmd);
 runner declare_selftest(CLI::App& cmd);
 runner declare_version(CLI::App& cmd);
@@ -58,6 +62,11 @@ inline constexpr std::array commands{
             declare_cluster},
     command{"diff", "Analyse",
             "dumps of one model: values, scales and codes that moved between them", declare_diff},
+    command{"gemm", "Analyse",
+            "a matrix product as matrix units add it, bit for bit, and its error", declare_gemm},
+    command{"stages", "Analyse",
+            "which product of a linear layer breaks: forward, data or weight gradient",
+            declare_stages},
     command{"report", "Analyse",
             "a page to decide from: what to use for each class of tensors, and why",
             declare_report},
@@ -65,6 +74,8 @@ inline constexpr std::array commands{
             declare_tensors},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
             declare_rosetta},
+    command{"plan", "Analyse", "mixed precision: one measured recipe per tensor under a budget",
+            declare_plan},
     command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "the way back from `mx quantize --packed`",
@@ -85,6 +96,9 @@ inline constexpr std::array commands{
     command{"rules", "Look up", "scale rules and roundings", declare_rules},
     command{"dialects", "Look up", "what each implementation does in every corner, with evidence",
             declare_dialects},
+    command{"accumulators", "Look up",
+            "how matrix units add up, chip by chip, and how well that is known",
+            declare_accumulators},
     command{"explain", "Look up", "a recipe in words; a format's codes; what one code means",
             declare_explain},
     command{"selftest", "About", "checks this build on this machine, in seconds", declare_selftest},

@@ -73,7 +73,7 @@ report::section breach_section(const report::record_list& breaches,
         report::record row = breaches[i];
         const auto& figure = verdict.breaches[i].figure;
         undefined_shown = undefined_shown || !figure;
-        row.emplace_back("shown", figure ? report::significant_text(*figure, 6) : "undefined");
+        row.emplace_back("shown", figure ? fmt::format("{:.6g}", *figure) : "undefined");
         if (verdict.breaches[i].tensor.empty()) {
             for (auto& [name, v] : row) {
                 if (name == "tensor") v = text("(all tensors together)");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "apps/mx/accumulator_page.hpp"
 #include "apps/mx/commands.hpp"
 #include "apps/mx/dialect_page.hpp"
 #include "apps/mx/exit_code.hpp"
@@ -136,6 +137,7 @@ std::vector<std::pair<std::string, std::string>> manual_pages() {
             {"reference/metrics.md", metrics_page()},
             {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},
             {"design/dialects.md", dialect_page()},
+            {"design/gemm.md", accumulator_page()},
             {"man/mx.1", man_page()}};
 }
 

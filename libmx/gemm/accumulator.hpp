@@ -19,6 +19,11 @@ enum class algorithm : std::uint8_t {
     interleaved,  ///< CDNA3 fp8: two_sided, with even and odd k apart
 };
 
+/// Whether a model of this shape aligns and cuts off, in steps of a fused length.
+constexpr bool has_steps(algorithm how) {
+    return how != algorithm::exact && how != algorithm::fma_chain && how != algorithm::pairwise;
+}
+
 /// How the exact sum of a step becomes the next accumulator.
 enum class conversion : std::uint8_t { rz_fp32, rz_e8m13, rne_fp16, rne_fp32 };
 

@@ -71,6 +71,23 @@ inline constexpr std::array evidence_words{
                           "that model applied to what its authors did not compare"},
 };
 
+/// A bit of operand_set: what it is called, and the operand formats it stands for.
+struct operand_word {
+    operand_set bit;
+    std::string_view name;
+    std::string_view summary;
+};
+inline constexpr std::array operand_words{
+    operand_word{takes_f32, "f32", "float32"},
+    operand_word{takes_tf32, "tf32", "float32 whose 13 low bits are dropped"},
+    operand_word{takes_bf16, "bf16", "bfloat16"},
+    operand_word{takes_f16, "f16", "binary16"},
+    operand_word{takes_fp8, "fp8", "e4m3 and e5m2"},
+    operand_word{takes_fp6, "fp6", "e3m2 and e2m3"},
+    operand_word{takes_fp4, "fp4", "e2m1"},
+    operand_word{takes_fnuz, "fnuz8", "e4m3fnuz and e5m2fnuz"},
+};
+
 /// The row of `value` in one of the arrays above.
 template <typename T, std::size_t N>
 constexpr const policy_word<T>& word_of(const std::array<policy_word<T>, N>& words, T value) {

@@ -21,11 +21,6 @@ void require(const accumulator& a, std::string_view field, int value, int low, i
     fail(fmt::format("accumulator '{}': {} is {}; give {} to {}", a.name, field, value, low, high));
 }
 
-bool in_steps(const accumulator& a) {
-    return a.how != algorithm::exact && a.how != algorithm::fma_chain &&
-           a.how != algorithm::pairwise;
-}
-
 const accumulator_key& key_named(std::string_view name, const accumulator& a) {
     std::vector<std::string_view> names;
     for (const accumulator_key& key : accumulator_keys()) {
@@ -39,7 +34,7 @@ const accumulator_key& key_named(std::string_view name, const accumulator& a) {
 }  // namespace
 
 void validate(const accumulator& a) {
-    if (in_steps(a)) {
+    if (has_steps(a.how)) {
         require(a, "fused_length", a.fused_length, 1, 1024);
         require(a, "fraction_bits", a.fraction_bits, 1, 48);
         require(a, "exponent_floor", a.exponent_floor, -1000, 200);

@@ -8,6 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/gemm/simd/software_vectors.hpp"
 #include "libmx/gemm/simd/vector_engine.hpp"
 
 namespace mx::gemm {
@@ -21,12 +22,24 @@ std::unique_ptr<engine> plain(const operand& a, const operand& b, const accumula
 }
 
 template <simd::target t>
+struct vectors {
+    static bool available() { return simd::supported(t); }
+    static bool computes(const accumulator& m, const operand& a, const operand& b) {
+        return simd::has_software_kernels(t, m) || simd::computes(m, a, b);
+    }
+    static std::unique_ptr<engine> make(const operand& a, const operand& b, const accumulator& m,
+                                        int threads) {
+        const simd::kernels& k = *simd::kernels_for(t);
+        if (simd::has_software_kernels(t, m)) return simd::make_software_vectors(k, a, b, m);
+        if (simd::computes(m, a, b)) return simd::make_vector_engine(k, a, b, m, threads);
+        return make_plain_engine(a, b, m);
+    }
+};
+
+template <simd::target t>
 constexpr backend vector_backend(std::string_view name, std::string_view summary) {
-    return {name, summary, [] { return simd::supported(t); }, simd::computes,
-            [](const operand& a, const operand& b, const accumulator& m, int threads) {
-                if (!simd::computes(m, a, b)) return make_plain_engine(a, b, m);
-                return simd::make_vector_engine(*simd::kernels_for(t), a, b, m, threads);
-            }};
+    using v = vectors<t>;
+    return {name, summary, v::available, v::computes, v::make};
 }
 
 constexpr std::array list{

@@ -64,9 +64,7 @@ std::size_t step_length(const accumulator& m) {
 
 std::unique_ptr<engine> make_plain_engine(const operand& a, const operand& b,
                                           const accumulator& m) {
-    const bool software =
-        m.how == algorithm::exact || m.how == algorithm::fma_chain || m.how == algorithm::pairwise;
-    if (software) return make_software_engine(a, b, m);
+    if (!has_steps(m.how)) return make_software_engine(a, b, m);
     return std::make_unique<plain_engine>(a, b, m);
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens pages in headless Chromium and uses them: sorts, filters, switches the metric, hovers, saves,
-turns dark; compares what is seen with the values the page was made of; finds no console message and
-no request. Usage: browse.py PAGE_MAKER MX SOURCE
+"""Opens pages in headless Chromium and uses them: sorts, filters, switches the metric, hovers,
+saves, turns dark; compares what is seen with the values the page was made of; finds no console
+message and no request. Usage: browse.py PAGE_MAKER MX
 Exit codes: 0 fine, 1 a difference, 77 (after a line that says why) no browser to drive.
 """
 import base64
@@ -88,6 +88,10 @@ class Session:
         self.downloads = folder / "downloads"
         self.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
         self.problems = []
+        # The browser's own first page asks for its own files.
+        self.driver.get("about:blank")
+        for log in ["browser", "performance"]:
+            self.driver.get_log(log)
 
     def cdp(self, command, **arguments):
         return self.driver.execute_cdp_cmd(command, arguments)
@@ -125,6 +129,14 @@ class Session:
                 if not url.startswith(("file:", "data:", "blob:")):
                     self.problems.append(f"{name}: asked for {url}")
         self.require(f"{name}: no request at all was logged", asked > 0)
+
+    def hover(self, target):
+        """Moves the pointer once the page has scrolled and said so: scrolling takes a tip away."""
+        self.js("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", target)
+        self.driver.execute_async_script(
+            "const done = arguments[0];"
+            "requestAnimationFrame(() => requestAnimationFrame(() => done()));")
+        ActionChains(self.driver).move_to_element(target).perform()
 
     def type(self, text):
         box = self.one(".filter")
@@ -274,10 +286,9 @@ def hovers(s, truth, name):
     row = truth.order("nrmse")[4]
     column = next(c for c, v in enumerate(truth.metrics["nrmse"]["values"]) if v[row] is not None)
     cell = s.one(f".explorer tbody tr:nth-child(5) td:nth-child({column + 3})")
-    s.js("arguments[0].scrollIntoView({block: 'center'})", cell)
-    ActionChains(s.driver).move_to_element(cell).perform()
+    s.hover(cell)
     tip = s.one("#tip").text
-    value = float(tip.split(" ")[-1])
+    value = float(tip.split(" ")[-1] or "nan")
     s.require(f"{name}: the exact value under the pointer: {tip}",
               tip.startswith(truth.rows[row]) and
               f32(value) == f32(truth.metrics["nrmse"]["values"][column][row]))
@@ -286,10 +297,9 @@ def hovers(s, truth, name):
     s.require(f"{name}: marks of a figure have titles", mark is not None)
     if mark is not None:
         title = s.js("return arguments[0].querySelector('title').textContent", mark)
-        s.js("arguments[0].scrollIntoView({block: 'center'})", mark)
-        ActionChains(s.driver).move_to_element(mark).perform()
+        s.hover(mark)
         s.check(f"{name}: a mark under the pointer", s.one("#tip").text, title.strip())
-    ActionChains(s.driver).move_to_element(s.one("h1")).perform()
+    s.hover(s.one("h1"))
     s.check(f"{name}: nothing under the pointer", s.one("#tip").is_displayed(), False)
 
 
@@ -371,8 +381,10 @@ def large_page(s, path, truth):
 
 def command_pages(mx, folder):
     """Pages of commands: what each of them shows, as HTML."""
-    run = lambda *words: subprocess.run([mx, *map(str, words)], check=True, cwd=folder)  # noqa: E731
-    run("synth", "-o", "model.safetensors", "--preset", "tiny", "--quiet")
+    def run(*words):
+        subprocess.run([mx, *words], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+
+    run("synth", "-o", "model.safetensors", "--preset", "tiny")
     commands = {"formats": ["formats"], "rules": ["rules"], "explain": ["explain", "mxfp4"],
                 "tensors": ["tensors", "model.safetensors"],
                 "analyze": ["analyze", "model.safetensors"],
@@ -380,12 +392,12 @@ def command_pages(mx, folder):
                 "cluster": ["cluster", "model.safetensors"],
                 "diff": ["diff", "model.safetensors", "model.safetensors"]}
     for name, words in commands.items():
-        run(*words, "--quiet", "--html", f"{name}.html")
+        run(*words, "--html", f"{name}.html")
         yield name, folder / f"{name}.html"
 
 
 def main():
-    maker, mx, _ = sys.argv[1:]
+    maker, mx = map(os.path.realpath, sys.argv[1:])
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mx-browser."))
     s = None
     try:
@@ -427,9 +439,8 @@ def main():
     finally:
         if s is not None:
             s.driver.quit()
+            print("\n".join(s.problems), flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-    for problem in s.problems:
-        print(problem)
     print(f"{len(s.problems)} problems")
     return 1 if s.problems else 0
 

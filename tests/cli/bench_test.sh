@@ -34,6 +34,24 @@ chosen=$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*(chosen).*/\1/p')
 "$mx" bench --size 1 --seconds 0 --threads 1 --json - >bench.json
 want "$(count "\"backend\":\"$chosen\",\"threads\":1,\"dtype\":\"BF16\"")" 13 'default recipes'
 
+# Products: one record per model, backend and thread count.
+"$mx" bench --gemm --mnk 33,40,130 --seconds 0 --threads 1,2 --backend all --json bench.json \
+    --accumulate sm100.mxf4nvf4 --accumulate sm90.wgmma.fp8:promote=128 --accumulate fp32.pairwise \
+    --csv bench.csv >table 2>stderr
+[ ! -s stderr ] || fail "on stderr: $(cat stderr)"
+awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
+product() {
+    want "$(count '^{"accumulator":"'"$1"'","operands":"'"$2"'","scales":'"$3"',"backend":"[a-z0-9]*","kernels":\(true\|false\),"threads":[12],"multiply_adds_per_second":'"$positive"'},\{0,1\}$')" \
+        $((2 * backends)) "products of $1"
+}
+product sm100.mxf4nvf4 e2m1 '"ue4m3 per 16"'
+product sm90.wgmma.fp8:promote=128 e4m3 null
+product fp32.pairwise f32 null
+want "$(count '"accumulator":"fp32.pairwise".*"kernels":true')" 0 'kernels for trees'
+want "$(count '"accumulator":"sm100.mxf4nvf4".*"kernels":true')" $((2 * (backends - 1))) 'kernels'
+want "$(count '"schema":"mx.bench/1"')" 1 schema
+want "$(wc -l <bench.csv)" $((3 * 2 * backends + 1)) 'lines of CSV'
+
 # expect CODE STDERR-WORD ARGUMENT...
 expect() {
     want=$1 word=$2
@@ -49,6 +67,8 @@ expect 2 'BF16, F16 or F32' --dtype I8
 expect 2 '--dtype' --dtype float
 expect 2 "did you mean" --backend scaler
 expect 2 "mxpf4" --recipe mxpf4
+expect 2 "sm100.mxf4" --gemm --accumulate sm100.mxf5
+expect 2 "gemm" --accumulate sm100.mxf4
 expect 2 "not in range" --threads 1,0
 expect 3 "No such file" --json nowhere/bench.json
 expect 4 'cannot run here' --backend "$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*not here.*/\1/p' | head -1)"

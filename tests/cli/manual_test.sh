@@ -5,7 +5,7 @@ set -eu
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 "$(realpath "$1")" help --write-manual "$fresh"
-for page in reference man design/dialects.md; do
+for page in reference man design/dialects.md design/gemm.md; do
     diff -ru "$2/docs/$page" "$fresh/$page" || {
         echo "out of date: run 'mx help --write-manual docs' in the source folder" >&2
         exit 1

@@ -12,8 +12,8 @@ head -c 1048576 "$mx" >data.bin
 for threads in 1 2 7; do
     "$mx" analyze data.bin --shape 512x1024 --dtype BF16 --threads $threads --histograms \
         --recipe mxfp8 --recipe mxfp4:scale=even,block=32x1 \
-        --recipe mxfp6:round=stochastic,seed=3 --recipe nvfp4 --recipe fp8_128x128 --json out.json --csv out.csv --markdown out.md \
-        >table
+        --recipe mxfp6:round=stochastic,seed=3 --recipe nvfp4 --recipe fp8_128x128 \
+        --json out.json --csv out.csv --markdown out.md --html out.html >table
     "$mx" quantize data.bin --shape 512x1024 --dtype BF16 --threads $threads \
         --recipe mxfp4:round=stochastic,seed=5 --packed -o packed.safetensors --quiet
     "$mx" quantize data.bin --shape 512x1024 --dtype BF16 --threads $threads \
@@ -21,7 +21,7 @@ for threads in 1 2 7; do
     "$mx" compare data.bin --shape 512x1024 --dtype BF16 --threads $threads --element e4m3,e2m1 \
         --round rtne,stochastic --seeds 2 --block 1x32,4x4 --json sweep.json >ranking
     mkdir $threads
-    mv sweep.json ranking out.json out.csv out.md table packed.safetensors nvfp4.safetensors $threads
+    mv sweep.json ranking out.json out.csv out.md out.html table packed.safetensors nvfp4.safetensors $threads
 done
 diff -r 1 2
 diff -r 1 7

@@ -91,15 +91,11 @@ TEST_CASE("blocks files that do not fit are refused") {
     expect(m, error_kind::input, "", "skips rows");
 }
 
-TEST_CASE("kinds that are unknown or for later are told apart") {
+TEST_CASE("kinds that are unknown are told") {
     memory_model m;
     expect(m, error_kind::input, "", "no 'kind'");
     m.describe("kind", "block");
     expect(m, error_kind::input, "", "did you mean 'blocks'");
-    for (const char* kind : {"mma", "recorded"}) {
-        m.describe("kind", kind);
-        expect(m, error_kind::unavailable, "", "not compared by this version");
-    }
 }
 
 TEST_CASE("elements, scales and stochastic files that do not fit are refused") {

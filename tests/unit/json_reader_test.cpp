@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <random>
 #include <span>
 #include <string>
 
@@ -166,4 +167,37 @@ TEST_CASE("hostile results are refused") {
     CHECK(failure("{\"a\":" + std::string(100000, '[')).find("nested more") != std::string::npos);
     CHECK(failure(around("[{\"" + std::string((1 << 20) + 1, 'x') + "\":1}]"))
               .find("longer than 1 MiB") != std::string::npos);
+}
+
+TEST_CASE("results with a few bytes changed are read or refused, nothing else") {
+    const std::string text = written(sample());
+    std::mt19937 draw(1);
+    int refused = 0;
+    for (int i = 0; i < 3000; ++i) {
+        std::string changed = text;
+        const std::string alphabet = "{}[],:\"0-.eE\\utrnx9 ";
+        for (unsigned k = 0; k < 1 + draw() % 4; ++k) {
+            const std::size_t at = draw() % changed.size();
+            switch (draw() % 3) {
+                case 0:
+                    changed[at] = alphabet[draw() % alphabet.size()];
+                    break;
+                case 1:
+                    changed.erase(at, 1 + draw() % 40);
+                    break;
+                default:
+                    changed.insert(at, changed.substr(draw() % changed.size(), draw() % 40));
+            }
+        }
+        try {
+            // What is read can be written and read again.
+            const std::string again = written(read_results(changed, "r.json"));
+            CHECK(written(read_results(again, "r.json")) == again);
+        } catch (const base::error& e) {
+            CHECK(e.kind() == base::error_kind::input);
+            ++refused;
+        }
+    }
+    CHECK(refused > 500);
+    CHECK(refused < 3000);
 }

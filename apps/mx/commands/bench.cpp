@@ -13,11 +13,14 @@
 #include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
+#include "apps/mx/product_bench_view.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/pipeline/product_throughput.hpp"
 #include "libmx/pipeline/throughput.hpp"
 
 namespace mx::app {
@@ -31,6 +34,12 @@ constexpr std::array default_recipes{
     "mxfp8:round=stochastic",
 };
 
+// Without --accumulate: one of each kind of instruction.
+constexpr std::array default_models{
+    "sm100.mxf8f6f4", "sm100.mxf4", "sm100.mxf4nvf4", "sm100.f8f6f4",
+    "sm100.f16",      "sm100.tf32", "sm90.wgmma.fp8", "sm90.wgmma.f16",
+};
+
 constexpr std::string_view every_backend = "all";
 
 struct options {
@@ -40,6 +49,9 @@ struct options {
     std::string backend;
     std::vector<int> threads;
     pipeline::throughput_request request;
+    bool products = false;
+    std::vector<std::string> models;
+    std::vector<std::size_t> mnk;
     bool quiet = false;
 };
 
@@ -77,7 +89,37 @@ std::vector<int> threads_of(const std::vector<int>& asked) {
     return threads;
 }
 
+std::vector<const gemm::backend*> gemm_backends_of(const std::string& backend) {
+    if (backend != every_backend) return {&gemm::backend_named(chosen_backend(backend).name)};
+    std::vector<const gemm::backend*> all;
+    for (const gemm::backend& b : gemm::backends()) {
+        if (b.available()) all.push_back(&b);
+    }
+    return all;
+}
+
+int run_products(const options& o) {
+    pipeline::product_throughput_request request;
+    std::vector<std::string> models = o.models;
+    if (models.empty()) models.assign(default_models.begin(), default_models.end());
+    for (const std::string& m : models) request.models.push_back(gemm::parse_accumulator(m));
+    request.backends = gemm_backends_of(o.backend);
+    request.threads = threads_of(o.threads);
+    request.seconds = o.request.seconds;
+    if (!o.mnk.empty()) {
+        request.rows = o.mnk[0];
+        request.columns = o.mnk[1];
+        request.depth = o.mnk[2];
+    }
+    outputs to(o.out, {});
+    const auto rates = pipeline::measure_product_throughput(
+        request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
+    to.finish(product_bench_document(request, rates), o.quiet);
+    return exit_code::fine;
+}
+
 int run(const options& o) {
+    if (o.products) return run_products(o);
     pipeline::throughput_request request = o.request;
     request.recipes = recipes_of(o);
     request.type = dtype_of(o.dtype);
@@ -88,6 +130,31 @@ int run(const options& o) {
         request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
     to.finish(bench_document(request, t), o.quiet);
     return exit_code::fine;
+}
+
+void declare_products(CLI::App& cmd, options& o) {
+    CLI::Option* products =
+        cmd.add_flag("--gemm", o.products,
+                     "measure emulated matrix products: multiply-adds per second of 'mx gemm'");
+    products->group("Matrix products");
+    for (const char* name : {"--recipe", "--dtype", "--size", "--histograms", "--together"}) {
+        products->excludes(cmd.get_option(name));
+    }
+    cmd.add_option("-a,--accumulate", o.models,
+                   "what to measure, a row of 'mx accumulators', e.g. sm100.mxf4; repeatable")
+        ->allow_extra_args(false)
+        ->needs(products)
+        ->type_name("MODEL")
+        ->group("Matrix products");
+    cmd.add_option("--mnk", o.mnk,
+                   "rows, columns and depth of the product; default 1024,1024,2048; fewer rows "
+                   "where time is short")
+        ->delimiter(',')
+        ->expected(3)
+        ->needs(products)
+        ->check(CLI::Range(1, 1 << 16))
+        ->type_name("M,N,K")
+        ->group("Matrix products");
 }
 
 }  // namespace
@@ -109,7 +176,7 @@ runner declare_bench(CLI::App& cmd) {
         ->type_name("N")
         ->group("Measurement");
     cmd.add_option("--seconds", o->request.seconds,
-                   "time for each backend and thread count, shared by the recipes; default 3")
+                   "time for each backend and thread count, shared by all measured; default 3")
         ->check(CLI::Range(0.0, 3600.0))
         ->type_name("S")
         ->group("Measurement");
@@ -119,6 +186,7 @@ runner declare_bench(CLI::App& cmd) {
     cmd.add_flag("--together", o->request.together,
                  "measure all recipes in one pass as well, next to a pass for each")
         ->group("Measurement");
+    declare_products(cmd, *o);
     declare_outputs(cmd, o->out);
     cmd.add_option("--threads", o->threads, "worker threads, e.g. 1,2,4; without it 1 and all")
         ->delimiter(',')
@@ -137,12 +205,14 @@ runner declare_bench(CLI::App& cmd) {
     cmd.description(
         "Measures elements per second of the code that 'mx analyze' runs, over values in memory, "
         "and sets it beside this machine's memory bandwidth, measured in the same run by the same "
-        "number of threads: nothing can go through a checkpoint faster than memory is read.");
+        "number of threads: nothing can go through a checkpoint faster than memory is read. With "
+        "--gemm: multiply-adds per second of emulated matrix products.");
     examples(cmd,
              "mx bench\n"
              "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"
              "mx bench --backend all --threads 1,2 --json bench.json\n"
-             "mx bench --together --histograms\n");
+             "mx bench --together --histograms\n"
+             "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n");
     return [o] { return run(*o); };
 }
 

@@ -70,7 +70,8 @@ runner declare_gate(CLI::App& cmd) {
         ->allow_extra_args(false)
         ->type_name("RECIPE")
         ->group("Rules");
-    cmd.add_option("--top", o->top, "show the N results of each rule that are farthest from it")
+    cmd.add_option("--top", o->top,
+                   "show the N results of each rule that are farthest from it; default 5")
         ->check(CLI::Range(1, 1000000))
         ->type_name("N")
         ->group("Rules");

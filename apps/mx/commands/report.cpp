@@ -3,6 +3,7 @@
 
 #include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string_view>
 
@@ -21,7 +22,7 @@ namespace mx::app {
 namespace {
 
 // Sections that a terminal shows: the first screen. The rest is for pages.
-constexpr std::size_t shown_sections = 3;
+constexpr std::size_t shown_sections = 5;
 
 struct options {
     std::vector<std::string> files;
@@ -47,8 +48,11 @@ bool kept(std::string_view member) {
     return true;
 }
 
-// Gives inputs without a digest theirs where the file is still there with its size; says which.
-void add_digests(report::record& head, std::vector<std::string>& computed) {
+// The digests computed here, by path: the dumps of mx diff may be one file.
+using digests = std::map<std::string, std::string>;
+
+// Gives inputs without a digest theirs where the file is still there with its size.
+void add_digests(report::record& head, digests& computed) {
     for (auto& [name, v] : head) {
         auto* inputs = name == "inputs" ? std::get_if<report::list>(&v) : nullptr;
         if (inputs == nullptr) continue;
@@ -61,8 +65,11 @@ void add_digests(report::record& head, std::vector<std::string>& computed) {
             const auto size = std::filesystem::file_size(path, failure);
             if (failure || !bytes || static_cast<double>(size) != *bytes) continue;
             try {
-                file->emplace_back("sha256", io::sha256_of(path, &interrupted()));
-                computed.push_back(path);
+                auto known = computed.find(path);
+                if (known == computed.end()) {
+                    known = computed.emplace(path, io::sha256_of(path, &interrupted())).first;
+                }
+                file->emplace_back("sha256", known->second);
             } catch (const base::error& e) {
                 // A file that cannot be read any more is as good as gone.
                 if (e.kind() != base::error_kind::input) throw;
@@ -71,10 +78,10 @@ void add_digests(report::record& head, std::vector<std::string>& computed) {
     }
 }
 
-void say_computed(report::document& page, const std::vector<std::string>& computed) {
+void say_computed(report::document& page, const digests& computed) {
     if (computed.empty()) return;
     std::string names;
-    for (const std::string& path : computed) names += (names.empty() ? "" : ", ") + path;
+    for (const auto& [path, digest] : computed) names += (names.empty() ? "" : ", ") + path;
     for (report::section& s : page.sections) {
         if (s.heading != pipeline::review::inputs_heading) continue;
         s.notes.push_back(fmt::format(
@@ -93,7 +100,7 @@ int run(const options& o) {
     if (!o.page.empty()) html = o.page;
     outputs to(out, o.files);
     std::vector<pipeline::results_input> read;
-    std::vector<std::string> computed;
+    digests computed;
     report::read_options wanted;
     wanted.keep = kept;
     for (const std::string& path : o.files) {

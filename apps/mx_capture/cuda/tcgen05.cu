@@ -130,7 +130,8 @@ __global__ void tcgen05_kernel(mma_batch p) {
     __syncthreads();
     after_sync();
 
-    // Row m of D is lane m, column n is column n; an f16 has a column of its own, in the low half.
+    // Row m of D is lane m, column n is column n; an f16 has a column of its own (NVIDIA/cutlass,
+    // include/cute/atom/mma_traits_sm100.hpp: tmem_frg_1sm<c_type, int32_t>), in the low half.
     const std::uint32_t lanes = tensor_memory + (static_cast<std::uint32_t>(warp) << 21);
     const int row = thread - row_home;
     const bool mine = row >= 0 && row < 16;

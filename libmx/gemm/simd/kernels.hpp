@@ -35,6 +35,12 @@ struct kernels {
     void (*fused_wide)(const panel_tile& t);
     /// Algorithm `grouped`, panels of integers.
     void (*grouped)(const panel_tile& t);
+    /// Numbers between which c + sum a[k] * b[k] lies, rounded to float32; b and c have panel_lanes
+    /// lanes. Not finite where a product is not; anything where all of them are zero.
+    void (*exact_ends)(const double* a, const double* b, std::size_t count, const float* c,
+                       float* least, float* most);
+    /// Fused multiply-adds onto c in the order of k. Not on sse4, which has no such instruction.
+    void (*chain)(const float* a, const float* b, std::size_t count, bool descending, float* c);
 };
 
 /// The kernels of an instruction set, or null when this build lacks it.

@@ -12,7 +12,7 @@
 namespace mx::gemm::simd {
 namespace {
 
-constexpr std::size_t group_length = 16;
+constexpr int group_length = 16;
 
 // Products of two elements are exact in float32, and so is every power of two they are scaled by.
 bool fits_narrow(const operand_format& f) { return f.exponent_bits <= 5 && f.mantissa_bits <= 10; }
@@ -23,7 +23,7 @@ panel_shape shape_of(const operand& a, const operand& b, const accumulator& m) {
     shape.part = shape.length;
     if (m.how == algorithm::grouped) {
         shape.values = panel_values::integers;
-        shape.part = group_length;
+        shape.part = static_cast<std::size_t>(group_length);
     } else if (!fits_narrow(*a.format) || !fits_narrow(*b.format) || m.fraction_bits > 25) {
         shape.values = panel_values::wide;
     }
@@ -124,7 +124,8 @@ bool computes(const accumulator& m, const operand& a, const operand& b) {
     }
     if (m.how == algorithm::grouped) {
         const auto fits = [](const operand& o) {
-            return o.format->member == takes_fp4 && o.scale_block % group_length == 0;
+            return o.format->member == takes_fp4 &&
+                   o.scale_block % static_cast<std::size_t>(group_length) == 0;
         };
         return m.group_length == group_length && m.fused_length % group_length == 0 && fits(a) &&
                fits(b);

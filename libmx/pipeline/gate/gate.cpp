@@ -42,9 +42,10 @@ std::string_view option_for(metrics::when collected) {
     std::vector<std::string_view> known;
     for (const metrics::metric& m : metrics::all()) known.push_back(m.name);
     for (const std::string& m : members) known.emplace_back(m);
-    throw base::error(base::error_kind::usage,
-                      fmt::format("rule '{}': {}", base::printable(rule.text),
-                                  base::unknown("metric of these results", rule.metric, known)));
+    throw base::error(
+        base::error_kind::usage,
+        fmt::format("rule '{}': no result has a '{}'; did you mean '{}'?",
+                    base::printable(rule.text), rule.metric, base::nearest(rule.metric, known)));
 }
 
 // Why a rule finds nothing to check.
@@ -58,7 +59,7 @@ std::string nothing_to_check(const gate_rule& rule, bool any_totals) {
             }
             std::vector<std::string_view> names;
             for (const role_row& r : roles()) names.push_back(r.name);
-            return fmt::format("no tensor is called '{}', and it is no role; did you mean '{}'?",
+            return fmt::format("no tensor is called '{}', and it is no role (did you mean '{}'?)",
                                rule.subject_text, base::nearest(rule.subject_text, names));
         }
         case rule_subject::totals:

@@ -99,63 +99,55 @@ report::section recipes_section(const evidence& e) {
     return s;
 }
 
-// The parts that occur, each row once in the order of the recipes.
-template <typename Make>
-report::section parts(const evidence& e, std::string heading, std::vector<report::column> columns,
-                      const Make& make) {
-    report::section s;
-    s.heading = std::move(heading);
-    s.columns = std::move(columns);
-    std::set<std::string> seen;
-    for (const quantize::recipe& r : e.plan.recipes) {
-        report::record row = make(r);
-        if (seen.insert(report::text_of(row, "name")).second) s.rows.push_back(std::move(row));
-    }
-    return s;
+report::record part(std::string_view kind, std::string name, std::string meaning,
+                    std::string_view source) {
+    return {{"part", text(kind)},
+            {"name", std::move(name)},
+            {"meaning", std::move(meaning)},
+            {"source", text(source)}};
 }
 
-report::record element_row(const quantize::recipe& r) {
+report::record element_part(const quantize::recipe& r) {
     const format::element_format& f = *r.element;
-    const bool floating = f.floating();
+    std::string meaning = fmt::format("largest value {}", double{format::decode(f, f.max_code())});
+    if (f.floating()) meaning += fmt::format(", smallest normal {}", std::ldexp(1.0, f.emin()));
+    meaning += fmt::format(", smallest step {}", std::ldexp(1.0, f.quantum()));
     // Full-range and symmetric integers are different grids.
-    const bool full = !floating && r.minimum == quantize::int_min::full;
-    report::record row{
-        {"name", fmt::format("{}{}", f.name, full ? " (full range)" : "")},
-        {"summary", text(f.summary)},
-        {"largest", format::decode(f, f.max_code())},
-        {"normal", floating ? report::value(std::ldexp(1.0, f.emin())) : report::value()},
-        {"step", std::ldexp(1.0, f.quantum())}};
-    return row;
+    const bool full = !f.floating() && r.minimum == quantize::int_min::full;
+    return part("element format", fmt::format("{}{}", f.name, full ? " (full range)" : ""),
+                std::move(meaning), f.summary);
 }
 
-std::vector<report::section> part_sections(const evidence& e) {
-    return {
-        parts(e, "Element formats",
-              {{"name", "format"},
-               {"summary", "what"},
-               {"largest", "largest\nvalue", cell::shortest},
-               {"normal", "smallest\nnormal", cell::shortest},
-               {"step", "smallest\nstep", cell::shortest}},
-              element_row),
-        parts(e, "Scale rules",
-              {{"name", "rule"}, {"definition", "scale of a block"}, {"source", "after"}},
-              [](const quantize::recipe& r) {
-                  return report::record{{"name", text(r.rule->name)},
-                                        {"definition", text(r.rule->definition)},
-                                        {"source", text(r.rule->source)}};
-              }),
-        parts(e, "Roundings", {{"name", "rounding"}, {"summary", "what"}},
-              [](const quantize::recipe& r) {
-                  const auto& row = format::row_of(r.round);
-                  return report::record{{"name", text(row.name)}, {"summary", text(row.summary)}};
-              }),
-        parts(e, "Dialects",
-              {{"name", "dialect"}, {"summary", "whose arithmetic"}, {"source", "source"}},
-              [](const quantize::recipe& r) {
-                  return report::record{{"name", text(r.by->name)},
-                                        {"summary", text(r.by->summary)},
-                                        {"source", text(r.by->source)}};
-              })};
+report::record rule_part(const quantize::recipe& r) {
+    return part("scale rule", std::string(r.rule->name), std::string(r.rule->definition),
+                r.rule->source);
+}
+
+report::record rounding_part(const quantize::recipe& r) {
+    const auto& row = format::row_of(r.round);
+    return part("rounding", std::string(row.name), std::string(row.summary), "");
+}
+
+report::record dialect_part(const quantize::recipe& r) {
+    return part("dialect", std::string(r.by->name), std::string(r.by->summary), r.by->source);
+}
+
+// The parts that occur, each once in the order of the recipes.
+report::section parts_section(const evidence& e) {
+    report::section s;
+    s.heading = "What the parts of the recipes mean";
+    s.columns = {{"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}};
+    for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
+        std::set<std::string> seen;
+        for (const quantize::recipe& r : e.plan.recipes) {
+            report::record row = make(r);
+            if (seen.insert(report::text_of(row, "name")).second) s.rows.push_back(std::move(row));
+        }
+    }
+    s.notes.push_back(
+        "emax is the exponent of the element's largest value, max that value, amax a block's "
+        "largest magnitude.");
+    return s;
 }
 
 }  // namespace
@@ -164,7 +156,7 @@ std::vector<report::section> basis_sections(const evidence& e, const review_opti
     std::vector<report::section> all{inputs_section(e, o)};
     if (e.plan.recipes.empty()) return all;
     all.push_back(recipes_section(e));
-    for (report::section& s : part_sections(e)) all.push_back(std::move(s));
+    all.push_back(parts_section(e));
     return all;
 }
 

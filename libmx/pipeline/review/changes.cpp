@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
@@ -38,8 +39,23 @@ std::size_t standing_on(const recommendation& r, const std::vector<rung>& rungs)
     return rungs.size() - 1;
 }
 
+// The ladder without rungs that two decimals do not tell from the one below.
+std::vector<rung> shown_ladder(const recommendation& r) {
+    std::vector<rung> shown;
+    for (const rung& step : ladder(r.candidates)) {
+        const bool same = !shown.empty() && !std::isinf(step.up_to_db) &&
+                          met_floor(step.up_to_db) == met_floor(shown.back().up_to_db);
+        if (!same) {
+            shown.push_back(step);
+        } else if (step.candidate == r.chosen) {
+            shown.back() = step;
+        }
+    }
+    return shown;
+}
+
 void add_rows(const evidence& e, const recommendation& r, std::vector<report::record>& rows) {
-    const std::vector<rung> rungs = ladder(r.candidates);
+    const std::vector<rung> rungs = shown_ladder(r);
     const std::size_t now = standing_on(r, rungs);
     for (std::size_t i = 0; i < rungs.size(); ++i) {
         rows.push_back({{"role", r.role},
@@ -51,36 +67,32 @@ void add_rows(const evidence& e, const recommendation& r, std::vector<report::re
     }
 }
 
-// The rung below: what a lower floor would save.
-std::string cheaper_words(const evidence& e, const recommendation& r, const policy& p) {
-    const std::vector<rung> rungs = ladder(r.candidates);
+// The rungs next to the recommendation: what a lower floor would save, how far it may rise.
+void add_margins(const evidence& e, const recommendation& r, const policy& p,
+                 std::vector<std::string>& said) {
+    const std::vector<rung> rungs = shown_ladder(r);
     const std::size_t now = standing_on(r, rungs);
-    if (now == 0) return {};
-    const rung& below = rungs[now - 1];
-    return fmt::format(
-        "- {}: {} misses the floor by {:.2f} dB; with --min-sqnr {} it would be recommended and "
-        "save {:.2f} bits per element.",
-        r.role, name_of(e, r, below), p.min_sqnr_db - below.up_to_db, met_floor(below.up_to_db),
-        bits_of(r, rungs[now]) - bits_of(r, below));
-}
-
-// The rung above: how far the floor may rise.
-std::string dearer_words(const evidence& e, const recommendation& r, const policy& p) {
-    const std::vector<rung> rungs = ladder(r.candidates);
-    const std::size_t now = standing_on(r, rungs);
-    if (!r.chosen || now + 1 == rungs.size()) return {};
+    if (now > 0) {
+        const rung& below = rungs[now - 1];
+        said.push_back(fmt::format(
+            "{} misses the floor by {:.2f} dB: --min-sqnr {} would take it and save {:.2f} bits "
+            "per element",
+            name_of(e, r, below), p.min_sqnr_db - below.up_to_db, met_floor(below.up_to_db),
+            bits_of(r, rungs[now]) - bits_of(r, below)));
+    }
+    if (!r.chosen || now + 1 == rungs.size()) return;
     const rung& here = rungs[now];
     const rung& above = rungs[now + 1];
-    return fmt::format(
-        "- {}: {} clears the floor by {:.2f} dB; above {} dB it would be {}, for {:.2f} bits per "
-        "element more.",
-        r.role, name_of(e, r, here), here.up_to_db - p.min_sqnr_db, met_floor(here.up_to_db),
-        name_of(e, r, above), bits_of(r, above) - bits_of(r, here));
+    said.push_back(
+        fmt::format("{} clears the floor by {:.2f} dB; above {} dB {} takes over, for {:.2f} "
+                    "bits more",
+                    name_of(e, r, here), here.up_to_db - p.min_sqnr_db, met_floor(here.up_to_db),
+                    name_of(e, r, above), bits_of(r, above) - bits_of(r, here)));
 }
 
 // Recipes of as many bits that do as well: the data do not choose between them.
-std::string close_words(const evidence& e, const recommendation& r) {
-    if (!r.chosen) return {};
+void add_close(const evidence& e, const recommendation& r, std::vector<std::string>& said) {
+    if (!r.chosen) return;
     const candidate& chosen = r.candidates[*r.chosen];
     std::vector<std::string> close;
     for (std::size_t i = 0; i < r.candidates.size(); ++i) {
@@ -95,51 +107,56 @@ std::string close_words(const evidence& e, const recommendation& r) {
                                         chosen.sqnr_db - c.sqnr_db));
         }
     }
-    if (close.empty()) return {};
-    return fmt::format("- {}: too close to call between {} and {}, which take as many bits.",
-                       r.role, e.cell_name(chosen.cell), listed(close));
+    if (close.empty()) return;
+    said.push_back(fmt::format("Of as many bits and too close to call: {}", listed(close)));
 }
 
 // What saturation rules out, and what would not saturate.
-std::string saturation_words(const evidence& e, const recommendation& r, const policy& p) {
+void add_saturation(const evidence& e, const recommendation& r, const policy& p,
+                    std::vector<std::string>& said) {
     const auto otherwise = choose(r.candidates, {p.min_sqnr_db, true});
-    if (!otherwise || otherwise == r.chosen) return {};
+    if (!otherwise || otherwise == r.chosen) return;
     const candidate& c = r.candidates[*otherwise];
-    std::string text = fmt::format(
-        "- {}: {} would be recommended but for saturation, in {} of {} (worst {}, {} of its "
-        "blocks).",
-        r.role, e.cell_name(c.cell), c.saturating, report::plural(r.tensors.size(), "tensor"),
-        e.tensor_name(*c.worst_saturated), percent(c.worst_saturation));
-    bool tried = false;
-    for (const candidate& other : r.candidates) {
-        tried = tried || e.plan.cells[other.cell].recipe.rule->name == "rceil";
+    said.push_back(fmt::format(
+        "{} would be recommended but for saturation, in {} of {} (worst {}, {} of its blocks)",
+        e.cell_name(c.cell), c.saturating, report::plural(r.tensors.size(), "tensor"),
+        e.tensor_name(*c.worst_saturated), percent(c.worst_saturation)));
+    const bool tried =
+        std::any_of(r.candidates.begin(), r.candidates.end(), [&](const candidate& other) {
+            return e.plan.cells[other.cell].recipe.rule->id == scale::rule_id::rceil;
+        });
+    if (!tried) {
+        said.emplace_back("scale=rceil, under which no block maximum overflows, was not measured");
     }
-    if (!tried) text += " scale=rceil, under which no block maximum overflows, was not measured.";
-    return text;
 }
 
 }  // namespace
 
-report::section changes_section(const evidence& e, const recommendations& all, const policy& p) {
+std::vector<report::section> changes_sections(const evidence& e, const recommendations& all,
+                                              const policy& p) {
     using report::cell;
-    report::section s;
-    s.heading = "What would change the verdict";
+    report::section words, rungs;
+    words.heading = "What would change the verdict";
+    rungs.heading = "Which floor leads to which recipe";
     for (const recommendation& r : all) {
         if (r.undecided) continue;
-        add_rows(e, r, s.rows);
-        for (const std::string& note : {cheaper_words(e, r, p), dearer_words(e, r, p),
-                                        close_words(e, r), saturation_words(e, r, p)}) {
-            if (!note.empty()) s.notes.push_back(note);
-        }
+        add_rows(e, r, rungs.rows);
+        std::vector<std::string> said;
+        add_margins(e, r, p, said);
+        add_close(e, r, said);
+        add_saturation(e, r, p, said);
+        std::string note;
+        for (const std::string& part : said) note += (note.empty() ? "" : ". ") + part;
+        if (!note.empty()) words.notes.push_back(fmt::format("- {}: {}.", r.role, note));
     }
-    if (s.rows.empty()) return {};
-    s.columns = {{"role", "class"},
-                 {"floor", "floor of SQNR, dB"},
-                 {"recipe", "then"},
-                 {"bits", "bits per\nelement", cell::fixed, 2},
-                 {"compression", "bf16\nto it", cell::fixed, 2},
-                 {"now", ""}};
-    return s;
+    if (rungs.rows.empty()) return {};
+    rungs.columns = {{"role", "class"},
+                     {"floor", "floor of SQNR, dB"},
+                     {"recipe", "then"},
+                     {"bits", "bits per\nelement", cell::fixed, 2},
+                     {"compression", "bf16\nto it", cell::fixed, 2},
+                     {"now", ""}};
+    return {std::move(words), std::move(rungs)};
 }
 
 }  // namespace mx::pipeline::review

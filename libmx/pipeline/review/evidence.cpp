@@ -259,11 +259,11 @@ class gathering {
 }  // namespace
 
 bool evidence::decomposed() const {
-    constexpr std::string_view grid = "grid_error_share";
-    return std::any_of(table.tensors.begin(), table.tensors.end(), [](const auto& t) {
-        return std::any_of(t.at.begin(), t.at.end(), [](const compare::figures& f) {
-            return f.rates[compare::rate_index(grid)].has_value();
-        });
+    const auto has_parts = [](const compare::figures& f) {
+        return f.rates[compare::rate_index("grid_error_share")].has_value();
+    };
+    return std::any_of(table.tensors.begin(), table.tensors.end(), [&](const auto& t) {
+        return std::any_of(t.at.begin(), t.at.end(), has_parts);
     });
 }
 

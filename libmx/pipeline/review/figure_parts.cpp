@@ -18,18 +18,31 @@ std::string shown_words(const evidence& e, std::size_t most) {
     return fmt::format(" The first {} of {} recipes.", most, e.plan.cells.size());
 }
 
-void add_figure(report::section& to, std::string group, std::string metric, std::string title,
-                std::string caption, report::plot what) {
+report::figure& add_figure(report::section& to, const std::string& kind, std::string title,
+                           std::string caption, report::plot what) {
+    const auto before = std::count_if(
+        to.figures.begin(), to.figures.end(),
+        [&](const report::figure& o) { return o.id == kind || o.id.rfind(kind + "-", 0) == 0; });
     report::figure f;
-    const auto before = std::count_if(to.figures.begin(), to.figures.end(),
-                                      [&](const report::figure& o) { return o.group == group; });
-    f.id = before == 0 ? group : fmt::format("{}-{}", group, before + 1);
+    f.id = before == 0 ? kind : fmt::format("{}-{}", kind, before + 1);
     f.title = std::move(title);
     f.caption = std::move(caption);
     f.what = std::move(what);
-    f.group = std::move(group);
-    f.metric = std::move(metric);
     to.figures.push_back(std::move(f));
+    return to.figures.back();
+}
+
+std::vector<std::string> plotted_roles(const evidence& e) {
+    std::vector<std::string> roles{""};
+    const auto is_norm = [](const tensor_class& c) { return c.role == "norm"; };
+    if (e.classes.size() > 1 && std::any_of(e.classes.begin(), e.classes.end(), is_norm)) {
+        roles.emplace_back("norm");
+    }
+    return roles;
+}
+
+std::string tensors_of(const std::string& role) {
+    return role.empty() ? "all tensors" : fmt::format("{} tensors", role);
 }
 
 report::axis axis_of(std::string title, std::string unit, bool log, bool share) {

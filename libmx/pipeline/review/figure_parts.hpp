@@ -22,10 +22,15 @@ std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most);
 /// "The first 9 of 20 recipes."; empty when all are shown.
 std::string shown_words(const evidence& e, std::size_t most);
 
-/// Adds a figure of a group, or alone when `group` is empty. Its id is made of the group and the
-/// number of figures before it.
-void add_figure(report::section& to, std::string group, std::string metric, std::string title,
-                std::string caption, report::plot what);
+/// Adds a figure. Its id is `kind`, with a number behind it from the second of its kind on.
+report::figure& add_figure(report::section& to, const std::string& kind, std::string title,
+                           std::string caption, report::plot what);
+
+/// What a figure is drawn of besides all tensors together (""): the norms, which fare differently.
+std::vector<std::string> plotted_roles(const evidence& e);
+
+/// "all tensors", or "norm tensors".
+std::string tensors_of(const std::string& role);
 
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);

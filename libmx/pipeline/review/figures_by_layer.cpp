@@ -14,8 +14,10 @@
 namespace mx::pipeline::review {
 namespace {
 
-constexpr std::size_t most_rows = 48;
-constexpr std::size_t most_kinds = 8;
+constexpr std::size_t most_rows = 48;    // of a heat map
+constexpr std::size_t most_points = 64;  // of a line
+constexpr std::size_t most_kinds = 5;
+constexpr std::size_t least_points = 3;  // that make a line worth drawing
 
 // Errors of tensors that are taken together as a geometric mean: of R-MSEs directly, of SQNRs as
 // the mean of decibels. Tensors without an error are left out.
@@ -66,29 +68,31 @@ layered layers_of(const evidence& e, const tensor_class& c) {
     return l;
 }
 
-// Rows of a heat map: layers, several together where there are too many.
-struct heat_row {
+// Layers in a row of a heat map or a point of a line: several together where there are too many.
+struct layer_group {
     std::string name;
+    double middle = 0;
     std::vector<std::size_t> tensors;
 };
 
-std::vector<heat_row> rows_of(const layered& l) {
-    std::vector<heat_row> rows;
-    const std::size_t together = (l.layers.size() + most_rows - 1) / most_rows;
-    std::size_t in_row = 0;
+std::vector<layer_group> groups_of(const layered& l, std::size_t most) {
+    std::vector<layer_group> groups;
+    const std::size_t together = (l.layers.size() + most - 1) / most;
+    std::size_t in_group = 0;
     std::int64_t first = 0;
     for (const auto& [layer, tensors] : l.layers) {
-        if (in_row == 0) {
-            rows.push_back({fmt::format("layer {}", layer), {}});
+        if (in_group == 0) {
+            groups.push_back({fmt::format("layer {}", layer), 0, {}});
             first = layer;
         } else {
-            rows.back().name = fmt::format("layers {} to {}", first, layer);
+            groups.back().name = fmt::format("layers {} to {}", first, layer);
         }
-        rows.back().tensors.insert(rows.back().tensors.end(), tensors.begin(), tensors.end());
-        in_row = (in_row + 1) % together;
+        layer_group& g = groups.back();
+        g.middle = (static_cast<double>(first) + static_cast<double>(layer)) / 2;
+        g.tensors.insert(g.tensors.end(), tensors.begin(), tensors.end());
+        in_group = (in_group + 1) % together;
     }
-    if (!l.rest.empty()) rows.push_back({"no layer", l.rest});
-    return rows;
+    return groups;
 }
 
 void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, const layer_metric& m,
@@ -98,7 +102,9 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
     h.value = axis_of(m.title, m.unit, m.logarithmic);
     h.larger_is_worse = m.larger_is_worse;
     for (const std::size_t cell : cells) h.columns.push_back(e.cell_name(cell));
-    for (const heat_row& row : rows_of(l)) {
+    std::vector<layer_group> rows = groups_of(l, most_rows);
+    if (!l.rest.empty()) rows.push_back({"no layer", 0, l.rest});
+    for (const layer_group& row : rows) {
         h.rows.push_back(row.name);
         h.cells.emplace_back();
         for (const std::size_t cell : cells) {
@@ -106,38 +112,43 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
         }
     }
     const bool grouped = l.layers.size() > most_rows;
-    add_figure(
-        to, "heat", fmt::format("{} of {}", m.title, c.role),
-        fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
-        fmt::format("A cell is the {} over the {} tensors of the layer{}; tensors without an "
-                    "error are left out.{}",
+    report::figure& f = add_figure(
+        to, "heat", fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
+        fmt::format("A cell is the {} over the {} tensors of the layer{}; tensors without an error "
+                    "are left out.{}",
                     m.logarithmic ? "geometric mean of the R-MSEs" : "mean of the SQNRs in dB",
                     c.role, grouped ? "s, several layers in a row" : "",
                     shown_words(e, most_figure_recipes)),
         std::move(h));
+    f.group = fmt::format("heat of {}", c.role);
+    f.metric = m.name;
 }
 
-void add_lines(const evidence& e, const layered& l, const layer_metric& m, std::string group,
-               std::string metric, std::string title, std::string caption, report::section& to) {
+report::figure& add_lines(const evidence& e, const layered& l, const layer_metric& m,
+                          const std::string& kind, std::string title, const std::string& caption,
+                          report::section& to) {
     report::line_chart chart;
     chart.x = axis_of("layer", "");
     chart.y = axis_of(m.title, m.unit, m.logarithmic);
+    const std::vector<layer_group> groups = groups_of(l, most_points);
     for (const std::size_t cell : shown_cells(e, most_lines)) {
         report::line_chart::line line{e.cell_name(cell), {}};
-        for (const auto& [layer, tensors] : l.layers) {
-            line.points.push_back({static_cast<double>(layer), mean_of(e, tensors, cell, m),
-                                   fmt::format("layer {}", layer)});
+        for (const layer_group& g : groups) {
+            line.points.push_back({g.middle, mean_of(e, g.tensors, cell, m), g.name});
         }
         chart.lines.push_back(std::move(line));
     }
-    add_figure(to, std::move(group), std::move(metric), std::move(title),
-               std::move(caption) + shown_words(e, most_lines), std::move(chart));
+    const char* grouped = l.layers.size() > most_points ? " Several layers to a point." : "";
+    return add_figure(to, kind, std::move(title), caption + grouped + shown_words(e, most_lines),
+                      std::move(chart));
 }
 
 // Weights of one kind through the layers, as figures 7 to 11 of Yang et al. show them.
 void add_kinds(const evidence& e, report::section& to) {
     std::vector<compare::layer_series> all = compare::find_series(e.table);
-    const auto is_kind = [](const compare::layer_series& s) { return s.role == "weight"; };
+    const auto is_kind = [](const compare::layer_series& s) {
+        return s.role == "weight" && s.tensors.size() >= least_points;
+    };
     all.erase(std::remove_if(all.begin(), all.end(),
                              [&](const compare::layer_series& s) { return !is_kind(s); }),
               all.end());
@@ -145,13 +156,13 @@ void add_kinds(const evidence& e, report::section& to) {
     for (std::size_t i = 0; i < shown; ++i) {
         layered l;
         for (const std::size_t t : all[i].tensors) {
-            l.layers[*e.table.tensors[t].layer].push_back(t);
+            if (const auto& layer = e.table.tensors[t].layer) l.layers[*layer].push_back(t);
         }
         const std::string name =
             e.files.size() > 1
                 ? fmt::format("{}: {}", evidence::short_path(all[i].file), all[i].name)
                 : all[i].name;
-        add_lines(e, l, layer_metrics[1], "kinds", name, fmt::format("R-MSE of {} by layer", name),
+        add_lines(e, l, layer_metrics[1], "kinds", fmt::format("R-MSE of {} by layer", name),
                   fmt::format("One kind of weight in every layer it has.{}",
                               shown < all.size()
                                   ? fmt::format(" The first {} of {} kinds.", shown, all.size())
@@ -172,13 +183,15 @@ report::section layers_section(const evidence& e) {
     }
     for (const tensor_class& c : e.classes) {
         const layered l = layers_of(e, c);
-        if (l.layers.size() < 2) continue;
+        if (l.layers.size() < least_points) continue;
         for (const layer_metric& m : layer_metrics) {
-            add_lines(e, l, m, "lines", fmt::format("{} of {}", m.title, c.role),
-                      fmt::format("{} of {} tensors by layer", m.title, c.role),
-                      m.logarithmic ? "Geometric mean over the tensors of a layer."
-                                    : "Mean over the tensors of a layer, in dB.",
-                      s);
+            report::figure& f = add_lines(
+                e, l, m, "lines", fmt::format("{} of {} tensors by layer", m.title, c.role),
+                m.logarithmic ? "Geometric mean over the tensors of a layer."
+                              : "Mean over the tensors of a layer, in dB.",
+                s);
+            f.group = fmt::format("lines of {}", c.role);
+            f.metric = m.name;
         }
     }
     add_kinds(e, s);

@@ -65,7 +65,7 @@ series mantissa_series(const quantize::recipe& r, const std::string& name, const
     }
     s.counts.assign(bins.begin(), bins.end());
     const quantize::clamp_zone zone = quantize::clamp_zone_of(r);
-    if (!zone.empty()) s.zones.push_back({"clamps", zone.from, zone.to});
+    if (!zone.empty()) s.zones.push_back({"clamp zone", zone.from, zone.to});
     return s;
 }
 
@@ -84,12 +84,13 @@ void add_mantissas(const evidence& e, const std::string& role, report::section& 
     }
     if (panels.empty()) return;
     chart.panels = named(std::move(panels));
-    const std::string of = role.empty() ? std::string("all tensors") : role;
-    add_figure(to, "mantissas", of, fmt::format("Where block maxima lie in their binade, {}", of),
-               "Shaded: maxima that the recipe's scale rule puts beyond the largest element, so "
-               "that they clamp. Recipes of one panel see the same blocks and clamp in the same "
-               "place; without shade nothing clamps by its mantissa.",
-               std::move(chart));
+    const std::string of = tensors_of(role);
+    add_figure(
+        to, "mantissas", fmt::format("Where block maxima lie in their binade, {}", of),
+        "Shaded, the clamp zone: maxima that the recipe's scale rule puts beyond the largest "
+        "element. Recipes of one panel see the same blocks and have the same zone; without "
+        "shade no maximum overflows by its mantissa.",
+        std::move(chart));
 }
 
 // Codes of one magnitude, both signs together; what is no number last.
@@ -137,17 +138,18 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
         chart.panels.push_back(std::move(s));
     }
     if (chart.panels.empty()) return;
-    const std::string of = role.empty() ? std::string("all tensors") : role;
-    add_figure(to, "codes", of, fmt::format("Codes in use, {}", of),
+    const std::string of = tensors_of(role);
+    add_figure(to, "codes", fmt::format("Codes in use, {}", of),
                "Magnitudes of the element's codes in order, both signs together, from zero to the "
                "largest. Codes that are no numbers are not drawn.",
                std::move(chart));
 }
 
-// The exponent that a scale code stands for; none for zero and NaN.
+// The exponent that a scale code stands for; none for zero, NaN, and the smallest E8M0 scale, which
+// blocks of zeros have.
 std::optional<int> exponent_of(const format::scale_format& f, int code) {
     if (!f.is_number()) {
-        if (code == format::e8m0_nan) return {};
+        if (code == format::e8m0_nan || code == 0) return {};
         return code - format::e8m0_bias;
     }
     const double v = format::decode(f.number, static_cast<std::uint32_t>(code));
@@ -182,10 +184,12 @@ void add_scales(const evidence& e, const std::string& role, report::section& to)
     }
     if (panels.empty()) return;
     chart.panels = named(std::move(panels));
-    const std::string of = role.empty() ? std::string("all tensors") : role;
-    add_figure(to, "scales", of, fmt::format("Scales in use, {}", of),
-               "Blocks by floor(log2) of their scale; scales that are zero or NaN are not drawn.",
-               std::move(chart));
+    const std::string of = tensors_of(role);
+    add_figure(
+        to, "scales", fmt::format("Scales in use, {}", of),
+        "Blocks by floor(log2) of their scale. Not drawn: scales that are zero or NaN, and 2^-127, "
+        "which blocks of zeros have.",
+        std::move(chart));
 }
 
 }  // namespace
@@ -199,8 +203,7 @@ report::section blocks_section(const evidence& e) {
             "mx analyze, compare or cluster with --html.");
         return s;
     }
-    std::vector<std::string> roles = histogram_roles(e);
-    if (roles.size() > 1) roles.insert(roles.begin(), "");
+    const std::vector<std::string> roles = plotted_roles(e);
     for (const std::string& role : roles) add_mantissas(e, role, s);
     for (const std::string& role : roles) add_codes(e, role, s);
     for (const std::string& role : roles) add_scales(e, role, s);

@@ -18,13 +18,16 @@ namespace {
 
 constexpr std::size_t most_norm_panels = 12;
 constexpr std::size_t named_marks = 4;
+constexpr std::size_t most_marks = 400;
+constexpr std::size_t most_zones = 3;
 
 // A norm tensor's block maxima, and how close together a block's magnitudes lie.
 struct norm {
     std::size_t tensor;
     quantize::recipe blocks;  // what it was counted under
     mantissas amax{};
-    double tightness = 0;  // median over blocks of min / max
+    double tightness = 0;   // median over blocks of min / max
+    std::string name = {};  // in plots
 };
 
 std::optional<std::size_t> find_tensor(const evidence& e, const report::record& r) {
@@ -59,6 +62,35 @@ std::vector<norm> norms_of(const evidence& e) {
     return all;
 }
 
+// What tensors are called in a plot, where there is little room: without the parts that all of them
+// begin or end with.
+std::vector<std::string> short_names(const evidence& e, const std::vector<norm>& norms) {
+    std::vector<std::string> names;
+    for (const norm& n : norms) names.push_back(e.tensor_name(n.tensor));
+    const auto shared = [&](auto begin_of) {
+        std::size_t length = 0;
+        const std::string first(begin_of(names.front()));
+        for (std::size_t dot = first.find('.'); dot != std::string::npos;
+             dot = first.find('.', dot + 1)) {
+            const std::string part = first.substr(0, dot + 1);
+            const bool all = std::all_of(names.begin(), names.end(), [&](const std::string& n) {
+                return std::string(begin_of(n)).compare(0, part.size(), part) == 0;
+            });
+            if (!all) break;
+            length = part.size();
+        }
+        return length;
+    };
+    if (names.size() < 2) return names;
+    const std::size_t head = shared([](const std::string& n) { return n; });
+    const std::size_t tail =
+        shared([](const std::string& n) { return std::string(n.rbegin(), n.rend()); });
+    for (std::string& n : names) {
+        if (n.size() > head + tail) n = n.substr(head, n.size() - head - tail);
+    }
+    return names;
+}
+
 bool sees_blocks_of(const norm& n, const quantize::recipe& r) {
     return n.blocks.block == r.block && n.blocks.axis == r.axis && n.blocks.rotate == r.rotate &&
            n.blocks.offset == r.offset && n.blocks.range == r.range;
@@ -89,7 +121,7 @@ std::string group_of(double saturation) {
     return saturation > 0 ? "some blocks saturate" : "no block saturates";
 }
 
-// Cells that clamp by the mantissa, one per zone and way to cut blocks.
+// Cells that clamp by the mantissa, the widest zones first, one per zone and way to cut blocks.
 std::vector<const compare::cell*> zones_of(const evidence& e) {
     std::vector<const compare::cell*> cells;
     for (const compare::cell& c : e.plan.cells) {
@@ -103,7 +135,12 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
         });
         if (!known) cells.push_back(&c);
     }
-    if (cells.size() > most_lines) cells.resize(most_lines);
+    std::stable_sort(cells.begin(), cells.end(),
+                     [](const compare::cell* a, const compare::cell* b) {
+                         return quantize::clamp_zone_of(a->recipe).share() >
+                                quantize::clamp_zone_of(b->recipe).share();
+                     });
+    if (cells.size() > most_zones) cells.resize(most_zones);
     return cells;
 }
 
@@ -117,35 +154,41 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
     chart.y = axis_of("smallest over largest magnitude of a block, median", "");
     chart.y.low = 0;
     chart.y.high = 1;
-    std::vector<std::pair<double, std::size_t>> by_saturation;
+    // Those that matter most first: what is left out is furthest from saturating.
+    std::vector<std::pair<double, report::scatter_chart::mark>> marks;
     for (const norm& n : norms) {
         if (!sees_blocks_of(n, c.recipe)) continue;
         const double saturation = saturation_of(e, n, c);
-        by_saturation.emplace_back(saturation, chart.marks.size());
-        chart.marks.push_back({{share_in(n.amax, zone), n.tightness, e.tensor_name(n.tensor)},
-                               group_of(saturation),
-                               false});
+        const double inside = share_in(n.amax, zone);
+        marks.push_back(
+            {saturation + inside, {{inside, n.tightness, n.name}, group_of(saturation), false}});
+        marks.back().second.named = saturation > 0;
     }
-    if (chart.marks.empty()) return;
-    std::stable_sort(by_saturation.begin(), by_saturation.end(),
+    if (marks.empty()) return;
+    std::stable_sort(marks.begin(), marks.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (std::size_t i = 0; i < std::min(named_marks, by_saturation.size()); ++i) {
-        if (by_saturation[i].first > 0) chart.marks[by_saturation[i].second].named = true;
+    const std::size_t all = marks.size();
+    marks.resize(std::min(all, most_marks));
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+        chart.marks.push_back(std::move(marks[i].second));
+        if (i >= named_marks) chart.marks.back().named = false;
     }
-    add_figure(to, "norms", c.name,
-               fmt::format("Norm tensors against the clamp zone of {}", c.name),
-               fmt::format("A mark is a norm tensor. To the right, block maxima lie in the zone "
-                           "(mantissas between {:g} and {:g}), where they clamp; further up, a "
-                           "block's magnitudes are closer together. A block whose maximum is in "
-                           "the zone and whose smallest magnitude is there as well saturates: all "
-                           "of its elements take one code.",
-                           zone.from, zone.to),
-               std::move(chart));
+    add_figure(
+        to, "norms", fmt::format("Norm tensors against the clamp zone of {}", c.name),
+        fmt::format("A mark is a norm tensor. To the right, block maxima lie in the zone "
+                    "(mantissas between {:g} and {:g}), beyond the largest element; further up, a "
+                    "block's magnitudes are closer together. A block whose maximum is in "
+                    "the zone and whose smallest magnitude is there as well saturates: all "
+                    "of its elements take one code.{}",
+                    zone.from, zone.to,
+                    all > most_marks
+                        ? fmt::format(" The {} nearest to that of {} tensors.", most_marks, all)
+                        : ""),
+        std::move(chart));
 }
 
 // The norm tensors that have most of their maxima in the widest zone.
-void add_panels(const evidence& e, std::vector<norm> norms, const compare::cell& c,
-                report::section& to) {
+void add_panels(std::vector<norm> norms, const compare::cell& c, report::section& to) {
     const quantize::clamp_zone zone = quantize::clamp_zone_of(c.recipe);
     norms.erase(std::remove_if(norms.begin(), norms.end(),
                                [&](const norm& n) { return !sees_blocks_of(n, c.recipe); }),
@@ -163,15 +206,15 @@ void add_panels(const evidence& e, std::vector<norm> norms, const compare::cell&
     chart.y = axis_of("blocks", "", false, true);
     for (const norm& n : norms) {
         report::bar_chart::series s;
-        s.name = e.tensor_name(n.tensor);
+        s.name = n.name;
         for (int i = 0; i <= metrics::mantissa_bins; ++i) {
             s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
         }
         s.counts.assign(n.amax.begin(), n.amax.end());
-        s.zones.push_back({"clamps", zone.from, zone.to});
+        s.zones.push_back({"clamp zone", zone.from, zone.to});
         chart.panels.push_back(std::move(s));
     }
-    add_figure(to, "norm-maxima", "", "Block maxima of single norm tensors",
+    add_figure(to, "maxima", "Block maxima of single norm tensors",
                fmt::format("The {} of {} norm tensors with most block maxima in the clamp zone of "
                            "{}, which is shaded.",
                            norms.size(), all, c.name),
@@ -186,24 +229,21 @@ report::section norms_section(const evidence& e) {
                                  [](const tensor_class& c) { return c.role == "norm"; });
     if (!any) return s;
     s.heading = "Norm gains against the clamp zone";
-    const std::vector<norm> norms = norms_of(e);
+    std::vector<norm> norms = norms_of(e);
     if (norms.empty()) {
         s.notes.push_back(
             "Block maxima of single norm tensors: run mx analyze with --histograms, or mx analyze, "
             "compare or cluster with --html.");
         return s;
     }
+    const std::vector<std::string> names = short_names(e, norms);
+    for (std::size_t i = 0; i < norms.size(); ++i) norms[i].name = names[i];
     const std::vector<const compare::cell*> cells = zones_of(e);
     for (const compare::cell* c : cells) add_scatter(e, norms, *c, s);
-    const auto widest = std::max_element(cells.begin(), cells.end(),
-                                         [](const compare::cell* a, const compare::cell* b) {
-                                             return quantize::clamp_zone_of(a->recipe).share() <
-                                                    quantize::clamp_zone_of(b->recipe).share();
-                                         });
-    if (widest == cells.end()) {
+    if (cells.empty()) {
         s.notes.push_back("No recipe measured here clamps block maxima by their mantissa.");
     } else {
-        add_panels(e, norms, **widest, s);
+        add_panels(norms, *cells.front(), s);
     }
     if (e.norms_left_out > 0) {
         s.notes.push_back(

@@ -87,8 +87,8 @@ void add_series(const dump_series& d, const step_metric& m, report::section& to)
     if (lines.size() > chart.lines.size() && chart.lines.size() == most_lines) {
         caption += fmt::format(" The first {} of {} lines.", most_lines, lines.size());
     }
-    add_figure(to, "steps", m.title, fmt::format("From dump to dump: {}", m.title),
-               std::move(caption), std::move(chart));
+    add_figure(to, "steps", fmt::format("From dump to dump: {}", m.title), std::move(caption),
+               std::move(chart));
 }
 
 void add_findings(const dump_series& d, report::section& to) {

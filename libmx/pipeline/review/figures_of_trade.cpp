@@ -21,6 +21,7 @@ void add_bits(const evidence& e, const recommendation& r, report::section& to) {
     chart.x = axis_of("bits per element", "bits");
     chart.y = axis_of("SQNR", "dB");
     chart.path_name = "Pareto front";
+    chart.stepped = true;
     std::vector<compare::trade> trades;
     std::vector<const candidate*> shown;
     for (const candidate& c : r.candidates) {
@@ -37,7 +38,7 @@ void add_bits(const evidence& e, const recommendation& r, report::section& to) {
         if (front[i]) chart.path.emplace_back(shown[i]->bits, shown[i]->sqnr_db);
     }
     std::sort(chart.path.begin(), chart.path.end());
-    add_figure(to, "bits", r.role, fmt::format("Bits against SQNR, {}", r.role),
+    add_figure(to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
                "Over all elements together. On the front, nothing has as few bits and as high an "
                "SQNR.",
                std::move(chart));
@@ -92,7 +93,7 @@ void add_blocks(const evidence& e, const recommendation& r, report::section& to)
         chart.lines.push_back(std::move(line));
     }
     if (chart.lines.empty()) return;
-    add_figure(to, "blocks", r.role, fmt::format("Error against block size, {}", r.role),
+    add_figure(to, "blocks", fmt::format("Error against block size, {}", tensors_of(r.role)),
                "Recipes that differ in their block only.", std::move(chart));
 }
 
@@ -111,7 +112,7 @@ void add_parts(const evidence& e, const recommendation& r, report::section& to) 
         }
     }
     if (chart.categories.empty()) return;
-    add_figure(to, "parts", r.role, fmt::format("Where the error comes from, {}", r.role),
+    add_figure(to, "parts", fmt::format("Where the error comes from, {}", tensors_of(r.role)),
                "Squared error in elements that clamp, in others that become zero, and what the "
                "grid rounds away.",
                std::move(chart));
@@ -140,7 +141,7 @@ void add_plane(const evidence& e, const recommendations& all, report::section& t
     }
     if (worst <= 0) return;
     chart.marks[worst_mark].named = true;
-    add_figure(to, "plane", "", "Overflow against underflow",
+    add_figure(to, "plane", "Overflow against underflow",
                "A mark is a recipe on a class of tensors: the share of elements beyond the largest "
                "value before rounding, and of those not zero that become zero. None is drawn at "
                "the low end.",
@@ -152,16 +153,16 @@ void add_plane(const evidence& e, const recommendations& all, report::section& t
 report::section trade_section(const evidence& e, const recommendations& all) {
     report::section s;
     s.heading = "Recipe against recipe";
-    recommendations shown;
-    if (all.size() > 1) {
-        shown.push_back(
-            recommend("all tensors", e.table, e.plan, compare::all_tensors(e.table), {}));
+    recommendations shown{recommend("", e.table, e.plan, compare::all_tensors(e.table), {})};
+    for (const std::string& role : plotted_roles(e)) {
+        for (const recommendation& r : all) {
+            if (r.role == role) shown.push_back(r);
+        }
     }
-    shown.insert(shown.end(), all.begin(), all.end());
     for (const recommendation& r : shown) add_bits(e, r, s);
     for (const recommendation& r : shown) add_blocks(e, r, s);
     const bool blocks = std::any_of(s.figures.begin(), s.figures.end(),
-                                    [](const report::figure& f) { return f.group == "blocks"; });
+                                    [](const report::figure& f) { return f.id == "blocks"; });
     if (!blocks) {
         s.notes.push_back(
             "Error against block size: give recipes that differ in their block only, as in mx "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/review/histogram_sums.hpp"
 
-#include <algorithm>
 #include <charconv>
 
 #include "libmx/report/members.hpp"
@@ -64,17 +63,6 @@ std::optional<histogram_sum> histograms_of(const evidence& e, const std::string&
         read_mantissas(*r, sum->amax);
     }
     return sum;
-}
-
-std::vector<std::string> histogram_roles(const evidence& e) {
-    std::vector<std::string> roles;
-    for (const tensor_class& c : e.classes) {
-        const bool any = std::any_of(e.sums.begin(), e.sums.end(), [&](const report::record* r) {
-            return report::text_of(*r, "role") == c.role;
-        });
-        if (any) roles.push_back(c.role);
-    }
-    return roles;
 }
 
 }  // namespace mx::pipeline::review

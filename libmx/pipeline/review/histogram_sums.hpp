@@ -31,7 +31,4 @@ std::optional<histogram_sum> histograms_of(const evidence& e, const std::string&
 /// The bins of a record with the member amax_mantissa_histogram; false where it has none.
 bool read_mantissas(const report::record& r, mantissas& bins);
 
-/// Roles that have histograms, in the order of the classes.
-std::vector<std::string> histogram_roles(const evidence& e);
-
 }  // namespace mx::pipeline::review

@@ -13,14 +13,15 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Tensors in danger. Seeds of a cell count as one: the first stands for them.
+// Tensors in danger and below the floor. Seeds of a cell count as one: the first stands for them.
 void count_dangers(const compare::board& b, const compare::cell& cell,
-                   const std::vector<std::size_t>& tensors, candidate& to) {
+                   const std::vector<std::size_t>& tensors, double floor, candidate& to) {
     constexpr std::size_t clamp = compare::rate_index("clamp_rate");
     constexpr std::size_t saturated = compare::rate_index("saturated_block_rate");
     for (const std::size_t t : tensors) {
         const compare::figures& f = b.of(t, cell.runs.front());
         to.clamping += f.rates[clamp].value_or(0) >= alarming_clamp_rate ? 1u : 0u;
+        to.below += f.sqnr_db && *f.sqnr_db < floor ? 1u : 0u;
         const double rate = f.rates[saturated].value_or(0);
         to.saturating += rate >= alarming_saturation ? 1u : 0u;
         if (rate > to.worst_saturation) {
@@ -31,13 +32,13 @@ void count_dangers(const compare::board& b, const compare::cell& cell,
 }
 
 candidate candidate_of(const compare::board& b, const compare::sweep_plan& plan,
-                       const compare::ranking& ranks, const compare::standing& s) {
+                       const compare::ranking& ranks, const compare::standing& s, double floor) {
     candidate c;
     c.cell = s.cell;
     c.bits = s.bits_per_element;
     c.sqnr_db = s.sqnr_db ? s.sqnr_db->mean : s.exact ? infinite : -infinite;
     c.rates = s.rates;
-    count_dangers(b, plan.cells[s.cell], ranks.over.tensors, c);
+    count_dangers(b, plan.cells[s.cell], ranks.over.tensors, floor, c);
     return c;
 }
 
@@ -88,7 +89,7 @@ recommendation recommend(const std::string& role, const compare::board& b,
     for (std::size_t cell = 0; cell < plan.cells.size(); ++cell) {
         for (const compare::standing& s : ranks.cells) {
             if (s.cell == cell && s.tensors > 0) {
-                r.candidates.push_back(candidate_of(b, plan, ranks, s));
+                r.candidates.push_back(candidate_of(b, plan, ranks, s, p.min_sqnr_db));
             }
         }
     }

@@ -24,6 +24,8 @@ namespace mx::pipeline::review {
 inline constexpr double default_min_sqnr_db = 20;
 /// Recipes of as many bits whose SQNRs differ by less are called too close to tell apart.
 inline constexpr double close_decibels = 0.5;
+/// Underflow from which on a recommendation is given with a warning: SQNR hardly sees it.
+inline constexpr double noted_underflow_rate = 0.10;
 /// What stays where no recipe will do.
 inline constexpr double bf16_bits = 16;
 /// Bits per element that differ by less are the same.
@@ -44,6 +46,7 @@ struct candidate {
     std::size_t clamping = 0;                    ///< tensors with alarming_clamp_rate or more
     std::optional<std::size_t> worst_saturated;  ///< tensor with the most saturated blocks
     double worst_saturation = 0;
+    std::size_t below = 0;  ///< tensors whose own SQNR is below the floor
 
     /// One of the pooled rates by its name.
     const std::optional<double>& rate(std::string_view name) const {

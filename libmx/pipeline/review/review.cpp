@@ -84,9 +84,9 @@ report::document make_review(std::span<const result_set> sets, const review_opti
     }
     d.tail = {{"ladders", std::move(ladders)}};
     if (!all.empty()) {
-        put(d.sections, verdict_section(e, all, options.choice));
+        put(d.sections, verdict_sections(e, all, options.choice));
         put(d.sections, worst_section(e, all));
-        put(d.sections, changes_section(e, all, options.choice));
+        put(d.sections, changes_sections(e, all, options.choice));
         put(d.sections, finding_sections(e));
     }
     put(d.sections, steps_section(e));
@@ -96,6 +96,7 @@ report::document make_review(std::span<const result_set> sets, const review_opti
         put(d.sections, trade_section(e, all));
         put(d.sections, blocks_section(e));
         put(d.sections, norms_section(e));
+        put(d.sections, tensors_section(e, all));
     }
     put(d.sections, definition_sections(e, options.choice));
     return d;

@@ -14,12 +14,15 @@ namespace mx::pipeline::review {
 using recommendations = std::vector<recommendation>;
 
 /// The verdict in words, and what is recommended for each class with its reason and cost.
-report::section verdict_section(const evidence& e, const recommendations& all, const policy& p);
-/// The ten tensors that lose most under what is recommended for their class; all of them, under
-/// every recipe, as an explorer.
+std::vector<report::section> verdict_sections(const evidence& e, const recommendations& all,
+                                              const policy& p);
+/// The ten tensors that lose most under what is recommended for their class.
 report::section worst_section(const evidence& e, const recommendations& all);
+/// All of them, under every recipe, as an explorer.
+report::section tensors_section(const evidence& e, const recommendations& all);
 /// What other floors, and other views of saturation, would lead to.
-report::section changes_section(const evidence& e, const recommendations& all, const policy& p);
+std::vector<report::section> changes_sections(const evidence& e, const recommendations& all,
+                                              const policy& p);
 /// Findings of mx cluster, with what mends them.
 std::vector<report::section> finding_sections(const evidence& e);
 /// Inputs, recipes, and what their parts mean.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "libmx/pipeline/alarms.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -70,6 +71,7 @@ report::record row_of(const evidence& e, const recommendation& r, const policy& 
     row.emplace_back("bits", recommended_bits(r));
     row.emplace_back("compression", bf16_bits / recommended_bits(r));
     row.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
+    row.emplace_back("below", c == nullptr ? report::value() : report::tally(c->below));
     row.emplace_back("clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate")));
     row.emplace_back("underflow_rate",
                      c == nullptr ? report::value() : maybe(c->rate("underflow_rate")));
@@ -77,7 +79,7 @@ report::record row_of(const evidence& e, const recommendation& r, const policy& 
     return row;
 }
 
-// "mxfp6:scale=even for weight and embedding", in the order of the classes.
+// "mxfp6:scale=even for weight and embedding.", in the order of the classes.
 std::vector<std::string> choices(const evidence& e, const recommendations& all) {
     std::vector<std::pair<std::string, std::vector<std::string>>> by_recipe;
     for (const recommendation& r : all) {
@@ -91,15 +93,9 @@ std::vector<std::string> choices(const evidence& e, const recommendations& all) 
     }
     std::vector<std::string> said;
     for (const auto& [recipe, roles] : by_recipe) {
-        said.push_back(fmt::format("{} for {}", recipe, listed(roles)));
+        said.push_back(fmt::format("{} for {}.", recipe, listed(roles)));
     }
     return said;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-    std::string text;
-    for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
-    return text;
 }
 
 std::string cost_words(const recommendations& all) {
@@ -115,12 +111,32 @@ std::string cost_words(const recommendations& all) {
     if (elements == 0) return {};
     const double mean = bits / elements;
     std::string text = fmt::format(
-        "Cost: {:.3f} bits per element over {} of {} tensors, {:.2f} times smaller than bf16", mean,
-        report::grouped(static_cast<std::int64_t>(elements)),
-        report::grouped(static_cast<std::int64_t>(tensors)), bf16_bits / mean);
+        "Cost: {:.3f} bits per element over {} elements of {}, {:.2f} times smaller than bf16",
+        mean, report::grouped(static_cast<std::int64_t>(elements)),
+        report::plural(tensors, "tensor"), bf16_bits / mean);
     text += kept > 0 ? fmt::format("; {} of the elements stay in bf16.", percent(kept / elements))
                      : ".";
     return text;
+}
+
+// What the SQNR of a recommendation does not say.
+void add_warnings(const evidence& e, const recommendations& all, std::vector<std::string>& notes) {
+    for (const recommendation& r : all) {
+        if (!r.chosen) continue;
+        const candidate& c = r.candidates[*r.chosen];
+        const double underflow = c.rate("underflow_rate").value_or(0);
+        if (underflow >= noted_underflow_rate) {
+            notes.push_back(fmt::format(
+                "- {}: {} turns {} of the non-zero elements into zero, which SQNR hardly sees.",
+                r.role, e.cell_name(c.cell), percent(underflow)));
+        }
+        if (c.clamping > 0) {
+            notes.push_back(
+                fmt::format("- {}: {} clamps {:g} % of the elements or more in {} of {}.", r.role,
+                            e.cell_name(c.cell), 100 * alarming_clamp_rate, c.clamping,
+                            report::plural(r.tensors.size(), "tensor")));
+        }
+    }
 }
 
 std::vector<report::column> columns() {
@@ -131,38 +147,42 @@ std::vector<report::column> columns() {
             {"bits", "bits per\nelement", cell::fixed, 2},
             {"compression", "bf16\nto it", cell::fixed, 2},
             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+            {"below", "tensors\nbelow", cell::integer},
             {"clamp_rate", "clamp\n%", cell::share},
             {"underflow_rate", "under-\nflow %", cell::share},
-            {"reason", "why not fewer bits"}};
+            {"reason", "why"}};
 }
 
 }  // namespace
 
-report::section verdict_section(const evidence& e, const recommendations& all, const policy& p) {
-    report::section s;
-    s.heading = "Verdict";
+std::vector<report::section> verdict_sections(const evidence& e, const recommendations& all,
+                                              const policy& p) {
+    report::section words, s;
+    words.heading = "Verdict";
+    const std::vector<std::string> said = choices(e, all);
+    if (said.empty()) words.notes.push_back("Undecided: see below.");
+    for (const std::string& choice : said) words.notes.push_back("- " + choice);
+    if (!said.empty()) words.notes.push_back(cost_words(all));
+    add_warnings(e, all, words.notes);
+    words.notes.push_back(fmt::format(
+        "For each class of tensors: the recipe with the fewest bits, of those measured, that has "
+        "{:g} dB of SQNR or more over all elements of the class (an error of {:.3g} % of their RMS "
+        "at most) and saturates none of its tensors; bf16 where there is none. These are errors "
+        "of tensors, not of what a model does with them.",
+        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
+    s.heading = "What to use for each class";
     s.columns = columns();
     std::int64_t left_out = 0;
     for (const recommendation& r : all) {
         s.rows.push_back(row_of(e, r, p));
         left_out += r.not_everywhere;
     }
-    const std::vector<std::string> said = choices(e, all);
-    if (!said.empty()) {
-        s.notes.push_back(fmt::format("Use {}.", joined(said)));
-        s.notes.push_back(cost_words(all));
-    }
-    s.notes.push_back(fmt::format(
-        "Chosen is, for each class of tensors, the recipe with the fewest bits of those measured "
-        "that has {:g} dB of SQNR or more over all elements of the class (an error of {:.3g} % of "
-        "their RMS at most) and saturates none of its tensors; where there is none, the class "
-        "stays in bf16. These are figures of the tensors, not of what the model does with them.",
-        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
+    s.notes.push_back(
+        "Tensors below: those whose own SQNR is below the floor that the class keeps as a whole.");
     if (left_out > 0) {
         s.notes.push_back(
-            fmt::format("{} measured under some of the recipes only and left out of "
-                        "the verdict.",
-                        report::plural(left_out, "tensor") + (left_out == 1 ? " was" : " were")));
+            fmt::format("{} {} measured under some of the recipes only and left out here.",
+                        report::plural(left_out, "tensor"), left_out == 1 ? "was" : "were"));
     }
     if (e.skipped > 0) {
         s.notes.push_back(fmt::format(
@@ -171,11 +191,11 @@ report::section verdict_section(const evidence& e, const recommendations& all, c
                            : report::grouped(e.skipped) + " tensors or recipes of them"));
     }
     if (e.repeated > 0) {
-        s.notes.push_back(
-            fmt::format("{} in more than one document; the first counts.",
-                        report::plural(e.repeated, "result") + (e.repeated == 1 ? " is" : " are")));
+        s.notes.push_back(fmt::format("{} {} in more than one document; the first counts.",
+                                      report::plural(e.repeated, "result"),
+                                      e.repeated == 1 ? "is" : "are"));
     }
-    return s;
+    return {std::move(words), std::move(s)};
 }
 
 }  // namespace mx::pipeline::review

@@ -145,7 +145,13 @@ report::section worst_section(const evidence& e, const recommendations& all) {
             "*: the class stays in bf16; the figures are those of the recipe with the least error "
             "on it.");
     }
-    s.all = explorer_of(e, losses, s.notes);
+    return s;
+}
+
+report::section tensors_section(const evidence& e, const recommendations& all) {
+    report::section s;
+    s.heading = "All tensors";
+    s.all = explorer_of(e, losses_of(e, all), s.notes);
     return s;
 }
 

@@ -15,14 +15,13 @@ namespace {
 
 void write_figure(const figure& f, const sink& out) {
     const std::string id = shown(f.id);
-    out(fmt::format("<figure id=\"figure-{}\" data-metric=\"{}\">\n<div class=\"plot\">", id,
-                    shown(f.metric)));
-    out(svg_of(f));
-    out(fmt::format("</div>\n<figcaption><strong>{}</strong> {}\n", shown(f.title),
-                    shown(f.caption)));
+    out(fmt::format("<figure id=\"figure-{}\" data-metric=\"{}\">\n", id, shown(f.metric)));
+    out(fmt::format("<figcaption><strong>{}</strong>{}\n", shown(f.title), shown(f.caption)));
     out(fmt::format("<a class=\"data\" download=\"{}.csv\" href=\"data:text/csv;base64,", id));
     out(base64(csv_of(f)));
-    out("\">data as CSV</a></figcaption>\n</figure>\n");
+    out("\">data as CSV</a></figcaption>\n<div class=\"scroll\">");
+    out(svg_of(f));
+    out("</div>\n</figure>\n");
 }
 
 void write_group(const std::vector<const figure*>& group, const sink& out) {

@@ -49,7 +49,9 @@ const element = (tag, text, className) => {
 };
 // A name that may break behind dots, slashes, colons and commas.
 const named = (made, text) => {
-  for (const part of text.split(/(?<=[./:,])/)) made.append(part, element('wbr'));
+  for (const part of text.match(/[^./:,]*[./:,]|[^./:,]+/g) ?? []) {
+    made.append(part, element('wbr'));
+  }
   return made;
 };
 
@@ -192,7 +194,10 @@ const explorer = (root) => {
     const button = element('button');
     button.type = 'button';
     button.append(...head.childNodes);
-    head.append(button);
+    // Browsers repeat the head of a table on each sheet of paper unless there are buttons in it.
+    const printed = element('span', undefined, 'printed');
+    printed.append(...button.cloneNode(true).childNodes);
+    head.append(printed, button);
     button.addEventListener('click', () => {
       const column = columnOf(place);
       state.turned = state.column === column && !state.turned;
@@ -305,7 +310,10 @@ const theme = () => {
   const isDark = () => (root.dataset.theme ?? (preferred.matches ? 'dark' : 'light')) === 'dark';
   const label = () => { button.textContent = isDark() ? 'Light' : 'Dark'; };
   button.addEventListener('click', () => {
-    root.dataset.theme = isDark() ? 'light' : 'dark';
+    const dark = !isDark();
+    // Back at what the system prefers, the page goes with it again.
+    if (dark === preferred.matches) delete root.dataset.theme;
+    else root.dataset.theme = dark ? 'dark' : 'light';
     label();
   });
   preferred.addEventListener('change', label);

@@ -6,6 +6,7 @@
 
 #include "libmx/report/svg/lettering.hpp"
 #include "libmx/report/svg/numbers.hpp"
+#include "libmx/report/svg/plots.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -68,7 +69,9 @@ void draw_ticks(canvas& out, const frame& f, bool x_texts, bool y_texts) {
     out.path(d, "axis");
     const std::size_t stride = stride_of(f);
     for (std::size_t i = 0; x_texts && i < f.x.ticks.size(); i += stride) {
-        out.label(f.at_x(f.x.ticks[i].value), f.bottom() + 17, "mid", f.x.ticks[i].text);
+        const tick& t = f.x.ticks[i];
+        const double last = page_width - width_of(t.text) / 2;
+        out.label(std::min(f.at_x(t.value), last), f.bottom() + 17, "mid", t.text);
     }
     double last = 1e9;
     for (const tick& t : f.y.ticks) {

@@ -15,7 +15,7 @@ namespace {
 using series = bar_chart::series;
 
 constexpr double name_height = 18;
-constexpr double gap = 22;  // between panels, both ways
+constexpr double gap = 36;  // between panels, both ways
 
 // One bar: its edges, and its count as a share of the panel's sum.
 struct bar {

@@ -52,7 +52,8 @@ path_data& path_data::round(double x, double y, double radius) {
 
 path_data box(double left, double top, double width, double height) {
     path_data d;
-    d.move(left, top).across(left + width).down(top + height).across(left).close();
+    d.move(left, top);
+    d.text_ += "h" + coordinate(width) + "v" + coordinate(height) + "h" + coordinate(-width) + "z";
     return d;
 }
 
@@ -88,7 +89,9 @@ void canvas::close(std::string_view name) { out_.append("</").append(name).appen
 void canvas::group(std::string_view classes) { start("g").with("class", classes).open(); }
 
 void canvas::label(double x, double y, std::string_view classes, std::string_view content) {
-    start("text").with("class", classes).with("x", x).with("y", y).text(content);
+    start("text");
+    if (!classes.empty()) with("class", classes);
+    with("x", x).with("y", y).text(content);
 }
 
 void canvas::path(const path_data& d, std::string_view classes) {

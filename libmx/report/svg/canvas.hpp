@@ -24,6 +24,7 @@ class path_data {
     const std::string& text() const { return text_; }
 
   private:
+    friend path_data box(double left, double top, double width, double height);
     path_data& to(char command, double x, double y);
     std::string text_;
 };
@@ -48,7 +49,7 @@ class canvas {
 
     /// <g class="...">, up to close("g").
     void group(std::string_view classes);
-    /// A text of a class at a place; the class decides size, anchor and ink.
+    /// A text at a place; its classes, if any, decide size, anchor and ink.
     void label(double x, double y, std::string_view classes, std::string_view content);
     void path(const path_data& d, std::string_view classes);
 

@@ -10,6 +10,7 @@
 #include "libmx/report/svg/plots.hpp"
 #include "libmx/report/svg/rows.hpp"
 #include "libmx/report/svg/scale.hpp"
+#include "libmx/report/svg/ticks.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -33,10 +34,11 @@ class map_drawer {
 
     drawing draw() {
         rows_ = rows_of(p_.rows, 0, 190);
+        rows_.names_width = std::ceil(rows_.names_width);
         place_columns();
         rows_.top = head_height_ + 6;
-        d_.out.group("cells");
         if (undefined_) define_undefined(d_.out, id_);
+        d_.out.group("cells");
         for (std::size_t r = 0; r < p_.rows.size(); ++r) draw_row(r);
         d_.out.close("g");
         if (written_) write_values();
@@ -89,15 +91,18 @@ class map_drawer {
             // The last names lean out to the right.
             cell_width_ = std::min(cell_width_, (room - longest * slope - 4) / count);
         }
-        cell_width_ = std::max(1.0, std::floor(cell_width_ * 2) / 2);
-        written_ = rows_.height >= small_size + 3 && values_fit();
+        // Whole units keep the paths of thousands of cells short.
+        cell_width_ = std::max(1.0, std::floor(cell_width_));
+        // Two digits rather than none.
+        digits_ = values_fit(3) ? 3 : 2;
+        written_ = rows_.height >= small_size + 3 && values_fit(digits_);
     }
 
-    bool values_fit() const {
+    bool values_fit(int digits) const {
         for (std::size_t r = 0; r < p_.rows.size(); ++r) {
             for (std::size_t c = 0; c < p_.columns.size(); ++c) {
                 const std::optional<double> v = cell(r, c);
-                if (v && width_of(short_text(p_.value, *v), small_size) > cell_width_ - 2) {
+                if (v && width_of(short_text(p_.value, *v, digits), small_size) > cell_width_ - 2) {
                     return false;
                 }
             }
@@ -128,13 +133,16 @@ class map_drawer {
                 if (!v) continue;
                 d_.out.label(x_of(c) + cell_width_ / 2, rows_.middle(r) + 4,
                              shade_of(*v) >= dark_from ? "num mid bright" : "num mid dark",
-                             short_text(p_.value, *v));
+                             short_text(p_.value, *v, digits_));
             }
         }
     }
 
     void draw_column_names() {
-        for (std::size_t c = 0; c < p_.columns.size(); ++c) {
+        // Turned names need the height of a line each.
+        const double cells = turned_ ? line_height / cell_width_ : 1;
+        const auto stride = static_cast<std::size_t>(round_above(std::max(1.0, cells)));
+        for (std::size_t c = 0; c < p_.columns.size(); c += stride) {
             const double middle = x_of(c) + cell_width_ / 2;
             if (turned_) {
                 const std::string at = coordinate(middle + 4) + " " + coordinate(rows_.top - 5);
@@ -155,9 +163,9 @@ class map_drawer {
     void draw_key() {
         const double left = rows_.names_width;
         const double top = d_.height + 18;
-        d_.out.label(left, top - 5, "soft", title_text(p_.value));
+        d_.out.label(left, top - 5, "soft", title_text(p_.value) + (p_.value.share ? " (%)" : ""));
         double x = left;
-        if (!values_.empty()) {
+        if (!values_.empty() && values_.low() < values_.high()) {
             const double wide = 22;
             d_.out.group("cells");
             for (int k = 0; k < shades; ++k) {
@@ -172,6 +180,10 @@ class map_drawer {
             d_.out.label(left + wide * shades / 2, top + 26, "num soft mid",
                          shade_.log ? "darker is worse, log" : "darker is worse");
             x += 24;
+        } else if (!values_.empty()) {
+            const std::string all = "every value is " + value_text(p_.value, values_.low());
+            d_.out.label(left, top + 10, "num", all);
+            x += width_of(all, small_size) + 24;
         }
         if (undefined_) {
             d_.out.group("cells");
@@ -195,6 +207,7 @@ class map_drawer {
     bool undefined_ = false;
     bool turned_ = false;
     bool written_ = false;
+    int digits_ = 3;
     double cell_width_ = 0;
     double head_height_ = 0;
 };

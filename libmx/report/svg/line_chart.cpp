@@ -17,7 +17,8 @@ namespace {
 
 constexpr double plot_height = 300;
 constexpr double marker_radius = 3.6;
-constexpr std::size_t most_markers = 40;  // of a line; other points are still found by pointing
+constexpr std::size_t most_markers = 40;   // of a line; other points are still found by pointing
+constexpr std::size_t most_points = 2000;  // of a chart, beyond which only markers are
 constexpr double longest_name = 200;
 constexpr double name_row = 15;
 
@@ -30,7 +31,8 @@ void sample(canvas& out, std::size_t index, double x, double y) {
     out.close("g");
 }
 
-void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t index) {
+// `every`: whether points without a marker are found by pointing at them as well.
+void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t index, bool every) {
     const line_chart::line& line = p.lines[index];
     const std::size_t stride = (line.points.size() + most_markers - 1) / most_markers;
     path_data d;
@@ -52,6 +54,7 @@ void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t ind
         const int up = f.y.beyond(*at.y);
         const int right = f.x.beyond(at.x);
         const bool seen = up != 0 || right != 0 || i % stride == 0;
+        if (!seen && !every) continue;
         out.start("path");
         if (!seen) out.with("class", "touch");
         const path_data shape =
@@ -88,7 +91,7 @@ void draw_names(canvas& out, const frame& f, const line_chart& p, double room) {
     }
     for (const name& n : names) {
         sample(out, n.line, f.right() + 12, n.y);
-        out.label(f.right() + 12 + sample_width + 6, n.y + 4, "name",
+        out.label(f.right() + 12 + sample_width + 6, n.y + 4, "",
                   fitted(p.lines[n.line].name, room));
     }
 }
@@ -128,7 +131,8 @@ drawing draw(const line_chart& p, const std::string&) {
     draw_ticks(d.out, f, true, true);
     draw_y_title(d.out, f, p.y, 12);
     draw_x_title(d.out, f, p.x, f.bottom() + 36);
-    for (std::size_t i = 0; i < p.lines.size(); ++i) draw_line(d.out, f, p, i);
+    for (std::size_t i = 0; i < p.lines.size(); ++i)
+        draw_line(d.out, f, p, i, marks <= most_points);
     d.height = f.bottom() + 44;
     if (beside) {
         draw_names(d.out, f, p, room);

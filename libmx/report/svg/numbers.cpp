@@ -3,12 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
 #include "libmx/report/cells.hpp"
 
 namespace mx::report::svg {
+
+double number_of(std::string_view text) {
+    double x = 0;
+    std::from_chars(text.data(), text.data() + text.size(), x);
+    return x;
+}
+
 namespace {
 
 constexpr std::string_view minus = "\xe2\x88\x92";
@@ -25,11 +33,19 @@ std::string typeset(const std::string& plain) {
     return negative ? std::string(minus) + out : out;
 }
 
-std::string without_tail(std::string text) {
-    if (text.find('.') == std::string::npos) return text;
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    return text;
+// The double nearest to the first twelve digits of `x`: 100 * 0.07 and 3 * 0.1 are not 7 and 0.3,
+// but what was meant.
+double twelve_digits(double x) { return number_of(fmt::format("{:.11e}", x)); }
+
+// Trailing zeros say that something was rounded away behind them; of what is exact they go.
+std::string without_tail(const std::string& plain, double value) {
+    if (plain.find('.') == std::string::npos) return plain;
+    const std::size_t mark = std::min(plain.find('e'), plain.size());
+    std::string digits = plain.substr(0, mark);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.back() == '.') digits.pop_back();
+    const std::string text = digits + plain.substr(mark);
+    return number_of(text) == twelve_digits(value) ? text : plain;
 }
 
 bool has_unit(const axis& a) { return !a.unit.empty() && !a.share && a.unit != "share"; }
@@ -52,12 +68,12 @@ std::string number_text(double value, int digits) {
         // From as many digits before the point as are asked for, the rest is written out.
         const std::string text = significant_text(value, digits);
         const bool plain = text.find('e') == std::string::npos;
-        return typeset(without_tail(plain ? text : fmt::format("{:.0f}", value)));
+        return typeset(plain ? without_tail(text, value) : fmt::format("{:.0f}", value));
     }
-    const std::string text = fmt::format("{:.{}e}", value, digits - 1);
+    const std::string text = without_tail(fmt::format("{:.{}e}", value, digits - 1), value);
     const std::size_t mark = text.find('e');
     const int exponent = std::atoi(text.c_str() + mark + 1);
-    const std::string mantissa = typeset(without_tail(text.substr(0, mark)));
+    const std::string mantissa = typeset(text.substr(0, mark));
     const std::string power = power_text(exponent);
     if (mantissa == "1") return power;
     return mantissa + "\xc3\x97" + power;
@@ -70,8 +86,8 @@ std::string fixed_text(double value, int decimals) {
     return typeset(zero && text.front() == '-' ? text.substr(1) : text);
 }
 
-std::string short_text(const axis& a, double value) {
-    return number_text(a.share ? 100 * value : value, 3);
+std::string short_text(const axis& a, double value, int digits) {
+    return number_text(a.share ? 100 * value : value, digits);
 }
 
 std::string value_text(const axis& a, double value) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "libmx/report/svg/lettering.hpp"
+#include "libmx/report/svg/ticks.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -21,7 +22,7 @@ row_layout rows_of(const std::vector<std::string>& names, double top, double mos
     rows.top = top;
     const auto count = static_cast<double>(std::max<std::size_t>(1, names.size()));
     rows.height = std::clamp(std::floor(page_height / count), lowest, highest);
-    rows.stride = static_cast<std::size_t>(std::ceil(font_size / rows.height));
+    rows.stride = static_cast<std::size_t>(round_above(font_size / rows.height));
     rows.names_width = std::min(widest(names) + gap, most_width);
     return rows;
 }

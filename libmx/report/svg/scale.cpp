@@ -39,7 +39,8 @@ scale linear(const axis& a, const extent& values, int wanted, margin m) {
     if (s.low > s.high) std::swap(s.low, s.high);
     widen(s.low, s.high);
     if (m == margin::round && s.low > 0 && s.low < s.high / 4 && !a.low) s.low = 0;
-    const double step = round_step((s.high - s.low) / wanted);
+    double step = round_step((s.high - s.low) / wanted);
+    if (values.whole() && !a.share) step = std::max(step, 1.0);
     if (m != margin::none) {
         if (!a.low) s.low = std::floor(s.low / step + 1e-9) * step;
         if (!a.high) s.high = std::ceil(s.high / step - 1e-9) * step;
@@ -84,6 +85,8 @@ void extent::add(double x) {
     low_ = std::min(low_, x);
     high_ = std::max(high_, x);
     if (x > 0) positive_ = std::min(positive_, x);
+    whole_ = whole_ && x == std::floor(x);
+    halves_ = halves_ && x - std::floor(x) == 0.5;
     int exponent = 0;
     powers_of_two_ = powers_of_two_ && x >= 1 && x <= 0x1p20 && std::frexp(x, &exponent) == 0.5;
 }

@@ -20,6 +20,9 @@ class extent {
     bool has_positive() const { return positive_ <= high_; }
     /// The least positive value.
     double positive() const { return positive_; }
+    /// Whether all values are whole numbers, or all lie half way between two: layers, and edges of
+    /// bars around exponents. There is no tick between whole numbers then.
+    bool whole() const { return whole_ || halves_; }
     /// Whether there are values and all are powers of two from 1 to 2^20: block sizes.
     bool powers_of_two() const { return !empty() && powers_of_two_; }
 
@@ -27,6 +30,8 @@ class extent {
     double low_ = std::numeric_limits<double>::infinity();
     double high_ = -std::numeric_limits<double>::infinity();
     double positive_ = std::numeric_limits<double>::infinity();
+    bool whole_ = true;
+    bool halves_ = true;
     bool powers_of_two_ = true;
 };
 

@@ -96,6 +96,30 @@ class scatter_drawer {
         out().titled(p_.path_name.empty() ? "path" : p_.path_name);
     }
 
+    // Names avoid the path as if it were made of points.
+    void add_path_to(std::vector<std::pair<double, double>>& points) const {
+        constexpr int pieces = 40;
+        constexpr std::size_t most_steps = 500;  // denser ones leave no place to avoid them
+        if (steps_ > most_steps) return;
+        const std::pair<double, double>* last = nullptr;
+        for (const auto& at : p_.path) {
+            if (!drawn(at)) continue;
+            for (int i = 0; last != nullptr && i <= pieces; ++i) {
+                const double x = f_.at_x(last->first);
+                const double y = f_.at_y(last->second);
+                const double dx = (f_.at_x(at.first) - x) * i / pieces;
+                const double dy = (f_.at_y(at.second) - y) * i / pieces;
+                if (p_.stepped) {
+                    points.emplace_back(x + dx, y);
+                    points.emplace_back(f_.at_x(at.first), y + dy);
+                } else {
+                    points.emplace_back(x + dx, y + dy);
+                }
+            }
+            last = &at;
+        }
+    }
+
     void draw_group(std::size_t g) {
         out().group(series_class(g) + " mark");
         for (const mark& m : p_.marks) {
@@ -122,6 +146,7 @@ class scatter_drawer {
             points.emplace_back(x_of(m), y_of(m));
             if (m.named && !m.at.label.empty() && named.size() < most_names) named.push_back(&m);
         }
+        add_path_to(points);
         const area bounds{f_.left + 2, f_.top - 6, page_width - 2, f_.bottom() - 1};
         name_places places(bounds, std::move(points), radius_);
         for (const mark* m : named) {

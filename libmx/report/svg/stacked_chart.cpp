@@ -92,7 +92,7 @@ class stack_drawer {
             out().start("path").with("fill", part_fill(id_, k));
             out().with("d", box(left, top, wide, high).text());
             out().titled(p_.categories[c] + ", " + p_.parts[k] + ": " + value_text(value_, *v));
-            write(short_text(value_, *v), left, wide, top, k);
+            write(amount(*v), left, wide, top, k);
         }
         out().close("g");
         double end = f_.at_x(above);
@@ -105,8 +105,10 @@ class stack_drawer {
         if (rows_.height < small_size + 2) return;
         const bool nothing = above == 0 && below == 0 && !missing.empty();
         out().label(end + 5, rows_.middle(c) + 4, "num soft",
-                    nothing ? "undefined" : short_text(value_, above + below));
+                    nothing ? "undefined" : amount(above + below));
     }
+
+    std::string amount(double v) const { return short_text(value_, v) + (value_.share ? "%" : ""); }
 
     // A value on its part, where it fits.
     void write(const std::string& text, double left, double wide, double top, std::size_t part) {

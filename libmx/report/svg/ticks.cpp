@@ -15,9 +15,7 @@ namespace {
 constexpr double hair = 1e-9;  // relative; limits and ticks come from divisions
 
 // m * 10^exponent as the nearest double: what the same digits in a source file mean.
-double decimal(int m, int exponent) {
-    return std::strtod(fmt::format("{}e{}", m, exponent).c_str(), nullptr);
-}
+double decimal(int m, int exponent) { return number_of(fmt::format("{}e{}", m, exponent)); }
 
 int decade_of(double x) { return static_cast<int>(std::floor(std::log10(x))); }
 
@@ -89,16 +87,9 @@ std::vector<tick> log_ticks(double low, double high, int wanted, bool share) {
     for (int stride = 2; static_cast<int>(values.size()) > 2 * wanted; ++stride) {
         values = decades(low, high, stride, {1});
     }
-    // One axis does not mix 0.01 and a power.
-    const double unit = share ? 100 : 1;
-    const bool powers = values.front() * unit < 0.9e-4 || values.back() * unit > 1.1e5;
     std::vector<tick> out;
     for (const double x : values) {
-        std::string text = number_text(x * unit, 3);
-        const int decade = static_cast<int>(std::lround(std::log10(x * unit)));
-        if (powers && values.size() > 2 && std::abs(x * unit / decimal(1, decade) - 1) < hair) {
-            text = power_text(decade);
-        }
+        std::string text = number_text(share ? 100 * x : x, 3);
         if (share) text += '%';
         out.push_back({x, std::move(text)});
     }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/plan_view.hpp"
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+struct options {
+    std::vector<std::string> files;
+    std::optional<double> bits;
+    std::optional<double> sqnr;
+    std::vector<std::string> rules;
+    pipeline::candidate_request request;
+    std::size_t top = 10;
+    std::string output;
+    output_options out;
+    bool quiet = false;
+};
+
+// -o is another name for --json.
+output_options outputs_of(const options& o) {
+    output_options out = o.out;
+    if (o.output.empty()) return out;
+    const auto json = std::find_if(report::writers.begin(), report::writers.end(),
+                                   [](const report::writer& w) { return w.name == "json"; });
+    std::string& path = out.paths[static_cast<std::size_t>(json - report::writers.begin())];
+    if (!path.empty()) {
+        throw base::error(base::error_kind::usage, "plan: -o and --json are one; give one of them");
+    }
+    path = o.output;
+    return out;
+}
+
+int run(const options& o) {
+    if (o.bits.has_value() == o.sqnr.has_value()) {
+        throw base::error(base::error_kind::usage,
+                          "plan: give a budget, --bits B, or a floor, --sqnr DB");
+    }
+    pipeline::candidate_request request = o.request;
+    for (const std::string& text : o.rules) {
+        request.rules.push_back(pipeline::parse_gate_rule(text));
+    }
+    const pipeline::plan_goal goal{o.bits, o.sqnr};
+    outputs to(outputs_of(o), o.files);
+    const std::vector<pipeline::results_input> inputs =
+        pipeline::open_analyses(o.files, "plan", pipeline::plan_members(request.rules));
+    const pipeline::candidates from = pipeline::gather_candidates(inputs, request);
+    const pipeline::plan p = pipeline::make_plan(from, goal);
+    to.finish(plan_document(inputs, from, goal, p, request.rules, o.top), o.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_plan(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
+        ->required()
+        ->group("Input");
+    cmd.add_option("-t,--tensor", o->request.globs,
+                   "tensors whose name matches (*, ?, [set]); repeatable")
+        ->allow_extra_args(false)
+        ->type_name("GLOB")
+        ->group("Input");
+    cmd.add_option("--bits", o->bits,
+                   "budget: bits per element over all tensors, scales included; the squared error "
+                   "is made least")
+        ->check(finite())
+        ->type_name("B")
+        ->group("Plan");
+    cmd.add_option("--sqnr", o->sqnr,
+                   "floor: SQNR of all tensors together in dB; the bits are made fewest")
+        ->check(finite())
+        ->type_name("DB")
+        ->group("Plan");
+    cmd.add_option("-r,--recipe", o->request.recipes,
+                   "choose among this recipe, or recipes that match; repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RECIPE")
+        ->group("Plan");
+    cmd.add_flag("--keep", o->request.keep,
+                 "a tensor may stay as it is stored: no error, all the bits of its dtype")
+        ->group("Plan");
+    cmd.add_option("--rule", o->rules,
+                   "forbid choices that break it, as in mx gate: [CLASS:]METRIC OP NUMBER; "
+                   "repeatable")
+        ->allow_extra_args(false)
+        ->type_name("RULE")
+        ->group("Plan");
+    cmd.add_option("--top", o->top,
+                   "show N of the tensors that got another recipe than most; default 10")
+        ->check(CLI::Range(1, 1000000))
+        ->type_name("N")
+        ->group("Plan");
+    cmd.add_option("-o,--output", o->output, "the same as --json")
+        ->type_name("PLAN.json")
+        ->group("Output");
+    declare_outputs(cmd, o->out);
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only")->group("Output");
+    cmd.description(
+        "Mixed precision: chooses one of the measured recipes for every tensor so that the squared "
+        "error of all together is least within a budget of bits, or the bits are fewest above a "
+        "floor of SQNR. The answer is the best there is, or says how far it may be from it. JSON "
+        "holds every tensor, the Pareto curve, and what torchao and llm-compressor call the plan.");
+    examples(cmd,
+             "mx plan results.json --bits 5 -o plan.json\n"
+             "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
+             "mx plan results.json --bits 6 --keep --rule 'norm:saturated_block_rate==0 or null'\n"
+             "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

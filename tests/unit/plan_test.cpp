@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/pipeline/plan/ecosystems.hpp"
+#include "libmx/pipeline/plan/mapping.hpp"
+#include "libmx/pipeline/plan/plan.hpp"
+#include "libmx/report/json_reader.hpp"
+#include "libmx/report/members.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx::pipeline;
+namespace base = mx::base;
+namespace report = mx::report;
+
+namespace {
+
+struct measurement {
+    std::string tensor;
+    std::string recipe;
+    int elements;
+    double bits;
+    std::string rmse;
+    std::string more = "";
+};
+
+results_input results(const std::vector<measurement>& all, const std::string& path = "r.json",
+                      const std::string& file = "m") {
+    std::string text = R"({"schema":"mx.analysis/1","results":[)";
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const measurement& m = all[i];
+        text += fmt::format(
+            R"({}{{"file":"{}","tensor":"{}","dtype":"BF16","shape":[2,{}],"role":"weight",)"
+            R"("recipe":"{}","elements":{},"nan":0,"inf":0,"rmse":{},"rms":1.0,)"
+            R"("bits_per_element":{}{}}})",
+            i == 0 ? "" : ",", file, m.tensor, m.elements / 2, m.recipe, m.elements, m.rmse, m.bits,
+            m.more);
+    }
+    return {path, text.size(), report::read_results(text + "]}", path)};
+}
+
+template <typename... Inputs>
+candidates gathered_from(const candidate_request& request, Inputs... files) {
+    std::vector<results_input> inputs;
+    (inputs.push_back(std::move(files)), ...);
+    return gather_candidates(inputs, request);
+}
+
+candidates gathered(const std::vector<measurement>& all, const candidate_request& request = {}) {
+    return gathered_from(request, results(all));
+}
+
+std::vector<std::string> recipes_of(const candidates& from, const plan& p) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < p.chosen.size(); ++i) {
+        names.push_back(from.recipes[from.tensors[i].options[p.chosen[i]].recipe]);
+    }
+    return names;
+}
+
+const std::vector<measurement> two = {
+    {"a.weight", "mxfp8", 64, 8.25, "0.01"},
+    {"a.weight", "mxfp4", 64, 4.25, "0.1"},
+    {"b.weight", "mxfp8", 64, 8.25, "0.02"},
+    {"b.weight", "mxfp4", 64, 4.25, "0.3"},
+};
+
+candidates random_candidates(std::mt19937_64& draw) {
+    candidates from;
+    from.recipes = {"mxfp8", "mxfp6", "mxfp4"};
+    const std::size_t tensors = 1 + draw() % 6;
+    for (std::size_t i = 0; i < tensors; ++i) {
+        plan_tensor t;
+        t.tensor = fmt::format("t{}.weight", i);
+        t.elements = 32 * (1 + draw() % 5);
+        t.signal = static_cast<double>(t.elements);
+        double error = 1.0 / static_cast<double>(1 + draw() % 50);
+        for (std::uint32_t r = 0; r < 3; ++r) {
+            if (r > 0 && draw() % 8 == 0) continue;  // not measured
+            t.options.push_back(
+                {r, t.elements * (8 - 2 * r) + t.elements / 4, draw() % 10 == 0 ? 0.0 : error});
+            error *= 1 + static_cast<double>(draw() % 8);  // ties too
+        }
+        from.tensors.push_back(std::move(t));
+    }
+    return from;
+}
+
+// The best of every choice there is, by what `before` says.
+template <typename Allowed, typename Before>
+std::optional<plan_totals> brute_force(const candidates& from, Allowed allowed, Before before) {
+    std::optional<plan_totals> best;
+    std::vector<std::size_t> at(from.tensors.size(), 0);
+    while (true) {
+        plan_totals t;
+        for (std::size_t i = 0; i < at.size(); ++i) {
+            t.bits += from.tensors[i].options[at[i]].bits;
+            t.error += from.tensors[i].options[at[i]].error;
+        }
+        if (allowed(t) && (!best || before(t, *best))) best = t;
+        std::size_t k = 0;
+        while (k < at.size() && ++at[k] == from.tensors[k].options.size()) at[k++] = 0;
+        if (k == at.size()) return best;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a plan gives bits where they save the most error") {
+    const candidates from = gathered(two);
+    CHECK(from.elements() == 128);
+    CHECK(from.signal() == Approx(128));
+    const plan p = make_plan(from, {6.25, {}});
+    CHECK(recipes_of(from, p) == std::vector<std::string>{"mxfp4", "mxfp8"});
+    CHECK(p.totals.bits == 800);
+    CHECK(p.totals.error == Approx(64 * (0.01 + 0.0004)));
+    CHECK(p.totals.sqnr_db.value() == Approx(10 * std::log10(128 / p.totals.error)));
+    CHECK(p.optimal);
+    CHECK(p.bound == p.totals.error);
+    REQUIRE(p.uniform.size() == 2);
+    CHECK(!p.uniform[0].within);
+    CHECK(p.best_uniform == 1);
+    REQUIRE(p.curve.size() == 3);
+    CHECK(p.curve[1].bits == 800);
+    CHECK(p.curve[1].error == Approx(p.totals.error));
+
+    // A floor that this plan reaches exactly needs no more bits; a little above, it does.
+    const double reached = *p.totals.sqnr_db;
+    CHECK(make_plan(from, {{}, reached - 1e-6}).totals.bits == 800);
+    CHECK(make_plan(from, {{}, reached + 1e-6}).totals.bits == 1056);
+    CHECK(make_plan(from, {{}, 0}).totals.bits == 544);
+}
+
+TEST_CASE("plans are as good as trying everything") {
+    std::mt19937_64 draw(3);
+    int budgets = 0, floors = 0;
+    for (int i = 0; i < 400; ++i) {
+        const candidates from = random_candidates(draw);
+        const double bits = 4.25 + 0.01 * static_cast<double>(draw() % 420);
+        const double limit = std::floor(bits * static_cast<double>(from.elements()) + 1e-6);
+        const auto want = brute_force(
+            from, [&](const plan_totals& t) { return static_cast<double>(t.bits) <= limit; },
+            [](const plan_totals& a, const plan_totals& b) {
+                return a.error < b.error * (1 - 1e-12) ||
+                       (a.error <= b.error * (1 + 1e-12) && a.bits < b.bits);
+            });
+        if (want) {
+            const plan p = make_plan(from, {bits, {}});
+            CHECK(p.optimal);
+            CHECK(p.totals.error == Approx(want->error).epsilon(1e-12));
+            CHECK(p.totals.bits == want->bits);
+            ++budgets;
+        } else {
+            CHECK_THROWS_AS(make_plan(from, {bits, {}}), base::error);
+        }
+        const double floor = 5 + 0.1 * static_cast<double>(draw() % 300);
+        const double error = from.signal() / std::pow(10.0, floor / 10);
+        const auto fewest = brute_force(
+            from, [&](const plan_totals& t) { return t.error <= error; },
+            [](const plan_totals& a, const plan_totals& b) {
+                return a.bits != b.bits ? a.bits < b.bits : a.error < b.error;
+            });
+        if (fewest) {
+            const plan p = make_plan(from, {{}, floor});
+            CHECK(p.optimal);
+            CHECK(p.totals.bits == fewest->bits);
+            CHECK(p.totals.error == Approx(fewest->error).epsilon(1e-12));
+            CHECK(p.bound == static_cast<double>(fewest->bits));
+            ++floors;
+        } else {
+            CHECK_THROWS_AS(make_plan(from, {{}, floor}), base::error);
+        }
+    }
+    CHECK(budgets > 200);
+    CHECK(floors > 200);
+}
+
+TEST_CASE("a plan that was not searched to the end says so") {
+    std::mt19937_64 draw(5);
+    int unproved = 0, worse = 0;
+    for (int i = 0; i < 200; ++i) {
+        candidates from = random_candidates(draw);
+        for (plan_tensor& t : from.tensors) t.options.push_back({2, t.elements * 4, 100});
+        const plan best = make_plan(from, {6.3, {}});
+        const plan quick = make_plan(from, {6.3, {}}, 0);
+        CHECK(best.optimal);
+        CHECK(static_cast<double>(quick.totals.bits) <= 6.3 * static_cast<double>(from.elements()));
+        CHECK(quick.totals.error >= best.totals.error * (1 - 1e-12));
+        CHECK(quick.bound <= best.totals.error * (1 + 1e-12));
+        if (quick.optimal) CHECK(quick.totals.error == Approx(best.totals.error).epsilon(1e-12));
+        unproved += quick.optimal ? 0 : 1;
+        worse += quick.totals.error > best.totals.error * (1 + 1e-9) ? 1 : 0;
+    }
+    CHECK(unproved > 10);
+    CHECK(worse <= unproved);
+}
+
+TEST_CASE("goals out of reach name what can be reached") {
+    const candidates from = gathered(two);
+    CHECK_THROWS_WITH(make_plan(from, {4.0, {}}),
+                      "--bits 4: the recipes measured take at least 4.25 bits per element (544 "
+                      "bits for 128 elements)");
+    CHECK_THROWS_AS(make_plan(from, {-1.0, {}}), base::error);
+    CHECK(make_plan(from, {1e300, {}}).totals.bits == 1056);
+    CHECK(make_plan(from, {{}, -1e9}).totals.bits == 544);
+    CHECK_THROWS_AS(make_plan(from, {{}, 1e9}), base::error);
+    CHECK_THROWS_WITH(make_plan(from, {{}, 60.0}),
+                      "--sqnr 60: the recipes measured reach at most 36.02 dB; give more recipes, "
+                      "or --keep to leave tensors as they are stored");
+}
+
+TEST_CASE("a tensor may be left as it is stored") {
+    candidate_request request;
+    request.keep = true;
+    const candidates from = gathered(two, request);
+    CHECK(from.recipes.back() == "stored");
+    const plan p = make_plan(from, {{}, 60.0});
+    CHECK(recipes_of(from, p) == std::vector<std::string>{"stored", "stored"});
+    CHECK(p.totals.bits == 2048);
+    CHECK(!p.totals.sqnr_db);
+    const plan some = make_plan(from, {12.5, {}});
+    CHECK(recipes_of(from, some) == std::vector<std::string>{"mxfp8", "stored"});
+}
+
+TEST_CASE("rules forbid choices") {
+    std::vector<measurement> all = two;
+    all[0].more = R"(,"clamp_rate":0.0)";
+    all[1].more = R"(,"clamp_rate":0.5)";
+    all[2].more = R"(,"clamp_rate":0.0)";
+    all[3].more = R"(,"clamp_rate":null)";
+    candidate_request request;
+    request.rules = {parse_gate_rule("a.*:clamp_rate==0")};
+    const candidates from = gathered(all, request);
+    CHECK(from.forbidden == 1);
+    CHECK(recipes_of(from, make_plan(from, {6.25, {}})) ==
+          std::vector<std::string>{"mxfp8", "mxfp4"});
+    // An undefined figure forbids as well.
+    request.rules = {parse_gate_rule("clamp_rate==0")};
+    CHECK(gathered(all, request).forbidden == 2);
+    request.rules = {parse_gate_rule("clamp_rate>7")};
+    CHECK_THROWS_AS(gathered(all, request), base::error);
+    // What no recipe may have can stay as it is.
+    request.keep = true;
+    const candidates kept = gathered(all, request);
+    CHECK(kept.signal() == Approx(128));
+    CHECK(recipes_of(kept, make_plan(kept, {16.0, {}})) ==
+          std::vector<std::string>{"stored", "stored"});
+    request.keep = false;
+    request.rules = {parse_gate_rule("norm:clamp_rate==0")};
+    CHECK_THROWS_AS(gathered(all, request), base::error);
+    request.rules = {parse_gate_rule("summary:clamp_rate==0")};
+    CHECK_THROWS_AS(gathered(all, request), base::error);
+    request.rules = {parse_gate_rule("nosuch==0")};
+    CHECK_THROWS_AS(gathered(all, request), base::error);
+}
+
+TEST_CASE("what has no measured error is left out and said") {
+    std::vector<measurement> all = two;
+    all[1].rmse = "null";
+    all.push_back({"c.weight", "mxfp8", 64, 8.25, "null"});
+    const candidates from = gathered(all);
+    CHECK(from.tensors.size() == 2);
+    CHECK(from.tensors[0].options.size() == 1);
+    REQUIRE(from.left_out.size() == 3);
+    CHECK(from.left_out[0].tensor == "a.weight");
+    CHECK(from.left_out[0].recipe == "mxfp4");
+    CHECK(from.left_out[2].tensor == "c.weight");
+    CHECK(from.left_out[2].recipe.empty());
+    CHECK_THROWS_AS(gathered({all.back()}), base::error);
+
+    // A recipe whose scales make elements NaN has its error over fewer of them.
+    all = two;
+    all[1].more = R"(,"poisoned":32)";
+    const candidates poisoned = gathered(all);
+    CHECK(poisoned.tensors[0].options.size() == 1);
+    CHECK(poisoned.left_out[0].reason == "it poisons elements that another recipe keeps");
+}
+
+TEST_CASE("results of one model may come in several files") {
+    const std::vector<measurement> eight = {two[0], two[2]};
+    const std::vector<measurement> four = {two[1], two[3]};
+    const candidates from =
+        gathered_from({}, results(eight), results(four, "s.json"), results(four, "t.json"));
+    CHECK(from.tensors.size() == 2);
+    CHECK(from.tensors[0].options.size() == 2);
+    CHECK(recipes_of(from, make_plan(from, {6.25, {}})) ==
+          std::vector<std::string>{"mxfp4", "mxfp8"});
+
+    std::vector<measurement> other = four;
+    other[0].rmse = "0.11";
+    CHECK_THROWS_WITH(gathered_from({}, results(four), results(other, "s.json")),
+                      "s.json: tensor 'a.weight': mxfp4 has two results that differ; give results "
+                      "of one run per recipe");
+    CHECK_THROWS_WITH(gathered_from({}, results(four), results(eight, "s.json", "n")),
+                      "tensor 'a.weight' is in 'm' and in 'n'; a plan is of one model: give "
+                      "results of one, analysed under one path");
+}
+
+TEST_CASE("figures that cannot be are refused") {
+    CHECK_THROWS_AS(gathered({{"a", "mxfp4", 64, 4.2512345, "0.1"}}), base::error);
+    CHECK_THROWS_AS(gathered({{"a", "mxfp4", 64, -4.25, "0.1"}}), base::error);
+    CHECK_THROWS_AS(gathered({{"a", "mxfp4", 64, 1e300, "0.1"}}), base::error);
+    CHECK_THROWS_AS(gathered({{"a", "mxfp4", 64, 4.25, "1e300"}}), base::error);
+    CHECK_THROWS_AS(gathered({{"a", "mxfp4", 64, 4.25, "0.1", R"(,"poisoned":65)"}}), base::error);
+}
+
+TEST_CASE("every preset has its words in the other tools") {
+    for (const mx::format::block_format& f : mx::format::block_formats) {
+        const ecosystem_row* row = find_ecosystem(f.name);
+        INFO(f.name);
+        REQUIRE(row != nullptr);
+        // What is not there is explained.
+        CHECK((!row->torchao.config.empty() || !row->torchao.note.empty()));
+        CHECK((!row->compressed.scheme.empty() || !row->compressed.note.empty()));
+    }
+    CHECK(ecosystems.size() == mx::format::block_formats.size());
+}
+
+TEST_CASE("a plan is told in the words of other tools") {
+    std::vector<measurement> all = {{"a.weight", "mxfp4:scale=even", 64, 4.25, "0.1"},
+                                    {"b.weight", "nvfp4", 64, 4.5, "0.1"},
+                                    {"c.weight", "mxfp6:scale=rceil", 64, 6.25, "0.1"},
+                                    {"d.weight", "mxfp4:block=1x16", 64, 4.5, "0.1"},
+                                    {"e.bias", "nvfp4", 64, 4.5, "0.1"}};
+    const candidates from = gathered(all);
+    const report::record m = mapping_of(from, make_plan(from, {16.0, {}}));
+    const auto part = [&](const char* name) {
+        return std::get<report::record>(*report::find(m, name));
+    };
+    const report::record torchao = part("torchao");
+    const auto fqns = std::get<report::record>(*report::find(torchao, "fqn_to_config"));
+    REQUIRE(fqns.size() == 4);
+    CHECK(fqns[0].first == "a");
+    CHECK(fqns[0].second == report::value(std::string("mxfp4:scale=even")));
+    CHECK(fqns[3].second == report::value());
+    const auto recipes = std::get<report::list>(*report::find(torchao, "recipes"));
+    const auto first = std::get<report::record>(recipes[0]);
+    const auto words = std::get<report::record>(*report::find(first, "words"));
+    const auto arguments = std::get<report::record>(*report::find(words, "arguments"));
+    CHECK(report::text_of(arguments, "weight_dtype") == "torch.float4_e2m1fn_x2");
+    CHECK(report::text_of(arguments, "scaling_mode") == "ScaleCalculationMode.EVEN");
+
+    const report::record compressed = part("compressed_tensors");
+    const auto config = std::get<report::record>(*report::find(compressed, "quantization_config"));
+    CHECK(report::text_of(config, "format") == "mixed-precision");
+    const auto groups = std::get<report::record>(*report::find(config, "config_groups"));
+    REQUIRE(groups.size() == 2);
+    const auto group = std::get<report::record>(groups[1].second);
+    CHECK(report::text_of(group, "format") == "nvfp4-pack-quantized");
+    CHECK(*report::find(group, "targets") == report::value(report::list{std::string("b")}));
+    CHECK(*report::find(config, "ignore") ==
+          report::value(report::list{std::string("c"), std::string("d")}));
+    const auto left = std::get<report::list>(*report::find(m, "not_mapped"));
+    REQUIRE(left.size() == 1);
+    CHECK(report::text_of(std::get<report::record>(left[0]), "tensor") == "e.bias");
+}
