@@ -25,14 +25,23 @@ namespace {
 
 // The calls that are used, by their own names.
 struct cublaslt {
-#define MX_CUBLASLT_CALLS(X)                                                                    \
-    X(Create)                                                                                   \
-    X(Destroy)                                                                                  \
-    X(GetVersion)                                                                               \
-    X(MatmulDescCreate)                                                                         \
-    X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy) \
-        X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)    \
-            X(MatmulAlgoGetHeuristic) X(MatmulAlgoConfigGetAttribute) X(Matmul)
+// clang-format off
+#define MX_CUBLASLT_CALLS(X) \
+    X(Create) \
+    X(Destroy) \
+    X(GetVersion) \
+    X(MatmulDescCreate) \
+    X(MatmulDescDestroy) \
+    X(MatmulDescSetAttribute) \
+    X(MatrixLayoutCreate) \
+    X(MatrixLayoutDestroy) \
+    X(MatmulPreferenceCreate) \
+    X(MatmulPreferenceDestroy) \
+    X(MatmulPreferenceSetAttribute) \
+    X(MatmulAlgoGetHeuristic) \
+    X(MatmulAlgoConfigGetAttribute) \
+    X(Matmul)
+// clang-format on
 #define MX_DECLARE(name) decltype(&cublasLt##name) name = nullptr;
     MX_CUBLASLT_CALLS(MX_DECLARE)
 #undef MX_DECLARE
