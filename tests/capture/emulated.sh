@@ -57,6 +57,15 @@ turn one.safetensors $(($(wc -c <one.safetensors) - 8))
 expect 1 '1 differ' "$mx" verify one.safetensors
 grep -q cells.hash said || fail "$(cat said)"
 
+# A model that is another shows.
+expect 1 'differ' "$mx" verify $file --accumulate sm90.wgmma.fp8:fraction_bits=14
+
+# Other inputs than those recorded, and those of another generator.
+LC_ALL=C sed 's/"seed":"1"/"seed":"2"/' $file >one.safetensors
+expect 3 'other inputs' "$mx" verify one.safetensors
+LC_ALL=C sed 's#"mma-inputs/1"#"mma-inputs/0"#' $file >one.safetensors
+expect 3 'generator' "$mx" verify one.safetensors
+
 # A folder is what its manifest says, or nothing.
 turn $file $(($(wc -c <$file) - 4))
 expect 3 'SHA-256' "$mx" verify hopper
