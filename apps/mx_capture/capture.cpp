@@ -128,7 +128,8 @@ std::size_t capture(const request& what) {
                                   {"device", m.facts.name},
                                   {"recorded_from_hardware", emulated ? "false" : "true"},
                                   {"source", fmt::format("mx_capture {}", MX_VERSION)}};
-    const std::vector<part> parts = parts_of(*c, what.how_much);
+    std::vector<part> parts = parts_of(*c, what.how_much);
+    if (!what.replay.empty()) append_replays(parts, *c, what.replay);
     std::size_t done = 0;
     for (const part& p : parts) {
         ++done;

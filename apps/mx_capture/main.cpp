@@ -38,6 +38,10 @@ int run(int argc, char** argv) {
         ->type_name("FOLDER");
     app.add_option("--only", what.only, "only parts with this in their file name")
         ->type_name("TEXT");
+    app.add_option("--replay", what.replay,
+                   "vector files of matrix instructions whose inputs are asked as well "
+                   "(datasets/vectors/mma)")
+        ->type_name("FOLDER");
     app.add_flag("--quick", quick, "less of everything: a first look in seconds");
     app.add_option("--seed", what.how_much.seed, "what inputs are made from (default 1)")
         ->type_name("N");

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The emulator records itself; what was changed afterwards is found. emulated.sh MX_CAPTURE MX
+# The emulator records itself; what was changed afterwards is found.
+# emulated.sh MX_CAPTURE MX VECTORS
 set -eu
 capture=$(realpath "$1")
 mx=$(realpath "$2")
+vectors=$(realpath "$3")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
@@ -39,6 +41,12 @@ for folder in hopper conversions fp4 consumer products; do
     grep -q '"recorded_from_hardware":false' $folder/manifest.json || fail "$folder: hardware?"
 done
 for file in hopper/mma/*; do cmp "$file" "again/mma/$(basename "$file")"; done
+
+# Vector files are asked again: their own outputs come back.
+"$capture" --quick --emulate sm_100a --only replay. --replay "$vectors" -o replays 2>log ||
+    fail "$(cat log)"
+expect 0 'all are equal' "$mx" verify replays
+[ "$(find replays/mma -name 'replay.sm100*' | wc -l)" -gt 30 ] || fail "few replays: $(cat log)"
 
 # What nothing models is kept and counted.
 code=0
