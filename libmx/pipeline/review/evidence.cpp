@@ -249,6 +249,21 @@ class gathering {
             }
             if (!c.tensors.empty()) out_.classes.push_back(std::move(c));
         }
+        const auto elements = [&](const tensor_class& c) {
+            double sum = 0;
+            for (const std::size_t t : c.tensors) {
+                double most = 0;
+                for (const compare::figures& f : out_.table.tensors[t].at) {
+                    most = std::max(most, f.elements);
+                }
+                sum += most;
+            }
+            return sum;
+        };
+        std::stable_sort(out_.classes.begin(), out_.classes.end(),
+                         [&](const tensor_class& a, const tensor_class& b) {
+                             return elements(a) > elements(b);
+                         });
     }
 
     std::span<const result_set> sets_;
