@@ -171,7 +171,7 @@ void write_html(const document& d, const layout&, const sink& out) {
     for (const section& s : d.sections) ids.push_back(anchors.claim(s.heading));
 
     write_head(title, out);
-    out(fmt::format("<body>\n<header><h1>{}</h1></header>\n", shown(title)));
+    out(fmt::format("<body>\n<header><h1>{}</h1></header>\n", html::shown_name(title)));
     write_bar(metrics_of(d), out);
     write_contents(d, ids, out);
     out("<main>\n");

@@ -279,6 +279,18 @@ TEST_CASE("large values of one tensor do not hide the errors of the others") {
           Approx(-10 * std::log10(error)));
 }
 
+TEST_CASE("sizes that cannot be are refused by tensor") {
+    for (const std::int64_t elements : {std::int64_t{-5}, std::int64_t{1} << 60}) {
+        const document d({{"w", "mxfp4", 30, 4.25, 0, "weight", elements}});
+        CHECK_THROWS_WITH(page_of(d), Catch::Matchers::Contains("w") &&
+                                          Catch::Matchers::Contains("elements is no count"));
+    }
+    for (const double bits : {0.0, -4.0}) {
+        CHECK_THROWS_WITH(page_of(document({{"w", "mxfp4", 30, bits}})),
+                          Catch::Matchers::Contains("bits_per_element is no number of bits"));
+    }
+}
+
 TEST_CASE("classes come by their number of elements") {
     const document d({{"b", "mxfp8", 30, 8.25, 0, "bias", 64},
                       {"w", "mxfp8", 30, 8.25, 0, "weight", 4096},

@@ -118,8 +118,8 @@ std::string cost_words(const recommendations& all) {
     const double mean = bits / elements;
     std::string text = fmt::format(
         "Cost: {:.3f} bits per element over {} elements of {}, {:.2f} times smaller than bf16",
-        mean, report::grouped(static_cast<std::int64_t>(elements)),
-        report::plural(tensors, "tensor"), bf16_bits / mean);
+        mean, report::grouped(report::whole(elements)), report::plural(tensors, "tensor"),
+        bf16_bits / mean);
     text += kept > 0 ? fmt::format("; {} of the elements stay in bf16.", percent(kept / elements))
                      : ".";
     return text;
