@@ -68,6 +68,11 @@ std::string breaking(const result_list& plain) {
         });
         return all ? "- Nothing is lost." : "";
     }
+    if (plain.size() > 1 && error_of(most) < stands_out * error_of(least)) {
+        return fmt::format("- No stage stands out: errors lie between {:.3g} ({}) and {:.3g} ({}).",
+                           error_of(least), row_of(least).title, error_of(most),
+                           row_of(most).title);
+    }
     std::string s =
         fmt::format("- {} loses most: its error is {:.3g} of |{}| ({:.2f} dB)", row_of(most).title,
                     error_of(most), row_of(most).result, most.errors.total.sqnr_db().value_or(0));
