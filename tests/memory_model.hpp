@@ -35,6 +35,8 @@ class memory_model : public io::reader {
 
     void describe(const std::string& key, const std::string& value) { metadata_[key] = value; }
 
+    void forget(const std::string& key) { metadata_.erase(key); }
+
     /// The stored bytes of tensor `index`, to be damaged.
     std::span<std::byte> bytes(std::size_t index) { return *data_[index]; }
 

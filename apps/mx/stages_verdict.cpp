@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "apps/mx/stages_view.hpp"
+#include "libmx/gemm/accumulators.hpp"
 
 namespace mx::app {
 namespace {
@@ -21,14 +23,20 @@ constexpr double stands_out = 1.05;
 const stage_row& row_of(const stage_result& r) { return pipeline::stage_rows[r.stage]; }
 double error_of(const stage_result& r) { return r.errors.total.nrmse().value_or(0); }
 
+// A ratio to two places, or to three figures where it is large.
+std::string in_figures(double ratio) {
+    return ratio < 10 ? fmt::format("{:.2f}", ratio) : fmt::format("{:.3g}", ratio);
+}
+
 using result_list = std::vector<const stage_result*>;
 
-// Of every stage the first model's result under `transform`.
+// Of every stage the first model's result under `transform`, or the one that has none.
 result_list under(const std::vector<stage_result>& results, const std::string& transform,
                   bool requantized) {
     result_list found;
     for (const stage_result& r : results) {
-        if (r.transform != transform || r.requantized != requantized) continue;
+        if (r.requantized != requantized) continue;
+        if (r.transform != transform && !r.transform.empty()) continue;
         if (!found.empty() && found.back()->stage == r.stage) continue;
         found.push_back(&r);
     }
@@ -40,9 +48,9 @@ std::string ratios(const result_list& some, const result_list& others) {
     std::vector<std::string> words;
     for (const stage_result* r : some) {
         for (const stage_result* o : others) {
-            if (o->stage != r->stage || error_of(*o) == 0) continue;
+            if (o->stage != r->stage || o == r || error_of(*o) == 0) continue;
             words.push_back(
-                fmt::format("{} {:.2f}", row_of(*r).title, error_of(*r) / error_of(*o)));
+                fmt::format("{} {}", row_of(*r).title, in_figures(error_of(*r) / error_of(*o))));
         }
     }
     return fmt::format("{}", fmt::join(words, ", "));
@@ -54,13 +62,23 @@ std::string breaking(const result_list& plain) {
     };
     const stage_result& most = **std::max_element(plain.begin(), plain.end(), less);
     const stage_result& least = **std::min_element(plain.begin(), plain.end(), less);
-    if (error_of(most) == 0) return "- Nothing is lost.";
+    if (error_of(most) == 0) {
+        const bool all = std::all_of(plain.begin(), plain.end(), [](const stage_result* r) {
+            return r->errors.total.non_finite == 0;
+        });
+        return all ? "- Nothing is lost." : "";
+    }
+    if (plain.size() > 1 && error_of(most) < stands_out * error_of(least)) {
+        return fmt::format("- No stage stands out: errors lie between {:.3g} ({}) and {:.3g} ({}).",
+                           error_of(least), row_of(least).title, error_of(most),
+                           row_of(most).title);
+    }
     std::string s =
         fmt::format("- {} loses most: its error is {:.3g} of |{}| ({:.2f} dB)", row_of(most).title,
                     error_of(most), row_of(most).result, most.errors.total.sqnr_db().value_or(0));
     if (error_of(least) > 0 && plain.size() > 1) {
-        s += fmt::format(", {:.2f} times that of {}, which loses least",
-                         error_of(most) / error_of(least), row_of(least).title);
+        s += fmt::format(", {} times that of {}, which loses least",
+                         in_figures(error_of(most) / error_of(least)), row_of(least).title);
     }
     return s + ".";
 }
@@ -72,52 +90,92 @@ std::string descent(const std::vector<stage_result>& results) {
     }
     if (worst == nullptr) return {};
     if (*worst->zeta() < 1) {
+        // Nothing is known of a gradient with elements that are not finite.
+        for (const stage_result& r : results) {
+            if (row_of(r).gradient && r.errors.total.non_finite != 0) return {};
+        }
         return fmt::format(
             "- Every gradient's error is smaller than the gradient (zeta at most {:.3g}), so that "
             "all still point downhill.",
             *worst->zeta());
     }
     return fmt::format(
-        "- {} breaks: under {} its error is as large as the gradient itself (zeta {:.3g}, cosine "
+        "- {} breaks: under {}{} its error is as large as the gradient itself (zeta {:.3g}, cosine "
         "{:.3f}), so that a step downhill is no longer sure.",
         row_of(*worst).title, worst->transform.empty() ? "these recipes" : worst->transform,
-        *worst->zeta(), worst->errors.total.cosine().value_or(0));
+        worst->requantized ? ", quantized twice," : "", *worst->zeta(),
+        worst->errors.total.cosine().value_or(0));
 }
 
 std::string bias(const result_list& plain) {
+    // The largest gain, not the largest share: that of an error of rounding is of no interest.
     const stage_result* most = nullptr;
+    const auto distance = [](const stage_result& r) {
+        return std::abs(r.errors.total.gain().value_or(1) - 1);
+    };
     for (const stage_result* r : plain) {
-        const std::optional<double> share = r->errors.total.bias_share();
-        if (share && (most == nullptr || *share > *most->errors.total.bias_share())) most = r;
+        if (!r->errors.total.bias_share()) continue;
+        if (most == nullptr || distance(*r) > distance(*most)) most = r;
     }
     if (most == nullptr) return {};
-    const double share = *most->errors.total.bias_share();
+    const double share = 100 * *most->errors.total.bias_share();
     const double gain = most->errors.total.gain().value_or(1);
-    if (share < notable_bias) {
+    if (share < 100 * notable_bias) {
         return fmt::format(
-            "- Bias: little. A common gain is at most {:.1f} % of a squared error ({}, gain "
-            "{:.4f}); the rest has no fixed direction.",
-            100 * share, row_of(*most).title, gain);
+            "- Bias: little. The common gain furthest from 1 is {:.4f} ({}), {:.1f} % of the "
+            "squared "
+            "error.",
+            gain, row_of(*most).title, share);
     }
     return fmt::format(
         "- Bias: {:.1f} % of {}'s squared error is a common gain of {:.4f}, which no averaging "
         "over steps takes away.",
-        100 * share, row_of(*most).title, gain);
+        share, row_of(*most).title, gain);
 }
 
 }  // namespace
 
+std::vector<std::string> stages_not_finite(const std::vector<stage_result>& results) {
+    std::vector<std::string> words;
+    for (const stage_row& row : pipeline::stage_rows) {
+        const stage_result* most = nullptr;
+        for (const stage_result& r : results) {
+            if (&row_of(r) != &row || r.errors.total.non_finite == 0) continue;
+            const bool more =
+                most == nullptr || r.errors.total.non_finite > most->errors.total.non_finite;
+            if (more) most = &r;
+        }
+        if (most == nullptr) continue;
+        const pipeline::value_errors& e = most->errors.total;
+        std::string under_what = gemm::to_string(most->model);
+        if (!most->transform.empty()) under_what += ", " + most->transform;
+        if (most->requantized) under_what += ", quantized twice";
+        words.push_back(fmt::format("{}: {} of {} elements of {} are not finite ({}).", row.title,
+                                    e.non_finite, e.elements, row.result, under_what));
+    }
+    return words;
+}
+
 std::vector<std::string> stages_verdict(const std::vector<stage_result>& results) {
     if (results.empty()) return {};
-    const std::string& first = results.front().transform;
-    const result_list plain = under(results, first, false);
-    std::vector<std::string> words{breaking(plain)};
-    std::vector<std::string> seen{first};
+    std::vector<std::string> seen{""};
     for (const stage_result& r : results) {
-        if (std::find(seen.begin(), seen.end(), r.transform) != seen.end()) continue;
+        if (seen.back().empty()) seen.back() = r.transform;
+    }
+    const std::string first = seen.back();
+    const result_list plain = under(results, first, false);
+    std::vector<std::string> words;
+    for (const std::string& lost : stages_not_finite(results)) words.push_back("- " + lost);
+    words.push_back(breaking(plain));
+    for (const stage_result& r : results) {
+        if (r.transform.empty() || std::find(seen.begin(), seen.end(), r.transform) != seen.end()) {
+            continue;
+        }
         seen.push_back(r.transform);
-        words.push_back(fmt::format("- Errors under {} over those under {}: {}.", r.transform,
-                                    first, ratios(under(results, r.transform, false), plain)));
+        const std::string over = ratios(under(results, r.transform, false), plain);
+        if (over.empty()) continue;
+        words.push_back(
+            fmt::format("- Errors under {} over those under {}: {}.", r.transform, first, over));
     }
     const std::string again = ratios(under(results, first, true), plain);
     if (!again.empty()) {

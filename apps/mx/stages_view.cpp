@@ -47,9 +47,12 @@ const stage_result& plain_of(const std::vector<stage_result>& results, const sta
     return r;
 }
 
-std::string verdict_of(double ratio) {
-    if (ratio < 1 - same_within) return "mends";
-    return ratio > 1 + same_within ? "harms" : "same";
+// "0.59 mends", in no more columns than the table has.
+std::string in_words(double ratio) {
+    std::string_view word = ratio > 1 + same_within ? "harms" : "same";
+    if (ratio < 1 - same_within) word = "mends";
+    if (ratio < 10) return fmt::format("{:.2f} {}", ratio, word);
+    return fmt::format("{:.3g} {}", ratio, word);
 }
 
 report::section stage_section(const std::vector<stage_result>& results) {
@@ -62,7 +65,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
                  {"expected", "if\nindependent", cell::significant, 3},
                  {"sqnr", "SQNR\ndB", cell::fixed, 2},
                  {"gain", "gain", cell::fixed, 4},
-                 {"bias", "of error\nbias %", cell::share},
+                 {"bias", "bias of\nerror %", cell::share},
                  {"mean", "mean err\n/ RMS", cell::significant, 2},
                  {"cosine", "cosine", cell::fixed, 4},
                  {"ratio", "over the\nfirst row"}};
@@ -75,7 +78,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
         const std::optional<double> own = e.nrmse(), base = plain.errors.total.nrmse();
         std::string words;
         if (&plain != &r && own && base && *base != 0) {
-            words = fmt::format("{:.2f}x {}", *own / *base, verdict_of(*own / *base));
+            words = in_words(*own / *base);
         }
         const std::optional<double> mean = e.mean_error();
         const double rms =
@@ -128,6 +131,13 @@ report::figure error_map(const std::vector<stage_result>& results) {
             ""};
 }
 
+// Whether some products are of operands that the transforms do not concern.
+bool given_and_rotated(const std::vector<stage_result>& results) {
+    const auto given = [](const stage_result& r) { return r.transform.empty(); };
+    return std::any_of(results.begin(), results.end(), given) &&
+           !std::all_of(results.begin(), results.end(), given);
+}
+
 report::section accumulator_section(const std::vector<stage_result>& results) {
     report::section t;
     t.heading = "What summing adds (first transform, operands quantized once)";
@@ -138,7 +148,7 @@ report::section accumulator_section(const std::vector<stage_result>& results) {
                  {"ulp", "max\nulp", cell::integer},
                  {"nrmse", "in all:\nerror / norm", cell::significant, 3}};
     for (const stage_result& r : results) {
-        if (r.requantized || r.transform != results.front().transform) continue;
+        if (r.requantized || r.transform != plain_of(results, r).transform) continue;
         const value_errors& a = r.errors.accumulation;
         t.rows.push_back({{"stage", text(pipeline::stage_rows[r.stage].title)},
                           {"model", gemm::to_string(r.model)},
@@ -159,6 +169,12 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
         "independent: what it would be if the operands' errors knew nothing of each other and of "
         "the data. once, twice: operands quantized from the tensor, or from a copy that was "
         "quantized along its other axis.");
+    if (given_and_rotated(results)) {
+        table.notes.push_back("as given: operands without blocks, which are not rotated.");
+    }
+    for (const std::string& lost : stages_not_finite(results)) {
+        table.notes.push_back(lost + " They are left out of every figure.");
+    }
     table.figures.push_back(error_map(results));
     report::section verdict;
     verdict.heading = "Verdict";

@@ -28,6 +28,9 @@ const accumulator_key& key_named(std::string_view name, const accumulator& a) {
         if (key.name == name) return key;
         names.push_back(key.name);
     }
+    if (names.empty()) {
+        fail(fmt::format("accumulator {} has no field to change; leave '{}' out", a.name, name));
+    }
     fail(base::unknown(fmt::format("field of accumulator {}", a.name), name, names));
 }
 

@@ -230,7 +230,7 @@ TEST_CASE("metadata of matrix instructions that does not fit is refused") {
     refuses(mma, "scale_block", "16", "no accumulator model");
     refuses(mma, "scale_block", "-32", "an integer");
     refuses(mma, "architecture", "sm_61", "no accumulator model");
-    refuses(mma, "architecture", "(none)", "architecture=");
+    refuses(mma, "architecture", "(none)", "names no chip");
     refuses(mma, "instruction", "imma", "no accumulator model");
     refuses(mma, "acc_format", "f64", "acc_format=f64");
     refuses(mma, "acc_format", "f16", "no accumulator model");
@@ -242,6 +242,56 @@ TEST_CASE("metadata of matrix instructions that does not fit is refused") {
     refuses(recorded, "out_format", "f32", "of results in f32");
     refuses(recorded, "conversion", "RZ-FP32", "conversion=RZ-FP32");
     refuses(recorded, "b_format", "bf16", "no accumulator model");
+}
+
+TEST_CASE("a file that does not state the model's parameters is compared all the same") {
+    const auto without = [](const std::string& path, const std::vector<std::string>& keys) {
+        const auto file = mx::io::open_model(path);
+        memory_model copy = copy_of(*file);
+        for (const std::string& key : keys) copy.forget(key);
+        copy.describe("architecture", "sm_100a");
+        return copy;
+    };
+    memory_model captured = without(path_of("mma", "sm100.mxf8f6f4.e4m3.e4m3.f32.single"),
+                                    {"F", "exponent_floor", "rounding", "k_total"});
+    CHECK(verify(captured).differences == 0);
+    CHECK(model_of(verify(captured)) == "sm100.mxf8f6f4");
+    for (std::size_t t = 0; t < captured.tensors().size(); ++t) {
+        if (captured.tensors()[t].name == "finite.D") captured.bytes(t)[0] ^= std::byte{1};
+    }
+    CHECK(verify(captured).differences == 1);
+    CHECK(
+        verify(without(path_of("recorded", "b200.bf16.f32"), {"F", "exponent_floor", "conversion"}))
+            .differences == 0);
+}
+
+TEST_CASE("an instruction shorter than a step of the model is a step of its own") {
+    // Two k8 instructions: 2^29 - 2^29 in the first, 1 in the second. One step of 16 aligns them
+    // all at 29 and cuts the 1 off, 29 bits below, where F is 25.
+    memory_model m;
+    for (const auto& [key, value] : {std::pair{"kind", "mma"},
+                                     {"architecture", "sm_100"},
+                                     {"instruction", "mma.sync m16n8k8 bf16"},
+                                     {"a_format", "bf16"},
+                                     {"b_format", "bf16"},
+                                     {"acc_format", "f32"},
+                                     {"instruction_k", "8"}}) {
+        m.describe(key, value);
+    }
+    std::vector<std::uint16_t> a(16, 0), b(16, 0x3f80);
+    a[0] = 0x4e00;  // 2^29
+    a[1] = 0xce00;
+    a[8] = 0x3f80;  // 1
+    m.add("one.A", dtype::u16, {1, 1, 16}, a);
+    m.add("one.B", dtype::u16, {1, 1, 16}, b);
+    m.add("one.C", dtype::u32, {1, 1, 1}, std::vector<std::uint32_t>{0});
+    m.add("one.D", dtype::u32, {1, 1, 1}, std::vector<std::uint32_t>{0x3f800000});
+    const verification v = verify(m);
+    CHECK(model_of(v) == "sm100.mma.f16:fused_length=8");
+    CHECK(v.differences == 0);
+    m.describe("instruction_k", "16");
+    CHECK(model_of(verify(m)) == "sm100.mma.f16");
+    CHECK(verify(m).differences == 1);
 }
 
 TEST_CASE("tensors of matrix instructions that do not fit are refused") {

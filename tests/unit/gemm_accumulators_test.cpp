@@ -75,7 +75,7 @@ TEST_CASE("spellings of accumulators that make no sense are refused") {
     refuses("sm100.mxf4:fused_length=63", "no multiple of group_length");
     refuses("sm100.mxf4:group_length=12,fused_length=24", "does not divide");
     refuses("sm90.wgmma.fp8:promote=100", "no multiple of the 32");
-    refuses("exact:promote=4", "field of accumulator exact");
+    refuses("exact:promote=4", "accumulator exact has no field to change");
     refuses("cdna3.f16:convert=rne-fp16", "does not apply");
     refuses("cdna3.f16:wide_fraction_bits=20", "give 24 to 48");
 }

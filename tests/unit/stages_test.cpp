@@ -150,6 +150,30 @@ TEST_CASE("an operand quantized twice begins with what the other axis left", "[s
     CHECK(*r[2].operands[0].nrmse() == *r[1].operands[0].nrmse());  // dY is not transposed here
 }
 
+TEST_CASE("what a transform does not change is measured once", "[stages]") {
+    const layer l;
+    stages_request request = request_with("mxfp4");
+    request.transforms = {"hadamard", "none", "none"};
+    request.requantize = true;
+    request.recipes[2] = {parse_operand_recipe("bf16"), parse_operand_recipe("bf16")};
+    const std::vector<stage_result> r = study_stages(l.tensors(), request, {});
+    std::vector<std::string> seen;
+    for (const stage_result& one : r) {
+        seen.push_back(std::string(stage_rows[one.stage].title) + " " + one.transform +
+                       (one.requantized ? " twice" : ""));
+    }
+    // Wgrad's own operands are not rotated, but the copies that Fprop and Dgrad left are.
+    CHECK(seen == std::vector<std::string>{"Fprop hadamard", "Fprop none", "Dgrad hadamard",
+                                           "Dgrad hadamard twice", "Dgrad none", "Dgrad none twice",
+                                           "Wgrad ", "Wgrad hadamard twice", "Wgrad none twice"});
+    CHECK(*r[6].zeta() < 0.01);
+    CHECK(*r[7].zeta() != *r[8].zeta());
+    request = request_with("none");
+    request.transforms = {"none", "hadamard"};
+    request.requantize = true;
+    CHECK(study_stages(l.tensors(), request, {}).size() == 5);
+}
+
 TEST_CASE("rotations cancel: with fine formats the product stays", "[stages]") {
     const layer l;
     stages_request request = request_with("mxint8");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -63,12 +64,7 @@ class layer_study {
             const gemm::operand a = plain(row.operands[0]);
             const gemm::operand b = plain(row.operands[1]);
             const std::vector<float> truth = runner_.exact(a, b, {}, request_.how);
-            for (const std::string& transform : transforms()) {
-                product(s, transform, false, truth);
-                if (request_.requantize && can_requantize(row)) {
-                    product(s, transform, true, truth);
-                }
-            }
+            for (const stage_case& c : cases(s)) product(s, c.transform, c.again, truth);
         }
         return std::move(results_);
     }
@@ -76,8 +72,39 @@ class layer_study {
   private:
     std::size_t stages() const { return layer_.dy == nullptr ? 1 : stage_rows.size(); }
 
-    std::vector<std::string> transforms() const {
-        return request_.transforms.empty() ? std::vector<std::string>{""} : request_.transforms;
+    struct stage_case {
+        std::string transform;
+        bool again;
+        bool operator==(const stage_case&) const = default;
+    };
+
+    // Operands are rotated where one of the two has blocks.
+    bool rotates(std::size_t s) const {
+        return request_.recipes[s][0].blocks || request_.recipes[s][1].blocks;
+    }
+    bool rotates_copies(std::size_t s) const {
+        for (const stage_operand& o : stage_rows[s].operands) {
+            if (o.over == reduction::first && rotates(first_use(o.tensor)[0])) return true;
+        }
+        return false;
+    }
+
+    // What a transform does not change is measured once, as the recipes are.
+    std::vector<stage_case> cases(std::size_t s) const {
+        std::vector<std::string> transforms = request_.transforms;
+        if (transforms.empty()) transforms = {""};
+        std::vector<stage_case> all;
+        const auto add = [&](const std::string& transform, bool rotated, bool again) {
+            const stage_case c{rotated ? transform : "", again};
+            if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
+        };
+        for (const std::string& transform : transforms) {
+            add(transform, rotates(s), false);
+            if (request_.requantize && can_requantize(stage_rows[s])) {
+                add(transform, rotates(s) || rotates_copies(s), true);
+            }
+        }
+        return all;
     }
 
     static bool can_requantize(const stage_row& row) {
@@ -94,9 +121,8 @@ class layer_study {
             const std::uint64_t one =
                 size(row.operands[0]) * size(row.operands[1]) *
                 operand_depth(layer_.of(row.operands[0].tensor), row.operands[0].over);
-            const std::size_t sources = request_.requantize && can_requantize(row) ? 2 : 1;
             const std::size_t models = request_.models.empty() ? 2 : request_.models.size();
-            sum += one * (1 + transforms().size() * sources * (models + 1));
+            sum += one * (1 + cases(s).size() * (models + 1));
         }
         return sum;
     }

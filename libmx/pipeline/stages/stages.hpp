@@ -36,7 +36,7 @@ struct stages_request {
 /// One product of one layer.
 struct stage_result {
     std::size_t stage = 0;     ///< of stage_rows
-    std::string transform;     ///< "" where the recipes decide
+    std::string transform;     ///< "" where the recipes decide, or have no blocks to rotate
     bool requantized = false;  ///< operands quantized twice
     std::array<operand_recipe, 2> recipes;
     gemm::accumulator model;

@@ -46,7 +46,14 @@ const gemm::operand_format* format_named(const vector_file& file, std::string_vi
     return f;
 }
 
-// "sm_90, sm_100 (and a remark)" to sm90 and sm100.
+// sm100a and sm100f, the targets that a program for sm100 is compiled for, to sm100.
+std::string without_variant(std::string chip) {
+    const bool variant = chip.starts_with("sm") && (chip.back() == 'a' || chip.back() == 'f');
+    if (variant) chip.pop_back();
+    return chip;
+}
+
+// "sm_90, sm_100a (and a remark)" to sm90 and sm100.
 std::vector<std::string> chips_in(const std::string& text) {
     std::vector<std::string> chips;
     std::string chip;
@@ -55,7 +62,7 @@ std::vector<std::string> chips_in(const std::string& text) {
         if (c != ',' && c != ' ') {
             chip += c;
         } else if (!chip.empty()) {
-            chips.push_back(std::move(chip));
+            chips.push_back(without_variant(std::move(chip)));
             chip.clear();
         }
     }
@@ -65,7 +72,9 @@ std::vector<std::string> chips_in(const std::string& text) {
 std::vector<std::string> chips_of(const vector_file& file) {
     const std::string& text = file.at("architecture");
     std::vector<std::string> chips = chips_in(text);
-    if (chips.empty()) file.fail(fmt::format("its metadata says architecture={}", text));
+    if (chips.empty()) {
+        file.fail(fmt::format("its metadata says architecture={}, which names no chip", text));
+    }
     return chips;
 }
 
@@ -114,25 +123,37 @@ const gemm::accumulator* row_for(const std::string& chip, const std::string& ins
     return found;
 }
 
-void require_agreement(const vector_file& file, std::string_view key, int stated,
-                       const gemm::accumulator& row, int ours) {
+void require_agreement(const vector_file& file, std::string_view key, const gemm::accumulator& row,
+                       int ours) {
+    if (file.find(key) == nullptr) return;
+    const int stated = integer_of(file, key, -10000, 10000);
     if (stated == ours) return;
     file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}", key, stated,
                           row.name, ours));
 }
 
+// What a file says of the model has to be so. Who recorded it on a chip had no way of knowing.
 void require_agreement(const vector_file& file, const mma_facts& facts,
                        const gemm::accumulator& row) {
-    require_agreement(file, "F", integer_of(file, "F", -100, 1000), row, row.fraction_bits);
-    require_agreement(file, "exponent_floor", integer_of(file, "exponent_floor", -10000, 10000),
-                      row, row.exponent_floor);
-    const std::string& conversion = file.at(facts.conversion_key);
+    require_agreement(file, "F", row, row.fraction_bits);
+    require_agreement(file, "exponent_floor", row, row.exponent_floor);
+    const std::string* conversion = file.find(facts.conversion_key);
+    if (conversion == nullptr) return;
     for (const conversion_spelling& c : conversions) {
-        if (c.theirs == conversion && c.ours == row.convert) return;
+        if (c.theirs == *conversion && c.ours == row.convert) return;
     }
     file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}",
-                          facts.conversion_key, conversion, row.name,
+                          facts.conversion_key, *conversion, row.name,
                           word_of(gemm::conversion_words, row.convert).name));
+}
+
+// An instruction of fewer products than a step of the row's is a step of its own: mma.sync m16n8k8
+// beside m16n8k16.
+gemm::accumulator of_length(const gemm::accumulator& row, int instruction_k) {
+    gemm::accumulator m = row;
+    const bool shorter = instruction_k > 0 && instruction_k < row.fused_length;
+    if (shorter && row.how != gemm::algorithm::grouped) m.fused_length = instruction_k;
+    return m;
 }
 
 }  // namespace
@@ -173,14 +194,14 @@ gemm::accumulator mma_model_of(const vector_file& file, const mma_facts& facts) 
         if (row == nullptr) {
             file.fail(fmt::format(
                 "no accumulator model is for {} '{}' of {} x {}{}{}; "
-                "'mx accumulators' lists those there are",
+                "'mx accumulators' lists those there are, --accumulate names one",
                 chip, instruction, facts.operands.a->name, facts.operands.b->name,
                 facts.operands.scale ? ", scaled" : "", facts.f16_result ? ", giving f16" : ""));
         }
         require_agreement(file, facts, *row);
         if (first == nullptr) first = row;
     }
-    return *first;
+    return of_length(*first, facts.instruction_k);
 }
 
 std::optional<gemm::accumulator> captured_model_of(const std::string& architecture,
@@ -191,7 +212,7 @@ std::optional<gemm::accumulator> captured_model_of(const std::string& architectu
             mma_facts wanted = facts;
             wanted.c = c;
             const gemm::accumulator* row = row_for(chip, instruction, wanted);
-            if (row != nullptr) return *row;
+            if (row != nullptr) return of_length(*row, facts.instruction_k);
         }
     }
     return {};

@@ -33,9 +33,9 @@ struct mma_facts {
     gemm::entry c = gemm::entry::term;
 };
 
-/// The row of the list for the file's architecture and instruction that takes such operands.
-/// Throws base::error (input) when there is none, or when F, the conversion or the exponent floor
-/// of the metadata are not the row's.
+/// The row of the list for the file's architecture and instruction that takes such operands, its
+/// steps no longer than the instruction. Throws base::error (input) when there is none, or when F,
+/// the conversion or the exponent floor that the metadata states are not the row's.
 gemm::accumulator mma_model_of(const vector_file& file, const mma_facts& facts);
 
 /// The row for a recording, which states no parameters: of a chip ("sm_100") and an instruction in

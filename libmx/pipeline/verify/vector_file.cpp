@@ -22,7 +22,7 @@ const std::string& vector_file::at(std::string_view key) const {
     if (value == nullptr) {
         fail(
             fmt::format("its metadata has no '{}', without which nobody knows what its vectors "
-                        "are; name a recipe with --recipe or write the metadata",
+                        "are; write it, or say what they are with --recipe or --accumulate",
                         key));
     }
     return *value;
