@@ -28,8 +28,7 @@ std::string shown_words(const std::string& text) {
     std::string out;
     for (std::size_t i = 0; i < plain.size(); ++i) {
         out += plain[i];
-        const bool part = plain[i] == ':' || plain[i] == ',';
-        if (part && i + 1 < plain.size() && letter(plain[i + 1])) out += "<wbr>";
+        if (plain[i] == ',' && i + 1 < plain.size() && letter(plain[i + 1])) out += "<wbr>";
     }
     return out;
 }

@@ -15,7 +15,7 @@ std::string shown(const std::string& text);
 /// shown() with places to break a line behind dots, slashes, colons, commas, equals signs and
 /// underscores.
 std::string shown_name(const std::string& text);
-/// Words, in which recipes may break behind colons and commas before a letter.
+/// shown() of words, in which a recipe may break behind a comma.
 std::string shown_words(const std::string& text);
 
 /// shown() with '\n' as a line break.
