@@ -74,6 +74,9 @@ struct scatter_chart {
     };
     axis x, y;
     std::vector<mark> marks;
+    /// Groups that have their sign and their place in the legend whether or not they have marks, so
+    /// that a sign means the same in several charts. Others follow as they come.
+    std::vector<std::string> groups;
     std::vector<std::pair<double, double>> path;  ///< e.g. a Pareto front; may be empty
     std::string path_name;
     bool stepped = false;  ///< the path keeps its y up to the next x

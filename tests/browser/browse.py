@@ -190,6 +190,18 @@ def plain_look(s, name):
     s.cdp("Emulation.setEmulatedMedia", features=[])
 
 
+def first_screen(s, name):
+    """Of a review: verdict and the table of classes are what a reader sees first."""
+    s.cdp("Emulation.setDeviceMetricsOverride", width=1100, height=800, deviceScaleFactor=1,
+          mobile=False)
+    s.js("scrollTo(0, 0)")
+    for what in ["main section:nth-of-type(1)", "main section:nth-of-type(2) table"]:
+        bottom = s.js("return document.querySelector(arguments[0])"
+                      ".getBoundingClientRect().bottom", what)
+        s.require(f"{name}: {what} ends at {bottom}", bottom <= 800)
+    s.cdp("Emulation.clearDeviceMetricsOverride")
+
+
 def brightness(colour):
     return sum(map(int, re.findall(r"\d+", colour)[:3])) / (3 * 255)
 
@@ -334,7 +346,10 @@ def without_script(s, path, truth):
     s.check("without script: the first figure", figures_shown(s), ["nrmse"])
     s.check("without script: the others are folded", len(s.driver.find_elements(
         By.CSS_SELECTOR, ".alternatives > details > figure")), 2)
-    s.click("summary")
+    s.check("without script: contents", s.one("nav details").get_attribute("open"), None)
+    s.click("nav summary")
+    s.check("without script: contents", s.one("nav details").get_attribute("open"), "true")
+    s.click(".alternatives summary")
     s.check("without script: unfolded", figures_shown(s), ["nrmse", "sqnr_db", "clamp_rate"])
     s.require("without script: the tables", s.one("main table").is_displayed())
     s.close_page("without script")
@@ -435,6 +450,8 @@ def main():
             s.open(path)
             s.require(f"{name}: a table", s.driver.find_elements(By.CSS_SELECTOR, "main table"))
             plain_look(s, name)
+            if name == "analyze":
+                first_screen(s, name)
             s.close_page(name)
     finally:
         if s is not None:

@@ -75,6 +75,9 @@ TEST_CASE("Text of a page cannot become markup") {
     CHECK(html::shown("<b> & \"'") == "&lt;b&gt; &amp; &quot;&#39;");
     CHECK(html::shown("\xff\xe2\x80\xa8\n") == "\\xff\\xe2\\x80\\xa8\\x0a");
     CHECK(html::shown_name("a.b/<") == "a.<wbr>b/<wbr>&lt;");
+    CHECK(html::shown_name("mxfp8_e5m2") == "mxfp8_<wbr>e5m2");
+    CHECK(html::shown_words("has 1,024: (mxfp4:scale=even,block=1x16 <)") ==
+          "has 1,024: (mxfp4:scale=even,<wbr>block=1x16 &lt;)");
     CHECK(html::shown_title("clamp %\nbefore") == "clamp %<br>before");
     CHECK(html::shown_title("\nafter") == "after");
     CHECK(html::quoted("</script>&\"\\") == "\"\\u003c/script\\u003e\\u0026\\\"\\\\\"");

@@ -327,6 +327,16 @@ TEST_CASE("scatter plots name their points and draw their path") {
     CHECK(front().find('L') == std::string::npos);
 }
 
+TEST_CASE("groups that are named first keep their sign, marks or not") {
+    scatter_chart s = points();
+    const std::string as_they_come = svg_of(made(s));
+    s.groups = {"absent"};
+    const std::string text = svg_of(made(s));
+    CHECK(text.find(">absent</text>") != std::string::npos);
+    CHECK(as_they_come.find("s3 mark") == std::string::npos);  // g and h are the first and second
+    CHECK(text.find("s3 mark") != std::string::npos);
+}
+
 TEST_CASE("stacked bars have their parts one after the other") {
     const parsed_markup m = parsed(made(stack()));
     const std::vector<std::string> says = titles(m);

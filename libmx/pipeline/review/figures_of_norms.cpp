@@ -114,11 +114,13 @@ double saturation_of(const evidence& e, const norm& n, const compare::cell& c) {
     return e.table.of(n.tensor, c.runs.front()).rates[saturated].value_or(0);
 }
 
+std::vector<std::string> groups() {
+    return {fmt::format("saturates ({:g} % of blocks or more)", 100 * alarming_saturation),
+            "some blocks saturate", "no block saturates"};
+}
+
 std::string group_of(double saturation) {
-    if (saturation >= alarming_saturation) {
-        return fmt::format("saturates ({:g} % of blocks or more)", 100 * alarming_saturation);
-    }
-    return saturation > 0 ? "some blocks saturate" : "no block saturates";
+    return groups()[saturation >= alarming_saturation ? 0 : saturation > 0 ? 1 : 2];
 }
 
 // Cells that clamp by the mantissa, the widest zones first, one per zone and way to cut blocks.
@@ -165,6 +167,7 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
         marks.back().second.named = saturation > 0;
     }
     if (marks.empty()) return;
+    chart.groups = groups();
     std::stable_sort(marks.begin(), marks.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     const std::size_t all = marks.size();

@@ -25,7 +25,7 @@ void write_row(const section& s, const record& r, const sink& out) {
     for (const column& c : s.columns) {
         const std::string text = cell_text(r, c);
         line += fmt::format("<td{}>{}</td>", class_of(c.kind),
-                            c.kind == cell::name ? shown_name(text) : shown(text));
+                            c.kind == cell::name ? shown_name(text) : shown_words(text));
     }
     out(line + "</tr>\n");
 }

@@ -22,6 +22,17 @@ std::string shown_name(const std::string& text) {
     return out;
 }
 
+std::string shown_words(const std::string& text) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    const std::string plain = shown(text);
+    std::string out;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+        out += plain[i];
+        if (plain[i] == ',' && i + 1 < plain.size() && letter(plain[i + 1])) out += "<wbr>";
+    }
+    return out;
+}
+
 std::string shown_title(const std::string& title) {
     std::string out;
     for (std::size_t at = 0; at <= title.size();) {

@@ -12,8 +12,11 @@ namespace mx::report::html {
 /// UTF-8 as \xNN, as on a terminal, and markup escaped.
 std::string shown(const std::string& text);
 
-/// shown() with places to break a line behind dots, slashes, colons and commas.
+/// shown() with places to break a line behind dots, slashes, colons, commas, equals signs and
+/// underscores.
 std::string shown_name(const std::string& text);
+/// shown() of words, in which a recipe may break behind a comma.
+std::string shown_words(const std::string& text);
 
 /// shown() with '\n' as a line break.
 std::string shown_title(const std::string& title);

@@ -28,7 +28,7 @@ bool drawn(const std::pair<double, double>& at) {
 
 class scatter_drawer {
   public:
-    explicit scatter_drawer(const scatter_chart& p) : p_(p) {
+    explicit scatter_drawer(const scatter_chart& p) : p_(p), groups_(p.groups) {
         for (const mark& m : p.marks) {
             if (!drawn(m)) continue;
             xs_.add(m.at.x);
