@@ -243,6 +243,36 @@ std::string proof_sentence(const plan_goal& goal, const plan& p) {
         goal.bits ? "this squared error" : "these bits");
 }
 
+// The tensors of the largest mean squares, as long as they are few elements and most of the sum of
+// squares: the SQNR of all tensors is theirs. Empty where there are none.
+std::string dominance_sentence(const candidates& from) {
+    constexpr double few_elements = 0.01, most_squares = 0.9;
+    std::vector<const plan_tensor*> all;
+    for (const plan_tensor& t : from.tensors) {
+        if (t.elements > 0) all.push_back(&t);
+    }
+    const auto mean = [](const plan_tensor* t) {
+        return t->signal / static_cast<double>(t->elements);
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
+    double signal = 0, elements = 0;
+    for (std::size_t n = 0; n < all.size(); ++n) {
+        signal += all[n]->signal;
+        elements += static_cast<double>(all[n]->elements);
+        if (elements > few_elements * static_cast<double>(from.elements())) break;
+        if (signal < most_squares * from.signal()) continue;
+        const std::string others = n == 0 ? "" : fmt::format(" and {} more", n);
+        return fmt::format(
+            "{}{} {} {} % of the sum of squares in {} % of the elements: the SQNR of all tensors "
+            "says little about the others. --tensor plans some of them only.",
+            all.front()->tensor, others, n == 0 ? "has" : "have",
+            report::percent_text(signal / from.signal()),
+            report::percent_text(elements / static_cast<double>(from.elements())));
+    }
+    return {};
+}
+
 report::section verdict_section(const candidates& from, const plan_goal& goal, const plan& p) {
     report::section s;
     s.heading = "Verdict";
@@ -261,6 +291,9 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
             "- The best single recipe {} is {}: {:.4f} bits, {}.",
             goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe],
             per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
+    }
+    if (const std::string few = dominance_sentence(from); !few.empty()) {
+        s.notes.push_back("- " + few);
     }
     if (from.forbidden > 0) {
         s.notes.push_back(fmt::format("- Rules forbid {}.", plural(from.forbidden, "choice")));

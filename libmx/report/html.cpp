@@ -93,12 +93,13 @@ void write_contents(const document& d, const std::vector<std::string>& ids, cons
     const auto headed = [](const section& s) { return !s.heading.empty(); };
     const auto count = std::count_if(d.sections.begin(), d.sections.end(), headed);
     if (static_cast<std::size_t>(count) < contents_from) return;
-    out("<nav aria-label=\"Contents\">\n<ul>\n");
+    // Folded: the first screen is for what the page says.
+    out("<nav aria-label=\"Contents\"><details>\n<summary>Contents</summary>\n<ul>\n");
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (!headed(d.sections[i])) continue;
         out(fmt::format("<li><a href=\"#{}\">{}</a></li>\n", ids[i], shown(d.sections[i].heading)));
     }
-    out("</ul>\n</nav>\n");
+    out("</ul>\n</details></nav>\n");
 }
 
 void write_notes(const std::vector<std::string>& notes, const sink& out) {
@@ -170,7 +171,7 @@ void write_html(const document& d, const layout&, const sink& out) {
     for (const section& s : d.sections) ids.push_back(anchors.claim(s.heading));
 
     write_head(title, out);
-    out(fmt::format("<body>\n<header><h1>{}</h1></header>\n", shown(title)));
+    out(fmt::format("<body>\n<header><h1>{}</h1></header>\n", html::shown_name(title)));
     write_bar(metrics_of(d), out);
     write_contents(d, ids, out);
     out("<main>\n");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/report/members.hpp"
 
+#include <cmath>
+#include <limits>
+
 namespace mx::report {
 
 std::optional<double> number_of(const value& v) {
@@ -12,6 +15,12 @@ std::optional<double> number_of(const value& v) {
 std::optional<double> number_of(const record& r, std::string_view name) {
     const value* v = find(r, name);
     return v == nullptr ? std::optional<double>() : number_of(*v);
+}
+
+std::int64_t whole(double x) {
+    constexpr double end = 9223372036854775808.0;  // 2^63
+    if (!(x > -end)) return std::isnan(x) ? 0 : std::numeric_limits<std::int64_t>::min();
+    return x < end ? static_cast<std::int64_t>(x) : std::numeric_limits<std::int64_t>::max();
 }
 
 std::string text_of(const record& r, std::string_view name) {

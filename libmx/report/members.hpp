@@ -28,6 +28,8 @@ inline value share(std::uint64_t part, std::uint64_t whole) {
 std::optional<double> number_of(const value& v);
 /// The member `name` as a number; none where it is missing or not one.
 std::optional<double> number_of(const record& r, std::string_view name);
+/// The whole part of `x`, or the nearest std::int64_t where there is none; 0 for NaN.
+std::int64_t whole(double x);
 /// The member `name` as a text; empty where it is missing or not one.
 std::string text_of(const record& r, std::string_view name);
 

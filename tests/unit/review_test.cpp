@@ -21,7 +21,7 @@ using namespace mx::pipeline;
 using namespace mx::pipeline::review;
 namespace report = mx::report;
 
-// A result with an rms of 1, so that its SQNR is that of its R-MSE.
+// A result whose rms is 1 unless said otherwise.
 struct made_up {
     std::string tensor, recipe;
     double sqnr_db;
@@ -31,20 +31,21 @@ struct made_up {
     std::int64_t elements = 64;
     double clamp = 0;
     std::int64_t layer = -1;
+    double rms = 1;
 };
 
 report::record record_of(const made_up& m) {
-    const double rmse = std::pow(10, -m.sqnr_db / 20);
+    const double nrmse = std::pow(10, -m.sqnr_db / 20);
     return {{"file", std::string("model")},
             {"tensor", m.tensor},
             {"role", m.role},
             {"layer", m.layer < 0 ? report::value() : report::value(m.layer)},
             {"recipe", m.recipe},
             {"elements", m.elements},
-            {"rmse", rmse},
-            {"nrmse", rmse},
+            {"rmse", nrmse * m.rms},
+            {"nrmse", nrmse},
             {"sqnr_db", m.sqnr_db},
-            {"rms", 1.0},
+            {"rms", m.rms},
             {"overflow_rate", m.clamp},
             {"clamp_rate", m.clamp},
             {"underflow_rate", 0.0},
@@ -178,7 +179,7 @@ TEST_CASE("a page recommends by class, with the cost of the class") {
     CHECK(page.title == "Quantization review of model");
     CHECK(chosen(page, "weight") == "mxfp6");
     CHECK(chosen(page, "norm") == "mxfp4");
-    const report::record weight = page.results[1];  // norms come first in the list of roles
+    const report::record weight = page.results[0];  // most elements
     CHECK(report::number_of(weight, "bits_per_element") == (64 * 6.25 + 32 * 8.25) / 96);
     const double error2 = (64 * std::pow(10, -3.0) + 32 * std::pow(10, -2.4)) / 96;
     CHECK(report::number_of(weight, "sqnr_db").value() == Approx(-10 * std::log10(error2)));
@@ -186,8 +187,8 @@ TEST_CASE("a page recommends by class, with the cost of the class") {
     CHECK(says(page.sections.front(), "weight: mxfp6 clamps 1 % of the elements or more in 1 of"));
     const report::section& verdict = page.sections.front();
     CHECK(verdict.heading == "Verdict");
-    CHECK(says(verdict, "- mxfp4 for norm.\n- mxfp6 for weight.\n"));
-    CHECK(report::text_of(page.sections[1].rows[1], "reason") ==
+    CHECK(says(verdict, "- mxfp6 for weight.\n- mxfp4 for norm.\n"));
+    CHECK(report::text_of(page.sections[1].rows[0], "reason") ==
           "fewer bits give 15.00 dB at most (mxfp4)");
 }
 
@@ -241,6 +242,63 @@ TEST_CASE("recipes of as many bits that are close are too close to call") {
     const report::section& s = *section_of(page, "What would change");
     CHECK(says(s, "too close to call: mxfp4 (0.49 dB less)."));
     CHECK_FALSE(says(s, "and mxfp4:scale=rceil"));
+}
+
+TEST_CASE("differences that two decimals do not show are not given as numbers") {
+    const document d({{"w", "mxfp4", 25.001, 4.25},
+                      {"w", "mxfp4:scale=even", 25.0, 4.25},
+                      {"w", "mxfp6", 25.01, 4.25001},
+                      {"w", "mxfp8", 33, 8.25}});
+    const std::string words = notes_of(*section_of(page_of(d), "What would change"));
+    CHECK(words.find("mxfp4:scale=even (as good)") != std::string::npos);
+    CHECK(words.find("0.00") == std::string::npos);
+    CHECK(words.find("for as many bits") != std::string::npos);
+    CHECK(notes_of(*section_of(page_of(d, 25.0), "What would change")).find("0.00") ==
+          std::string::npos);
+}
+
+TEST_CASE("a recipe of as many bits as bf16 is not recommended") {
+    const document d({{"w", "mxfp8", 40, 16}, {"w", "mxfp4", 15, 12}});
+    const report::document page = page_of(d);
+    CHECK(chosen(page, "weight") == "bf16");
+    CHECK(report::text_of(section_of(page, "What to use")->rows.front(), "reason") ==
+          "what reaches 20 dB takes no fewer bits than bf16");
+}
+
+TEST_CASE("large values of one tensor do not hide the errors of the others") {
+    constexpr double large = 1e5;
+    const document d({{"mask", "mxfp4", 40, 4.25, 0, "weight", 64, 0, -1, large},
+                      {"w", "mxfp4", 12, 4.25, 0, "weight", 64},
+                      {"mask", "mxfp8", 40, 8.25, 0, "weight", 64, 0, -1, large},
+                      {"w", "mxfp8", 30, 8.25, 0, "weight", 64}});
+    const report::document page = page_of(d);
+    CHECK(chosen(page, "weight") == "mxfp8");
+    // Half the elements at 40 dB and half at 30 dB.
+    const double error = (std::pow(10, -4.0) + std::pow(10, -3.0)) / 2;
+    CHECK(report::number_of(page.results.front(), "sqnr_db").value() ==
+          Approx(-10 * std::log10(error)));
+}
+
+TEST_CASE("sizes that cannot be are refused by tensor") {
+    for (const std::int64_t elements : {std::int64_t{-5}, std::int64_t{1} << 60}) {
+        const document d({{"w", "mxfp4", 30, 4.25, 0, "weight", elements}});
+        CHECK_THROWS_WITH(page_of(d), Catch::Matchers::Contains("w") &&
+                                          Catch::Matchers::Contains("elements is no count"));
+    }
+    for (const double bits : {0.0, -4.0}) {
+        CHECK_THROWS_WITH(page_of(document({{"w", "mxfp4", 30, bits}})),
+                          Catch::Matchers::Contains("bits_per_element is no number of bits"));
+    }
+}
+
+TEST_CASE("classes come by their number of elements") {
+    const document d({{"b", "mxfp8", 30, 8.25, 0, "bias", 64},
+                      {"w", "mxfp8", 30, 8.25, 0, "weight", 4096},
+                      {"n", "mxfp8", 30, 8.25, 0, "norm", 128}});
+    const report::document page = page_of(d);
+    std::string order;
+    for (const report::record& r : page.results) order += report::text_of(r, "role") + " ";
+    CHECK(order == "weight norm bias ");
 }
 
 TEST_CASE("recipes that differ in their seed are one") {

@@ -34,8 +34,7 @@ tensor_row row_of(const report::record& r, std::size_t cells) {
                    report::text_of(r, "role"),
                    {},
                    {}};
-    if (const auto layer = report::number_of(r, "layer"))
-        row.layer = static_cast<std::int64_t>(*layer);
+    if (const auto layer = report::number_of(r, "layer")) row.layer = report::whole(*layer);
     row.at.resize(cells);
     return row;
 }
@@ -55,7 +54,8 @@ board arrange(const report::record_list& results, const std::vector<std::string>
                           b.tensors.back().tensor == report::text_of(r, "tensor") &&
                           b.tensors.back().file == report::text_of(r, "file");
         if (!same) b.tensors.push_back(row_of(r, runs.size() * phases));
-        const auto phase = static_cast<std::size_t>(report::number_of(r, "phase").value_or(0));
+        const auto phase =
+            static_cast<std::uint64_t>(report::whole(report::number_of(r, "phase").value_or(0)));
         if (phase >= phases) continue;
         b.tensors.back().at[run->second * phases + phase] = figures_of(r);
     }

@@ -11,6 +11,8 @@ namespace {
 
 // Tensors taken together under one run.
 struct pool {
+    pooling how = pooling::as_stored;
+    bool lossless = true;
     double elements = 0, bits = 0;
     double error2 = 0, x2 = 0;
     double decibels = 0;
@@ -22,9 +24,12 @@ struct pool {
         bits += f.bits_per_element * f.elements;
         if (!f.rmse) return;
         ++tensors;
-        const double e2 = *f.rmse * *f.rmse * f.counted;
+        lossless = lossless && *f.rmse == 0;
+        const double error = how == pooling::equal_rms ? f.nrmse.value_or(0) : *f.rmse;
+        const double size = how == pooling::as_stored ? f.rms : f.nrmse ? 1 : 0;
+        const double e2 = error * error * f.counted;
         error2 += e2;
-        x2 += f.rms * f.rms * f.counted;
+        x2 += size * size * f.counted;
         if (f.sqnr_db) {
             decibels += *f.sqnr_db;
             ++inexact;
@@ -80,13 +85,14 @@ class seed_means {
 };
 
 standing stand(const board& b, const sweep_plan& plan, const cell& c, const common_tensors& over,
-               std::size_t phase) {
+               std::size_t phase, pooling how) {
     standing s;
     s.exact = true;
     seed_means ratio, nrmse, decibels, mean_decibels;
     std::array<seed_means, pooled_rates.size()> rates;
     for (const std::size_t run : c.runs) {
         pool all;
+        all.how = how;
         std::int64_t only_exact = 0, only_baseline_exact = 0;
         for (const std::size_t t : over.tensors) {
             const figures& f = b.of(t, run, phase);
@@ -115,7 +121,7 @@ standing stand(const board& b, const sweep_plan& plan, const cell& c, const comm
         s.compared = relative.compared;
         s.only_exact = only_exact;
         s.only_baseline_exact = only_baseline_exact;
-        s.exact = s.exact && all.tensors > 0 && all.error2 == 0;
+        s.exact = s.exact && all.tensors > 0 && all.lossless;
         s.bits_per_element = all.elements == 0 ? 0 : all.bits / all.elements;
     }
     s.rmse_ratio = ratio.get();
@@ -182,11 +188,11 @@ std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::
 }
 
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
-             std::size_t phase) {
+             std::size_t phase, pooling how) {
     ranking r;
     r.over = tensors_in_common(b, plan, among, phase);
     for (std::size_t c = 0; c < plan.cells.size(); ++c) {
-        r.cells.push_back(stand(b, plan, plan.cells[c], r.over, phase));
+        r.cells.push_back(stand(b, plan, plan.cells[c], r.over, phase, how));
         r.cells.back().cell = c;
     }
     count_wins(b, plan, phase, r);

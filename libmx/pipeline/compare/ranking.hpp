@@ -16,6 +16,12 @@
 
 namespace mx::pipeline::compare {
 
+/// How the errors of several tensors are taken together.
+enum class pooling : std::uint8_t {
+    as_stored,  ///< squared errors as they are: tensors of large values count most
+    equal_rms   ///< every tensor divided by its RMS first: none hides the others by its size
+};
+
 /// Where a cell stands. Figures of a cell with several seeds are means over them, with intervals.
 struct standing {
     std::size_t cell = 0;
@@ -28,7 +34,7 @@ struct standing {
     std::int64_t only_baseline_exact = 0;  ///< the other way round
     bool exact = false;                    ///< every tensor is, under every seed
     std::int64_t wins = 0;  ///< tensors with the smallest R-MSE; ties (same_rmse) count
-    std::optional<estimate> nrmse, sqnr_db;  ///< over all elements together
+    std::optional<estimate> nrmse, sqnr_db;  ///< over all elements together, pooled as asked for
     std::optional<estimate> mean_sqnr_db;    ///< of the tensors that are not exact
     double bits_per_element = 0;             ///< over all elements together
     std::array<std::optional<double>, pooled_rates.size()> rates;  ///< likewise
@@ -51,7 +57,7 @@ std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::
 /// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) that all of
 /// them can be compared on.
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
-             std::size_t phase = 0);
+             std::size_t phase = 0, pooling how = pooling::as_stored);
 
 /// Indices of all tensors of a board.
 std::vector<std::size_t> all_tensors(const board& b);

@@ -39,6 +39,15 @@ std::size_t standing_on(const recommendation& r, const std::vector<rung>& rungs)
     return rungs.size() - 1;
 }
 
+// Differences that two decimals do not show are none.
+bool shows(double difference) { return std::abs(difference) >= 0.005; }
+
+// "for 2.00 bits more", of a recipe that takes over.
+std::string for_bits(double more) {
+    if (!shows(more)) return "for as many bits";
+    return fmt::format("for {:.2f} bits {}", std::abs(more), more < 0 ? "fewer" : "more");
+}
+
 // The ladder without rungs that two decimals do not tell from the one below.
 std::vector<rung> shown_ladder(const recommendation& r) {
     std::vector<rung> shown;
@@ -74,20 +83,25 @@ void add_margins(const evidence& e, const recommendation& r, const policy& p,
     const std::size_t now = standing_on(r, rungs);
     if (now > 0) {
         const rung& below = rungs[now - 1];
+        const double saved = bits_of(r, rungs[now]) - bits_of(r, below);
         said.push_back(fmt::format(
-            "{} misses the floor by {:.2f} dB: --min-sqnr {} would take it and save {:.2f} bits "
-            "per element",
-            name_of(e, r, below), p.min_sqnr_db - below.up_to_db, met_floor(below.up_to_db),
-            bits_of(r, rungs[now]) - bits_of(r, below)));
+            "{} misses the floor by {}: --min-sqnr {} would take it{}", name_of(e, r, below),
+            shows(p.min_sqnr_db - below.up_to_db)
+                ? fmt::format("{:.2f} dB", p.min_sqnr_db - below.up_to_db)
+                : std::string("less than 0.01 dB"),
+            met_floor(below.up_to_db),
+            shows(saved) ? fmt::format(" and save {:.2f} bits per element", saved) : ""));
     }
     if (!r.chosen || now + 1 == rungs.size()) return;
     const rung& here = rungs[now];
     const rung& above = rungs[now + 1];
-    said.push_back(
-        fmt::format("{} clears the floor by {:.2f} dB; above {} dB {} takes over, for {:.2f} "
-                    "bits more",
-                    name_of(e, r, here), here.up_to_db - p.min_sqnr_db, met_floor(here.up_to_db),
-                    name_of(e, r, above), bits_of(r, above) - bits_of(r, here)));
+    said.push_back(fmt::format("{} clears the floor by {}; above {} dB {} takes over, {}",
+                               name_of(e, r, here),
+                               shows(here.up_to_db - p.min_sqnr_db)
+                                   ? fmt::format("{:.2f} dB", here.up_to_db - p.min_sqnr_db)
+                                   : std::string("less than 0.01 dB"),
+                               met_floor(here.up_to_db), name_of(e, r, above),
+                               for_bits(bits_of(r, above) - bits_of(r, here))));
 }
 
 // Recipes of as many bits that do as well: the data do not choose between them.
@@ -102,9 +116,10 @@ void add_close(const evidence& e, const recommendation& r, std::vector<std::stri
         }
         if (std::isinf(c.sqnr_db) && std::isinf(chosen.sqnr_db) && c.sqnr_db > 0) {
             close.push_back(fmt::format("{} (as exact)", e.cell_name(c.cell)));
-        } else if (chosen.sqnr_db - c.sqnr_db < close_decibels) {
-            close.push_back(fmt::format("{} ({:.2f} dB less)", e.cell_name(c.cell),
-                                        chosen.sqnr_db - c.sqnr_db));
+        } else if (const double less = chosen.sqnr_db - c.sqnr_db; less < close_decibels) {
+            close.push_back(fmt::format(
+                "{} ({})", e.cell_name(c.cell),
+                shows(less) ? fmt::format("{:.2f} dB less", less) : std::string("as good")));
         }
     }
     if (close.empty()) return;
@@ -154,7 +169,7 @@ std::vector<report::section> changes_sections(const evidence& e, const recommend
                      {"floor", "floor of SQNR, dB"},
                      {"recipe", "then"},
                      {"bits", "bits per\nelement", cell::fixed, 2},
-                     {"compression", "bf16\nto it", cell::fixed, 2},
+                     {"compression", "bf16\nratio", cell::fixed, 2},
                      {"now", ""}};
     return {std::move(words), std::move(rungs)};
 }

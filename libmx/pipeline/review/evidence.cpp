@@ -28,6 +28,21 @@ const report::list* list_of(const report::record& r, std::string_view name) {
 // A result that counts: not one of values that a phase sweep multiplied.
 bool counts(const report::record& r) { return report::number_of(r, "phase").value_or(0) == 0; }
 
+// Elements that a tensor can have: sums over many tensors still are whole numbers.
+constexpr double most_elements = 9007199254740992;  // 2^53
+
+// Costs are sums over elements: refuses what none of them can be.
+void check_size(const result_set& s, const report::record& r) {
+    const double elements = report::number_of(r, "elements").value_or(0);
+    const double bits = report::number_of(r, "bits_per_element").value_or(0);
+    const auto refuse_tensor = [&](const char* what) {
+        throw base::error(base::error_kind::input, what,
+                          {s.name, report::text_of(r, "tensor"), {}});
+    };
+    if (!(elements >= 0 && elements <= most_elements)) refuse_tensor("elements is no count");
+    if (elements > 0 && !(bits > 0)) refuse_tensor("bits_per_element is no number of bits");
+}
+
 std::string identity_of(const std::string& file, const std::string& tensor) {
     return fmt::format("{}\n{}", file, tensor);
 }
@@ -96,6 +111,7 @@ class gathering {
             if (!is_analysis(s)) continue;
             for (const report::record& r : *s.results) {
                 if (!counts(r)) continue;
+                check_size(s, r);
                 recipes.see(s, report::text_of(r, "recipe"));
                 ++out_.measured;
             }
@@ -126,7 +142,7 @@ class gathering {
             const auto* of = std::get_if<report::record>(&v);
             if (of == nullptr) continue;
             input_file f{report::text_of(*of, "path"), 0, report::text_of(*of, "sha256")};
-            f.bytes = static_cast<std::int64_t>(report::number_of(*of, "bytes").value_or(0));
+            f.bytes = report::whole(report::number_of(*of, "bytes").value_or(0));
             const auto same = [&](const input_file& o) {
                 return o.path == f.path && o.bytes == f.bytes &&
                        (o.sha256 == f.sha256 || o.sha256.empty() || f.sha256.empty());
@@ -167,8 +183,10 @@ class gathering {
         if (of == nullptr) return;
         collect(*of, "sums", out_.sums);
         collect(*of, "norms", out_.norms);
-        out_.norms_left_out +=
-            static_cast<std::int64_t>(report::number_of(*of, "norms_left_out").value_or(0));
+        const double left_out = report::number_of(*of, "norms_left_out").value_or(0);
+        if (left_out > 0 && left_out < most_elements) {
+            out_.norms_left_out += report::whole(left_out);
+        }
     }
 
     void note_dumps(const result_set& s, const report::list* series) {
@@ -249,6 +267,21 @@ class gathering {
             }
             if (!c.tensors.empty()) out_.classes.push_back(std::move(c));
         }
+        const auto elements = [&](const tensor_class& c) {
+            double sum = 0;
+            for (const std::size_t t : c.tensors) {
+                double most = 0;
+                for (const compare::figures& f : out_.table.tensors[t].at) {
+                    most = std::max(most, f.elements);
+                }
+                sum += most;
+            }
+            return sum;
+        };
+        std::stable_sort(out_.classes.begin(), out_.classes.end(),
+                         [&](const tensor_class& a, const tensor_class& b) {
+                             return elements(a) > elements(b);
+                         });
     }
 
     std::span<const result_set> sets_;

@@ -41,7 +41,7 @@ struct evidence {
     /// A cell per recipe; recipes that differ in the seed of their draws only are one cell.
     compare::sweep_plan plan;
     compare::board table;               ///< every tensor of every set; runs are plan.recipes
-    std::vector<tensor_class> classes;  ///< in the order of the list of roles
+    std::vector<tensor_class> classes;  ///< the one with most elements first
     std::vector<std::string> files;     ///< of the tensors, in order
     std::vector<input_file> inputs;
     std::vector<std::string> measured_by;           ///< "mx 0.1.0"

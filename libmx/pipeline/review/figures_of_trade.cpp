@@ -38,10 +38,12 @@ void add_bits(const evidence& e, const recommendation& r, report::section& to) {
         if (front[i]) chart.path.emplace_back(shown[i]->bits, shown[i]->sqnr_db);
     }
     std::sort(chart.path.begin(), chart.path.end());
-    add_figure(to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
-               "Over all elements together. On the front, nothing has as few bits and as high an "
-               "SQNR.",
-               std::move(chart));
+    add_figure(
+        to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
+        "Over all elements together, each tensor divided by its RMS, so that large values of "
+        "one do not hide the others. On the front, nothing has as few bits and as high an "
+        "SQNR.",
+        std::move(chart));
 }
 
 // Recipes that differ in their block only.
@@ -94,7 +96,8 @@ void add_blocks(const evidence& e, const recommendation& r, report::section& to)
     }
     if (chart.lines.empty()) return;
     add_figure(to, "blocks", fmt::format("Error against block size, {}", tensors_of(r.role)),
-               "Recipes that differ in their block only.", std::move(chart));
+               "Recipes that differ in their block only. Each tensor is divided by its RMS.",
+               std::move(chart));
 }
 
 void add_parts(const evidence& e, const recommendation& r, report::section& to) {
@@ -114,7 +117,7 @@ void add_parts(const evidence& e, const recommendation& r, report::section& to) 
     if (chart.categories.empty()) return;
     add_figure(to, "parts", fmt::format("Where the error comes from, {}", tensors_of(r.role)),
                "Squared error in elements that clamp, in others that become zero, and what the "
-               "grid rounds away.",
+               "grid rounds away. Each tensor is divided by its RMS.",
                std::move(chart));
 }
 

@@ -45,7 +45,8 @@ candidate candidate_of(const compare::board& b, const compare::sweep_plan& plan,
 }  // namespace
 
 bool acceptable(const candidate& c, const policy& p) {
-    return c.sqnr_db >= p.min_sqnr_db && (p.accept_saturation || c.saturating == 0);
+    const bool saves = c.bits < bf16_bits - same_bits;
+    return saves && c.sqnr_db >= p.min_sqnr_db && (p.accept_saturation || c.saturating == 0);
 }
 
 std::optional<std::size_t> choose(const std::vector<candidate>& candidates, const policy& p) {
@@ -83,7 +84,7 @@ recommendation recommend(const std::string& role, const compare::board& b,
                          const policy& p) {
     recommendation r;
     r.role = role;
-    const compare::ranking ranks = compare::rank(b, plan, among);
+    const compare::ranking ranks = compare::rank(b, plan, among, 0, compare::pooling::equal_rms);
     r.tensors = ranks.over.tensors;
     r.not_everywhere = ranks.over.not_everywhere;
     for (std::size_t cell = 0; cell < plan.cells.size(); ++cell) {

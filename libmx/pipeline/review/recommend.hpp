@@ -2,8 +2,9 @@
 // THE POLICY of recommendations, one class of tensors at a time.
 //
 // A recipe is acceptable for a class when, over the elements of all tensors of the class together,
-// its SQNR is at least the floor, and no tensor of the class saturates (alarming_saturation of its
-// blocks or more). Of the acceptable recipes the one with the fewest bits per element is
+// each tensor divided by its RMS, its SQNR is at least the floor, when no tensor of the class
+// saturates (alarming_saturation of its blocks or more), and when it takes fewer bits than
+// bfloat16. Of the acceptable recipes the one with the fewest bits per element is
 // recommended, of equals the one with the highest SQNR, of equals the first. Where none is
 // acceptable the class stays in bfloat16.
 #pragma once
@@ -36,7 +37,8 @@ struct policy {
     bool accept_saturation = false;  ///< for what would be chosen if saturation did not matter
 };
 
-/// A recipe as it does on the tensors of a class, all their elements together.
+/// A recipe as it does on the tensors of a class, all their elements together, each tensor divided
+/// by its RMS.
 struct candidate {
     std::size_t cell = 0;
     double bits = 0;     ///< per element

@@ -48,7 +48,7 @@ report::record result_of(const evidence& e, const recommendation& r) {
     return {{"role", r.role},
             {"tensors", report::tally(r.tensors.size())},
             {"not_everywhere", r.not_everywhere},
-            {"elements", report::tally(static_cast<std::uint64_t>(r.elements))},
+            {"elements", report::whole(r.elements)},
             {"recipe", r.undecided ? report::value() : report::value(recipe)},
             {"bits_per_element", r.undecided ? report::value() : recommended_bits(r)},
             {"sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db)},

@@ -49,7 +49,13 @@ std::string reason_for(const evidence& e, const recommendation& r, const candida
 // Why nothing was taken at all.
 std::string reason_against(const evidence& e, const recommendation& r, const policy& p) {
     const auto reaches = [&](const candidate& c) { return c.sqnr_db >= p.min_sqnr_db; };
-    if (const candidate* c = best_of(r, reaches)) {
+    const auto saves = [&](const candidate& c) {
+        return reaches(c) && c.bits < bf16_bits - same_bits;
+    };
+    if (best_of(r, reaches) != nullptr && best_of(r, saves) == nullptr) {
+        return fmt::format("what reaches {:g} dB takes no fewer bits than bf16", p.min_sqnr_db);
+    }
+    if (const candidate* c = best_of(r, saves)) {
         return fmt::format("what reaches {:g} dB saturates: {} {}", p.min_sqnr_db,
                            e.cell_name(c->cell), saturating_words(*c, r.tensors.size()));
     }
@@ -112,8 +118,8 @@ std::string cost_words(const recommendations& all) {
     const double mean = bits / elements;
     std::string text = fmt::format(
         "Cost: {:.3f} bits per element over {} elements of {}, {:.2f} times smaller than bf16",
-        mean, report::grouped(static_cast<std::int64_t>(elements)),
-        report::plural(tensors, "tensor"), bf16_bits / mean);
+        mean, report::grouped(report::whole(elements)), report::plural(tensors, "tensor"),
+        bf16_bits / mean);
     text += kept > 0 ? fmt::format("; {} of the elements stay in bf16.", percent(kept / elements))
                      : ".";
     return text;
@@ -145,7 +151,7 @@ std::vector<report::column> columns() {
             {"tensors", "tensors", cell::integer},
             {"recipe", "recommended"},
             {"bits", "bits per\nelement", cell::fixed, 2},
-            {"compression", "bf16\nto it", cell::fixed, 2},
+            {"compression", "bf16\nratio", cell::fixed, 2},
             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
             {"below", "tensors\nbelow", cell::integer},
             {"clamp_rate", "clamp\n%", cell::share},
@@ -164,12 +170,6 @@ std::vector<report::section> verdict_sections(const evidence& e, const recommend
     for (const std::string& choice : said) words.notes.push_back("- " + choice);
     if (!said.empty()) words.notes.push_back(cost_words(all));
     add_warnings(e, all, words.notes);
-    words.notes.push_back(fmt::format(
-        "For each class of tensors: the recipe with the fewest bits, of those measured, that has "
-        "{:g} dB of SQNR or more over all elements of the class (an error of {:.3g} % of their RMS "
-        "at most) and saturates none of its tensors; bf16 where there is none. These are errors "
-        "of tensors, not of what a model does with them.",
-        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
     s.heading = "What to use for each class";
     s.columns = columns();
     std::int64_t left_out = 0;
@@ -177,8 +177,13 @@ std::vector<report::section> verdict_sections(const evidence& e, const recommend
         s.rows.push_back(row_of(e, r, p));
         left_out += r.not_everywhere;
     }
-    s.notes.push_back(
-        "Tensors below: those whose own SQNR is below the floor that the class keeps as a whole.");
+    s.notes.push_back(fmt::format(
+        "Recommended is the recipe with the fewest bits, of those measured, that has {:g} dB of "
+        "SQNR or more over the class, each tensor divided by its RMS (an error of {:.3g} % of it "
+        "at most), and saturates none of its tensors; bf16 where there is none. Tensors below: "
+        "whose own SQNR is below that floor. These are errors of tensors, not of what a model does "
+        "with them.",
+        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
     if (left_out > 0) {
         s.notes.push_back(
             fmt::format("{} {} measured under some of the recipes only and left out here.",

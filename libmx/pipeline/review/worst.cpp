@@ -59,7 +59,7 @@ report::record row_of(const evidence& e, const loss& l) {
     return {{"tensor", e.tensor_name(l.tensor)},
             {"role", t.role},
             {"recipe", e.cell_name(l.cell) + (l.bf16 ? " *" : "")},
-            {"elements", static_cast<std::int64_t>(f.elements)},
+            {"elements", report::whole(f.elements)},
             {"sqnr_db", maybe(f.sqnr_db)},
             {"clamp_rate", of("clamp_rate")},
             {"underflow_rate", of("underflow_rate")},

@@ -47,9 +47,9 @@ const element = (tag, text, className) => {
   if (className) made.className = className;
   return made;
 };
-// A name that may break behind dots, slashes, colons and commas.
+// A name that may break where the page lets it (shown_name in libmx/report/html/text.cpp).
 const named = (made, text) => {
-  for (const part of text.match(/[^./:,]*[./:,]|[^./:,]+/g) ?? []) {
+  for (const part of text.match(/[^./:,=_]*[./:,=_]|[^./:,=_]+/g) ?? []) {
     made.append(part, element('wbr'));
   }
   return made;

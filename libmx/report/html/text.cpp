@@ -17,7 +17,7 @@ std::string shown_name(const std::string& text) {
     std::string out;
     for (const char c : shown(text)) {
         out += c;
-        if (std::string_view("./:,").find(c) != std::string_view::npos) out += "<wbr>";
+        if (std::string_view("./:,=_").find(c) != std::string_view::npos) out += "<wbr>";
     }
     return out;
 }
