@@ -128,7 +128,7 @@ figures() {
     echo
     echo "Measured by \`scripts/performance.sh\` on $(date -u +%Y-%m-%d): $(sed -n \
         's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $all cores, backend $best,"
-    "$mx" version --csv - | sed -n 's/^compiler,/compiler /p; s/^version,/mx /p' | paste -sd, |
+    "$mx" version --csv - | tr -d '\r' | sed -n 's/^compiler,/compiler /p; s/^version,/mx /p' | paste -sd, |
         sed 's/,/, /; s/$/./'
     echo
     echo '| what | target | measured | reached |'

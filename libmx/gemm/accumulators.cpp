@@ -130,8 +130,9 @@ constexpr std::array rows{
     software("fp32.fma", algorithm::fma_chain, intake::float32, 1, no_hardware),
     software("fp32.pairwise", algorithm::pairwise, intake::float32, 0, no_hardware),
     software("bf16.fma", algorithm::fma_chain, intake::bfloat16, 1,
-             "operands dequantized to bfloat16, products summed in float32, as emulations of MX "
-             "training multiply; their order of summation is a library's, here it is that of k"),
+             "operands dequantized to bfloat16, products summed in float32, as Yang et al. (An "
+             "Empirical Study of Microscaling Formats for Low-Precision LLM Training) and others "
+             "emulate MX training; their order of summation is a library's, here it is that of k"),
 
     unit("sm100.f16", "tcgen05.mma kind::f16", halves, 16, 25, -133, rz),
     unit("sm100.f16.f16acc", "tcgen05.mma kind::f16", takes_f16, 16, 25, -133, rne16),

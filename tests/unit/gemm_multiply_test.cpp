@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices: arrangement around the steps, specials, corners worked out by hand.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/base/bits.hpp"
@@ -269,6 +271,70 @@ TEST_CASE("slices, promotion, alpha and beta are what their words say") {
     }
     // No arrangement changes an exact sum.
     CHECK(product(a, b, "exact", halves) == product(a, b, "exact"));
+}
+
+TEST_CASE("the order of promotions and slices, and the fused alpha, are those that are stated") {
+    // Ten steps; sums of 24 bits, so that another order gives other bits somewhere.
+    const operand a = random_fp8(8, 320, 7);
+    const operand b = random_fp8(8, 320, 8);
+    const std::string model = "sm100.f8f6f4";
+    arrangement down;
+    down.order = k_order::descending;
+    const auto part = [](const operand& x, std::size_t first, std::size_t count) {
+        operand p = matrix("e4m3", x.rows, count, {});
+        for (std::size_t r = 0; r < x.rows; ++r) {
+            for (std::size_t k = first; k < first + count; ++k) {
+                p.codes.push_back(x.codes[r * x.depth + k]);
+            }
+        }
+        return p;
+    };
+    // Every output is the float32 sum of those of these parts of k, in this order.
+    using range = std::pair<std::size_t, std::size_t>;
+    const auto sum_of = [&](std::vector<float> sum, const std::vector<range>& parts) {
+        for (const auto& [first, count] : parts) {
+            const auto d = product(part(a, first, count), part(b, first, count), model, down);
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += float_from_bits(d[i]);
+        }
+        std::vector<std::uint32_t> bits;
+        for (const float x : sum) bits.push_back(bits_of(x));
+        return bits;
+    };
+    std::vector<std::uint32_t> c;
+    std::vector<float> start;
+    for (std::size_t i = 0; i < 64; ++i) {
+        start.push_back(1000.1F * static_cast<float>(i));
+        c.push_back(bits_of(start.back()));
+    }
+    arrangement promoted = down;
+    promoted.accumulate_c = true;
+    std::vector<range> parts{{256, 64}, {192, 64}, {128, 64}, {64, 64}, {0, 64}};
+    CHECK(product(a, b, model + ":promote=64", promoted, c) == sum_of(start, parts));
+    std::reverse(parts.begin(), parts.end());
+    CHECK(sum_of(start, parts) != product(a, b, model + ":promote=64", promoted, c));
+
+    // Slices of four, four and two steps: descending inside, the first one first.
+    arrangement sliced = down;
+    sliced.slices = 3;
+    const std::vector<float> zeros(64);
+    parts = {{0, 128}, {128, 128}, {256, 64}};
+    CHECK(product(a, b, model, sliced) == sum_of(zeros, parts));
+    std::reverse(parts.begin(), parts.end());
+    CHECK(sum_of(zeros, parts) != product(a, b, model, sliced));
+
+    arrangement scaled;
+    scaled.alpha = 0.3F;
+    scaled.beta = -0.7F;
+    const auto mixed = product(a, b, model, scaled, c);
+    const auto whole = product(a, b, model);
+    int fused_shows = 0;
+    for (std::size_t i = 0; i < 64; ++i) {
+        const float sum = float_from_bits(whole[i]), offset = -0.7F * start[i];
+        CHECK(float_from_bits(mixed[i]) == std::fma(0.3F, sum, offset));
+        const float scaled_sum = 0.3F * sum;
+        fused_shows += float_from_bits(mixed[i]) != scaled_sum + offset ? 1 : 0;
+    }
+    CHECK(fused_shows > 0);
 }
 
 TEST_CASE("bf16.fma rounds operands that float32 holds") {

@@ -32,7 +32,7 @@ matrix read_matrix(const tensor_ref& t, const run_control& control) {
     if (info.elements > largest_matrix) {
         throw base::error(base::error_kind::input,
                           fmt::format("{} elements are more than the {} that a matrix of a "
-                                      "product may have; take a part of it (--split)",
+                                      "product may have; take a part of it",
                                       info.elements, largest_matrix),
                           place);
     }

@@ -18,7 +18,7 @@ std::vector<float> product_runner::multiply(const gemm::operand& a, const gemm::
     if (a.rows > largest_product / b.rows) {
         throw base::error(base::error_kind::usage,
                           fmt::format("a product of {}x{} elements is more than memory should hold "
-                                      "({}); take fewer rows (--split)",
+                                      "({}); take fewer rows",
                                       a.rows, b.rows, largest_product));
     }
     const bool halves = gemm::gives_f16(model);
