@@ -32,11 +32,12 @@ struct made_up {
     double clamp = 0;
     std::int64_t layer = -1;
     double rms = 1;
+    std::string file = "model";
 };
 
 report::record record_of(const made_up& m) {
     const double nrmse = std::pow(10, -m.sqnr_db / 20);
-    return {{"file", std::string("model")},
+    return {{"file", m.file},
             {"tensor", m.tensor},
             {"role", m.role},
             {"layer", m.layer < 0 ? report::value() : report::value(m.layer)},
@@ -289,6 +290,23 @@ TEST_CASE("sizes that cannot be are refused by tensor") {
         CHECK_THROWS_WITH(page_of(document({{"w", "mxfp4", 30, bits}})),
                           Catch::Matchers::Contains("bits_per_element is no number of bits"));
     }
+}
+
+TEST_CASE("tensors of files that are called alike are told apart by their folders") {
+    const auto names = [](const std::string& other) {
+        made_up second{"w", "mxfp4", 25, 4.25};
+        made_up first = second;
+        first.file = "a/model";
+        second.file = other;
+        std::string text;
+        const report::document page = page_of(document({first, second}));
+        for (const report::record& r : section_of(page, "Tensors, worst")->rows) {
+            text += report::text_of(r, "tensor") + " ";
+        }
+        return text;
+    };
+    CHECK(names("b/model") == "a/model: w b/model: w ");
+    CHECK(names("b/rest") == "model: w rest: w ");
 }
 
 TEST_CASE("classes come by their number of elements") {

@@ -307,7 +307,17 @@ std::string evidence::short_path(const std::string& path) {
 
 std::string evidence::tensor_name(std::size_t tensor) const {
     const compare::tensor_row& t = table.tensors[tensor];
-    return files.size() > 1 ? fmt::format("{}: {}", short_path(t.file), t.tensor) : t.tensor;
+    return files.size() > 1 ? fmt::format("{}: {}", file_name(t.file), t.tensor) : t.tensor;
+}
+
+std::string evidence::file_name(const std::string& path) const {
+    const std::string name = short_path(path);
+    const auto same = [&](const std::string& f) {
+        if (f == path || f.size() < name.size()) return false;
+        const std::size_t at = f.size() - name.size();
+        return f.compare(at, name.size(), name) == 0 && (at == 0 || f[at - 1] == '/');
+    };
+    return std::any_of(files.begin(), files.end(), same) ? path : name;
 }
 
 evidence gather(std::span<const result_set> sets) { return gathering(sets).run(); }
