@@ -25,6 +25,11 @@ std::string verify_scales(const vector_file& file, const verify_options& options
 std::string verify_stochastic(const vector_file& file, const verify_options& options,
                               comparison& found);
 std::string verify_mma(const vector_file& file, const verify_options& options, comparison& found);
+/// The part of verify_mma for inputs made from a seed.
+std::string verify_captured_mma(const vector_file& file, const verify_options& options,
+                                comparison& found);
+std::string verify_cvt(const vector_file& file, const verify_options& options, comparison& found);
+std::string verify_gemm(const vector_file& file, const verify_options& options, comparison& found);
 std::string verify_recorded(const vector_file& file, const verify_options& options,
                             comparison& found);
 
@@ -39,7 +44,9 @@ inline constexpr std::array vector_kinds{
     vector_kind{"elements", verify_elements, "conversions of single values by implementation"},
     vector_kind{"scales", verify_scales, "shared scales for a list of block maxima"},
     vector_kind{"stochastic", verify_stochastic, "stochastic rounding with the random words"},
-    vector_kind{"mma", verify_mma, "matrix instructions, from models"},
+    vector_kind{"mma", verify_mma, "matrix instructions, from models or of mx_capture"},
+    vector_kind{"cvt", verify_cvt, "conversion instructions, of mx_capture"},
+    vector_kind{"gemm", verify_gemm, "a library's products, of mx_capture"},
     vector_kind{"recorded", verify_recorded, "matrix instructions, recorded on GPUs"},
 };
 

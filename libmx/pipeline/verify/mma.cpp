@@ -8,6 +8,7 @@
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
+#include "libmx/pipeline/verify/captured.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/mma_file.hpp"
 
@@ -149,6 +150,7 @@ bool f16_of(const vector_file& file, std::string_view key) {
 }  // namespace
 
 std::string verify_mma(const vector_file& file, const verify_options& options, comparison& found) {
+    if (has_generated_inputs(file)) return verify_captured_mma(file, options, found);
     mma_facts facts;
     facts.operands = mma_operands_of(file);
     facts.f16_result = f16_of(file, "acc_format");

@@ -47,8 +47,7 @@ const gemm::operand_format* format_named(const vector_file& file, std::string_vi
 }
 
 // "sm_90, sm_100 (and a remark)" to sm90 and sm100.
-std::vector<std::string> chips_of(const vector_file& file) {
-    const std::string& text = file.at("architecture");
+std::vector<std::string> chips_in(const std::string& text) {
     std::vector<std::string> chips;
     std::string chip;
     for (const char c : text.substr(0, text.find('(')) + ",") {
@@ -60,6 +59,12 @@ std::vector<std::string> chips_of(const vector_file& file) {
             chip.clear();
         }
     }
+    return chips;
+}
+
+std::vector<std::string> chips_of(const vector_file& file) {
+    const std::string& text = file.at("architecture");
+    std::vector<std::string> chips = chips_in(text);
     if (chips.empty()) file.fail(fmt::format("its metadata says architecture={}", text));
     return chips;
 }
@@ -176,6 +181,25 @@ gemm::accumulator mma_model_of(const vector_file& file, const mma_facts& facts) 
         if (first == nullptr) first = row;
     }
     return *first;
+}
+
+std::optional<gemm::accumulator> captured_model_of(const std::string& architecture,
+                                                   const std::string& instruction,
+                                                   const mma_facts& facts) {
+    for (const std::string& chip : chips_in(architecture)) {
+        for (const gemm::entry c : {gemm::entry::term, gemm::entry::afterwards}) {
+            mma_facts wanted = facts;
+            wanted.c = c;
+            const gemm::accumulator* row = row_for(chip, instruction, wanted);
+            if (row != nullptr) return *row;
+        }
+    }
+    return {};
+}
+
+std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
+                                                   const mma_facts& facts) {
+    return captured_model_of(file.at("architecture"), file.at("instruction"), facts);
 }
 
 void require_result(const vector_file& file, const gemm::accumulator& model, bool f16) {

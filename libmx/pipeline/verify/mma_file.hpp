@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,14 @@ struct mma_facts {
 /// Throws base::error (input) when there is none, or when F, the conversion or the exponent floor
 /// of the metadata are not the row's.
 gemm::accumulator mma_model_of(const vector_file& file, const mma_facts& facts);
+
+/// The row for a recording, which states no parameters: of a chip ("sm_100") and an instruction in
+/// the words of the metadata. None where nothing models the instruction on that chip.
+std::optional<gemm::accumulator> captured_model_of(const std::string& architecture,
+                                                   const std::string& instruction,
+                                                   const mma_facts& facts);
+std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
+                                                   const mma_facts& facts);
 
 /// The codes of `tensor` in the width that the format is stored in (U8, U16 or U32).
 std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string& tensor,

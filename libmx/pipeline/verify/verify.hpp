@@ -40,8 +40,9 @@ struct verification {
 verification verify_vectors(const io::reader& file, const std::string& path,
                             const verify_options& options);
 
-/// `paths` with every folder replaced by its *.safetensors files, sorted. Throws base::error
-/// (input) for a folder without any.
+/// `paths` with every folder replaced by its *.safetensors files, sorted, and the folder of a
+/// recording by the files that its manifest lists, once they are those that were recorded. Throws
+/// base::error (input) for a folder without any.
 std::vector<std::string> vector_paths(const std::vector<std::string>& paths);
 
 }  // namespace mx::pipeline

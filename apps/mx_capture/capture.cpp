@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx_capture/capture.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include "apps/mx_capture/isolated.hpp"
+#include "apps/mx_capture/manifest.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/io/file_digest.hpp"
+#include "libmx/pipeline/verify/capture_folder.hpp"
+
+namespace mx::capture {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned part_seconds = 900;
+
+// The facts cross from one process to another as lines.
+std::string to_lines(const device_facts& f) {
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", f.name, f.major, f.minor, f.driver, f.runtime,
+                       f.cublaslt);
+}
+
+device_facts from_lines(const std::string& text) {
+    std::vector<std::string> lines;
+    for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+        lines.push_back(text.substr(at, end - at));
+    }
+    device_facts f;
+    f.name = lines.at(0);
+    f.major = std::stoi(lines.at(1));
+    f.minor = std::stoi(lines.at(2));
+    f.driver = lines.at(3);
+    f.runtime = lines.at(4);
+    f.cublaslt = lines.at(5);
+    f.hardware = true;
+    return f;
+}
+
+device_facts card_facts() {
+    const outcome o = run_isolated([] { return to_lines(cuda_facts()); }, 120);
+    if (!o.fine) throw base::error(base::error_kind::unavailable, o.text);
+    return from_lines(o.text);
+}
+
+const chip& chip_named(const std::string& name) {
+    std::vector<std::string_view> names;
+    for (const chip& c : chips) {
+        if (c.name == name) return c;
+        names.push_back(c.name);
+    }
+    throw base::error(base::error_kind::usage, base::unknown("chip", name, names));
+}
+
+std::string date_text(const char* format) {
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    char text[32];
+    return {text, std::strftime(text, sizeof text, format, &utc)};
+}
+
+// "NVIDIA B200" to "nvidia-b200".
+std::string folder_word(const std::string& name) {
+    std::string word;
+    for (const char c : name) {
+        const auto u = static_cast<unsigned char>(c);
+        const bool kept = std::isalnum(u) != 0 || c == '_';
+        if (kept) word += static_cast<char>(std::tolower(u));
+        if (!kept && !word.empty() && word.back() != '-') word += '-';
+    }
+    return word;
+}
+
+[[noreturn]] void refuse(const std::string& folder, const std::string& why) {
+    throw base::error(base::error_kind::output, why, {folder, {}, {}});
+}
+
+void make_folders(const std::string& folder) {
+    std::error_code failure;
+    if (fs::exists(folder, failure) && !fs::is_empty(folder, failure)) {
+        refuse(folder, "is there and not empty: name another folder with --out");
+    }
+    for (const std::string_view room : pipeline::capture_rooms) {
+        fs::create_directories(fs::path(folder) / room, failure);
+        if (failure) refuse(folder, fmt::format("cannot make the folder: {}", failure.message()));
+    }
+}
+
+void say(const std::string& line) {
+    std::fputs((line + "\n").c_str(), stderr);
+    std::fflush(stderr);
+}
+
+}  // namespace
+
+std::size_t capture(const request& what) {
+    const bool emulated = !what.emulate.empty();
+    manifest m;
+    m.facts =
+        emulated ? device_facts{"emulated " + what.emulate, 0, 0, "", "", "", false} : card_facts();
+    const chip* c = emulated ? &chip_named(what.emulate) : find_chip(m.facts.major, m.facts.minor);
+    if (c == nullptr) {
+        throw base::error(base::error_kind::unavailable,
+                          fmt::format("{} has compute capability {}.{}, for which there is no code "
+                                      "here",
+                                      m.facts.name, m.facts.major, m.facts.minor));
+    }
+    m.target = *c;
+    m.how_much = what.how_much;
+    m.date = date_text("%Y-%m-%dT%H:%M:%SZ");
+    m.program = io::sha256_of("/proc/self/exe");
+    const std::string folder =
+        !what.out.empty()
+            ? what.out
+            : fmt::format("capture-{}-{}", folder_word(m.facts.name), date_text("%Y%m%d"));
+    make_folders(folder);
+    const io::metadata_map common{{"arch", std::string(c->name)},
+                                  {"architecture", std::string(c->architecture)},
+                                  {"device", m.facts.name},
+                                  {"recorded_from_hardware", emulated ? "false" : "true"},
+                                  {"source", fmt::format("mx_capture {}", MX_VERSION)}};
+    const std::vector<part> parts = parts_of(*c, what.how_much);
+    std::size_t done = 0;
+    for (const part& p : parts) {
+        ++done;
+        if (p.file.find(what.only) == std::string::npos) continue;
+        const std::string path = (fs::path(folder) / p.file).string();
+        const outcome o = run_isolated(
+            [&] {
+                const auto d = emulated ? make_emulated_device(*c) : make_cuda_device();
+                p.record(*d, path, common);
+                return std::string();
+            },
+            part_seconds);
+        if (o.fine) {
+            m.add_file(folder, p.file);
+            say(fmt::format("[{}/{}] {}", done, parts.size(), p.file));
+        } else {
+            m.failures.push_back({p.file, o.text});
+            say(fmt::format("[{}/{}] {}: not recorded: {}", done, parts.size(), p.file,
+                            base::printable(o.text)));
+        }
+    }
+    m.write((fs::path(folder) / pipeline::capture_manifest).string());
+    say(fmt::format("{} files in {}, {} parts not recorded", m.files.size(), folder,
+                    m.failures.size()));
+    if (m.files.empty()) {
+        throw base::error(base::error_kind::unavailable, "nothing could be recorded");
+    }
+    return m.failures.size();
+}
+
+}  // namespace mx::capture

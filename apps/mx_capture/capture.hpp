@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of a recording: part by part into a folder, its manifest at the end.
+#pragma once
+
+#include <string>
+
+#include "apps/mx_capture/parts.hpp"
+
+namespace mx::capture {
+
+struct request {
+    std::string out;      ///< folder; "": capture-DEVICE-DATE
+    std::string emulate;  ///< a chip's name: the emulator in place of a card
+    std::string only;     ///< parts whose file name has this in it; "": all
+    amounts how_much;
+};
+
+/// Records. Parts that fail are named in the manifest. Throws base::error: usage for an unknown
+/// chip, unavailable when there is no card that can be recorded, output.
+/// Returns how many parts failed.
+std::size_t capture(const request& what);
+
+}  // namespace mx::capture

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "apps/mx_capture/device.hpp"
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/multiply.hpp"
+#include "libmx/pipeline/vectors/mma_model.hpp"
+#include "libmx/pipeline/vectors/output_hash.hpp"
+#include "libmx/pipeline/verify/mma_file.hpp"
+
+namespace mx::capture {
+namespace {
+
+using namespace pipeline;
+
+class emulated_device final : public device {
+  public:
+    explicit emulated_device(const chip& c) : chip_(&c) {}
+
+    std::vector<std::uint32_t> multiply(const instruction& i, std::size_t steps, bool accumulate,
+                                        std::span<const mma_tile> tiles) override {
+        mma_case what = i.what;
+        what.steps = steps;
+        const gemm::accumulator model = model_of(what, i.ptx);
+        std::vector<std::uint32_t> outputs(tiles.size() * mma_tile_outputs);
+        base::parallel_for(tiles.size(), 0, nullptr, [&](std::uint64_t t, int) {
+            const auto d = multiply_tile(what, tiles[t], accumulate, model);
+            std::copy(d.begin(), d.end(),
+                      outputs.begin() + static_cast<std::ptrdiff_t>(t * mma_tile_outputs));
+        });
+        return outputs;
+    }
+
+    std::vector<std::uint8_t> narrow(const narrowing& row,
+                                     std::span<const std::uint32_t> words) override {
+        const narrower convert(row);
+        const auto halves =
+            row.from == conversion_input::f32 ? std::vector<std::uint32_t>{} : all_halves(row.from);
+        std::vector<std::uint8_t> codes;
+        for (const std::uint32_t word : words) {
+            const std::uint32_t x = halves.empty() ? word : halves[word];
+            codes.push_back(static_cast<std::uint8_t>(convert(x)));
+        }
+        return codes;
+    }
+
+    std::vector<std::uint64_t> hash_cells(const narrowing& row, std::uint32_t stride) override {
+        const narrower convert(row);
+        std::vector<std::uint64_t> hash(float_cells);
+        base::parallel_for(float_cells, 0, nullptr, [&](std::uint64_t cell, int) {
+            const auto first = static_cast<std::uint32_t>(cell) << 23;
+            for (std::uint32_t m = 0; m < cell_floats; m += stride) {
+                hash[cell] += hash_term(first | m, convert(first | m));
+            }
+        });
+        return hash;
+    }
+
+    std::vector<std::uint16_t> widen(const widening& row, std::size_t count) override {
+        std::vector<std::uint16_t> values;
+        for (std::uint32_t code = 0; code < count; ++code) {
+            values.push_back(static_cast<std::uint16_t>(widened(row, code)));
+        }
+        return values;
+    }
+
+    std::vector<std::uint32_t> narrow_stochastically(
+        const stochastic_narrowing& row, std::span<const stochastic_input> inputs) override {
+        std::vector<std::uint32_t> results;
+        for (const stochastic_input& in : inputs) {
+            results.push_back(
+                stochastic_result(row, random_byte_orders[0], in.x.data(), in.random));
+        }
+        return results;
+    }
+
+    library_product multiply_by_library(const library_problem& p) override {
+        const std::string name =
+            fmt::format("{}::{}", chip_->tcgen05 ? "tcgen05 kind" : "mma.sync kind",
+                        p.what.instruction_k == 64 ? "mxf4nvf4" : "mxf8f6f4");
+        const auto d = gemm::multiply(generated_a(p.what, p.seed, p.rows),
+                                      generated_b(p.what, p.seed, p.columns), {},
+                                      model_of(p.what, name), {}, {});
+        library_product product{d, {{"library", "emulator"}}};
+        if (!p.bf16) return product;
+        for (std::uint32_t& bits : product.outputs) {
+            const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+            bits = nan ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+        }
+        return product;
+    }
+
+  private:
+    gemm::accumulator model_of(const mma_case& what, const std::string& ptx) const {
+        mma_facts facts;
+        facts.operands = {what.a, what.b, what.scale};
+        facts.f16_result = what.f16;
+        facts.instruction_k = static_cast<int>(what.instruction_k);
+        const auto model = captured_model_of(std::string(chip_->architecture), ptx, facts);
+        if (model) return *model;
+        throw base::error(base::error_kind::unavailable,
+                          fmt::format("nothing models {} on {}", ptx, chip_->name));
+    }
+
+    const chip* chip_;
+};
+
+}  // namespace
+
+std::unique_ptr<device> make_emulated_device(const chip& c) {
+    return std::make_unique<emulated_device>(c);
+}
+
+}  // namespace mx::capture

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of matrix instructions that are recorded, by chip, and how their operands are laid out.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/mx_capture/chips.hpp"
+#include "libmx/pipeline/vectors/mma_inputs.hpp"
+
+namespace mx::capture {
+
+/// What reads the operands, and from where.
+enum class unit : std::uint8_t {
+    mma_sync,  ///< registers of a warp
+    wgmma,     ///< shared memory
+    tcgen05,   ///< shared memory; accumulators and scales in tensor memory
+};
+
+struct instruction {
+    std::string name;  ///< of files: "tcgen05.f8f6f4.e4m3.e5m2.f32"
+    std::string ptx;   ///< what finds its kernel
+    unit by = unit::mma_sync;
+    pipeline::mma_case what;       ///< of a single instruction
+    std::uint32_t descriptor = 0;  ///< tcgen05: the instruction descriptor
+
+    /// Whether it can be told not to read the accumulator.
+    bool can_discard() const { return by != unit::mma_sync; }
+};
+
+/// Every instruction that `c` has.
+std::vector<instruction> instructions_of(const chip& c);
+
+/// tcgen05.mma computes 128 x 16 outputs, wgmma 64 x 8: a tile takes part of them.
+inline constexpr std::size_t tcgen05_rows = 128;
+inline constexpr std::size_t tcgen05_columns = 16;
+inline constexpr std::size_t wgmma_rows = 64;
+
+/// Bytes of K of one row in one instruction, whatever the elements.
+inline constexpr std::size_t slice_bytes = 32;
+
+/// `codes` (rows x depth) as the instruction reads them: steps x rows x slice_bytes.
+std::vector<std::uint8_t> packed_slices(const instruction& i, const gemm::operand_format& format,
+                                        std::span<const std::uint32_t> codes, std::size_t rows,
+                                        std::size_t steps);
+
+/// `scales` (rows x blocks) as words: steps x rows, the first block of a step in the lowest byte.
+std::vector<std::uint32_t> packed_scales(const pipeline::mma_case& what,
+                                         std::span<const std::uint8_t> scales, std::size_t rows,
+                                         std::size_t steps);
+
+}  // namespace mx::capture

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_capture: records what the first card answers to conversions and matrix instructions, for
+// `mx verify` to compare the emulator with.
+#include <CLI/CLI.hpp>
+
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx_capture/capture.hpp"
+
+namespace {
+
+int run(int argc, char** argv) {
+    mx::capture::request what;
+    bool quick = false;
+    CLI::App app(
+        "Records what this machine's first CUDA card answers to conversion and matrix "
+        "instructions into a folder of less than 200 MB; `mx verify FOLDER` compares the emulator "
+        "with it. Takes minutes.",
+        "mx_capture");
+    app.set_version_flag("--version", MX_VERSION);
+    app.add_option("-o,--out", what.out, "folder to write (default: capture-DEVICE-DATE)")
+        ->type_name("FOLDER");
+    app.add_option("--only", what.only, "only parts with this in their file name")
+        ->type_name("TEXT");
+    app.add_flag("--quick", quick, "less of everything: a first look in seconds");
+    app.add_option("--seed", what.how_much.seed, "what inputs are made from (default 1)")
+        ->type_name("N");
+    app.add_option("--emulate", what.emulate,
+                   "the emulator in place of a card, as this chip (sm_100a): shows the way, "
+                   "proves nothing")
+        ->type_name("CHIP");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        return app.exit(e) == 0 ? mx::app::exit_code::fine : mx::app::exit_code::usage;
+    }
+    if (quick) {
+        const std::uint64_t seed = what.how_much.seed;
+        what.how_much = mx::capture::quick_amounts();
+        what.how_much.seed = seed;
+    }
+    mx::capture::capture(what);
+    return mx::app::exit_code::fine;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return mx::app::guarded([&] { return run(argc, argv); });
+}

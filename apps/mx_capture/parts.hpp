@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a recording, one file each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/mx_capture/device.hpp"
+#include "libmx/io/writer.hpp"
+
+namespace mx::capture {
+
+/// How much is recorded.
+struct amounts {
+    std::uint64_t seed = 1;
+    std::size_t tiles = 16;        ///< per distribution, outputs in full
+    std::size_t hash_groups = 14;  ///< per distribution, of hash_tiles tiles: 10^6 dot products
+    std::size_t chain_tiles = 4;   ///< the same of chains
+    std::size_t chain_groups = 2;
+    std::uint32_t cell_stride = 1;  ///< every so many float32 enter the hashes
+    std::size_t stochastic = std::size_t{1} << 20;
+    std::size_t largest_product = 4096;  ///< k of a library's products
+};
+/// Less of everything, for a first look and for tests.
+amounts quick_amounts();
+
+/// Tiles in a group of hashes.
+inline constexpr std::size_t hash_tiles = 64;
+/// Instructions in a chain.
+inline constexpr std::size_t chain_steps = 8;
+
+/// Opens what answers; called once per part, in the part's own process.
+using open_device = std::function<std::unique_ptr<device>()>;
+
+struct part {
+    std::string file;  ///< "mma/tcgen05.f16.bf16.bf16.f32.single.safetensors"
+    /// Asks the device and writes the file to `path`; `common` goes into its metadata.
+    std::function<void(device& d, const std::string& path, const io::metadata_map& common)> record;
+};
+
+/// THE LIST for a chip: conversions, matrix instructions, products of the library.
+std::vector<part> parts_of(const chip& c, const amounts& a);
+void append_conversions(std::vector<part>& parts, const chip& c, const amounts& a);
+void append_instructions(std::vector<part>& parts, const chip& c, const amounts& a);
+void append_products(std::vector<part>& parts, const chip& c, const amounts& a);
+
+}  // namespace mx::capture

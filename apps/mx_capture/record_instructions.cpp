@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/mx_capture/parts.hpp"
+#include "apps/mx_capture/recording_file.hpp"
+#include "libmx/pipeline/vectors/output_hash.hpp"
+#include "libmx/pipeline/verify/captured.hpp"
+
+namespace mx::capture {
+namespace {
+
+using namespace pipeline;
+
+// Tiles made and multiplied at a time.
+constexpr std::size_t batch = 1024;
+
+struct plan {
+    instruction i;
+    mma_case what;  // with the steps
+    std::size_t tiles = 0, groups = 0;
+    std::uint64_t seed = 0;
+};
+
+// Records a distribution; returns the hash of its inputs.
+std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, device& d,
+                                  recording_file& file) {
+    const bool probe = dist.probes != nullptr;
+    const std::size_t whole = probe ? dist.probes(p.what) : p.tiles;
+    const std::size_t groups = probe ? 0 : p.groups;
+    const std::size_t count = whole + groups * hash_tiles;
+    std::vector<std::uint32_t> outputs;
+    std::vector<std::uint64_t> hashes(groups);
+    std::uint64_t inputs = 0;
+    for (std::size_t first = 0; first < count; first += batch) {
+        std::vector<mma_tile> tiles;
+        for (std::size_t t = first; t < std::min(first + batch, count); ++t) {
+            tiles.push_back(generate_mma_tile(p.what, dist, p.seed, t));
+            inputs += hash_of(tiles.back(), t);
+        }
+        const auto got = d.multiply(p.i, p.what.steps, dist.accumulate, tiles);
+        for (std::size_t j = 0; j < got.size(); ++j) {
+            const std::size_t tile = first + j / mma_tile_outputs;
+            if (tile < whole) {
+                outputs.push_back(got[j]);
+                continue;
+            }
+            const std::size_t beyond = tile - whole;
+            const std::uint64_t place =
+                beyond % hash_tiles * mma_tile_outputs + j % mma_tile_outputs;
+            hashes[beyond / hash_tiles] += hash_term(place, got[j]);
+        }
+    }
+    file.add(fmt::format("{}.D", dist.name), p.what.f16 ? tensor::dtype::u16 : tensor::dtype::u32,
+             {whole, mma_tile_rows, mma_tile_cols}, outputs);
+    if (groups != 0) file.add_words64(fmt::format("{}.H", dist.name), hashes);
+    return inputs;
+}
+
+void record(const plan& p, device& d, const std::string& path, const io::metadata_map& common) {
+    recording_file file;
+    std::uint64_t inputs = 0;
+    for (const mma_distribution& dist : mma_distributions()) {
+        if (!dist.accumulate && !p.i.can_discard()) continue;
+        if (dist.probes != nullptr && dist.probes(p.what) == 0) continue;
+        inputs += mixed(record_distribution(p, dist, d, file));
+    }
+    io::metadata_map m = common;
+    m["kind"] = "mma";
+    m["name"] = p.i.name;
+    m["instruction"] = p.i.ptx;
+    if (p.i.by == unit::tcgen05) {
+        m["instruction_descriptor"] = fmt::format("{:#010x}", p.i.descriptor);
+    }
+    m["a_format"] = p.what.a->name;
+    m["b_format"] = p.what.b->name;
+    m["acc_format"] = p.what.f16 ? "f16" : "f32";
+    m["scale_format"] = p.what.scale == nullptr ? "none" : p.what.scale->format;
+    m["scale_block"] = fmt::format("{}", p.what.scale == nullptr ? 0 : p.what.scale->block);
+    m["instruction_k"] = fmt::format("{}", p.what.instruction_k);
+    m["k_total"] = fmt::format("{}", p.what.depth());
+    m["mode"] = p.what.steps == 1 ? "single" : "chain";
+    m["inputs"] = "generated";
+    m["inputs_hash"] = hash_text(inputs);
+    m["generator"] = mma_inputs_version;
+    m["seed"] = fmt::format("{}", p.seed);
+    m["hash_tiles"] = fmt::format("{}", hash_tiles);
+    file.write(path, m);
+}
+
+}  // namespace
+
+void append_instructions(std::vector<part>& parts, const chip& c, const amounts& a) {
+    for (const instruction& i : instructions_of(c)) {
+        for (const std::size_t steps : {std::size_t{1}, chain_steps}) {
+            const bool chain = steps != 1;
+            plan p{i, i.what, chain ? a.chain_tiles : a.tiles,
+                   chain ? a.chain_groups : a.hash_groups, a.seed};
+            p.what.steps = steps;
+            parts.push_back(
+                {fmt::format("mma/{}.{}.safetensors", i.name, chain ? "chain" : "single"),
+                 [p](device& d, const std::string& path, const io::metadata_map& common) {
+                     record(p, d, path, common);
+                 }});
+        }
+    }
+}
+
+}  // namespace mx::capture

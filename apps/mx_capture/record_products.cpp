@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "apps/mx_capture/parts.hpp"
+#include "apps/mx_capture/recording_file.hpp"
+
+namespace mx::capture {
+namespace {
+
+using namespace pipeline;
+
+// What cuBLASLt may multiply: MXFP8, MXFP4, NVFP4.
+struct product_kind {
+    std::string_view name;
+    std::string_view a, b;
+    std::string_view scale;
+    std::size_t block;
+    std::size_t instruction_k;
+    std::string_view instruction;  // that such a product is expected to be made of
+};
+constexpr std::array product_kinds{
+    product_kind{"mxfp8.e4m3.e4m3", "e4m3", "e4m3", "e8m0", 32, 32, "mxf8f6f4"},
+    product_kind{"mxfp8.e4m3.e5m2", "e4m3", "e5m2", "e8m0", 32, 32, "mxf8f6f4"},
+    product_kind{"mxfp8.e5m2.e4m3", "e5m2", "e4m3", "e8m0", 32, 32, "mxf8f6f4"},
+    product_kind{"mxfp4", "e2m1", "e2m1", "e8m0", 32, 64, "mxf4"},
+    product_kind{"nvfp4", "e2m1", "e2m1", "ue4m3", 16, 64, "mxf4nvf4"},
+};
+
+struct shape {
+    std::size_t rows, columns;
+};
+constexpr std::array shapes{shape{128, 128}, shape{256, 128}, shape{128, 384}, shape{384, 256}};
+constexpr std::array<std::size_t, 4> depths{128, 256, 1024, 4096};
+
+void record(const product_kind& kind, const library_problem& p, const chip& c, device& d,
+            const std::string& path, const io::metadata_map& common) {
+    const library_product product = d.multiply_by_library(p);
+    recording_file file;
+    file.add("D", p.bf16 ? tensor::dtype::u16 : tensor::dtype::u32, {p.rows, p.columns},
+             product.outputs);
+    io::metadata_map m = common;
+    m.insert(product.facts.begin(), product.facts.end());
+    m["kind"] = "gemm";
+    m["instruction"] = fmt::format("{} kind::{}.block_scale (expected of the library)",
+                                   c.tcgen05 ? "tcgen05.mma" : "mma.sync", kind.instruction);
+    m["a_format"] = kind.a;
+    m["b_format"] = kind.b;
+    m["acc_format"] = "f32";
+    m["out_format"] = p.bf16 ? "bf16" : "f32";
+    m["scale_format"] = kind.scale;
+    m["scale_block"] = fmt::format("{}", kind.block);
+    m["instruction_k"] = fmt::format("{}", kind.instruction_k);
+    m["k_total"] = fmt::format("{}", p.what.depth());
+    m["m"] = fmt::format("{}", p.rows);
+    m["n"] = fmt::format("{}", p.columns);
+    m["alpha"] = "1";
+    m["beta"] = "0";
+    m["inputs"] = "generated";
+    m["generator"] = mma_inputs_version;
+    m["seed"] = fmt::format("{}", p.seed);
+    file.write(path, m);
+}
+
+}  // namespace
+
+void append_products(std::vector<part>& parts, const chip& c, const amounts& a) {
+    if (!c.narrow_cvt) return;  // block scales in the library begin with Blackwell
+    for (const product_kind& kind : product_kinds) {
+        for (const shape& s : shapes) {
+            for (const std::size_t depth : depths) {
+                if (depth > a.largest_product) continue;
+                for (const bool bf16 : {false, true}) {
+                    library_problem p;
+                    p.what = {gemm::find_operand_format(kind.a),
+                              gemm::find_operand_format(kind.b),
+                              gemm::find_operand_scale(kind.scale, kind.block),
+                              false,
+                              kind.instruction_k,
+                              depth / kind.instruction_k};
+                    p.seed = a.seed;
+                    p.rows = s.rows;
+                    p.columns = s.columns;
+                    p.bf16 = bf16;
+                    parts.push_back({fmt::format("gemm/{}.{}x{}x{}.{}.safetensors", kind.name,
+                                                 s.rows, s.columns, depth, bf16 ? "bf16" : "f32"),
+                                     [&kind, p, c](device& d, const std::string& path,
+                                                   const io::metadata_map& common) {
+                                         record(kind, p, c, d, path, common);
+                                     }});
+                }
+            }
+        }
+    }
+}
+
+}  // namespace mx::capture

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# CUDA where nvcc is found. A build without it is complete: what needs a device says so at run time.
+#   MX_CUDA=auto  what can be found (the default)
+#   MX_CUDA=on    stops when there is no nvcc
+#   MX_CUDA=off   does not look
+# Sets MX_HAS_CUDA, and MX_CUDA_MISSING to the reason where it is false.
+set(MX_CUDA "auto" CACHE STRING "CUDA: auto, on or off")
+set_property(CACHE MX_CUDA PROPERTY STRINGS auto on off)
+string(TOLOWER "${MX_CUDA}" mx_cuda_wanted)
+if(NOT mx_cuda_wanted MATCHES "^(auto|on|off)$")
+  message(FATAL_ERROR "MX_CUDA is '${MX_CUDA}': say auto, on or off")
+endif()
+
+set(MX_HAS_CUDA FALSE)
+set(MX_CUDA_MISSING "MX_CUDA=off")
+if(NOT mx_cuda_wanted STREQUAL "off")
+  # The toolkit's usual place is on few people's PATH.
+  find_program(MX_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda
+    PATH_SUFFIXES bin)
+  mark_as_advanced(MX_NVCC)
+  set(MX_CUDA_MISSING "no nvcc. Install CUDA 13 or later, or set CUDA_PATH to where it is")
+  if(MX_NVCC)
+    if(NOT DEFINED CMAKE_CUDA_COMPILER)
+      set(CMAKE_CUDA_COMPILER ${MX_NVCC})
+    endif()
+    # Every source states its own architectures; this one is for CMake's trial compilation, which
+    # would otherwise ask for one that the toolkit may have dropped.
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80)
+    endif()
+    # nvcc does not take every C++ compiler; where the build uses clang, g++ is behind nvcc.
+    if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+    endif()
+    include(CheckLanguage)
+    check_language(CUDA)
+    set(MX_CUDA_MISSING "${MX_NVCC} does not work with this host compiler")
+    if(CMAKE_CUDA_COMPILER)
+      enable_language(CUDA)
+      set(MX_CUDA_MISSING "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is older than 13.0")
+      if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
+        find_package(CUDAToolkit QUIET)
+        set(MX_CUDA_MISSING "nvcc is there, but not the toolkit's libraries")
+        if(CUDAToolkit_FOUND AND TARGET CUDA::cudart_static)
+          set(MX_HAS_CUDA TRUE)
+        endif()
+      endif()
+    endif()
+  endif()
+  if(mx_cuda_wanted STREQUAL "on" AND NOT MX_HAS_CUDA)
+    message(FATAL_ERROR "MX_CUDA=on: ${MX_CUDA_MISSING}")
+  endif()
+endif()
+
+# mx_cuda_sources(TARGET ARCHITECTURES ARCH... FILES FILE...): adds CUDA sources to a target, each
+# compiled for the architectures named: "90a" machine code for sm_90a, "120-virtual" PTX for
+# compute_120. Warnings are errors; a product is not fused into an addition; C++20.
+function(mx_cuda_sources target)
+  cmake_parse_arguments(cuda "" "" "ARCHITECTURES;FILES" ${ARGN})
+  set(options)
+  foreach(architecture IN LISTS cuda_ARCHITECTURES)
+    if(architecture MATCHES "^([0-9]+[af]?)-virtual$")
+      list(APPEND options
+        "-gencode=arch=compute_${CMAKE_MATCH_1},code=compute_${CMAKE_MATCH_1}")
+    else()
+      list(APPEND options "-gencode=arch=compute_${architecture},code=sm_${architecture}")
+    endif()
+  endforeach()
+  target_sources(${target} PRIVATE ${cuda_FILES})
+  set_property(SOURCE ${cuda_FILES} APPEND PROPERTY COMPILE_OPTIONS ${options})
+  set_target_properties(${target} PROPERTIES
+    CUDA_ARCHITECTURES OFF CUDA_SEPARABLE_COMPILATION OFF CUDA_RUNTIME_LIBRARY Static
+    # No device link step: whoever links the host objects needs nothing of nvcc's.
+    CUDA_RESOLVE_DEVICE_SYMBOLS OFF POSITION_INDEPENDENT_CODE ON LINKER_LANGUAGE CXX)
+endfunction()
+
+# mx_cuda_library(TARGET ARCHITECTURES ARCH... FILES FILE...): a static library of CUDA sources; more
+# of them, for other architectures, by mx_cuda_sources.
+function(mx_cuda_library target)
+  add_library(${target} STATIC)
+  # The standard as an option: CMake 3.25 does not know that nvcc has C++20.
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>")
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(${target} PUBLIC CUDA::cudart_static)
+  mx_cuda_sources(${target} ${ARGN})
+endfunction()

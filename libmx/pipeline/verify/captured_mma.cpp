@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of kind `mma` whose inputs are made from a seed: DIST.D holds the outputs of the first
+// tiles of a distribution, DIST.H hashes of those of further ones, `hash_tiles` tiles each.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/pipeline/vectors/mma_model.hpp"
+#include "libmx/pipeline/vectors/output_hash.hpp"
+#include "libmx/pipeline/verify/captured.hpp"
+#include "libmx/pipeline/verify/kinds.hpp"
+#include "libmx/pipeline/verify/mma_file.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+constexpr std::size_t most_tiles = 1u << 20;
+
+struct capture {
+    const vector_file& file;
+    comparison& found;
+    mma_case what;
+    std::uint64_t seed = 0;
+    std::optional<gemm::accumulator> model;
+    std::size_t hash_tiles = 0;
+};
+
+// The hashes of the inputs of tiles [0, count), and of what the model makes of them.
+struct tile_results {
+    std::uint64_t inputs = 0;
+    std::vector<std::uint32_t> outputs;  // of tiles below `whole`
+    std::vector<std::uint64_t> hashes;   // of groups of the others
+};
+
+tile_results results_of(const capture& c, const mma_distribution& d, std::size_t whole,
+                        std::size_t groups) {
+    const std::size_t count = whole + groups * c.hash_tiles;
+    std::vector<std::uint64_t> inputs(count);
+    std::vector<std::uint64_t> terms(count);
+    tile_results r;
+    r.outputs.resize(whole * mma_tile_outputs);
+    base::parallel_for(count, 0, nullptr, [&](std::uint64_t i, int) {
+        const mma_tile tile = generate_mma_tile(c.what, d, c.seed, i);
+        inputs[i] = hash_of(tile, i);
+        if (!c.model) return;
+        const auto outputs = multiply_tile(c.what, tile, d.accumulate, *c.model);
+        if (i < whole) {
+            std::copy(outputs.begin(), outputs.end(),
+                      r.outputs.begin() + static_cast<std::ptrdiff_t>(i * mma_tile_outputs));
+            return;
+        }
+        const std::uint64_t first = (i - whole) % c.hash_tiles * mma_tile_outputs;
+        for (std::size_t j = 0; j < outputs.size(); ++j) {
+            terms[i] += hash_term(first + j, outputs[j]);
+        }
+    });
+    for (const std::uint64_t hash : inputs) r.inputs += hash;
+    r.hashes.assign(groups, 0);
+    for (std::size_t i = whole; i < count; ++i) r.hashes[(i - whole) / c.hash_tiles] += terms[i];
+    return r;
+}
+
+// Tiles of DIST.D; hostile shapes end here.
+std::size_t whole_tiles(const vector_file& file, const std::string& tensor) {
+    const tensor::shape& shape = file.info(tensor).shape;
+    if (shape.size() != 3 || shape[1] != mma_tile_rows || shape[2] != mma_tile_cols) {
+        file.fail(fmt::format("is {}; tiles x {} x {} is called for", tensor::to_string(shape),
+                              mma_tile_rows, mma_tile_cols),
+                  tensor);
+    }
+    return static_cast<std::size_t>(shape[0]);
+}
+
+std::size_t hash_groups(const vector_file& file, const std::string& tensor) {
+    if (!file.has(tensor)) return 0;
+    const tensor::shape& shape = file.info(tensor).shape;
+    if (shape.size() != 2 || shape[1] != 2) {
+        file.fail(fmt::format("is {}; groups x 2 is called for", tensor::to_string(shape)), tensor);
+    }
+    return static_cast<std::size_t>(shape[0]);
+}
+
+// Compares one distribution; returns the hash of its inputs.
+std::uint64_t compare_distribution(const capture& c, const mma_distribution& d) {
+    const std::string outputs = fmt::format("{}.D", d.name);
+    const std::string hashes = fmt::format("{}.H", d.name);
+    const std::size_t whole = whole_tiles(c.file, outputs);
+    const std::size_t groups = hash_groups(c.file, hashes);
+    if (whole + groups * c.hash_tiles > most_tiles) {
+        c.file.fail(fmt::format("calls for {} tiles; at most {} are made", groups * c.hash_tiles,
+                                most_tiles),
+                    hashes);
+    }
+    const auto recorded = accumulator_bits(c.file, outputs, c.what.f16, whole * mma_tile_outputs);
+    const auto recorded_hashes =
+        groups == 0 ? std::vector<std::uint64_t>{} : words64(c.file, hashes, groups);
+    const tile_results r = results_of(c, d, whole, groups);
+    if (!c.model) {
+        c.found.skip("no accumulator model is for this instruction on this chip", whole + groups,
+                     recorded.size() + groups);
+        return r.inputs;
+    }
+    c.found.about(outputs, to_string(*c.model));
+    for (std::size_t i = 0; i < recorded.size(); ++i) {
+        c.found.check_bits({i, {}, {}, {}}, c.what.f16 ? 16 : 32, recorded[i], r.outputs[i]);
+    }
+    c.found.about(hashes, to_string(*c.model));
+    for (std::size_t i = 0; i < groups; ++i) {
+        c.found.check_integer({i, {}, {}, {}}, recorded_hashes[i], r.hashes[i]);
+    }
+    return r.inputs;
+}
+
+void require_known_tensors(const vector_file& file) {
+    for (const io::tensor_info& t : file.tensors()) {
+        const std::size_t dot = t.name.rfind('.');
+        const std::string dist = t.name.substr(0, dot == std::string::npos ? 0 : dot);
+        const bool known = t.name == dist + ".D" || t.name == dist + ".H";
+        if (!known || find_mma_distribution(dist) == nullptr || !file.has(dist + ".D")) {
+            file.fail("is no tensor that this version knows in a recording of generated inputs",
+                      t.name);
+        }
+    }
+}
+
+}  // namespace
+
+std::string verify_captured_mma(const vector_file& file, const verify_options& options,
+                                comparison& found) {
+    mma_facts facts;
+    facts.operands = mma_operands_of(file);
+    facts.f16_result = file.at("acc_format") == "f16";
+    facts.instruction_k = integer_of(file, "instruction_k", 1, 256);
+    capture c{file, found, {}, generator_seed(file, mma_inputs_version), {}, 0};
+    c.what.a = facts.operands.a;
+    c.what.b = facts.operands.b;
+    c.what.scale = facts.operands.scale;
+    c.what.f16 = facts.f16_result;
+    c.what.instruction_k = static_cast<std::size_t>(facts.instruction_k);
+    const auto total = static_cast<std::size_t>(integer_of(file, "k_total", 1, 1 << 16));
+    c.what.steps = total / c.what.instruction_k;
+    if (c.what.depth() != total || c.what.instruction_k % 4 != 0 ||
+        (c.what.scale != nullptr && c.what.instruction_k % c.what.scale->block != 0)) {
+        file.fail(fmt::format("its metadata says k_total={} of instructions of {}", total,
+                              c.what.instruction_k));
+    }
+    c.hash_tiles = static_cast<std::size_t>(integer_of(file, "hash_tiles", 1, 256));
+    c.model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
+    if (c.model) require_result(file, *c.model, c.what.f16);
+    require_known_tensors(file);
+    std::uint64_t inputs = 0;
+    for (const mma_distribution& d : mma_distributions()) {
+        if (file.has(fmt::format("{}.D", d.name))) inputs += mixed(compare_distribution(c, d));
+    }
+    if (const std::string& stated = file.at("inputs_hash"); stated != hash_text(inputs)) {
+        file.fail(
+            fmt::format("was recorded of other inputs: their hash is {}, those of the seed "
+                        "have {}",
+                        stated, hash_text(inputs)));
+    }
+    return fmt::format("{}: {} x {}", c.model ? to_string(*c.model) : "no model", c.what.a->name,
+                       c.what.b->name);
+}
+
+}  // namespace mx::pipeline
