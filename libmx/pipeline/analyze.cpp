@@ -151,6 +151,9 @@ class analysis_run {
     }
 
     analysis run(const run_control& control) {
+        for (const quantize::recipe& r : request_.recipes) {
+            quantize::require(control.chosen_driver(), r);
+        }
         const std::size_t at_once = counts_bins() ? histogram_jobs_at_once : jobs_at_once;
         const std::size_t step =
             std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, variants()));

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA kernel runs, run by the host: the lanes of a warp as a loop.
+#include "libmx/base/status.hpp"
+#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/host_batch.hpp"
+#include "libmx/quantize/cuda/one_segment.hpp"
+#include "libmx/quantize/drivers.hpp"
+#include "tests/catch.hpp"
+#include "tests/parity/device_cases.hpp"
+
+namespace {
+
+namespace quantize = mx::quantize;
+namespace cuda = mx::quantize::cuda;
+
+bool always() { return true; }
+
+mx::block::segment_stats by_host(const quantize::block_params& p, quantize::block_run& run,
+                                 quantize::block_details& details) {
+    static const auto batch = cuda::make_host_batch();
+    return cuda::one_segment(*batch, p, run, details);
+}
+
+const quantize::driver lanes{"lanes", "the kernel's body", always,  cuda::load,
+                             by_host, cuda::takes,         nullptr, cuda::make_host_batch};
+
+const quantize::driver& row_of_cuda() {
+    for (const quantize::driver& d : quantize::drivers()) {
+        if (d.name == "cuda") return d;
+    }
+    FAIL("no row");
+    return lanes;
+}
+
+}  // namespace
+
+TEST_CASE("lanes in lockstep leave the bytes of the reference, segment by segment") {
+    std::size_t compared = 0;
+    mx::tests::compare_segments(lanes, [&](const std::string& what, const std::string& difference) {
+        CAPTURE(what);
+        CHECK(difference == "");
+        ++compared;
+    });
+    CHECK(compared > 1000);
+}
+
+TEST_CASE("lanes in lockstep leave the bytes of the reference, panel by panel") {
+    std::size_t compared = 0;
+    mx::tests::compare_matrices(lanes, [&](const std::string& what, const std::string& difference) {
+        CAPTURE(what);
+        CHECK(difference == "");
+        ++compared;
+    });
+    CHECK(compared == 54);
+}
+
+TEST_CASE("the row of the device says what is missing and what it does not do") {
+    const quantize::driver& d = row_of_cuda();
+    CHECK(&quantize::best_driver() != &d);
+    if (!d.available()) {
+        CHECK_FALSE(d.missing().empty());
+        try {
+            quantize::driver_named("cuda");
+            FAIL("was taken");
+        } catch (const mx::base::error& e) {
+            CHECK(e.kind() == mx::base::error_kind::unavailable);
+            CHECK(e.message().find(d.missing()) != std::string::npos);
+        }
+    }
+    CHECK_NOTHROW(quantize::require(d, quantize::parse_recipe("mxfp4:offset=fp16")));
+    for (const char* text : {"nvfp4", "mxfp4:dialect=torchao"}) {
+        CAPTURE(text);
+        try {
+            quantize::require(d, quantize::parse_recipe(text));
+            FAIL("was taken");
+        } catch (const mx::base::error& e) {
+            CHECK(e.kind() == mx::base::error_kind::unavailable);
+            CHECK(e.message().find("--backend " + std::string(quantize::best_driver().name)) !=
+                  std::string::npos);
+        }
+    }
+}
