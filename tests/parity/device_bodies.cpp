@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CUDA kernel runs, run by the host: the lanes of a warp as a loop.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
 #include "libmx/base/status.hpp"
+#include "libmx/pipeline/convert.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/cuda/host_batch.hpp"
 #include "libmx/quantize/cuda/one_segment.hpp"
 #include "libmx/quantize/drivers.hpp"
 #include "tests/catch.hpp"
+#include "tests/memory_model.hpp"
 #include "tests/parity/device_cases.hpp"
 
 namespace {
@@ -52,6 +59,33 @@ TEST_CASE("lanes in lockstep leave the bytes of the reference, panel by panel") 
         ++compared;
     });
     CHECK(compared == 54);
+}
+
+TEST_CASE("files quantized by lanes in lockstep are those of the reference") {
+    mx::tests::memory_model model;
+    std::vector<float> values(70 * 333);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>(static_cast<int>(i * 7919 % 2003) - 1000) * 0.013f;
+    }
+    model.add("w", mx::tensor::dtype::f32, {2, 35, 333}, values);
+    const auto path = std::filesystem::temp_directory_path() / "mx-device-bodies.safetensors";
+    const auto file_by = [&](const quantize::driver* d, const char* recipe, bool packed) {
+        mx::pipeline::run_control control;
+        control.driver = d;
+        control.threads = 2;
+        mx::pipeline::quantize_model(model.all(), quantize::parse_recipe(recipe), packed,
+                                     path.string(), control);
+        std::ifstream in(path, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    for (const char* recipe : {"mxfp4", "mxfp6:offset=fp16", "mxfp8:block=32x1,round=stochastic",
+                               "mxint8:block=4x4", "mxfp4:transform=hadamard"}) {
+        for (const bool packed : {false, true}) {
+            CAPTURE(recipe, packed);
+            CHECK(file_by(&lanes, recipe, packed) == file_by(nullptr, recipe, packed));
+        }
+    }
+    std::filesystem::remove(path);
 }
 
 TEST_CASE("the row of the device says what is missing and what it does not do") {
