@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_runtime.h>
-#include <fmt/format.h>
-
+#include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/quantize/cuda/batch_layout.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
-#include "libmx/quantize/cuda/device_memory.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
+
+using base::cuda::check;
+using base::cuda::grown_memory;
 
 // One for each thread, with a stream and buffers of its own: while one waits for its copy, the
 // kernels of others run.
@@ -35,26 +35,12 @@ class cuda_batch final : public segment_batch {
     batch_layout layout_;
     grown_memory there_{where::pinned_host}, back_{where::pinned_host};
     grown_memory device_there_{where::device}, device_back_{where::device};
-    stream stream_;
+    base::cuda::stream stream_;
 };
 
-// Empty when the first device can run the kernels; asked once.
+// Asked once.
 const std::string& obstacle() {
-    static const std::string found = [] {
-        int count = 0;
-        cudaError_t code = cudaGetDeviceCount(&count);
-        if (code != cudaSuccess || count == 0) {
-            cudaGetLastError();
-            return fmt::format("no device ({})",
-                               code != cudaSuccess ? cudaGetErrorString(code) : "none is listed");
-        }
-        code = static_cast<cudaError_t>(has_code_for_device());
-        if (code == cudaSuccess) return std::string();
-        cudaGetLastError();
-        cudaDeviceProp device{};
-        cudaGetDeviceProperties(&device, 0);
-        return fmt::format("no kernels for {} ({})", device.name, cudaGetErrorString(code));
-    }();
+    static const std::string found = base::cuda::obstacle(has_code_for_device);
     return found;
 }
 

@@ -1,24 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/quantize/cuda/device_memory.hpp"
+#include "libmx/base/cuda/device_memory.hpp"
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
 #include "libmx/base/status.hpp"
 
-namespace mx::quantize::cuda {
+namespace mx::base::cuda {
 
 void check(int code, const char* what) {
     if (code == cudaSuccess) return;
-    const auto error = static_cast<cudaError_t>(code);
+    const auto status = static_cast<cudaError_t>(code);
     cudaGetLastError();  // else the next call would report this one
     const char* const advice =
-        error == cudaErrorMemoryAllocation
+        status == cudaErrorMemoryAllocation
             ? "the card has no room; choose fewer --threads, or leave out --backend cuda"
             : "leave out --backend cuda to do without the card";
     throw base::error(
         base::error_kind::unavailable,
-        fmt::format("backend cuda: {}: {}; {}", what, cudaGetErrorString(error), advice));
+        fmt::format("backend cuda: {}: {}; {}", what, cudaGetErrorString(status), advice));
+}
+
+std::string obstacle(int (*has_code)()) {
+    int count = 0;
+    cudaError_t code = cudaGetDeviceCount(&count);
+    if (code != cudaSuccess || count == 0) {
+        cudaGetLastError();
+        return fmt::format("no device ({})",
+                           code != cudaSuccess ? cudaGetErrorString(code) : "none is listed");
+    }
+    code = static_cast<cudaError_t>(has_code());
+    if (code == cudaSuccess) return {};
+    cudaGetLastError();
+    cudaDeviceProp device{};
+    cudaGetDeviceProperties(&device, 0);
+    return fmt::format("no kernels for {} ({})", device.name, cudaGetErrorString(code));
 }
 
 std::byte* grown_memory::room_for(std::size_t bytes) {
@@ -71,4 +87,4 @@ void stream::wait() {
     check(cudaStreamSynchronize(static_cast<cudaStream_t>(handle_)), "running the kernel");
 }
 
-}  // namespace mx::quantize::cuda
+}  // namespace mx::base::cuda

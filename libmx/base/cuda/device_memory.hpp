@@ -3,12 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
-namespace mx::quantize::cuda {
+namespace mx::base::cuda {
 
 /// Throws base::error (unavailable) unless `code`, a cudaError_t, is success: what was done, what
 /// the runtime says, what to do.
 void check(int code, const char* what);
+
+/// Why the first device cannot run kernels, empty when it can. `has_code` returns the runtime's
+/// error code for one of them. Starts the runtime.
+std::string obstacle(int (*has_code)());
 
 /// Memory that grows; growing loses the contents.
 class grown_memory {
@@ -46,4 +51,4 @@ class stream {
     void* handle_ = nullptr;
 };
 
-}  // namespace mx::quantize::cuda
+}  // namespace mx::base::cuda
