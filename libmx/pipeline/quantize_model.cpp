@@ -152,6 +152,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
     std::vector<parts> layouts;
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
+    const std::uint64_t target = panel_target_of(control.chosen_driver());
     const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
     const bool two_level = quantize::needs_tensor_facts(recipe);
     io::metadata_map metadata{{recipe_key_name, quantize::to_string(recipe)}};
@@ -186,7 +187,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
         }
         const grid_job job{chosen.size(), layout->grid};
         if (info.elements != 0) {
-            passes.push_back(plan_passes(chosen.size(), std::span(&job, 1)).front());
+            passes.push_back(plan_passes(chosen.size(), std::span(&job, 1), target).front());
         }
         result.elements += info.elements;
         chosen.push_back(t);

@@ -34,11 +34,11 @@ struct quad {
 MX_HD inline float load_value(const device_values& values, std::uint64_t at) {
     if (values.type == tensor::dtype::f32) {
         float x;
-        std::memcpy(&x, values.data + at * sizeof x, sizeof x);
+        std::memcpy(&x, __builtin_assume_aligned(values.data + at * sizeof x, sizeof x), sizeof x);
         return x;
     }
     std::uint16_t h;
-    std::memcpy(&h, values.data + at * sizeof h, sizeof h);
+    std::memcpy(&h, __builtin_assume_aligned(values.data + at * sizeof h, sizeof h), sizeof h);
     return values.type == tensor::dtype::bf16 ? base::float_from_bf16(h) : base::float_from_half(h);
 }
 
