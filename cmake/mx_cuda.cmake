@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # CUDA where nvcc is found. A build without it is complete: what needs a device says so at run time.
-#   MX_CUDA=auto  what can be found (the default)
+#   MX_CUDA=auto  what can be found (the default at top level)
 #   MX_CUDA=on    stops when there is no nvcc
-#   MX_CUDA=off   does not look
+#   MX_CUDA=off   does not look (the default elsewhere)
 # Sets MX_HAS_CUDA, and MX_CUDA_MISSING to the reason where it is false.
-set(MX_CUDA "auto" CACHE STRING "CUDA: auto, on or off")
+
+# Another project that adds this one as a subdirectory does not get a language that it did not ask
+# for.
+set(mx_cuda_default "off")
+if(PROJECT_IS_TOP_LEVEL)
+  set(mx_cuda_default "auto")
+endif()
+set(MX_CUDA "${mx_cuda_default}" CACHE STRING "CUDA: auto, on or off")
 set_property(CACHE MX_CUDA PROPERTY STRINGS auto on off)
 string(TOLOWER "${MX_CUDA}" mx_cuda_wanted)
 if(NOT mx_cuda_wanted MATCHES "^(auto|on|off)$")

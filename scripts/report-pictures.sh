@@ -18,13 +18,18 @@ cd "$scratch"
 "$mx" synth -o synth.safetensors --preset small --quiet
 "$mx" analyze synth.safetensors --html page.html --quiet
 
-# picture NAME SECTION HEIGHT: the page with nothing but its title and one section.
+# picture NAME HEIGHT SECTION...: the page with nothing but its title and these sections.
 picture() {
-    sed "s|</style>|nav,footer,#bar,section:not(#$2){display:none!important}section{break-inside:auto}&|" \
-        page.html >"$1.html"
-    "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="1100,$3" \
-        --screenshot="$pictures/$1.png" "file://$scratch/$1.html" >/dev/null 2>&1
+    name=$1
+    height=$2
+    shift 2
+    others=section
+    for section; do others="$others:not(#$section)"; done
+    sed "s|</style>|nav,footer,#bar,$others{display:none!important}&|" page.html >"$name.html"
+    "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
+        --window-size="1100,$height" --screenshot="$pictures/$name.png" \
+        "file://$scratch/$name.html" >/dev/null 2>&1
 }
-picture verdict what-to-use-for-each-class 620
-picture norms norm-gains-against-the-clamp-zone 900
+picture verdict 900 verdict what-to-use-for-each-class
+picture norms 890 norm-gains-against-the-clamp-zone
 ls -l "$pictures"

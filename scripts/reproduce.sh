@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs every command of docs/reproduce/yang.md and su.md and prints their tables. What it reads it
-# makes itself: checkpoints of `mx synth`, and a few raw files whose statistics are known exactly.
+# Runs every command of docs/reproduce (yang.md, su.md, stages.md) and prints their tables. What it
+# reads it makes itself: checkpoints of `mx synth`, and a few raw files whose statistics are known
+# exactly.
 # Given a folder, it also measures those public checkpoints of datasets/manifest.tsv that lie in it,
 # at most one folder deeper, under any name (they are known by their SHA-256): datasets/fetch.sh
 # gets them. The figures do not depend on the machine.
@@ -450,3 +451,102 @@ over cluster -r mxfp8 -r mxfp8:transform=hadamard -r mxfp8:transform=random-hada
 mean 'Blocks that saturate, %' 'f("saturated_block_rate")' 100 %.2f "$of_blocks"
 mean 'R-MSE over rms, %, mean over tensors' 'f("nrmse")' 100 %.3f
 mean 'Crest factor, mean over tensors' 'f("crest_factor")' 1 %.2f
+
+# ---- docs/reproduce/stages.md ----
+
+# The lines of a table of stages: stage, transform, source, then the figures named, of its first model.
+stages() {
+    show stages "$@" --json stages.json --quiet
+    awk "$member"'
+        /^[{]"stage":/ {
+            key = member($0, "stage") "\t" member($0, "transform") "\t" member($0, "source")
+            if (key in seen) next
+            seen[key]
+            if (!rows++) printf "%-6s %-16s %-11s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "stage",
+                "transform", "operands", "error", "indep.", "gain", "bias %", "cosine", "err. A",
+                "err. B", "gain A", "gain B"
+            split(key, k, "\t")
+            printf "%-6s %-16s %-11s", k[1], k[2], k[3]
+            n = split("total_nrmse expected_nrmse total_gain total_bias_share total_cosine nrmse_a nrmse_b gain_a gain_b", f, " ")
+            for (i = 1; i <= n; ++i) {
+                if (f[i] == "total_bias_share") printf " %7.2f", 100 * member($0, f[i])
+                else printf " %7.4f", member($0, f[i])
+            }
+            print ""
+        }' stages.json
+    sed -n '/^"verdict":/,/^\]/p' stages.json
+}
+
+# Of a matrix of float32 numbers with `cols` columns on stdin: the share of its energy that the means of
+# its columns hold, and the median over blocks of 32 rows of what the largest element holds.
+common_and_largest() {
+    od -An -v -w$((4 * $1)) -t f4 | awk '{
+            if (NF == 0) next
+            ++n
+            for (i = 1; i <= NF; ++i) {
+                x = $i + 0; s[i] += x; all += x * x; e[i] += x * x
+                if (x * x > m[i]) m[i] = x * x
+            }
+            if (n % 32 == 0) for (i = 1; i <= NF; ++i) {
+                printf "%.6f\n", m[i] / e[i]
+                m[i] = e[i] = 0
+            }
+            cols = NF
+        } END {
+            for (i = 1; i <= cols; ++i) means += s[i] * s[i] / n
+            printf "means %.4f\n", means / all
+        }' >shares
+    grep means shares
+    grep -v means shares | sort -n | awk '{ x[NR] = $1 } END { print "largest", x[int((NR + 1) / 2)] }'
+}
+
+part 'Stages of a synthetic layer'
+mx synth --preset linear --dtype f32 -o linear.safetensors --quiet
+x=linear.safetensors:activations.linear.input
+w=linear.safetensors:model.linear.weight
+dy=linear.safetensors:gradients.linear.output
+printf '\ndY: energy in the channels'"'"' means, and of blocks in their largest element\n'
+tail -c $((512 * 688 * 4)) linear.safetensors | common_and_largest 688
+for recipe in mxfp4 mxfp4:scale=even mxfp8 nvfp4; do
+    stages --x $x --w $w --dy $dy -r $recipe
+done
+stages --x $x --w $w --dy $dy -r mxfp4:scale=even --recipe-dy mxfp4:scale=rceil,round=stochastic
+stages --x $x --w $w --dy $dy -r mxfp4:scale=even --transform-size 128 --once
+
+case $real in *stories260k*)
+    part 'Stages of a real layer'
+    # What enters the first attention layer for each of the 512 tokens of the vocabulary: the
+    # embedding over its RMS, times the gains.
+    n=$(wc -c <header)
+    tail -c +$((n + 9)) stories260k.safetensors | head -c $((513 * 256)) |
+        od -An -v -w256 -t f4 | awk '
+            NR <= 512 { for (i = 1; i <= 64; ++i) e[NR, i] = $i }
+            NR == 513 {
+                for (t = 1; t <= 512; ++t) {
+                    s = 0
+                    for (i = 1; i <= 64; ++i) s += e[t, i] ^ 2
+                    s = sqrt(s / 64 + 1e-5)
+                    for (i = 1; i <= 64; ++i) printf "%.17g\n", e[t, i] / s * $i
+                }
+            }' | f32 >inputs.bin
+    printf '\nX: energy in the channels'"'"' means, and of blocks in their largest element\n'
+    common_and_largest 64 <inputs.bin
+    for layer in wq wk wv; do
+        w=stories260k.safetensors:layers.0.attention.$layer.weight
+        given="--shape-a 512x64 --dtype F32 --transpose-b -r none -m exact"
+        # The gradient of |Y - Y(W)|^2 / 2 where Y was made with quantized weights.
+        show quantize stories260k.safetensors --tensor layers.0.attention.$layer.weight -r mxfp4 \
+            -o quantized.npy --quiet
+        # shellcheck disable=SC2086 # a list of words
+        show gemm inputs.bin $w $given -o outputs.npy --quiet
+        # shellcheck disable=SC2086
+        show gemm inputs.bin quantized.npy $given --c outputs.npy --beta -1 -o gradient.npy --quiet
+        rows=$([ $layer = wq ] && echo 64 || echo 32)
+        printf '\nIts energy in the channels'"'"' means, and of blocks in their largest element\n'
+        tail -c $((512 * rows * 4)) gradient.npy | common_and_largest "$rows"
+        for recipe in mxfp4 mxfp4:scale=even; do
+            stages --x inputs.bin --shape-x 512x64 --dtype F32 --w $w --dy gradient.npy -r $recipe
+        done
+    done
+    ;;
+esac

@@ -67,6 +67,22 @@ std::string evidence_legend() {
     return out;
 }
 
+// The same in a narrow column: "e32 e16 u16", the legend below the table explains.
+std::string short_scales(const accumulator& m) {
+    std::string out;
+    for (const gemm::operand_scale& s : gemm::operand_scales) {
+        if ((m.scales & s.bit) == 0) continue;
+        out += fmt::format("{}{}{}", out.empty() ? "" : " ", s.format.substr(0, 1), s.block);
+    }
+    return out.empty() ? "-" : out;
+}
+
+// "published*" where that is of some operands only.
+std::string short_evidence(const accumulator& m) {
+    const std::string whole = evidence_text(m);
+    return whole.substr(0, whole.find(' ')) + (whole.find(' ') == std::string::npos ? "" : "*");
+}
+
 // A row of the description of one model.
 report::record fact(std::string_view field, std::string value, std::string meaning) {
     return {{"field", text(field)}, {"value", std::move(value)}, {"meaning", std::move(meaning)}};
@@ -166,13 +182,13 @@ report::document accumulators_document() {
         rows.push_back({{"chip", chip_text(m)},
                         {"name", text(m.name)},
                         {"operands", operands_text(m)},
-                        {"scales", scales_text(m)},
+                        {"scales", short_scales(m)},
                         {"L", field_text(m, "fused_length")},
                         {"F", field_text(m, "fraction_bits")},
                         {"floor", field_text(m, "exponent_floor")},
                         {"convert", text(word_of(gemm::conversion_words, m.convert).name)},
                         {"c", field_text(m, "c")},
-                        {"evidence", evidence_text(m)}});
+                        {"evidence", short_evidence(m)}});
     }
     d.sections.push_back(
         {"Accumulator models: how matrix products are added up",
@@ -182,7 +198,7 @@ report::document accumulators_document() {
           {"L", "L"},
           {"F", "F"},
           {"floor", "floor"},
-          {"convert", "conversion"},
+          {"convert", "rounds"},
           {"c", "c enters"},
           {"evidence", "evidence"}},
          std::move(rows),
@@ -190,8 +206,8 @@ report::document accumulators_document() {
          {"L products and the accumulator c are aligned to the largest exponent among them (no "
           "less than the floor), cut off F bits below it, added exactly and converted; the result "
           "is the next step's c. fp8: e4m3 and e5m2; fp6: e3m2 and e2m3; fp4: e2m1; fnuz8: "
-          "CDNA3's fp8.",
-          evidence_legend() + " In part: of some operands; the others are extrapolated.",
+          "CDNA3's fp8. Scales: e32 and e16 are E8M0 per 32 and per 16 elements, u16 UE4M3 per 16.",
+          evidence_legend() + " *: of some pairs of operands; the others are extrapolated.",
           "'mx accumulators NAME' gives every field and what is known of it; NAME:key=value "
           "changes fields, as in sm90.wgmma.fp8:promote=128. docs/design/gemm.md says what each "
           "model rests on."}});

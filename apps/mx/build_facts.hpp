@@ -6,12 +6,8 @@
 
 namespace mx::app {
 
-#if defined(__clang__)
-inline constexpr std::string_view compiler = "clang " __clang_version__;
-#else
-inline constexpr std::string_view compiler = "gcc " __VERSION__;
-#endif
-inline constexpr std::string_view build_type = MX_BUILD_TYPE;
-inline constexpr std::string_view version = MX_VERSION;
+extern const std::string_view compiler;    ///< "gcc 12.2.0"
+extern const std::string_view build_type;  ///< "Release"; "none" where none was chosen
+extern const std::string_view version;     ///< of mx
 
 }  // namespace mx::app

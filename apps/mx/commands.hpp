@@ -22,6 +22,8 @@ runner declare_analyze(CLI::App& cmd);
 runner declare_compare(CLI::App& cmd);
 runner declare_cluster(CLI::App& cmd);
 runner declare_diff(CLI::App& cmd);
+runner declare_gemm(CLI::App& cmd);
+runner declare_stages(CLI::App& cmd);
 runner declare_report(CLI::App& cmd);
 runner declare_tensors(CLI::App& cmd);
 runner declare_rosetta(CLI::App& cmd);
@@ -60,6 +62,11 @@ inline constexpr std::array commands{
             declare_cluster},
     command{"diff", "Analyse",
             "dumps of one model: values, scales and codes that moved between them", declare_diff},
+    command{"gemm", "Analyse",
+            "a matrix product as matrix units add it, bit for bit, and its error", declare_gemm},
+    command{"stages", "Analyse",
+            "which product of a linear layer breaks: forward, data or weight gradient",
+            declare_stages},
     command{"report", "Analyse",
             "a page to decide from: what to use for each class of tensors, and why",
             declare_report},

@@ -101,7 +101,7 @@ std::string overview() {
     for (const command& c : commands) {
         if (c.group != group) text += fmt::format("\n{}:\n", c.group);
         group = c.group;
-        text += fmt::format("  {:<12}{}\n", c.name, c.summary);
+        text += fmt::format("  {:<14}{}\n", c.name, c.summary);
     }
     return text + "\n'mx help COMMAND' describes one command.\n";
 }

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned part_seconds = 900;
+constexpr unsigned part_seconds = 300;
 
 // The facts cross from one process to another as lines.
 std::string to_lines(const device_facts& f) {
@@ -128,7 +128,8 @@ std::size_t capture(const request& what) {
                                   {"device", m.facts.name},
                                   {"recorded_from_hardware", emulated ? "false" : "true"},
                                   {"source", fmt::format("mx_capture {}", MX_VERSION)}};
-    const std::vector<part> parts = parts_of(*c, what.how_much);
+    std::vector<part> parts = parts_of(*c, what.how_much);
+    if (!what.replay.empty()) append_replays(parts, *c, what.replay);
     std::size_t done = 0;
     for (const part& p : parts) {
         ++done;

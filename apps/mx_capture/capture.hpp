@@ -12,6 +12,7 @@ struct request {
     std::string out;      ///< folder; "": capture-DEVICE-DATE
     std::string emulate;  ///< a chip's name: the emulator in place of a card
     std::string only;     ///< parts whose file name has this in it; "": all
+    std::string replay;   ///< folder of vector files of matrix instructions; "": none
     amounts how_much;
 };
 

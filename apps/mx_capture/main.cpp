@@ -2,11 +2,28 @@
 // mx_capture: records what the first card answers to conversions and matrix instructions, for
 // `mx verify` to compare the emulator with.
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx_capture/capture.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/io/writer.hpp"
 
 namespace {
+
+// The exit codes of mx.
+constexpr int fine = 0, usage = 2, input_output = 3, unavailable = 4, internal = 70;
+
+int code_of(mx::base::error_kind kind) {
+    if (kind == mx::base::error_kind::usage) return usage;
+    return kind == mx::base::error_kind::unavailable ? unavailable : input_output;
+}
+
+int complain(int code, const char* what) {
+    mx::io::discard_unfinished_outputs();
+    std::fprintf(stderr, "mx_capture: %s\n", mx::base::printable(what).c_str());
+    return code;
+}
 
 int run(int argc, char** argv) {
     mx::capture::request what;
@@ -21,6 +38,10 @@ int run(int argc, char** argv) {
         ->type_name("FOLDER");
     app.add_option("--only", what.only, "only parts with this in their file name")
         ->type_name("TEXT");
+    app.add_option("--replay", what.replay,
+                   "vector files of matrix instructions whose inputs are asked as well "
+                   "(datasets/vectors/mma)")
+        ->type_name("FOLDER");
     app.add_flag("--quick", quick, "less of everything: a first look in seconds");
     app.add_option("--seed", what.how_much.seed, "what inputs are made from (default 1)")
         ->type_name("N");
@@ -31,7 +52,7 @@ int run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        return app.exit(e) == 0 ? mx::app::exit_code::fine : mx::app::exit_code::usage;
+        return app.exit(e) == 0 ? fine : usage;
     }
     if (quick) {
         const std::uint64_t seed = what.how_much.seed;
@@ -39,11 +60,17 @@ int run(int argc, char** argv) {
         what.how_much.seed = seed;
     }
     mx::capture::capture(what);
-    return mx::app::exit_code::fine;
+    return fine;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    return mx::app::guarded([&] { return run(argc, argv); });
+    try {
+        return run(argc, argv);
+    } catch (const mx::base::error& e) {
+        return complain(code_of(e.kind()), e.what());
+    } catch (const std::exception& e) {
+        return complain(internal, e.what());
+    }
 }

@@ -45,5 +45,7 @@ std::vector<part> parts_of(const chip& c, const amounts& a);
 void append_conversions(std::vector<part>& parts, const chip& c, const amounts& a);
 void append_instructions(std::vector<part>& parts, const chip& c, const amounts& a);
 void append_products(std::vector<part>& parts, const chip& c, const amounts& a);
+/// The inputs of the vector files of matrix instructions in `folder` that `c` has.
+void append_replays(std::vector<part>& parts, const chip& c, const std::string& folder);
 
 }  // namespace mx::capture

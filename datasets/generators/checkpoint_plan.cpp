@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "datasets/generators/linear_layer.hpp"
 #include "datasets/generators/transformer.hpp"
 #include "libmx/base/status.hpp"
 
@@ -87,7 +88,8 @@ std::vector<tensor_spec> plan_checkpoint(const preset_row& preset, const plan_op
             refuse("preset '" + std::string(preset.name) +
                    "' has a fixed size; take --preset bulk to choose one");
         }
-        return transformer_tensors(preset.shape, type);
+        return preset.what == subject::linear_layer ? linear_layer_tensors(preset.shape, type)
+                                                    : transformer_tensors(preset.shape, type);
     }
     const std::uint64_t size = options.size.value_or(default_size);
     if (size < smallest_size || size > largest_size) {

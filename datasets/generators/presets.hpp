@@ -29,11 +29,18 @@ struct architecture {
     bool gradients;    ///< gradients of the first and the last layer
 };
 
+/// What a preset is a dump of.
+enum class subject : std::uint8_t {
+    transformer,   ///< a whole checkpoint
+    linear_layer,  ///< one layer in training: its input, weights and output gradient
+};
+
 struct preset_row {
     std::string_view name;
-    architecture shape;
-    bool scalable;  ///< a target size decides width, layers and vocabulary
+    architecture shape;  ///< of a linear layer: hidden inputs, ffn outputs, tokens
+    bool scalable;       ///< a target size decides width, layers and vocabulary
     std::string_view summary;
+    subject what = subject::transformer;
 };
 
 inline constexpr std::array presets{
@@ -53,6 +60,11 @@ inline constexpr std::array presets{
                {1, 64, 172, 4, 2, 0, 128, 0, gains::mixed, false, true},
                true,
                "any size: --size 4GiB"},
+    preset_row{"linear",
+               {1, 256, 688, 1, 1, 0, 512, 0, gains::mixed, false, true},
+               false,
+               "input, weights and output gradient of one linear layer, for mx stages",
+               subject::linear_layer},
 };
 
 /// The row named `name`. Throws base::error (usage) naming the presets there are.

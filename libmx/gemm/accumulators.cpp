@@ -20,23 +20,21 @@ constexpr std::string_view mma_sim = "MMA-Sim, which lists the instruction as te
 constexpr std::string_view same_fp8_only =
     "MMA-Sim lists e4m3 x e4m3 and e5m2 x e5m2 as tested on the chip; mixed pairs, fp6 and fp4 "
     "are extrapolated";
-constexpr std::string_view recorded_5000 =
-    "5000 dot products recorded on the chip agree (narrow range: no specials, no subnormals); "
-    "corners after MMA-Sim";
+constexpr std::string_view recorded_halves =
+    "3000 dot products of each format recorded on the chip agree (narrow range: no specials, no "
+    "subnormals); corners after MMA-Sim";
 constexpr std::string_view recorded_f16_out =
-    "5000 dot products recorded on the chip agree, but hardly depend on F and not on the floor; "
-    "both after MMA-Sim (others model -21)";
-
+    "3000 dot products recorded on the chip agree, but hardly depend on F and not on the floor; "
+    "both after MMA-Sim (others model a floor of -21)";
 constexpr std::string_view recorded_tf32 =
-    "5000 dot products of 4 terms recorded on the chip agree (narrow range: no specials, no "
+    "3000 dot products of 4 terms recorded on the chip agree (narrow range: no specials, no "
     "subnormals); corners after MMA-Sim";
 constexpr std::string_view recorded_fp8_sm100 =
-    "10000 dot products recorded on the chip agree (e4m3 x e4m3 and e5m2 x e5m2, narrow range), as "
-    "would any F of 23 and more; the legacy path, not tcgen05";
+    "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
+    "range), as they do with any F from 23 on; the legacy path, not tcgen05";
 constexpr std::string_view recorded_fp8_sm90 =
-    "10000 dot products recorded on the chip agree (e4m3 x e4m3 and e5m2 x e5m2, narrow range); "
-    "the "
-    "recordings did not add c";
+    "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
+    "range); the recordings did not add c";
 
 // A row of software: how, what becomes of operands, and the remark.
 constexpr accumulator software(std::string_view name, algorithm how, intake enters, int length,
@@ -146,7 +144,7 @@ constexpr std::array rows{
             "MMA-Sim's model of kind::mxf4nvf4, which it lists as tested; mxf4 itself is not"),
     grouped("sm100.mxf4nvf4", "tcgen05.mma kind::mxf4nvf4", scales_everything, evidence::published,
             mma_sim),
-    recorded(unit("sm100.mma.f16", "mma.sync", halves, 16, 25, -133, rz, recorded_5000)),
+    recorded(unit("sm100.mma.f16", "mma.sync", halves, 16, 25, -133, rz, recorded_halves)),
     recorded(
         unit("sm100.mma.f16.f16acc", "mma.sync", takes_f16, 16, 25, -22, rne16, recorded_f16_out)),
     recorded(unit("sm100.mma.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz, recorded_tf32)),
@@ -169,7 +167,7 @@ constexpr std::array rows{
     unit("sm90.wgmma.tf32", "wgmma", takes_tf32, 8, 25, -133, rz),
     unit("sm90.wgmma.fp8", "wgmma", takes_fp8, 32, 13, -133, rz13),
     unit("sm90.wgmma.fp8.f16acc", "wgmma", takes_fp8, 32, 13, -133, rne16),
-    recorded(unit("sm90.mma.f16", "mma.sync", halves, 16, 25, -133, rz, recorded_5000)),
+    recorded(unit("sm90.mma.f16", "mma.sync", halves, 16, 25, -133, rz, recorded_halves)),
     recorded(
         unit("sm90.mma.f16.f16acc", "mma.sync", takes_f16, 16, 25, -22, rne16, recorded_f16_out)),
     recorded(unit("sm90.mma.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz, recorded_tf32)),

@@ -10,7 +10,7 @@
 namespace mx::gemm {
 namespace {
 
-// Sums in twice double's precision (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J.
+// A sum in twice double's precision (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J.
 // Sci. Comput. 26, 2005, algorithm Sum2; the products are exact here): high + low, and the sum of
 // magnitudes that bounds what is missing.
 struct compensated {
@@ -21,9 +21,37 @@ struct compensated {
         const double part = sum - high;
         low += (high - (sum - part)) + (p - part);
         high = sum;
-        magnitude += std::abs(p);
     }
 };
+
+// Several sums side by side, as each addition waits for the one before.
+constexpr std::size_t lanes = 4;
+
+compensated add_products(const double* a, const double* b, std::size_t count, float c) {
+    compensated lane[lanes];
+    lane[0].high = static_cast<double>(c);
+    lane[0].magnitude = std::abs(lane[0].high);
+    std::size_t k = 0;
+    for (; k + lanes <= count; k += lanes) {
+        for (std::size_t i = 0; i < lanes; ++i) {
+            const double p = a[k + i] * b[k + i];
+            lane[i].add(p);
+            lane[i].magnitude += std::abs(p);
+        }
+    }
+    for (; k < count; ++k) {
+        const double p = a[k] * b[k];
+        lane[0].add(p);
+        lane[0].magnitude += std::abs(p);
+    }
+    compensated all = lane[0];
+    for (std::size_t i = 1; i < lanes; ++i) {
+        all.add(lane[i].high);
+        all.low += lane[i].low;
+        all.magnitude += lane[i].magnitude;
+    }
+    return all;
+}
 
 // The exact sum at full width: the value to nearest float64 made odd where the sum is not equal to
 // it, so that the next rounding sees on which side it lies.
@@ -59,9 +87,7 @@ plain_sum add_plainly(const double* a, const double* b, std::size_t count, float
 }  // namespace
 
 float exact_dot(const double* a, const double* b, std::size_t count, float c) {
-    compensated s;
-    s.add(static_cast<double>(c));
-    for (std::size_t k = 0; k < count; ++k) s.add(a[k] * b[k]);
+    const compensated s = add_products(a, b, count, c);
     if (!std::isfinite(s.magnitude)) {
         return static_cast<float>(add_plainly(a, b, count, c).sum);
     }

@@ -41,8 +41,9 @@ struct special_terms {
     }
 };
 
-/// term * 2^shift as an integer, toward zero.
+/// term * 2^shift as an integer, toward zero. Zero may be shifted by anything.
 MX_HD inline std::int64_t shifted_toward_zero(std::int64_t term, int shift) {
+    if (term == 0) return 0;
     if (shift >= 0) return term * (std::int64_t{1} << shift);
     if (shift < -62) return 0;
     // A negative term is raised by what the shift would take it down too far.
@@ -50,8 +51,9 @@ MX_HD inline std::int64_t shifted_toward_zero(std::int64_t term, int shift) {
     return (term + ((term >> 63) & cut)) >> -shift;
 }
 
-/// term * 2^shift as an integer, toward minus infinity.
+/// term * 2^shift as an integer, toward minus infinity. Zero may be shifted by anything.
 MX_HD inline std::int64_t shifted_down(std::int64_t term, int shift) {
+    if (term == 0) return 0;
     if (shift >= 0) return term * (std::int64_t{1} << shift);
     return term >> (shift < -63 ? 63 : -shift);
 }

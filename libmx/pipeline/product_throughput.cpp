@@ -132,6 +132,15 @@ product_operands operands_for(const gemm::accumulator& m) {
                       "accumulator '" + std::string(m.name) + "' takes no two equal formats");
 }
 
+// With float32's exponents, sums of arbitrary codes soon end in infinity, where the plain loop has
+// nothing left to do: such codes get one of sixteen exponents around that of one.
+static std::uint32_t near_one(const gemm::operand_format& f, std::uint32_t code) {
+    if (f.exponent_bits < 8) return code;
+    const int at = f.mantissa_bits + f.dropped_bits;
+    const std::uint32_t field = static_cast<std::uint32_t>(f.bias) - 8 + (code >> at & 15u);
+    return (code & ~(0xffu << at)) | field << at;
+}
+
 gemm::operand make_operand(const product_operands& of, std::size_t rows, std::size_t depth,
                            std::uint32_t seed) {
     gemm::operand o;
@@ -144,7 +153,7 @@ gemm::operand make_operand(const product_operands& of, std::size_t rows, std::si
         const auto index = static_cast<std::uint32_t>(i);
         // A few draws of which one is finite; zero if none is.
         for (const std::uint32_t word : base::philox4x32_10({{index, 0, 0, 0}}, seed, 0).word) {
-            const std::uint32_t code = word & mask;
+            const std::uint32_t code = near_one(*of.format, word & mask);
             const gemm::factor x =
                 unpack(*of.format, gemm::subnormal_alignment::least_exponent, code);
             if (x.what != gemm::value_class::finite) continue;

@@ -34,7 +34,8 @@ struct product_operands {
 };
 product_operands operands_for(const gemm::accumulator& m);
 
-/// Finite codes that are all alike likely, under scales near one.
+/// Finite codes that are all alike likely (near one in formats with float32's exponents), under
+/// scales near one.
 gemm::operand make_operand(const product_operands& of, std::size_t rows, std::size_t depth,
                            std::uint32_t seed);
 

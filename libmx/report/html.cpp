@@ -93,12 +93,12 @@ void write_contents(const document& d, const std::vector<std::string>& ids, cons
     const auto headed = [](const section& s) { return !s.heading.empty(); };
     const auto count = std::count_if(d.sections.begin(), d.sections.end(), headed);
     if (static_cast<std::size_t>(count) < contents_from) return;
-    out("<nav aria-label=\"Contents\">\n<ol>\n");
+    out("<nav aria-label=\"Contents\">\n<ul>\n");
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (!headed(d.sections[i])) continue;
         out(fmt::format("<li><a href=\"#{}\">{}</a></li>\n", ids[i], shown(d.sections[i].heading)));
     }
-    out("</ol>\n</nav>\n");
+    out("</ul>\n</nav>\n");
 }
 
 void write_notes(const std::vector<std::string>& notes, const sink& out) {

@@ -130,6 +130,14 @@ class Session:
                     self.problems.append(f"{name}: asked for {url}")
         self.require(f"{name}: no request at all was logged", asked > 0)
 
+    def hover(self, target):
+        """Moves the pointer once the page has scrolled and said so: scrolling takes a tip away."""
+        self.js("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", target)
+        self.driver.execute_async_script(
+            "const done = arguments[0];"
+            "requestAnimationFrame(() => requestAnimationFrame(() => done()));")
+        ActionChains(self.driver).move_to_element(target).perform()
+
     def type(self, text):
         box = self.one(".filter")
         box.send_keys(Keys.CONTROL, "a")
@@ -278,10 +286,9 @@ def hovers(s, truth, name):
     row = truth.order("nrmse")[4]
     column = next(c for c, v in enumerate(truth.metrics["nrmse"]["values"]) if v[row] is not None)
     cell = s.one(f".explorer tbody tr:nth-child(5) td:nth-child({column + 3})")
-    s.js("arguments[0].scrollIntoView({block: 'center'})", cell)
-    ActionChains(s.driver).move_to_element(cell).perform()
+    s.hover(cell)
     tip = s.one("#tip").text
-    value = float(tip.split(" ")[-1])
+    value = float(tip.split(" ")[-1] or "nan")
     s.require(f"{name}: the exact value under the pointer: {tip}",
               tip.startswith(truth.rows[row]) and
               f32(value) == f32(truth.metrics["nrmse"]["values"][column][row]))
@@ -290,10 +297,9 @@ def hovers(s, truth, name):
     s.require(f"{name}: marks of a figure have titles", mark is not None)
     if mark is not None:
         title = s.js("return arguments[0].querySelector('title').textContent", mark)
-        s.js("arguments[0].scrollIntoView({block: 'center'})", mark)
-        ActionChains(s.driver).move_to_element(mark).perform()
+        s.hover(mark)
         s.check(f"{name}: a mark under the pointer", s.one("#tip").text, title.strip())
-    ActionChains(s.driver).move_to_element(s.one("h1")).perform()
+    s.hover(s.one("h1"))
     s.check(f"{name}: nothing under the pointer", s.one("#tip").is_displayed(), False)
 
 

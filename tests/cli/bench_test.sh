@@ -57,7 +57,7 @@ expect() {
     want=$1 word=$2
     shift 2
     code=0
-    "$mx" bench --size 1 --seconds 0 "$@" >stdout 2>stderr || code=$?
+    "$mx" bench --seconds 0 "$@" >stdout 2>stderr || code=$?
     [ "$code" -eq "$want" ] || fail "exit code $code instead of $want: $*: $(cat stderr)"
     [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
     grep -q -e "$word" stderr || fail "no '$word' in: $(cat stderr)"

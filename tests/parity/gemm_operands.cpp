@@ -25,6 +25,7 @@ class code_maker {
     }
     std::uint32_t special() {
         if (f_.special == gemm::operand_specials::none) return any();
+        if (f_.special == gemm::operand_specials::fnuz) return sign_bit();  // the only one
         for (;;) {
             const std::uint32_t code =
                 with_field(last_field()) | (below(2) == 0 ? ~0u >> (33 - f_.code_bits()) : 0u);

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t most_rows = 48;    // of a heat map
 constexpr std::size_t most_points = 64;  // of a line
 constexpr std::size_t most_kinds = 5;
+constexpr std::size_t least_points = 3;  // that make a line worth drawing
 
 // Errors of tensors that are taken together as a geometric mean: of R-MSEs directly, of SQNRs as
 // the mean of decibels. Tensors without an error are left out.
@@ -145,7 +146,9 @@ report::figure& add_lines(const evidence& e, const layered& l, const layer_metri
 // Weights of one kind through the layers, as figures 7 to 11 of Yang et al. show them.
 void add_kinds(const evidence& e, report::section& to) {
     std::vector<compare::layer_series> all = compare::find_series(e.table);
-    const auto is_kind = [](const compare::layer_series& s) { return s.role == "weight"; };
+    const auto is_kind = [](const compare::layer_series& s) {
+        return s.role == "weight" && s.tensors.size() >= least_points;
+    };
     all.erase(std::remove_if(all.begin(), all.end(),
                              [&](const compare::layer_series& s) { return !is_kind(s); }),
               all.end());
@@ -180,7 +183,7 @@ report::section layers_section(const evidence& e) {
     }
     for (const tensor_class& c : e.classes) {
         const layered l = layers_of(e, c);
-        if (l.layers.size() < 2) continue;
+        if (l.layers.size() < least_points) continue;
         for (const layer_metric& m : layer_metrics) {
             report::figure& f = add_lines(
                 e, l, m, "lines", fmt::format("{} of {} tensors by layer", m.title, c.role),

@@ -65,7 +65,7 @@ series mantissa_series(const quantize::recipe& r, const std::string& name, const
     }
     s.counts.assign(bins.begin(), bins.end());
     const quantize::clamp_zone zone = quantize::clamp_zone_of(r);
-    if (!zone.empty()) s.zones.push_back({"clamps", zone.from, zone.to});
+    if (!zone.empty()) s.zones.push_back({"clamp zone", zone.from, zone.to});
     return s;
 }
 
@@ -85,11 +85,12 @@ void add_mantissas(const evidence& e, const std::string& role, report::section& 
     if (panels.empty()) return;
     chart.panels = named(std::move(panels));
     const std::string of = tensors_of(role);
-    add_figure(to, "mantissas", fmt::format("Where block maxima lie in their binade, {}", of),
-               "Shaded: maxima that the recipe's scale rule puts beyond the largest element, so "
-               "that they clamp. Recipes of one panel see the same blocks and clamp in the same "
-               "place; without shade nothing clamps by its mantissa.",
-               std::move(chart));
+    add_figure(
+        to, "mantissas", fmt::format("Where block maxima lie in their binade, {}", of),
+        "Shaded, the clamp zone: maxima that the recipe's scale rule puts beyond the largest "
+        "element. Recipes of one panel see the same blocks and have the same zone; without "
+        "shade no maximum overflows by its mantissa.",
+        std::move(chart));
 }
 
 // Codes of one magnitude, both signs together; what is no number last.

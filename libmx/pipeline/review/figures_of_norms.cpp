@@ -173,17 +173,18 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
         chart.marks.push_back(std::move(marks[i].second));
         if (i >= named_marks) chart.marks.back().named = false;
     }
-    add_figure(to, "norms", fmt::format("Norm tensors against the clamp zone of {}", c.name),
-               fmt::format("A mark is a norm tensor. To the right, block maxima lie in the zone "
-                           "(mantissas between {:g} and {:g}), where they clamp; further up, a "
-                           "block's magnitudes are closer together. A block whose maximum is in "
-                           "the zone and whose smallest magnitude is there as well saturates: all "
-                           "of its elements take one code.{}",
-                           zone.from, zone.to,
-                           all > most_marks ? fmt::format(" The {} nearest to that of {} tensors.",
-                                                          most_marks, all)
-                                            : ""),
-               std::move(chart));
+    add_figure(
+        to, "norms", fmt::format("Norm tensors against the clamp zone of {}", c.name),
+        fmt::format("A mark is a norm tensor. To the right, block maxima lie in the zone "
+                    "(mantissas between {:g} and {:g}), beyond the largest element; further up, a "
+                    "block's magnitudes are closer together. A block whose maximum is in "
+                    "the zone and whose smallest magnitude is there as well saturates: all "
+                    "of its elements take one code.{}",
+                    zone.from, zone.to,
+                    all > most_marks
+                        ? fmt::format(" The {} nearest to that of {} tensors.", most_marks, all)
+                        : ""),
+        std::move(chart));
 }
 
 // The norm tensors that have most of their maxima in the widest zone.
@@ -210,7 +211,7 @@ void add_panels(std::vector<norm> norms, const compare::cell& c, report::section
             s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
         }
         s.counts.assign(n.amax.begin(), n.amax.end());
-        s.zones.push_back({"clamps", zone.from, zone.to});
+        s.zones.push_back({"clamp zone", zone.from, zone.to});
         chart.panels.push_back(std::move(s));
     }
     add_figure(to, "maxima", "Block maxima of single norm tensors",

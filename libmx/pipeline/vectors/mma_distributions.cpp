@@ -102,8 +102,14 @@ void fill_tiny_products(mma_tile_maker& t) {
 }
 
 void fill_huge_products(mma_tile_maker& t) {
+    const int most = t.what().f16 ? 15 : 127;
+    const int top_a = greatest_exponent(t.a_format());
+    const int top_b = greatest_exponent(t.b_format());
+    // Odd tiles of formats whose largest products are beyond the accumulator: sums around its end.
+    const int spare = std::max(top_a + top_b - (most - 3), 0) * static_cast<int>(t.index() % 2);
     t.elements([&](const format& f) {
-        return t.near(f, greatest_exponent(f) - static_cast<int>(t.words().below(3)));
+        const int top = greatest_exponent(f) - (spare + 1) / 2;
+        return t.near(f, top - static_cast<int>(t.words().below(3)));
     });
     t.accumulators([&](const format& f) {
         return t.near(f, greatest_exponent(f) - static_cast<int>(t.words().below(4)));
@@ -114,26 +120,28 @@ void fill_huge_products(mma_tile_maker& t) {
         return;
     }
     // Sums around 2^128, whatever the elements give.
-    const int products = greatest_exponent(t.a_format()) + greatest_exponent(t.b_format());
-    t.uniform_scales((124 - products) / 2, (124 - products) / 2);
-    t.scales([&] { return t.scale((124 - products) / 2 + t.words().between(-1, 2)); });
+    const int each = (most - 3 - top_a - top_b) / 2;
+    t.scales([&] { return t.scale(each + t.words().between(-1, 2)); });
 }
 
 void fill_align(mma_tile_maker& t) {
+    const format& f = t.a_format();
     const std::size_t step = t.what().instruction_k;
-    const int sum = t.uniform_scales(t.words().between(-4, 4), t.words().between(-4, 4));
-    const int top_a = std::min(greatest_exponent(t.a_format()) - 1, 10);
+    const int scale_a = t.words().between(-4, 4);
+    const int scale_b = t.words().between(-4, 4);
+    const int sum = t.uniform_scales(scale_a, scale_b);
+    const bool subnormal = t.index() % 3 == 2;
+    const int top_a = subnormal ? f.least_exponent() - 1 : std::min(greatest_exponent(f) - 1, 10);
     const int top_b = std::min(greatest_exponent(t.b_format()) - 1, 10);
-    const int top = std::max(top_a + top_b, least_product(t.what()));
-    t.elements([&](const format& f) {
+    // Below wide formats' subnormals there is nothing.
+    const bool alone = subnormal && f.least_exponent() < -20;
+    t.elements([&](const format& x) {
         // Far below the two that cancel, as far as the format reaches.
-        return t.words().below(2) == 0 ? 0u : t.near(f, t.words().between(-12, -4));
+        return alone || t.words().below(2) == 0 ? 0u : t.near(x, t.words().between(-12, -4));
     });
     for (std::size_t base = 0; base < t.depth(); base += step) {
         const std::size_t first = base + 2 * t.words().below(static_cast<std::uint32_t>(step / 2));
-        const bool subnormal = t.words().below(3) == 0;
         for (std::size_t row = 0; row < mma_tile_rows; ++row) {
-            const format& f = t.a_format();
             const std::uint32_t code =
                 subnormal
                     ? nearest_code(f, false, 1 + t.words().below((1u << f.mantissa_bits) - 1u),
@@ -148,8 +156,9 @@ void fill_align(mma_tile_maker& t) {
             t.b(col, first + 1) = negated(t.b_format(), code);
         }
     }
-    t.accumulators(
-        [&](const format& f) { return t.near(f, top + sum - t.words().between(14, 34)); });
+    t.accumulators([&](const format& x) {
+        return t.near(x, top_a + top_b + sum - t.words().between(14, 34));
+    });
 }
 
 bool reaches_floor(const mma_case& what) {

@@ -7,6 +7,10 @@
 
 namespace mx::pipeline {
 
+bool is_recording(const vector_file& file) {
+    return file.find("recorded_from_hardware") != nullptr;
+}
+
 bool has_generated_inputs(const vector_file& file) {
     const std::string* inputs = file.find("inputs");
     return inputs != nullptr && *inputs == "generated";

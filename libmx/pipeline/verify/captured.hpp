@@ -11,6 +11,9 @@
 
 namespace mx::pipeline {
 
+/// Whether mx_capture wrote the file.
+bool is_recording(const vector_file& file);
+
 /// Whether the inputs of a file are to be made from its seed.
 bool has_generated_inputs(const vector_file& file);
 

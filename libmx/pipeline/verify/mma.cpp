@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
@@ -156,9 +157,16 @@ std::string verify_mma(const vector_file& file, const verify_options& options, c
     facts.f16_result = f16_of(file, "acc_format");
     facts.instruction_k = integer_of(file, "instruction_k", 1, 1 << 20);
     facts.conversion_key = "rounding";
-    mma_run run{file, found, facts.operands,
-                options.accumulator ? *options.accumulator : mma_model_of(file, facts),
-                facts.f16_result};
+    std::optional<gemm::accumulator> model = options.accumulator;
+    // A recording states no parameters.
+    if (!model && is_recording(file)) model = captured_model_of(file, facts);
+    if (!model && is_recording(file)) {
+        found.skip("no accumulator model is for this instruction on this chip", 1,
+                   file.tensors().size());
+        return "no model";
+    }
+    if (!model) model = mma_model_of(file, facts);
+    mma_run run{file, found, facts.operands, *model, facts.f16_result};
     require_result(file, run.model, run.f16);
     for (const std::string& dist : distributions_of(file, run.operands.scale != nullptr)) {
         compare_distribution(run, dist);

@@ -43,8 +43,7 @@ gemm::accumulator mma_model_of(const vector_file& file, const mma_facts& facts);
 std::optional<gemm::accumulator> captured_model_of(const std::string& architecture,
                                                    const std::string& instruction,
                                                    const mma_facts& facts);
-std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
-                                                   const mma_facts& facts);
+std::optional<gemm::accumulator> captured_model_of(const vector_file& file, const mma_facts& facts);
 
 /// The codes of `tensor` in the width that the format is stored in (U8, U16 or U32).
 std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string& tensor,

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/gemm_view.hpp"
+#include "apps/mx/input_records.hpp"
+#include "apps/mx/matrix_options.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/product_options.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/pipeline/destination.hpp"
+#include "libmx/pipeline/gemm/gemm_study.hpp"
+
+namespace mx::app {
+namespace {
+
+constexpr const char* default_recipe = "mxfp8";
+
+struct options {
+    matrix_argument a, b, c;
+    matrix_options in;
+    output_options to;
+    run_options run;
+    product_options products;
+    std::string recipe = default_recipe, recipe_a, recipe_b;
+    bool transpose_a = false, transpose_b = false;
+    float alpha = 1;
+    std::optional<float> beta;
+    bool accumulate_into_c = false;
+    bool growth = false;
+    std::string out;
+};
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+gemm::arrangement arrangement_of(const options& o) {
+    gemm::arrangement how = arrangement_of(o.products);
+    const bool has_c = !o.c.text.empty();
+    if (!has_c && (o.accumulate_into_c || o.beta)) {
+        refuse("--beta and --accumulate-into-c are about C; name it with --c");
+    }
+    if (o.accumulate_into_c && o.beta) {
+        refuse("--accumulate-into-c makes C the first accumulator; leave --beta out");
+    }
+    how.alpha = o.alpha;
+    // Whoever names C and says nothing else wants it added.
+    how.beta = o.beta.value_or(has_c && !o.accumulate_into_c ? 1.0f : 0.0f);
+    how.accumulate_c = o.accumulate_into_c;
+    return how;
+}
+
+pipeline::gemm_request request_of(const options& o) {
+    pipeline::gemm_request r;
+    r.recipe_a = pipeline::parse_operand_recipe(o.recipe_a.empty() ? o.recipe : o.recipe_a);
+    r.recipe_b = pipeline::parse_operand_recipe(o.recipe_b.empty() ? o.recipe : o.recipe_b);
+    using pipeline::reduction;
+    r.over_a = o.transpose_a ? reduction::first : reduction::last;
+    r.over_b = o.transpose_b ? reduction::last : reduction::first;
+    r.models = models_of(o.products);
+    r.how = arrangement_of(o);
+    r.growth = o.growth;
+    r.backend = o.run.backend;
+    return r;
+}
+
+// The products, one array per model; a .npy file has room for the first one.
+void write_products(const std::string& out, const pipeline::matrix& a, const options& o,
+                    const pipeline::gemm_request& request, const pipeline::gemm_study& s) {
+    tensor::shape shape{s.m, s.n};
+    if (!o.transpose_a && !a.shape.empty()) {
+        shape = a.shape;
+        shape.back() = s.n;
+    }
+    const bool one = out.size() >= 4 && out.substr(out.size() - 4) == ".npy";
+    const std::size_t count = one ? 1 : s.products.size();
+    std::vector<io::planned_array> plan;
+    for (std::size_t i = 0; i < count; ++i) {
+        plan.push_back({"D." + gemm::to_string(s.products[i].model), tensor::dtype::f32, shape});
+    }
+    const auto writer =
+        pipeline::create_destination(out, plan,
+                                     {{"generator", "mx gemm"},
+                                      {"recipe_a", pipeline::to_string(request.recipe_a)},
+                                      {"recipe_b", pipeline::to_string(request.recipe_b)}});
+    for (std::size_t i = 0; i < count; ++i) {
+        writer->write(i, 0, std::as_bytes(std::span(s.products[i].d)));
+    }
+    writer->commit();
+}
+
+int run(const options& o) {
+    const pipeline::gemm_request request = request_of(o);
+    const pipeline::run_control control = control_of(o.run);
+    std::vector<std::string> paths{place_of(o.a.text).path, place_of(o.b.text).path};
+    if (!o.c.text.empty()) paths.push_back(place_of(o.c.text).path);
+    std::vector<std::string> more;
+    if (!o.out.empty()) more.push_back(o.out);
+    outputs to(o.to, paths, more);
+
+    report::list inputs;
+    const auto read = [&](const matrix_argument& m, const char* name) {
+        const matrix_input in = open_matrix(m, o.in, name);
+        to.check_inputs(paths_of(in.model, {}));
+        for (report::value& file : input_list(in.model)) inputs.push_back(std::move(file));
+        return pipeline::read_matrix(in.tensor, control);
+    };
+    const pipeline::matrix a = read(o.a, "A");
+    const pipeline::matrix b = read(o.b, "B");
+    std::optional<pipeline::matrix> c;
+    if (!o.c.text.empty()) c = read(o.c, "--c");
+    const pipeline::gemm_study s = pipeline::study_gemm(a, b, c ? &*c : nullptr, request, control);
+    if (!o.out.empty()) write_products(o.out, a, o, request, s);
+
+    const std::vector<report::record> operands{
+        pipeline::operand_record(a, request.over_a, request.recipe_a, s.a),
+        pipeline::operand_record(b, request.over_b, request.recipe_b, s.b)};
+    report::document d;
+    d.title = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
+    d.head = document_head("mx.gemm/1");
+    d.head.emplace_back("inputs", std::move(inputs));
+    d.head.emplace_back("a", operands[0]);
+    d.head.emplace_back("b", operands[1]);
+    d.head.emplace_back("arrangement", arrangement_record(request.how));
+    for (const pipeline::model_product& p : s.products) {
+        d.results.push_back(pipeline::product_record(s, request, p));
+    }
+    report::list differences, growth;
+    for (const auto& x : s.differences) differences.push_back(pipeline::difference_record(s, x));
+    for (const auto& x : s.growth) growth.push_back(pipeline::growth_record(s, x));
+    d.tail.emplace_back("differences", std::move(differences));
+    d.tail.emplace_back("growth", std::move(growth));
+    d.sections = gemm_sections(s, operands);
+    to.finish(d, o.run.quiet);
+    return exit_code::fine;
+}
+
+void declare_operands(CLI::App& cmd, options& o) {
+    cmd.add_option("A", o.a.text, "FILE or FILE:TENSOR, M x K; leading axes are rows")
+        ->required()
+        ->group("Input");
+    cmd.add_option("B", o.b.text, "FILE or FILE:TENSOR, K x N")->required()->group("Input");
+    cmd.add_option("--c", o.c.text, "FILE or FILE:TENSOR, M x N; added unless --beta says else")
+        ->type_name("C")
+        ->group("Input");
+    cmd.add_flag("--transpose-a", o.transpose_a, "A is K x M")->group("Input");
+    cmd.add_flag("--transpose-b", o.transpose_b, "B is N x K, as the weights of torch are")
+        ->group("Input");
+    declare_matrix_shape(cmd, o.a, "a");
+    declare_matrix_shape(cmd, o.b, "b");
+    declare_matrix_shape(cmd, o.c, "c");
+    declare_matrix_options(cmd, o.in);
+}
+
+void declare_recipes(CLI::App& cmd, options& o) {
+    cmd.add_option("-r,--recipe", o.recipe,
+                   fmt::format("of both operands ({}), e.g. mxfp4:scale=even, nvfp4; without "
+                               "blocks none, bf16, f16, tf32, e4m3, e4m3:scale=tensor, ...",
+                               default_recipe))
+        ->type_name("RECIPE")
+        ->group("Operands");
+    cmd.add_option("--recipe-a", o.recipe_a, "of A")->type_name("RECIPE")->group("Operands");
+    cmd.add_option("--recipe-b", o.recipe_b, "of B")->type_name("RECIPE")->group("Operands");
+}
+
+}  // namespace
+
+runner declare_gemm(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    declare_operands(cmd, *o);
+    declare_recipes(cmd, *o);
+    declare_products(cmd, o->products,
+                     "the unit that the operands are made for, fp32.fma and exact");
+    cmd.add_option("--alpha", o->alpha, "D = alpha A B + beta C in float32, after the sum (1)")
+        ->check(finite())
+        ->type_name("X")
+        ->group("Product");
+    cmd.add_option("--beta", o->beta, "see --alpha (1 with --c)")
+        ->check(finite())
+        ->type_name("X")
+        ->group("Product");
+    cmd.add_flag("--accumulate-into-c", o->accumulate_into_c,
+                 "C is the first accumulator of the sums")
+        ->group("Product");
+    cmd.add_flag("--growth", o->growth, "also the errors after K/8, K/4 and K/2")->group("Product");
+    cmd.add_option("-o,--output", o->out,
+                   "the products as F32, one array per model; .npy holds the first model's")
+        ->type_name("OUT")
+        ->group("Output");
+    declare_outputs(cmd, o->to);
+    declare_run(cmd, o->run);
+    cmd.description(
+        "Multiplies two matrices as matrix units do, bit for bit. Both are quantized along the "
+        "axis that is summed over; every model gets codes and scales where it takes them, "
+        "dequantized values otherwise. Says what the sums lose against the exact product of the "
+        "same operands, and what is lost in all.");
+    examples(cmd,
+             "mx gemm x.npy w.npy --transpose-b -r mxfp4\n"
+             "mx gemm acts.safetensors:mlp.input model.safetensors:mlp.up.weight --transpose-b\n"
+             "mx gemm a.npy b.npy -r mxfp8 -m sm100.mxf8f6f4 -m fp32.fma --growth\n"
+             "mx gemm a.npy b.npy --recipe-a bf16 --recipe-b mxfp4 -m sm100.f16 -o d.npy\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

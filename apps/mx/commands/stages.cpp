@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/input_records.hpp"
+#include "apps/mx/matrix_options.hpp"
+#include "apps/mx/names.hpp"
+#include "apps/mx/options.hpp"
+#include "apps/mx/outputs.hpp"
+#include "apps/mx/product_options.hpp"
+#include "apps/mx/stages_view.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/stages/stages.hpp"
+
+namespace mx::app {
+namespace {
+
+using pipeline::layer_tensor_names;
+using pipeline::stage_rows;
+
+constexpr const char* default_recipe = "mxfp4";
+constexpr std::array transform_names{"none", "hadamard", "random-hadamard"};
+
+struct options {
+    std::array<matrix_argument, layer_tensor_names.size()> tensors;
+    matrix_options in;
+    output_options to;
+    run_options run;
+    product_options products;
+    std::string recipe = default_recipe;
+    std::array<std::string, layer_tensor_names.size()> tensor_recipes;
+    std::array<std::array<std::string, 2>, stage_rows.size()> stage_recipes;
+    std::vector<std::string> transforms;
+    int transform_size = 0;
+    bool once = false;
+    bool transpose_w = false;
+};
+
+std::size_t index_of(pipeline::layer_tensor t) { return static_cast<std::size_t>(t); }
+
+// The most particular of what is said about an operand.
+const std::string& spelling_of(const options& o, std::size_t stage, std::size_t operand) {
+    const std::string& own = o.stage_recipes[stage][operand];
+    if (!own.empty()) return own;
+    const std::string& tensor =
+        o.tensor_recipes[index_of(stage_rows[stage].operands[operand].tensor)];
+    return tensor.empty() ? o.recipe : tensor;
+}
+
+pipeline::stages_request request_of(const options& o) {
+    pipeline::stages_request r;
+    bool own_transforms = false;
+    for (std::size_t s = 0; s < stage_rows.size(); ++s) {
+        for (std::size_t i = 0; i < 2; ++i) {
+            r.recipes[s][i] = pipeline::parse_operand_recipe(spelling_of(o, s, i));
+            own_transforms =
+                own_transforms || r.recipes[s][i].rotation().what != transform::kind::none;
+        }
+    }
+    if (own_transforms && !o.transforms.empty()) {
+        throw base::error(base::error_kind::usage,
+                          "--transform and a recipe with transform=: say it in one place");
+    }
+    for (const std::string& name : o.transforms) {
+        bool known = false;
+        for (const std::string_view n : transform_names) known = known || n == name;
+        if (!known) {
+            unknown_name("--transform", "transform", name,
+                         {transform_names.begin(), transform_names.end()});
+        }
+    }
+    r.transforms = o.transforms;
+    if (!own_transforms && r.transforms.empty()) {
+        r.transforms.assign(transform_names.begin(), transform_names.end());
+    }
+    r.transform_size = o.transform_size;
+    r.requantize = !o.once;
+    r.models = models_of(o.products);
+    r.how = arrangement_of(o.products);
+    r.backend = o.run.backend;
+    return r;
+}
+
+int run(const options& o) {
+    const pipeline::stages_request request = request_of(o);
+    const pipeline::run_control control = control_of(o.run);
+    std::vector<std::string> paths;
+    for (const matrix_argument& m : o.tensors) {
+        if (!m.text.empty()) paths.push_back(place_of(m.text).path);
+    }
+    outputs to(o.to, paths);
+    report::list inputs;
+    std::array<std::optional<pipeline::matrix>, layer_tensor_names.size()> tensors;
+    report::record described;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        if (o.tensors[t].text.empty()) continue;
+        const matrix_input in =
+            open_matrix(o.tensors[t], o.in, fmt::format("--{}", layer_tensor_names[t]));
+        to.check_inputs(paths_of(in.model, {}));
+        for (report::value& file : input_list(in.model)) inputs.push_back(std::move(file));
+        const io::tensor_info& info = in.tensor.info();
+        described.emplace_back(
+            std::string(layer_tensor_names[t]),
+            report::record{{"file", info.file},
+                           {"tensor", info.name},
+                           {"dtype", std::string(tensor::row_of(info.type).name)},
+                           {"shape", shape_value(info.shape)}});
+        tensors[t] = pipeline::read_matrix(in.tensor, control);
+    }
+    const std::size_t w = index_of(pipeline::layer_tensor::w);
+    if (o.transpose_w) tensors[w] = pipeline::transposed(*tensors[w]);
+    const auto at = [&](std::size_t t) { return tensors[t] ? &*tensors[t] : nullptr; };
+    const std::vector<pipeline::stage_result> results =
+        pipeline::study_stages({at(0), at(1), at(2)}, request, control);
+
+    report::document d;
+    d.title = "Products of a linear layer in training";
+    d.head = document_head("mx.stages/1");
+    d.head.emplace_back("inputs", std::move(inputs));
+    d.head.emplace_back("layer", std::move(described));
+    d.head.emplace_back("arrangement", arrangement_record(request.how));
+    for (const pipeline::stage_result& r : results) d.results.push_back(stage_record(r));
+    report::list verdict;
+    for (const std::string& line : stages_verdict(results)) verdict.push_back(line.substr(2));
+    d.tail.emplace_back("verdict", std::move(verdict));
+    d.sections = stages_sections(results);
+    to.finish(d, o.run.quiet);
+    return exit_code::fine;
+}
+
+void declare_tensors_of_layer(CLI::App& cmd, options& o) {
+    const std::array<const char*, layer_tensor_names.size()> help{
+        "activations that enter the layer: FILE or FILE:TENSOR, tokens x in; leading axes are rows",
+        "weights, out x in", "gradients of what leaves it, tokens x out; without it only Fprop"};
+    for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
+        const std::string name(layer_tensor_names[t]);
+        CLI::Option* option = cmd.add_option("--" + name, o.tensors[t].text, help[t])
+                                  ->type_name("FILE:TENSOR")
+                                  ->group("Input");
+        if (t != index_of(pipeline::layer_tensor::dy)) option->required();
+    }
+    cmd.add_flag("--transpose-w", o.transpose_w, "W is in x out")->group("Input");
+    for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
+        declare_matrix_shape(cmd, o.tensors[t], std::string(layer_tensor_names[t]));
+    }
+    declare_matrix_options(cmd, o.in);
+}
+
+void declare_recipes(CLI::App& cmd, options& o) {
+    cmd.add_option("-r,--recipe", o.recipe,
+                   fmt::format("of every operand ({}); see mx gemm --help", default_recipe))
+        ->type_name("RECIPE")
+        ->group("Operands");
+    for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
+        cmd.add_option(fmt::format("--recipe-{}", layer_tensor_names[t]), o.tensor_recipes[t],
+                       fmt::format("of {} in every product", layer_tensor_names[t]))
+            ->type_name("RECIPE")
+            ->group("Operands");
+    }
+    for (std::size_t s = 0; s < stage_rows.size(); ++s) {
+        for (std::size_t i = 0; i < 2; ++i) {
+            const std::string_view tensor =
+                layer_tensor_names[index_of(stage_rows[s].operands[i].tensor)];
+            cmd.add_option(fmt::format("--{}-{}", stage_rows[s].name, tensor),
+                           o.stage_recipes[s][i],
+                           fmt::format("of {} in {} ({})", tensor, stage_rows[s].title,
+                                       stage_rows[s].product))
+                ->type_name("RECIPE")
+                ->group("Operands");
+        }
+    }
+    cmd.add_option("--transform", o.transforms,
+                   "rotations of both operands along the axis that is summed over "
+                   "(none,hadamard,random-hadamard); the first is what others are compared with")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAME,...")
+        ->group("Operands");
+    cmd.add_option("--transform-size", o.transform_size,
+                   "elements that are rotated together: 16, 32, 64 or 128 (the block's)")
+        ->check(CLI::IsMember({16, 32, 64, 128}))
+        ->type_name("N")
+        ->group("Operands");
+    cmd.add_flag("--once", o.once, "only operands quantized from the tensors themselves")
+        ->group("Operands");
+}
+
+}  // namespace
+
+runner declare_stages(CLI::App& cmd) {
+    const auto o = std::make_shared<options>();
+    declare_tensors_of_layer(cmd, *o);
+    declare_recipes(cmd, *o);
+    declare_products(cmd, o->products, "the unit that the operands are made for, and exact");
+    declare_outputs(cmd, o->to);
+    declare_run(cmd, o->run);
+    cmd.description(
+        "Measures what quantization does to the three products of a linear layer in training: "
+        "Fprop (Y = X W^T), Dgrad (dX = dY W) and Wgrad (dW = dY^T X). Each operand is quantized "
+        "along the axis that its product sums over, from the tensor and from a copy that was "
+        "quantized along the other axis, without and with rotations. Says which stage loses most, "
+        "what of the error is bias, and what rotations do about it.");
+    examples(cmd,
+             "mx stages --x x.npy --w w.npy --dy dy.npy\n"
+             "mx stages --x dump.safetensors:x --w dump.safetensors:w --dy dump.safetensors:dy -r "
+             "nvfp4\n"
+             "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp8_e5m2 --wgrad-x bf16 "
+             "--wgrad-dy bf16\n"
+             "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp4:round=stochastic --json "
+             "stages.json\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The products of a layer as people read them: one table, and a verdict.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/pipeline/stages/stages.hpp"
+#include "libmx/report/document.hpp"
+
+namespace mx::app {
+
+/// The sections of the human table.
+std::vector<report::section> stages_sections(const std::vector<pipeline::stage_result>& results);
+
+/// Which stage breaks, what rotations do about it, and what is bias, in sentences.
+std::vector<std::string> stages_verdict(const std::vector<pipeline::stage_result>& results);
+
+}  // namespace mx::app

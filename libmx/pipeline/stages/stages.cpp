@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/stages/stages.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/pipeline/gemm/conversions.hpp"
+#include "libmx/pipeline/gemm/products.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+void require_shapes(const layer_tensors& layer) {
+    const matrix& x = *layer.x;
+    const matrix& w = *layer.w;
+    if (x.cols != w.cols) {
+        refuse(fmt::format("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols,
+                           w.rows, w.cols,
+                           x.cols == w.rows ? "; --transpose-w fits: W is in x out" : ""));
+    }
+    if (layer.dy == nullptr) return;
+    const matrix& dy = *layer.dy;
+    if (dy.rows != x.rows || dy.cols != w.rows) {
+        refuse(fmt::format("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols,
+                           x.rows, x.cols, w.rows, w.cols, x.rows, w.rows));
+    }
+}
+
+matrix with_values(const matrix& m, std::vector<float> values) {
+    matrix copy;
+    copy.file = m.file;
+    copy.name = m.name;
+    copy.type = m.type;
+    copy.shape = m.shape;
+    copy.rows = m.rows;
+    copy.cols = m.cols;
+    copy.values = std::move(values);
+    return copy;
+}
+
+class layer_study {
+  public:
+    layer_study(const layer_tensors& layer, const stages_request& request,
+                const run_control& control)
+        : layer_(layer),
+          request_(request),
+          control_(control),
+          runner_(control, request.backend, work()) {}
+
+    std::vector<stage_result> run() {
+        for (std::size_t s = 0; s < stages(); ++s) {
+            const stage_row& row = stage_rows[s];
+            const gemm::operand a = plain(row.operands[0]);
+            const gemm::operand b = plain(row.operands[1]);
+            const std::vector<float> truth = runner_.exact(a, b, {}, request_.how);
+            for (const std::string& transform : transforms()) {
+                product(s, transform, false, truth);
+                if (request_.requantize && can_requantize(row)) {
+                    product(s, transform, true, truth);
+                }
+            }
+        }
+        return std::move(results_);
+    }
+
+  private:
+    std::size_t stages() const { return layer_.dy == nullptr ? 1 : stage_rows.size(); }
+
+    std::vector<std::string> transforms() const {
+        return request_.transforms.empty() ? std::vector<std::string>{""} : request_.transforms;
+    }
+
+    static bool can_requantize(const stage_row& row) {
+        return row.operands[0].over == reduction::first || row.operands[1].over == reduction::first;
+    }
+
+    std::uint64_t work() const {
+        std::uint64_t sum = 0;
+        for (std::size_t s = 0; s < stages(); ++s) {
+            const stage_row& row = stage_rows[s];
+            const auto size = [&](const stage_operand& o) {
+                return std::uint64_t{operand_rows(layer_.of(o.tensor), o.over)};
+            };
+            const std::uint64_t one =
+                size(row.operands[0]) * size(row.operands[1]) *
+                operand_depth(layer_.of(row.operands[0].tensor), row.operands[0].over);
+            const std::size_t sources = request_.requantize && can_requantize(row) ? 2 : 1;
+            const std::size_t models = request_.models.empty() ? 2 : request_.models.size();
+            sum += one * (1 + transforms().size() * sources * (models + 1));
+        }
+        return sum;
+    }
+
+    gemm::operand plain(const stage_operand& o) const {
+        const matrix& m = layer_.of(o.tensor);
+        return values_operand("f32", reduction_last(m.values, m.rows, m.cols, o.over),
+                              operand_rows(m, o.over), operand_depth(m, o.over));
+    }
+
+    std::array<operand_recipe, 2> recipes(std::size_t s, const std::string& transform) const {
+        std::array<operand_recipe, 2> r = request_.recipes[s];
+        if (transform.empty()) return r;
+        for (operand_recipe& one : r) {
+            one = with_transform(one, transform, request_.transform_size);
+        }
+        return r;
+    }
+
+    // The operand of stage `s`. Quantized twice, a transposed one is made from the values that its
+    // first use left behind, which were rotated back: it is a copy of the tensor like any other.
+    quantized_operand quantized(std::size_t s, std::size_t i, const std::string& transform,
+                                bool again) const {
+        const stage_operand& o = stage_rows[s].operands[i];
+        const std::array<operand_recipe, 2> r = recipes(s, transform);
+        const transform::rotation rotate = common_rotation(r[0], r[1]);
+        const matrix& m = layer_.of(o.tensor);
+        if (!again || o.over == reduction::last) {
+            return quantize_operand(m, o.over, r[i], rotate, control_);
+        }
+        const std::array<std::size_t, 2> use = first_use(o.tensor);
+        const quantized_operand before = quantized(use[0], use[1], transform, false);
+        const matrix copy = with_values(m, values_as_stored(before, reduction::last));
+        quantized_operand twice = quantize_operand(copy, o.over, r[i], rotate, control_);
+        twice.error = compare_values(m.values, values_as_stored(twice, o.over));
+        return twice;
+    }
+
+    void product(std::size_t s, const std::string& transform, bool again,
+                 const std::vector<float>& truth) {
+        const quantized_operand a = quantized(s, 0, transform, again);
+        const quantized_operand b = quantized(s, 1, transform, again);
+        std::vector<gemm::accumulator> models = request_.models;
+        if (models.empty()) {
+            models = {native_model(a, b), model_with(gemm::algorithm::exact)};
+        }
+        std::vector<form_pair> forms;
+        for (const gemm::accumulator& m : models) forms.push_back(forms_for(m, a, b));
+        std::map<std::string, std::vector<float>> exact;
+        for (std::size_t i = 0; i < models.size(); ++i) {
+            const gemm::operand& x = forms[i].first.operand;
+            const gemm::operand& y = forms[i].second.operand;
+            const std::string key = forms[i].first.words + " x " + forms[i].second.words;
+            if (exact.count(key) == 0) exact[key] = runner_.exact(x, y, {}, request_.how);
+            const std::vector<float> d = runner_.multiply(x, y, {}, models[i], request_.how);
+            stage_result r;
+            r.stage = s;
+            r.transform = transform;
+            r.requantized = again;
+            r.recipes = recipes(s, transform);
+            r.model = models[i];
+            r.m = a.rows;
+            r.n = b.rows;
+            r.k = a.depth;
+            r.operands = {a.error, b.error};
+            r.errors = {compare_values(exact[key], d), compare_values(truth, d)};
+            results_.push_back(std::move(r));
+        }
+    }
+
+    const layer_tensors& layer_;
+    const stages_request& request_;
+    const run_control& control_;
+    product_runner runner_;
+    std::vector<stage_result> results_;
+};
+
+report::value member(const std::optional<double>& x) {
+    return x ? report::value(*x) : report::value();
+}
+
+}  // namespace
+
+const matrix& layer_tensors::of(layer_tensor t) const {
+    return t == layer_tensor::x ? *x : t == layer_tensor::w ? *w : *dy;
+}
+
+matrix transposed(const matrix& m) {
+    matrix t = with_values(m, reduction_last(m.values, m.rows, m.cols, reduction::first));
+    t.inexact = m.inexact;
+    std::swap(t.rows, t.cols);
+    t.shape = {t.rows, t.cols};
+    return t;
+}
+
+std::optional<double> stage_result::zeta() const {
+    return stage_rows[stage].gradient ? errors.total.nrmse() : std::nullopt;
+}
+
+std::optional<double> stage_result::expected_nrmse() const {
+    const std::optional<double> a = operands[0].nrmse(), b = operands[1].nrmse();
+    if (!a || !b) return {};
+    return std::sqrt(*a * *a + *b * *b + *a * *a * *b * *b);
+}
+
+std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_request& request,
+                                       const run_control& control) {
+    require_shapes(layer);
+    return layer_study(layer, request, control).run();
+}
+
+report::record stage_record(const stage_result& r) {
+    const stage_row& row = stage_rows[r.stage];
+    report::record out{
+        {"stage", std::string(row.name)},
+        {"product", std::string(row.product)},
+        {"transform", r.transform.empty() ? report::value() : report::value(r.transform)},
+        {"source", std::string(r.requantized ? "requantized" : "original")},
+        {"recipe_a", to_string(r.recipes[0])},
+        {"recipe_b", to_string(r.recipes[1])},
+        {"model", gemm::to_string(r.model)},
+        {"m", report::tally(r.m)},
+        {"n", report::tally(r.n)},
+        {"k", report::tally(r.k)},
+        {"nrmse_a", member(r.operands[0].nrmse())},
+        {"nrmse_b", member(r.operands[1].nrmse())},
+        {"gain_a", member(r.operands[0].gain())},
+        {"gain_b", member(r.operands[1].gain())},
+        {"expected_nrmse", member(r.expected_nrmse())},
+        {"zeta", member(r.zeta())}};
+    append_errors(out, "accumulation_", r.errors.accumulation);
+    append_errors(out, "total_", r.errors.total);
+    return out;
+}
+
+}  // namespace mx::pipeline

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The emulator records itself; what was changed afterwards is found.
+# emulated.sh MX_CAPTURE MX VECTORS
+set -eu
+capture=$(realpath "$1")
+mx=$(realpath "$2")
+vectors=$(realpath "$3")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+fail() { echo "$*" >&2; exit 1; }
+
+# expect CODE WORD COMMAND...: the word is in what the command says.
+expect() {
+    want=$1 word=$2
+    shift 2
+    code=0
+    "$@" >said 2>&1 || code=$?
+    [ "$code" -eq "$want" ] || fail "exit code $code instead of $want: $*: $(cat said)"
+    grep -q -e "$word" said || fail "no '$word' in: $(cat said)"
+}
+
+# turn FILE OFFSET: turns the lowest bit of the byte there.
+turn() {
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+    changed=$((byte / 2 * 2 + (byte + 1) % 2))
+    printf "$(printf '\\%03o' "$changed")" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+
+# Every kind of part, of several chips; the same seed gives the same bytes.
+record() { "$capture" --quick --emulate "$1" --only "$2" -o "$3" 2>log || fail "$(cat log)"; }
+record sm_90a wgmma.e4m3 hopper
+record sm_90a wgmma.e4m3 again
+record sm_100a cvt/ conversions
+record sm_100a mxf4nvf4 fp4
+record sm_120a .e2m3.e5m2. consumer
+record sm_100a gemm/nvfp4.128x128 products
+for folder in hopper conversions fp4 consumer products; do
+    expect 0 'all are equal' "$mx" verify $folder
+    grep -q '"recorded_from_hardware":false' $folder/manifest.json || fail "$folder: hardware?"
+done
+for file in hopper/mma/*; do cmp "$file" "again/mma/$(basename "$file")"; done
+
+# Vector files are asked again: their own outputs come back.
+"$capture" --quick --emulate sm_100a --only replay. --replay "$vectors" -o replays 2>log ||
+    fail "$(cat log)"
+expect 0 'all are equal' "$mx" verify replays
+[ "$(find replays/mma -name 'replay.sm100*' | wc -l)" -gt 30 ] || fail "few replays: $(cat log)"
+
+# What nothing models is kept and counted.
+code=0
+"$capture" --quick --emulate sm_90a --only mma_sync.e4m3.e4m3.f16.single -o unmodelled 2>log || code=$?
+[ "$code" -eq 4 ] || fail "recorded without a model: $(cat log)"
+grep -q 'nothing models' log || fail "$(cat log)"
+
+# A difference in outputs: the last byte of a file is of an output.
+file=hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors
+cp $file one.safetensors
+turn one.safetensors $(($(wc -c <one.safetensors) - 4))
+expect 1 '1 differ' "$mx" verify one.safetensors
+# One in the hash of outputs that are not stored.
+cp conversions/cvt/e4m3.rn.safetensors one.safetensors
+turn one.safetensors $(($(wc -c <one.safetensors) - 8))
+expect 1 '1 differ' "$mx" verify one.safetensors
+grep -q cells.hash said || fail "$(cat said)"
+
+# A model that is another shows.
+expect 1 'differ' "$mx" verify $file --accumulate sm90.wgmma.fp8:fraction_bits=14
+
+# Other inputs than those recorded, and those of another generator.
+LC_ALL=C sed 's/"seed":"1"/"seed":"2"/' $file >one.safetensors
+expect 3 'other inputs' "$mx" verify one.safetensors
+LC_ALL=C sed 's#"mma-inputs/1"#"mma-inputs/0"#' $file >one.safetensors
+expect 3 'generator' "$mx" verify one.safetensors
+
+# A folder is what its manifest says, or nothing.
+turn $file $(($(wc -c <$file) - 4))
+expect 3 'SHA-256' "$mx" verify hopper
+printf 0 >>$file
+expect 3 'bytes; the manifest' "$mx" verify hopper
+mv $file elsewhere.safetensors
+expect 3 'is in the manifest, but' "$mx" verify hopper
+cp again/mma/$(basename $file) hopper/mma/
+expect 0 'all are equal' "$mx" verify hopper
+cp one.safetensors hopper/cvt/
+expect 3 'not in the manifest' "$mx" verify hopper
+sed 's#mma/wgmma#mma/../wgmma#' again/manifest.json >manifest && mv manifest again/manifest.json
+expect 3 'no file of a recording' "$mx" verify again
+
+# Folders and words that do not exist.
+expect 3 'not empty' "$capture" --quick --emulate sm_90a -o fp4
+expect 2 'sm_100a' "$capture" --quick --emulate sm_100 -o new
+expect 2 '' "$capture" --nonsense
