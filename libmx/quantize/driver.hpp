@@ -24,7 +24,7 @@ struct block_run {
     std::size_t blocks = 0;
     base::aligned_buffer<float> room;  ///< where `x` lies unless it is the stored values themselves
     base::aligned_buffer<float> rows_room;
-    stored_values values;  ///< the same as stored, of drivers that take no `x`
+    stored_values values;  ///< the same as stored, of drivers of other devices
 
     // Of the vector drivers, per block, with room for a multiple of 16 blocks:
     base::aligned_buffer<std::uint32_t> amax;     ///< magnitude bits of the largest element

@@ -61,6 +61,19 @@ TEST_CASE("lanes in lockstep leave the bytes of the reference, panel by panel") 
     CHECK(compared == 54);
 }
 
+TEST_CASE("callers of a device find the values of a segment where those of the reference do") {
+    const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const quantize::stored_values stored{mx::tensor::dtype::f32,
+                                         reinterpret_cast<const std::byte*>(values.data()), 5};
+    const quantize::segment_place place{1, 0, 5, 2, 5, 2, 2};
+    quantize::block_run own, expected;
+    cuda::load(stored, place, own);
+    quantize::driver_named("scalar").load(stored, place, expected);
+    REQUIRE(own.blocks == expected.blocks);
+    REQUIRE(own.stride == expected.stride);
+    for (std::size_t i = 0; i < own.blocks * own.stride; ++i) CHECK(own.x[i] == expected.x[i]);
+}
+
 TEST_CASE("files quantized by lanes in lockstep are those of the reference") {
     mx::tests::memory_model model;
     std::vector<float> values(70 * 333);

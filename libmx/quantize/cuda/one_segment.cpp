@@ -4,19 +4,15 @@
 #include "libmx/base/status.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/cuda/one_segment.hpp"
+#include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::cuda {
 
 bool takes(const block_params& p) { return p.plain; }
 
 void load(const stored_values& values, const segment_place& place, block_run& run) {
-    run.place = place;
-    run.stride = block_stride(place.block_size());
-    run.blocks = place.blocks();
-    run.x = nullptr;
+    pack_blocks(values, place, run);  // callers look at x themselves
     run.values = values;
-    run.draws = nullptr;
-    run.has_x2 = false;
 }
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {
