@@ -32,27 +32,32 @@ struct element_term {
 template <typename T>
 class chunk_terms {
   public:
-    element_term<T> term[chunk_size] = {};
+    T x[chunk_size] = {};
+    T d[chunk_size] = {};
+    T e[chunk_size] = {};
     block::error_part part[chunk_size] = {};
 
     void set(int i, T x_i, T d_i, T e_i, block::error_part part_i) {
-        set(i, {x_i, d_i, e_i}, part_i);
-    }
-    void set(int i, const element_term<T>& term_i, block::error_part part_i) {
-        term[i] = term_i;
+        x[i] = x_i;
+        d[i] = d_i;
+        e[i] = e_i;
         part[i] = part_i;
     }
+    void set(int i, const element_term<T>& t, block::error_part part_i) {
+        set(i, t.x, t.d, t.e, part_i);
+    }
+    element_term<T> term(int i) const { return {x[i], d[i], e[i]}; }
     void add_to(block::block_sums& sum) const {
         T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
         double error[chunk_size];
         T max_error = 0;
         for (int i = 0; i < chunk_size; ++i) {
-            error2[i] = term[i].error2();
-            x2[i] = term[i].x2();
-            xd[i] = term[i].xd();
-            d2[i] = term[i].d2();
-            error[i] = term[i].error();
-            max_error = std::max(max_error, std::abs(term[i].e));
+            error2[i] = term(i).error2();
+            x2[i] = term(i).x2();
+            xd[i] = term(i).xd();
+            d2[i] = term(i).d2();
+            error[i] = term(i).error();
+            max_error = std::max(max_error, std::abs(term(i).e));
         }
         sum.error2 += static_cast<double>(sum_chunk(error2));
         sum.x2 += static_cast<double>(sum_chunk(x2));
@@ -71,7 +76,7 @@ class chunk_terms {
   private:
     double error2_of(block::error_part of) const {
         T error2[chunk_size];
-        for (int i = 0; i < chunk_size; ++i) error2[i] = part[i] == of ? term[i].error2() : T{0};
+        for (int i = 0; i < chunk_size; ++i) error2[i] = part[i] == of ? term(i).error2() : T{0};
         return static_cast<double>(sum_chunk(error2));
     }
 };
