@@ -19,10 +19,11 @@ endfunction()
 # mx_room(NAME [PUBLIC] DEPS... [PRIVATE LIBRARIES...]): the folder libmx/NAME as target mx_NAME
 # (alias mx::NAME). DEPS reach whoever uses the room; LIBRARIES are used by its sources only. The
 # sources are the .cpp files of the folder, found at build time, so that adding a file needs no
-# second edit.
+# second edit; those in folders named cuda are chosen where the room is declared.
 function(mx_room name)
   cmake_parse_arguments(room "" "" "PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/cuda/")
   set(target mx_${name})
   if(sources)
     add_library(${target} STATIC ${sources})

@@ -8,6 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/gemm/cuda/cuda_engine.hpp"
 #include "libmx/gemm/simd/software_vectors.hpp"
 #include "libmx/gemm/simd/vector_engine.hpp"
 
@@ -49,6 +50,8 @@ constexpr std::array list{
     vector_backend<simd::target::sse4>("sse4", "x86, 128-bit vectors"),
     vector_backend<simd::target::avx2>("avx2", "x86, 256-bit vectors"),
     vector_backend<simd::target::avx512>("avx512", "x86, 512-bit vectors"),
+    backend{"cuda", "NVIDIA GPUs: models that have steps", cuda::available, cuda::computes,
+            cuda::make, cuda::missing},
 };
 
 }  // namespace
@@ -58,7 +61,8 @@ std::span<const backend> backends() { return list; }
 const backend& best_backend() {
     const backend* best = &list.front();
     for (const backend& b : list) {
-        if (b.available()) best = &b;
+        // Asking a device starts its runtime.
+        if (b.missing == nullptr && b.available()) best = &b;
     }
     return *best;
 }
@@ -70,6 +74,10 @@ const backend& backend_named(std::string_view name) {
         names.push_back(b.name);
         if (b.name != name) continue;
         if (b.available()) return b;
+        if (b.missing != nullptr) {
+            throw base::error(base::error_kind::unavailable,
+                              fmt::format("backend {}: {}", name, b.missing()));
+        }
         throw base::error(
             base::error_kind::unavailable,
             fmt::format("backend {} cannot run here; 'mx version' lists what can", name));

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "libmx/gemm/engine.hpp"
@@ -22,12 +23,14 @@ struct backend {
     /// `threads` (base::thread_count) are used to make it.
     std::unique_ptr<engine> (*make)(const operand& a, const operand& b, const accumulator& m,
                                     int threads);
+    /// Of backends on another device, null for the others: why it is not available.
+    std::string (*missing)() = nullptr;
 };
 
 /// Every backend mx knows of, also those that this build or this processor lacks.
 std::span<const backend> backends();
 
-/// The fastest one available here.
+/// The fastest one available on this processor.
 const backend& best_backend();
 
 /// The backend named `name`; the fastest one for the empty name. Throws base::error: usage, naming

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain loop: one step at a time by the integer bodies.
 #include "libmx/gemm/engine.hpp"
-#include "libmx/gemm/fused_step.hpp"
-#include "libmx/gemm/grouped_step.hpp"
+#include "libmx/gemm/one_step.hpp"
 #include "libmx/gemm/software_engine.hpp"
-#include "libmx/gemm/two_sided_step.hpp"
 #include "libmx/gemm/unpacked_operand.hpp"
 
 namespace mx::gemm {
@@ -13,16 +11,7 @@ namespace {
 class plain_engine final : public engine {
   public:
     plain_engine(const operand& a, const operand& b, const accumulator& m)
-        : how_(m.how),
-          rule_(rule_of(m, fraction_bits_of(a) + fraction_bits_of(b))),
-          least_exponent_(a.format->least_exponent() + b.format->least_exponent()),
-          a_(unpack_operand(a, m)),
-          b_(unpack_operand(b, m)) {
-        // Subnormals that are normalized have exponents down to the lowest bit's.
-        if (m.subnormals == subnormal_alignment::leading_bit) {
-            least_exponent_ -= a.format->mantissa_bits + b.format->mantissa_bits;
-        }
-    }
+        : kind_(kind_of(a, b, m)), a_(unpack_operand(a, m)), b_(unpack_operand(b, m)) {}
 
     void walk(const tile& where, const step_range& steps, std::uint32_t* acc) const override {
         for (std::size_t r = 0; r < where.rows; ++r) {
@@ -37,22 +26,13 @@ class plain_engine final : public engine {
 
   private:
     std::uint32_t step(std::size_t row, std::size_t col, std::size_t at, std::uint32_t sum) const {
-        const auto length = static_cast<std::size_t>(rule_.length);
-        const factor* a = a_.row(row) + at * length;
-        const factor* b = b_.row(col) + at * length;
-        if (how_ == algorithm::grouped) {
-            const std::size_t groups = length / static_cast<std::size_t>(rule_.group_length);
-            return grouped_step(rule_, least_exponent_, a, b, a_.scale_row(row) + at * groups,
-                                b_.scale_row(col) + at * groups, sum);
-        }
-        if (how_ == algorithm::two_sided) return two_sided_step(rule_, a, b, sum);
-        if (how_ == algorithm::interleaved) return interleaved_step(rule_, a, b, sum);
-        return fused_step(rule_, a, b, sum);
+        const auto length = static_cast<std::size_t>(kind_.rule.length);
+        const std::size_t groups = groups_of(kind_);
+        return one_step(kind_, a_.row(row) + at * length, b_.row(col) + at * length,
+                        a_.scale_row(row) + at * groups, b_.scale_row(col) + at * groups, sum);
     }
 
-    algorithm how_;
-    step_rule rule_;
-    int least_exponent_;
+    step_kind kind_;
     unpacked_operand a_, b_;
 };
 

@@ -46,7 +46,9 @@ MX_HD inline std::int64_t shifted_toward_zero(std::int64_t term, int shift) {
     if (term == 0) return 0;
     if (shift >= 0) return term * (std::int64_t{1} << shift);
     if (shift < -62) return 0;
-    return term / (std::int64_t{1} << -shift);
+    // A negative term is raised by what the shift would take it down too far.
+    const std::int64_t cut = (std::int64_t{1} << -shift) - 1;
+    return (term + ((term >> 63) & cut)) >> -shift;
 }
 
 /// term * 2^shift as an integer, toward minus infinity. Zero may be shifted by anything.

@@ -151,6 +151,10 @@ class analysis_run {
     }
 
     analysis run(const run_control& control) {
+        for (const quantize::recipe& r : request_.recipes) {
+            quantize::require(control.chosen_driver(), r);
+        }
+        panel_target_ = panel_target_of(control.chosen_driver());
         const std::size_t at_once = counts_bins() ? histogram_jobs_at_once : jobs_at_once;
         const std::size_t step =
             std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, variants()));
@@ -292,7 +296,7 @@ class analysis_run {
                 b.jobs.push_back(std::move(j));
             }
         }
-        for (pass& p : plan_passes(t, grids)) {
+        for (pass& p : plan_passes(t, grids, panel_target_)) {
             b.first_pass.push_back(b.passes.empty() || b.passes.back().tensor != t);
             b.passes.push_back(std::move(p));
         }
@@ -341,6 +345,7 @@ class analysis_run {
     std::vector<tensor_ref> tensors_;
     std::vector<prepared_recipe> recipes_;
     std::vector<std::unique_ptr<panel_worker>> workers_;  // by thread
+    std::uint64_t panel_target_ = panel_target;
     std::unique_ptr<io::array_writer> table_;
     std::vector<std::size_t> first_array_;  // of the block table, by tensor
     analysis result_;

@@ -85,6 +85,13 @@ std::vector<std::string_view> castable_formats() {
 
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const run_control& control) {
+    const quantize::driver& driver = control.chosen_driver();
+    if (driver.make_batch != nullptr) {
+        throw base::error(base::error_kind::unavailable,
+                          fmt::format("backend {} has no kernels for conversions without blocks; "
+                                      "choose --backend {}",
+                                      driver.name, quantize::best_driver().name));
+    }
     const target to = find_target(request);
     conversion result;
     const std::vector<tensor_ref> chosen = numeric_only(tensors, result.skipped);

@@ -57,54 +57,95 @@ void panel_worker::run_prepared(const panel& where, const quantize::stored_value
     }
 }
 
+namespace {
+
+quantize::segment_place place_of(const segment_in_panel& s, const block::grid& grid,
+                                 std::uint64_t tensor_id) {
+    return {tensor_id, s.first, grid.over.cols, s.rows, s.cols, grid.block_rows, grid.block_cols};
+}
+
+// What a job wants of every block.
+detail wanted_by(const panel_job& job) {
+    const bool codes = job.into->histograms != nullptr || job.scales != nullptr;
+    return job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
+}
+
+void add_histograms(const quantize::segment_place& place, const quantize::details_view& d, int bits,
+                    metrics::histogram_tally& to) {
+    for (std::size_t b = 0; b < d.blocks; ++b) {
+        to.add({d.scale_code[b], d.amax[b], d.x_max[b], d.x_min[b]});
+    }
+    // Without padding, the codes of all blocks are one run.
+    const auto elements = static_cast<std::size_t>(place.elements());
+    if (elements == d.blocks * d.stride) return to.add_codes(std::span(d.codes, elements), bits);
+    for (std::size_t b = 0; b < d.blocks; ++b) {
+        const std::size_t size = quantize::extent_of(place, b).size();
+        to.add_codes(std::span(d.codes + b * d.stride, size), bits);
+    }
+}
+
+}  // namespace
+
 void panel_worker::run_segments(const panel& where, const quantize::stored_values& values,
                                 std::uint64_t tensor_id, std::span<const panel_job> jobs,
                                 std::span<const std::size_t> alike) {
+    if (batch_) return run_batch(where, values, tensor_id, jobs, alike);
     const block::grid& grid = jobs[alike.front()].grid;
     for_each_segment(grid, where, [&](const segment_in_panel& s) {
-        const quantize::segment_place place{tensor_id, s.first,         grid.over.cols, s.rows,
-                                            s.cols,    grid.block_rows, grid.block_cols};
+        const quantize::segment_place place = place_of(s, grid, tensor_id);
         const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
         driver_->load(values.from(at), place, run_);
-        for (const std::size_t j : alike) run_segment(s.index, grid, jobs[j], tallies_[j]);
+        for (const std::size_t j : alike) {
+            const panel_job& job = jobs[j];
+            details_.wanted = wanted_by(job);
+            details_.parts = job.into->decompose;
+            const block::segment_stats stats = driver_->quantize(*job.params, run_, details_);
+            add_segment(s, place, job, stats, quantize::view_of(run_, details_), tallies_[j]);
+        }
         watch_.end_segment();
     });
 }
 
-void panel_worker::run_segment(std::uint64_t first_block, const block::grid& grid,
-                               const panel_job& job, tally& to) {
-    const bool histograms = job.into->histograms != nullptr;
-    const bool codes = histograms || job.scales != nullptr;
-    details_.wanted = job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
-    details_.parts = job.into->decompose;
-    to.totals.add(driver_->quantize(*job.params, run_, details_));
-    if (details_.wanted == detail::none) return;
-    if (job.scales != nullptr) {
-        watch_.see(*job.scales, job.scales_member,
-                   std::span(details_.scale_code.data(), run_.blocks));
+void panel_worker::run_batch(const panel& where, const quantize::stored_values& values,
+                             std::uint64_t tensor_id, std::span<const panel_job> jobs,
+                             std::span<const std::size_t> alike) {
+    const block::grid& grid = jobs[alike.front()].grid;
+    segments_.clear();
+    places_.clear();
+    recipes_.clear();
+    for_each_segment(grid, where, [&](const segment_in_panel& s) {
+        segments_.push_back(s);
+        places_.push_back({place_of(s, grid, tensor_id), s.batch * where.rows + s.row, s.col});
+    });
+    for (const std::size_t j : alike) {
+        recipes_.push_back({jobs[j].params, wanted_by(jobs[j]), jobs[j].into->decompose});
     }
-    if (histograms) add_histograms(job.params->element.bits, *to.histograms);
-    if (job.rows == nullptr) return;
-    const std::uint64_t across = run_.place.grid_cols();
-    for (std::size_t b = 0; b < run_.blocks; ++b) {
-        const std::uint64_t index = first_block + b / across * grid.cols() + b % across;
-        job.rows->put(index, details_.stats.data()[b]);
+    batch_->run({values, where.batches * where.rows, where.cols}, places_, recipes_);
+    for (std::size_t s = 0; s < segments_.size(); ++s) {
+        for (std::size_t i = 0; i < alike.size(); ++i) {
+            const quantize::batch_result r = batch_->result(s, i);
+            add_segment(segments_[s], places_[s].place, jobs[alike[i]], *r.stats, r.details,
+                        tallies_[alike[i]]);
+        }
+        watch_.end_segment();
     }
 }
 
-void panel_worker::add_histograms(int bits, metrics::histogram_tally& to) {
-    for (std::size_t b = 0; b < run_.blocks; ++b) {
-        to.add({details_.scale_code.data()[b], details_.amax.data()[b], details_.x_max.data()[b],
-                details_.x_min.data()[b]});
+void panel_worker::add_segment(const segment_in_panel& s, const quantize::segment_place& place,
+                               const panel_job& job, const block::segment_stats& stats,
+                               const quantize::details_view& details, tally& to) {
+    to.totals.add(stats);
+    if (details.codes == nullptr) return;
+    if (job.scales != nullptr) {
+        watch_.see(*job.scales, job.scales_member, std::span(details.scale_code, details.blocks));
     }
-    // Without padding, the codes of all blocks are one run.
-    const auto elements = static_cast<std::size_t>(run_.place.elements());
-    const std::uint8_t* const codes = details_.codes.data();
-    if (elements == run_.blocks * run_.stride)
-        return to.add_codes(std::span(codes, elements), bits);
-    for (std::size_t b = 0; b < run_.blocks; ++b) {
-        const std::size_t size = quantize::extent_of(run_.place, b).size();
-        to.add_codes(std::span(codes + b * run_.stride, size), bits);
+    if (job.into->histograms) {
+        add_histograms(place, details, job.params->element.bits, *to.histograms);
+    }
+    if (job.rows == nullptr) return;
+    const std::uint64_t across = place.grid_cols();
+    for (std::size_t b = 0; b < details.blocks; ++b) {
+        job.rows->put(s.index + b / across * job.grid.cols() + b % across, details.stats[b]);
     }
 }
 

@@ -21,7 +21,9 @@ constexpr std::uint64_t least_cols = 64;
 
 }  // namespace
 
-panel_plan::panel_plan(const block::view& v, std::span<const block::grid> grids) : view_(v) {
+panel_plan::panel_plan(const block::view& v, std::span<const block::grid> grids,
+                       std::uint64_t target)
+    : view_(v) {
     if (v.elements() == 0) return;
     for (const block::grid& g : grids) {
         const block::segmentation s = block::segments_of(g);
@@ -30,19 +32,19 @@ panel_plan::panel_plan(const block::view& v, std::span<const block::grid> grids)
         unit_rows_ = joint(unit_rows_, g.joint_rows, v.rows);
         unit_cols_ = joint(unit_cols_, g.joint_cols, v.cols);
     }
-    const std::uint64_t fit = std::max<std::uint64_t>(1, 4 * panel_target / unit_rows_);
+    const std::uint64_t fit = std::max<std::uint64_t>(1, 4 * target / unit_rows_);
     if (unit_cols_ >= v.cols || v.cols <= fit) {
         cols_ = v.cols;
     } else {
         const std::uint64_t want =
-            std::max(panel_target / unit_rows_,
+            std::max(target / unit_rows_,
                      std::min(least_cols, std::max<std::uint64_t>(1, panel_limit / unit_rows_)));
         cols_ = std::min(v.cols, unit_cols_ * std::max<std::uint64_t>(1, want / unit_cols_));
     }
-    const std::uint64_t tall = panel_target / (cols_ * unit_rows_);
+    const std::uint64_t tall = target / (cols_ * unit_rows_);
     rows_ = std::min(v.rows, unit_rows_ * std::max<std::uint64_t>(1, tall));
     if (rows_ == v.rows && cols_ == v.cols) {
-        batches_ = std::clamp<std::uint64_t>(panel_target / (rows_ * cols_), 1, v.batch);
+        batches_ = std::clamp<std::uint64_t>(target / (rows_ * cols_), 1, v.batch);
     }
     batch_steps_ = steps(v.batch, batches_);
     row_steps_ = steps(v.rows, rows_);

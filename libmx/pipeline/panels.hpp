@@ -23,6 +23,8 @@ struct panel {
 
 /// Elements a panel aims at: a few passes of it fit a core's private cache.
 inline constexpr std::uint64_t panel_target = std::uint64_t{1} << 17;
+/// The same where a device works on a panel at a time: enough segments to fill it.
+inline constexpr std::uint64_t device_panel_target = std::uint64_t{1} << 22;
 /// Elements beyond which recipes with ill-matched block sizes no longer share panels.
 inline constexpr std::uint64_t panel_limit = std::uint64_t{1} << 21;
 
@@ -31,7 +33,8 @@ class panel_plan {
   public:
     /// Panels whose sides are multiples of the segments of all `grids` (which lie over `v`), and of
     /// what their transforms keep together.
-    panel_plan(const block::view& v, std::span<const block::grid> grids);
+    panel_plan(const block::view& v, std::span<const block::grid> grids,
+               std::uint64_t target = panel_target);
 
     /// Elements of the smallest panel that suits all grids.
     std::uint64_t unit_elements() const { return unit_rows_ * unit_cols_; }

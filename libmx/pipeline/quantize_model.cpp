@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
@@ -52,6 +53,8 @@ struct quantizer {
     const quantize::recipe& recipe;
     bool packed;
     io::array_writer& writer;
+    /// By thread, of drivers that work on a device; else empty.
+    std::vector<std::unique_ptr<quantize::segment_batch>> batches = {};
 
     void run(const loaded_panel& p, const quantize::block_params& params, const std::string& name,
              const parts& to) const {
@@ -72,21 +75,25 @@ struct quantizer {
         run_buffer<std::uint8_t> scale_codes(writer, to.scales);
         run_buffer<float> scales(writer, to.scales);
         run_buffer<std::uint16_t> offsets(writer, to.offsets);
-        quantize_panel(
-            params, base::tensor_id(name), grid, p.where, x, scratch,
-            [&](const block_in_panel& at, const block::block_stats& stats,
-                std::span<const std::uint8_t> codes) {
-                if (packed) {
-                    scatter(codes, at, p.where.cols, panel_codes);
-                    if (has_codes) scale_codes.put(at.index, stats.scale_code);
-                    if (!has_codes) scales.put(at.index, stats.scale);
-                    if (has_offset) offsets.put(at.index, stats.offset);
-                } else {
-                    const auto values = std::span<const float>(scratch.values).first(codes.size());
-                    scatter(values, at, p.where.cols, panel_values);
-                }
-            },
-            [] {});
+        const auto on_block = [&](const block_in_panel& at, const block::block_stats& stats,
+                                  std::span<const std::uint8_t> codes) {
+            if (packed) {
+                scatter(codes, at, p.where.cols, panel_codes);
+                if (has_codes) scale_codes.put(at.index, stats.scale_code);
+                if (!has_codes) scales.put(at.index, stats.scale);
+                if (has_offset) offsets.put(at.index, stats.offset);
+            } else {
+                const auto values = std::span<const float>(scratch.values).first(codes.size());
+                scatter(values, at, p.where.cols, panel_values);
+            }
+        };
+        const std::uint64_t id = base::tensor_id(name);
+        if (batches.empty()) {
+            quantize_panel(params, id, grid, p.where, x, scratch, on_block, [] {});
+        } else {
+            quantize_panel(*batches[static_cast<std::size_t>(p.thread)], params, id, grid, p.where,
+                           x, scratch, on_block);
+        }
         if (!packed && how.rotates()) rotate_back(recipe.rotate, grid, p.where, panel_values);
         scale_codes.flush();
         scales.flush();
@@ -139,11 +146,13 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
                                       "no packed scales; write values (without --packed)",
                                       quantize::to_string(recipe)));
     }
+    quantize::require(control.chosen_driver(), recipe);
     conversion result;
     std::vector<tensor_ref> chosen;
     std::vector<parts> layouts;
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
+    const std::uint64_t target = panel_target_of(control.chosen_driver());
     const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
     const bool two_level = quantize::needs_tensor_facts(recipe);
     io::metadata_map metadata{{recipe_key_name, quantize::to_string(recipe)}};
@@ -178,7 +187,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
         }
         const grid_job job{chosen.size(), layout->grid};
         if (info.elements != 0) {
-            passes.push_back(plan_passes(chosen.size(), std::span(&job, 1)).front());
+            passes.push_back(plan_passes(chosen.size(), std::span(&job, 1), target).front());
         }
         result.elements += info.elements;
         chosen.push_back(t);
@@ -196,7 +205,11 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
             *writer, layouts[t].data, recipe.element->bits(), chosen[t].info().elements);
     }
 
-    const quantizer work{recipe, packed, *writer};
+    quantizer work{recipe, packed, *writer};
+    const quantize::driver& driver = control.chosen_driver();
+    for (int i = 0; driver.make_batch != nullptr && i < base::thread_count(control.threads); ++i) {
+        work.batches.push_back(driver.make_batch());
+    }
     if (!two_level) {
         const quantize::block_params params = quantize::params_of(recipe);
         sweep(chosen, passes, control, panel_form::widened, [&](const loaded_panel& p) {

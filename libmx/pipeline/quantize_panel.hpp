@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the block kernel over the blocks of a panel.
+// Runs the block kernel over the blocks of a panel, or has a device do it.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/segment_batch.hpp"
 
 namespace mx::pipeline {
 
@@ -59,6 +60,44 @@ void quantize_panel(const quantize::block_params& params, std::uint64_t tensor_i
         on_block(b, quantize::quantize_block(params, values, place, codes, d), codes);
     };
     for_each_block(g, segments, where, one_block, on_segment);
+}
+
+/// The same blocks by a batch of segments; `params` are some that its driver takes.
+template <typename OnBlock>
+void quantize_panel(quantize::segment_batch& batch, const quantize::block_params& params,
+                    std::uint64_t tensor_id, const block::grid& g, const panel& where,
+                    std::span<const float> x, block_scratch& scratch, OnBlock&& on_block) {
+    std::vector<segment_in_panel> segments;
+    std::vector<quantize::batch_segment> places;
+    for_each_segment(g, where, [&](const segment_in_panel& s) {
+        segments.push_back(s);
+        places.push_back(
+            {{tensor_id, s.first, g.over.cols, s.rows, s.cols, g.block_rows, g.block_cols},
+             s.batch * where.rows + s.row,
+             s.col});
+    });
+    const quantize::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(), where.cols};
+    const quantize::batch_recipe recipe{&params, quantize::detail::stats, false};
+    batch.run({values, where.batches * where.rows, where.cols}, places, {&recipe, 1});
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const quantize::segment_place& place = places[i].place;
+        const quantize::details_view d = batch.result(i, 0).details;
+        for (std::size_t b = 0; b < d.blocks; ++b) {
+            const quantize::block_extent e = quantize::extent_of(place, b);
+            const std::span codes(d.codes + b * d.stride, e.size());
+            const block_in_panel at{
+                segments[i].index + b / place.grid_cols() * g.cols() + b % place.grid_cols(),
+                quantize::place_of(place, e).first,
+                (places[i].row + e.row) * where.cols + places[i].col + e.col,
+                static_cast<int>(e.rows), static_cast<int>(e.cols)};
+            if (scratch.wants_values) {
+                if (scratch.values.size() < e.size()) scratch.values.resize(e.size());
+                quantize::dequantize_block(params, d.stats[b].scale, d.stats[b].offset, codes,
+                                           std::span(scratch.values).first(e.size()));
+            }
+            on_block(at, d.stats[b], codes);
+        }
+    }
 }
 
 }  // namespace mx::pipeline

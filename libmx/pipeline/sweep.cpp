@@ -49,7 +49,12 @@ std::span<const float> cut(std::span<const float> values, const block::view& v, 
 
 }  // namespace
 
-std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs) {
+std::uint64_t panel_target_of(const quantize::driver& d) {
+    return d.make_batch != nullptr ? device_panel_target : panel_target;
+}
+
+std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
+                              std::uint64_t target) {
     std::vector<pass> passes;
     for (const grid_job& job : jobs) {
         bool placed = false;
@@ -58,7 +63,7 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
             std::vector<block::grid> grids;
             for (const grid_job& other : p.jobs) grids.push_back(other.grid);
             grids.push_back(job.grid);
-            const panel_plan joint(job.grid.over, grids);
+            const panel_plan joint(job.grid.over, grids, target);
             if (joint.unit_elements() > std::max(panel_limit, p.panels.unit_elements())) continue;
             p.jobs.push_back(job);
             p.panels = joint;
@@ -67,7 +72,7 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
         }
         if (!placed) {
             passes.push_back(
-                pass{tensor, {job}, panel_plan(job.grid.over, std::span(&job.grid, 1))});
+                pass{tensor, {job}, panel_plan(job.grid.over, std::span(&job.grid, 1), target)});
         }
     }
     return passes;

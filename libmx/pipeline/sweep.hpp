@@ -30,8 +30,13 @@ struct pass {
     panel_plan panels;
 };
 
-/// Groups the jobs of a tensor into as few passes as panels allow.
-std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs);
+/// Groups the jobs of a tensor into as few passes as panels allow, panels of about `target`
+/// elements.
+std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
+                              std::uint64_t target = panel_target);
+
+/// The panels that a driver likes.
+std::uint64_t panel_target_of(const quantize::driver& d);
 
 /// A panel in memory.
 struct loaded_panel {

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe boiled down to the plain numbers that a kernel needs, on host or device.
+// A recipe boiled down to what the kernels of blocks need.
 #pragma once
 
 #include <cstdint>
 
-#include "libmx/format/element_params.hpp"
-#include "libmx/format/encode.hpp"
 #include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/quantize/plain_params.hpp"
 #include "libmx/quantize/tensor_scale.hpp"
-#include "libmx/scale/scale_rules.hpp"
 
 namespace mx::quantize {
 
-struct block_params {
+struct block_params : plain_params {
     bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast drivers are written for
     const dialect* by;
-    format::element_params element;
-    format::rounding_mode mode;
-    scale::rule_id rule;
-    scale::rule_input facts;  ///< amax_bits is filled in per block
-    int exponent_bits;        ///< of the element format
-    bool has_offset;
-    range_kind range;
-    std::uint64_t seed;
-    float value[256];            ///< decoded value of every code
-    std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
+    int exponent_bits;  ///< of the element format
     bool flush_subnormals;
     bool bumps;                       ///< see bumps_positions
     quantize::conversion conversion;  ///< under E8M0, as dialects other than ocp convert elements

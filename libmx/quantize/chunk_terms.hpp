@@ -11,13 +11,30 @@
 
 namespace mx::quantize {
 
+/// What one element adds to the sums of its block. T is float in units of the scale, double in
+/// units of x.
+template <typename T>
+struct element_term {
+    T x, d, e;  ///< e: d - x
+
+    MX_HD T error2() const { return e * e; }
+    MX_HD T x2() const { return x * x; }
+    MX_HD T xd() const { return x * d; }
+    MX_HD T d2() const { return d * d; }
+    /// Exact in double also where a directed rounding leaves more than a float's bits.
+    MX_HD double error() const {
+        return std::is_same_v<T, float> ? static_cast<double>(d) - static_cast<double>(x)
+                                        : static_cast<double>(e);
+    }
+};
+
 /// T is float in units of the scale, double in units of x. Terms that are not set count as zero.
 template <typename T>
 class chunk_terms {
   public:
     T x[chunk_size] = {};
     T d[chunk_size] = {};
-    T e[chunk_size] = {};  ///< d - x
+    T e[chunk_size] = {};
     block::error_part part[chunk_size] = {};
 
     void set(int i, T x_i, T d_i, T e_i, block::error_part part_i) {
@@ -26,20 +43,21 @@ class chunk_terms {
         e[i] = e_i;
         part[i] = part_i;
     }
+    void set(int i, const element_term<T>& t, block::error_part part_i) {
+        set(i, t.x, t.d, t.e, part_i);
+    }
+    element_term<T> term(int i) const { return {x[i], d[i], e[i]}; }
     void add_to(block::block_sums& sum) const {
         T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
         double error[chunk_size];
         T max_error = 0;
         for (int i = 0; i < chunk_size; ++i) {
-            error2[i] = e[i] * e[i];
-            x2[i] = x[i] * x[i];
-            xd[i] = x[i] * d[i];
-            d2[i] = d[i] * d[i];
-            // Exact in double also where a directed rounding leaves more than a float's bits.
-            error[i] = std::is_same_v<T, float>
-                           ? static_cast<double>(d[i]) - static_cast<double>(x[i])
-                           : static_cast<double>(e[i]);
-            max_error = std::max(max_error, std::abs(e[i]));
+            error2[i] = term(i).error2();
+            x2[i] = term(i).x2();
+            xd[i] = term(i).xd();
+            d2[i] = term(i).d2();
+            error[i] = term(i).error();
+            max_error = std::max(max_error, std::abs(term(i).e));
         }
         sum.error2 += static_cast<double>(sum_chunk(error2));
         sum.x2 += static_cast<double>(sum_chunk(x2));
@@ -58,7 +76,7 @@ class chunk_terms {
   private:
     double error2_of(block::error_part of) const {
         T error2[chunk_size];
-        for (int i = 0; i < chunk_size; ++i) error2[i] = part[i] == of ? e[i] * e[i] : T{0};
+        for (int i = 0; i < chunk_size; ++i) error2[i] = part[i] == of ? term(i).error2() : T{0};
         return static_cast<double>(sum_chunk(error2));
     }
 };

@@ -26,4 +26,19 @@ void block_details::put(std::size_t b, const block::block_stats& s) {
     if (wanted == detail::stats) stats.data()[b] = s;
 }
 
+details_view view_of(const block_run& run, const block_details& details) {
+    details_view v;
+    v.blocks = run.blocks;
+    v.stride = run.stride;
+    if (details.wanted == detail::none) return v;
+    v.codes = details.codes.data();
+    v.scale_code = details.scale_code.data();
+    v.offset = details.offset.data();
+    v.amax = details.amax.data();
+    v.x_max = details.x_max.data();
+    v.x_min = details.x_min.data();
+    if (details.wanted == detail::stats) v.stats = details.stats.data();
+    return v;
+}
+
 }  // namespace mx::quantize

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "libmx/base/aligned.hpp"
@@ -22,6 +24,7 @@ struct block_run {
     std::size_t blocks = 0;
     base::aligned_buffer<float> room;  ///< where `x` lies unless it is the stored values themselves
     base::aligned_buffer<float> rows_room;
+    stored_values values;  ///< the same as stored, of drivers of other devices
 
     // Of the vector drivers, per block, with room for a multiple of 16 blocks:
     base::aligned_buffer<std::uint32_t> amax;     ///< magnitude bits of the largest element
@@ -71,6 +74,24 @@ struct block_details {
     void put(std::size_t b, const block::block_stats& s);
 };
 
+/// Per-block results where they lie, as far as they were asked for (else null): those of
+/// block_details. Blocks of codes are `stride` apart.
+struct details_view {
+    std::size_t blocks = 0, stride = 0;
+    const std::uint8_t* codes = nullptr;
+    const std::uint8_t* scale_code = nullptr;
+    const std::uint16_t* offset = nullptr;
+    const std::uint32_t* amax = nullptr;
+    const std::uint32_t* x_max = nullptr;
+    const std::uint32_t* x_min = nullptr;
+    const block::block_stats* stats = nullptr;
+};
+
+/// What a driver made of `run`.
+details_view view_of(const block_run& run, const block_details& details);
+
+class segment_batch;
+
 struct driver {
     std::string_view name;
     std::string_view summary;
@@ -80,6 +101,14 @@ struct driver {
     void (*load)(const stored_values& values, const segment_place& place, block_run& run);
     /// Quantizes them under one recipe.
     block::segment_stats (*quantize)(const block_params& p, block_run& run, block_details& details);
+
+    // Of drivers that work on another device; null for the others.
+    /// Whether it has kernels for these parameters; null: for all.
+    bool (*takes)(const block_params& p) = nullptr;
+    /// Why it is not available, as a whole sentence without its point.
+    std::string (*missing)() = nullptr;
+    /// Somebody who takes the segments of a panel at once, for one thread; null: one by one.
+    std::unique_ptr<segment_batch> (*make_batch)() = nullptr;
 };
 
 }  // namespace mx::quantize

@@ -8,6 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/scalar_driver.hpp"
 #include "libmx/quantize/simd/vector_driver.hpp"
 
@@ -27,6 +28,8 @@ constexpr std::array list{
     vector_driver<simd::target::sse4>("sse4", "x86, 128-bit vectors"),
     vector_driver<simd::target::avx2>("avx2", "x86, 256-bit vectors"),
     vector_driver<simd::target::avx512>("avx512", "x86, 512-bit vectors"),
+    driver{"cuda", "NVIDIA GPUs: dialect ocp with E8M0 scales", cuda::available, cuda::load,
+           cuda::quantize, cuda::takes, cuda::missing, cuda::make_batch},
 };
 
 }  // namespace
@@ -36,7 +39,8 @@ std::span<const driver> drivers() { return list; }
 const driver& best_driver() {
     const driver* best = &list.front();
     for (const driver& d : list) {
-        if (d.available()) best = &d;
+        // Asking a device starts its runtime.
+        if (d.takes == nullptr && d.available()) best = &d;
     }
     return *best;
 }
@@ -47,11 +51,23 @@ const driver& driver_named(std::string_view name) {
         names.push_back(d.name);
         if (d.name != name) continue;
         if (d.available()) return d;
+        if (d.missing != nullptr) {
+            throw base::error(base::error_kind::unavailable,
+                              fmt::format("backend {}: {}", name, d.missing()));
+        }
         throw base::error(
             base::error_kind::unavailable,
             fmt::format("backend {} cannot run here; 'mx version' lists what can", name));
     }
     throw base::error(base::error_kind::usage, base::unknown("backend", name, names));
+}
+
+void require(const driver& d, const recipe& r) {
+    if (d.takes == nullptr || d.takes(params_of(r))) return;
+    throw base::error(base::error_kind::unavailable,
+                      fmt::format("recipe '{}': backend {} has no kernels for it ({}); choose "
+                                  "--backend {}",
+                                  to_string(r), d.name, d.summary, best_driver().name));
 }
 
 }  // namespace mx::quantize

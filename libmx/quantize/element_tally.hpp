@@ -15,8 +15,8 @@ class element_tally {
   public:
     /// Adds an element: `exact` is x / S as rounded exactly, which decides overflow and clamping,
     /// `magnitude` the magnitude code the element got. Tells the part its error belongs to.
-    block::error_part add(const format::element_params& f, bool nonzero,
-                          const format::encoded& exact, std::uint32_t magnitude) {
+    MX_HD block::error_part add(const format::element_params& f, bool nonzero,
+                                const format::encoded& exact, std::uint32_t magnitude) {
         if (!nonzero) return block::error_part::grid;
         const std::uint32_t limit = f.limit(exact.negative);
         ++nonzero_;
@@ -34,7 +34,7 @@ class element_tally {
     }
 
     /// Writes the counts and the verdicts that follow from them.
-    void finish(const format::element_params& f, block::block_stats& out) const {
+    MX_HD void finish(const format::element_params& f, block::block_stats& out) const {
         block::block_counts& c = out.count;
         c.nonzero = nonzero_;
         c.overflow = overflow_;
@@ -46,6 +46,18 @@ class element_tally {
         out.is.collapsed = out.is.eligible && least_ == most_ && least_ != 0;
         out.is.saturated = out.is.eligible && top_code_ == nonzero_;
         out.is.dead = out.is.eligible && underflow_ == nonzero_;
+    }
+
+    /// The counts of both, over other elements of the same block.
+    MX_HD void merge(const element_tally& other) {
+        nonzero_ += other.nonzero_;
+        overflow_ += other.overflow_;
+        clamp_ += other.clamp_;
+        top_code_ += other.top_code_;
+        underflow_ += other.underflow_;
+        subnormal_ += other.subnormal_;
+        least_ = std::min(least_, other.least_);
+        most_ = std::max(most_, other.most_);
     }
 
   private:

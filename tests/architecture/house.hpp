@@ -65,6 +65,9 @@ inline constexpr std::array confined_libraries{
     confined_library{"CLI/", "apps/mx/ apps/mx_capture/", ""},
     confined_library{"zip.h", "libmx/io/", ""},
     confined_library{"zlib.h", "libmx/io/", ".cpp"},
+    confined_library{"cuda_runtime",
+                     "libmx/base/cuda/ libmx/quantize/cuda/ libmx/gemm/cuda/ apps/mx_capture/cuda/",
+                     ""},
     confined_library{"openssl/", "libmx/io/file_digest", ".cpp"},
 };
 

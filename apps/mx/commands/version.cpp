@@ -37,7 +37,12 @@ int run(const output_options& o) {
                                          : fmt::format("yes (Protobuf {})", protobuf))}});
     const quantize::driver& chosen = chosen_backend("");
     for (const quantize::driver& b : quantize::drivers()) {
-        const char* state = &b == &chosen ? " (chosen)" : b.available() ? "" : " (not here)";
+        std::string state;
+        if (&b == &chosen) {
+            state = " (chosen)";
+        } else if (!b.available()) {
+            state = b.missing != nullptr ? fmt::format(": {}", b.missing()) : " (not here)";
+        }
         rows.push_back({{"item", text(fmt::format("backend {}", b.name))},
                         {"value", text(fmt::format("{}{}", b.summary, state))}});
     }

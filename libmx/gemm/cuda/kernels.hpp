@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of emulated products, as its caller on the host sees it. Pointers are the device's.
+#pragma once
+
+#include <cstdint>
+
+#include "libmx/gemm/engine.hpp"
+#include "libmx/gemm/one_step.hpp"
+
+namespace mx::gemm::cuda {
+
+/// Longer steps do not fit a multiprocessor's shared memory.
+inline constexpr int longest_step = 128;
+
+/// An unpacked operand on the device.
+struct device_operand {
+    const factor* factors;
+    const scale_factor* scales;
+    std::uint64_t depth;   ///< factors of a row
+    std::uint64_t groups;  ///< scales of a row
+};
+
+struct tile_launch {
+    step_kind kind;
+    device_operand a, b;
+    tile where;
+    step_range steps;
+    std::uint32_t* acc;  ///< where.rows x where.cols
+};
+
+/// Queues it on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was queued.
+int enqueue(const tile_launch& l, void* stream);
+
+/// Whether this build has code for the current device: the runtime's error code, 0 when it has.
+int has_code_for_device();
+
+}  // namespace mx::gemm::cuda

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a batch lies in two pieces of memory, one for what goes to the device and one for what comes
+// back, so that each is a single copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "libmx/quantize/cuda/kernels.hpp"
+#include "libmx/quantize/segment_batch.hpp"
+
+namespace mx::quantize::cuda {
+
+/// Bytes from the start of the piece; per-block arrays are there where they are wanted.
+struct recipe_layout {
+    detail wanted;
+    std::size_t codes, scale_code, offset, amax, x_max, x_min, stats;
+};
+
+struct batch_layout {
+    // Going there.
+    std::size_t recipes, segments, values;
+    std::size_t there_bytes;
+    // Coming back.
+    std::size_t sums;
+    std::vector<recipe_layout> by_recipe;
+    std::size_t back_bytes;
+
+    std::size_t stride;                     ///< codes from one block to the next
+    std::vector<std::size_t> first_blocks;  ///< by segment, and the number of all blocks
+};
+
+batch_layout lay_out(const value_rectangle& values, std::span<const batch_segment> segments,
+                     std::span<const batch_recipe> recipes);
+
+/// Writes what goes to the device to `there`, for pieces that lie at `device_there` and
+/// `device_back`, and says what to launch.
+launch fill(const batch_layout& layout, const value_rectangle& values,
+            std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
+            std::byte* there, std::byte* device_there, std::byte* device_back);
+
+/// A segment's results in `back`, what came back.
+batch_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
+                       const std::byte* back);
+
+}  // namespace mx::quantize::cuda

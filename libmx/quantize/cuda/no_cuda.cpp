@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// In place of cuda_batch.cpp in a build without CUDA.
+#include "libmx/base/cuda/missing.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/quantize/cuda/cuda_driver.hpp"
+
+namespace mx::quantize::cuda {
+
+bool available() { return false; }
+
+std::string missing() { return std::string(base::cuda::not_built); }
+
+std::unique_ptr<segment_batch> make_batch() {
+    throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
+}
+
+}  // namespace mx::quantize::cuda

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of backend cuda against the reference, byte for byte, on the device.
+#include <exception>
+#include <iostream>
+
+#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/drivers.hpp"
+#include "tests/parity/device_cases.hpp"
+
+namespace {
+
+int compare() {
+    if (!mx::quantize::cuda::available()) {
+        std::cout << "skipped: backend cuda: " << mx::quantize::cuda::missing() << "\n";
+        return 77;
+    }
+    const mx::quantize::driver& device = mx::quantize::driver_named("cuda");
+    std::size_t cases = 0, different = 0;
+    const auto on_case = [&](const std::string& what, const std::string& difference) {
+        ++cases;
+        if (difference.empty()) return;
+        ++different;
+        std::cout << what << ": " << difference << "\n";
+    };
+    mx::tests::compare_segments(device, on_case);
+    mx::tests::compare_matrices(device, on_case);
+    std::cout << cases << " cases, " << different << " differ\n";
+    return cases > 1000 && different == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+    try {
+        return compare();
+    } catch (const std::exception& e) {
+        std::cout << e.what() << "\n";
+        return 1;
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emulated products on the device against the plain loop, bit for bit.
+#include <exception>
+#include <iostream>
+#include <random>
+#include <vector>
+
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/cuda/cuda_engine.hpp"
+#include "libmx/gemm/multiply.hpp"
+#include "tests/parity/gemm_operands.hpp"
+
+namespace {
+
+using namespace mx::gemm;
+using namespace mx::tests;
+
+std::vector<std::uint32_t> scalings_of(const accumulator& m, const operand_format& a,
+                                       const operand_format& b) {
+    std::vector<std::uint32_t> out;
+    if (takes(m, a, b, 0)) out.push_back(0);
+    for (const operand_scale& s : operand_scales) {
+        if (takes(m, a, b, s.bit)) out.push_back(s.bit);
+    }
+    return out;
+}
+
+int compare() {
+    if (!cuda::available()) {
+        std::cout << "skipped: backend cuda: " << cuda::missing() << "\n";
+        return 77;
+    }
+    std::mt19937_64 random(1);
+    std::size_t outputs = 0, different = 0;
+    const auto one = [&](const accumulator& m, const operand_format& fa, const operand_format& fb,
+                         std::uint32_t scaling, operand_kind kind) {
+        constexpr std::size_t rows = 11, columns = 37, depth = 300;
+        const operand a = make_operand(fa, kind, side::left, scaling, rows, depth, random);
+        const operand b = make_operand(fb, kind, side::right, scaling, columns, depth, random);
+        if (!cuda::computes(m, a, b)) return;
+        const auto c = make_accumulators(gives_f16(m), kind, rows * columns, random);
+        arrangement how;
+        how.order = outputs % 2 == 0 ? k_order::ascending : k_order::descending;
+        how.slices = 1 + outputs % 3;
+        multiply_control control;
+        control.threads = 2;
+        control.backend = "scalar";
+        const auto expected = multiply(a, b, c, m, how, control);
+        control.backend = "cuda";
+        const auto got = multiply(a, b, c, m, how, control);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != expected[i] ? 1u : 0u;
+        outputs += got.size();
+        different += wrong;
+        if (wrong != 0) {
+            std::cout << m.name << ", " << fa.name << " by " << fb.name << ", " << name_of(kind)
+                      << ": " << wrong << " outputs differ\n";
+        }
+    };
+    for (const accumulator& m : accumulators()) {
+        for (const operand_format& fa : operand_formats) {
+            for (const operand_format& fb : operand_formats) {
+                for (const std::uint32_t scaling : scalings_of(m, fa, fb)) {
+                    for (const operand_kind kind : operand_kinds) one(m, fa, fb, scaling, kind);
+                }
+            }
+        }
+    }
+    std::cout << outputs << " outputs, " << different << " differ\n";
+    return outputs > 100000 && different == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+    try {
+        return compare();
+    } catch (const std::exception& e) {
+        std::cout << e.what() << "\n";
+        return 1;
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA kernel runs, run by the host: the lanes of a warp as a loop.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/convert.hpp"
+#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/host_batch.hpp"
+#include "libmx/quantize/cuda/one_segment.hpp"
+#include "libmx/quantize/drivers.hpp"
+#include "tests/catch.hpp"
+#include "tests/memory_model.hpp"
+#include "tests/parity/device_cases.hpp"
+
+namespace {
+
+namespace quantize = mx::quantize;
+namespace cuda = mx::quantize::cuda;
+
+bool always() { return true; }
+
+mx::block::segment_stats by_host(const quantize::block_params& p, quantize::block_run& run,
+                                 quantize::block_details& details) {
+    static const auto batch = cuda::make_host_batch();
+    return cuda::one_segment(*batch, p, run, details);
+}
+
+const quantize::driver lanes{"lanes", "the kernel's body", always,  cuda::load,
+                             by_host, cuda::takes,         nullptr, cuda::make_host_batch};
+
+const quantize::driver& row_of_cuda() {
+    for (const quantize::driver& d : quantize::drivers()) {
+        if (d.name == "cuda") return d;
+    }
+    FAIL("no row");
+    return lanes;
+}
+
+}  // namespace
+
+TEST_CASE("lanes in lockstep leave the bytes of the reference, segment by segment") {
+    std::size_t compared = 0;
+    mx::tests::compare_segments(lanes, [&](const std::string& what, const std::string& difference) {
+        CAPTURE(what);
+        CHECK(difference == "");
+        ++compared;
+    });
+    CHECK(compared > 1000);
+}
+
+TEST_CASE("lanes in lockstep leave the bytes of the reference, panel by panel") {
+    std::size_t compared = 0;
+    mx::tests::compare_matrices(lanes, [&](const std::string& what, const std::string& difference) {
+        CAPTURE(what);
+        CHECK(difference == "");
+        ++compared;
+    });
+    CHECK(compared == 54);
+}
+
+TEST_CASE("callers of a device find the values of a segment where those of the reference do") {
+    const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const quantize::stored_values stored{mx::tensor::dtype::f32,
+                                         reinterpret_cast<const std::byte*>(values.data()), 5};
+    const quantize::segment_place place{1, 0, 5, 2, 5, 2, 2};
+    quantize::block_run own, expected;
+    cuda::load(stored, place, own);
+    quantize::driver_named("scalar").load(stored, place, expected);
+    REQUIRE(own.blocks == expected.blocks);
+    REQUIRE(own.stride == expected.stride);
+    for (std::size_t i = 0; i < own.blocks * own.stride; ++i) CHECK(own.x[i] == expected.x[i]);
+}
+
+TEST_CASE("files quantized by lanes in lockstep are those of the reference") {
+    mx::tests::memory_model model;
+    std::vector<float> values(70 * 333);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>(static_cast<int>(i * 7919 % 2003) - 1000) * 0.013f;
+    }
+    model.add("w", mx::tensor::dtype::f32, {2, 35, 333}, values);
+    const auto path = std::filesystem::temp_directory_path() / "mx-device-bodies.safetensors";
+    const auto file_by = [&](const quantize::driver* d, const char* recipe, bool packed) {
+        mx::pipeline::run_control control;
+        control.driver = d;
+        control.threads = 2;
+        mx::pipeline::quantize_model(model.all(), quantize::parse_recipe(recipe), packed,
+                                     path.string(), control);
+        std::ifstream in(path, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    for (const char* recipe : {"mxfp4", "mxfp6:offset=fp16", "mxfp8:block=32x1,round=stochastic",
+                               "mxint8:block=4x4", "mxfp4:transform=hadamard"}) {
+        for (const bool packed : {false, true}) {
+            CAPTURE(recipe, packed);
+            CHECK(file_by(&lanes, recipe, packed) == file_by(nullptr, recipe, packed));
+        }
+    }
+    std::filesystem::remove(path);
+}
+
+TEST_CASE("the row of the device says what is missing and what it does not do") {
+    const quantize::driver& d = row_of_cuda();
+    CHECK(&quantize::best_driver() != &d);
+    if (!d.available()) {
+        CHECK_FALSE(d.missing().empty());
+        try {
+            quantize::driver_named("cuda");
+            FAIL("was taken");
+        } catch (const mx::base::error& e) {
+            CHECK(e.kind() == mx::base::error_kind::unavailable);
+            CHECK(e.message().find(d.missing()) != std::string::npos);
+        }
+    }
+    CHECK_NOTHROW(quantize::require(d, quantize::parse_recipe("mxfp4:offset=fp16")));
+    for (const char* text : {"nvfp4", "mxfp4:dialect=torchao"}) {
+        CAPTURE(text);
+        try {
+            quantize::require(d, quantize::parse_recipe(text));
+            FAIL("was taken");
+        } catch (const mx::base::error& e) {
+            CHECK(e.kind() == mx::base::error_kind::unavailable);
+            CHECK(e.message().find("--backend " + std::string(quantize::best_driver().name)) !=
+                  std::string::npos);
+        }
+    }
+}

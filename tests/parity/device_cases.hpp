@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a driver of a device is put to, on the device and on the host in its place.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "libmx/quantize/driver.hpp"
+
+namespace mx::tests {
+
+/// Segment by segment against the reference, byte for byte: recipes of every element format,
+/// rounding, rule and offset, block shapes and stored types over the kinds of blocks. Calls
+/// `on_case` with a description and what differs, "" for nothing.
+void compare_segments(const quantize::driver& d,
+                      const std::function<void(const std::string&, const std::string&)>& on_case);
+
+/// Whole matrices under several recipes at once, as mx analyze goes through them.
+void compare_matrices(const quantize::driver& d,
+                      const std::function<void(const std::string&, const std::string&)>& on_case);
+
+}  // namespace mx::tests
