@@ -75,8 +75,10 @@ const backend& backend_named(std::string_view name) {
         if (b.name != name) continue;
         if (b.available()) return b;
         if (b.missing != nullptr) {
-            throw base::error(base::error_kind::unavailable,
-                              fmt::format("backend {}: {}", name, b.missing()));
+            throw base::error(
+                base::error_kind::unavailable,
+                fmt::format("backend {} cannot run here: {}; 'mx version' lists what can", name,
+                            b.missing()));
         }
         throw base::error(
             base::error_kind::unavailable,

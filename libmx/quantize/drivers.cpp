@@ -52,8 +52,10 @@ const driver& driver_named(std::string_view name) {
         if (d.name != name) continue;
         if (d.available()) return d;
         if (d.missing != nullptr) {
-            throw base::error(base::error_kind::unavailable,
-                              fmt::format("backend {}: {}", name, d.missing()));
+            throw base::error(
+                base::error_kind::unavailable,
+                fmt::format("backend {} cannot run here: {}; 'mx version' lists what can", name,
+                            d.missing()));
         }
         throw base::error(
             base::error_kind::unavailable,

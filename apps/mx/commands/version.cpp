@@ -41,7 +41,8 @@ int run(const output_options& o) {
         if (&b == &chosen) {
             state = " (chosen)";
         } else if (!b.available()) {
-            state = b.missing != nullptr ? fmt::format(": {}", b.missing()) : " (not here)";
+            state =
+                b.missing != nullptr ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
         }
         rows.push_back({{"item", text(fmt::format("backend {}", b.name))},
                         {"value", text(fmt::format("{}{}", b.summary, state))}});

@@ -22,6 +22,9 @@ void check(int code, const char* what) {
 }
 
 std::string obstacle(int (*has_code)()) {
+    // The runtime calls a driver that is not there too old.
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no NVIDIA driver";
     int count = 0;
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess || count == 0) {
