@@ -13,6 +13,7 @@ namespace {
 using base::bits_of;
 using base::float_from_bits;
 
+// Every draw below is a statement of its own: compilers disagree on the order of arguments.
 float with_sign(std::uint32_t magnitude, std::uint32_t word) {
     return float_from_bits(magnitude | (word & base::f32_sign_mask));
 }
@@ -63,20 +64,25 @@ void fill_below_power(const input_facts& f, word_stream& words, std::span<float>
     const int field = ordinary_field(f, words);
     // 0.9 to 1.0 of 2^(field + 1).
     for (float& x : block) {
-        x = with_sign(magnitude_of(field, 0x666666u + words.below(0x199999u)), words.next());
+        const std::uint32_t sign = words.next();
+        x = with_sign(magnitude_of(field, 0x666666u + words.below(0x199999u)), sign);
     }
 }
 
 void fill_at_power(const input_facts& f, word_stream& words, std::span<float> block) {
     const std::uint32_t power = magnitude_of(ordinary_field(f, words), 0);
-    for (float& x : block) x = with_sign(power - 4u + words.below(9), words.next());
+    for (float& x : block) {
+        const std::uint32_t sign = words.next();
+        x = with_sign(power - 4u + words.below(9), sign);
+    }
 }
 
 void fill_wide(const input_facts& f, word_stream& words, std::span<float> block) {
     const int field = ordinary_field(f, words);
     for (float& x : block) {
         const std::uint32_t mantissa = words.next();
-        x = with_sign(magnitude_of(field - words.between(0, 20), mantissa), words.next());
+        const std::uint32_t sign = words.next();
+        x = with_sign(magnitude_of(field - words.between(0, 20), mantissa), sign);
     }
 }
 
@@ -107,14 +113,19 @@ void fill_tiny(const input_facts& f, word_stream& words, std::span<float> block)
     // From float32 subnormals up to a little above the smallest scales.
     const auto fields = static_cast<std::uint32_t>(f.emax + 4);
     const std::uint32_t top = 1u + words.below(fields << 23);
-    for (float& x : block) x = with_sign(words.below(top) >> words.below(8), words.next());
+    for (float& x : block) {
+        const std::uint32_t sign = words.next();
+        const std::uint32_t magnitude = words.below(top);
+        x = with_sign(magnitude >> words.below(8), sign);
+    }
 }
 
 void fill_huge(const input_facts&, word_stream& words, std::span<float> block) {
     const int field = words.between(250, 254);
     for (float& x : block) {
         const std::uint32_t mantissa = words.next();
-        x = with_sign(magnitude_of(field - words.between(0, 3), mantissa), words.next());
+        const std::uint32_t sign = words.next();
+        x = with_sign(magnitude_of(field - words.between(0, 3), mantissa), sign);
     }
     if (words.below(2) == 0) block[0] = with_sign(0x7f7fffffu, words.next());
 }
