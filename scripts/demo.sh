@@ -13,6 +13,7 @@ mx=build/release/mx
 out=build/demo
 rm -rf "$out" && mkdir -p "$out"
 $mx synth -o "$out/checkpoint.safetensors"
-$mx analyze "$out/checkpoint.safetensors" --markdown "$out/report.md" --json "$out/report.json"
+$mx analyze "$out/checkpoint.safetensors" --html "$out/report.html" --json "$out/report.json"
 echo
-echo "Report to open: $PWD/$out/report.md (the same figures as JSON: $PWD/$out/report.json)"
+echo "Report to open in a browser: $PWD/$out/report.html"
+echo "The figures as JSON: $PWD/$out/report.json"
