@@ -56,8 +56,9 @@ struct confined_library {
 
 inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
-    confined_library{"hwy/", "libmx/quantize/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels",
-                     ""},
+    confined_library{
+        "hwy/",
+        "libmx/base/simd/ libmx/quantize/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels", ""},
     confined_library{"hdf5", "libmx/io/hdf5", ""},
     confined_library{"H5", "libmx/io/hdf5", ""},
     confined_library{"google/", "libmx/io/onnx/onnx_wire", ".cpp"},

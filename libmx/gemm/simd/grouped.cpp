@@ -13,7 +13,7 @@
 #include "libmx/gemm/simd/kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-#include "libmx/gemm/simd/targets.inc"
+#include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
 #include "libmx/gemm/simd/step.inc"
 

@@ -5,14 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libmx/base/simd/targets.hpp"
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/engine.hpp"
 #include "libmx/gemm/operand_panel.hpp"
 
 namespace mx::gemm::simd {
 
-/// Instruction sets, in the order of the list of backends.
-enum class target : std::uint8_t { sse4, avx2, avx512, neon };
+using base::simd::target;
 
 /// A range of steps for some rows and one group of columns.
 struct panel_tile {

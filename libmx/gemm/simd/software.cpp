@@ -9,7 +9,7 @@
 #include "libmx/gemm/simd/kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-#include "libmx/gemm/simd/targets.inc"
+#include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
 
 namespace mx::gemm::simd::HWY_NAMESPACE {

@@ -11,7 +11,7 @@
 #include "libmx/quantize/simd/kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-#include "libmx/quantize/simd/targets.inc"
+#include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
 #include "libmx/quantize/simd/rounding.inc"
 

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
+#include "libmx/base/simd/targets.hpp"
 #include "libmx/quantize/driver.hpp"
 #include "libmx/quantize/simd/element_grid.hpp"
 
 namespace mx::quantize::simd {
 
-/// Instruction sets, in the order of the list of drivers.
-enum class target : std::uint8_t { sse4, avx2, avx512, neon };
+using base::simd::target;
 
 /// Sums of the chunks of a run (sum_tree.hpp) in units of their block's scale. With offsets all are
 /// doubles in units of x.
