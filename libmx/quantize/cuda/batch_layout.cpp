@@ -84,7 +84,8 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
 
 launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
-            std::byte* there, std::byte* device_there, std::byte* device_back) {
+            std::byte* there, std::byte* device_there, std::byte* device_back,
+            std::byte* /*device_scratch*/) {
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const recipe_layout& of = layout.by_recipe[r];
         device_recipe d{};

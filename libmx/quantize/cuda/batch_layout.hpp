@@ -27,6 +27,8 @@ struct batch_layout {
     std::size_t sums;
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
+    // Staying there, undefined before and after a launch.
+    std::size_t scratch_bytes;
 
     std::size_t stride;                     ///< codes from one block to the next
     std::vector<std::size_t> first_blocks;  ///< by segment, and the number of all blocks
@@ -36,10 +38,11 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
                      std::span<const batch_recipe> recipes);
 
 /// Writes what goes to the device to `there`, for pieces that lie at `device_there` and
-/// `device_back`, and says what to launch.
+/// `device_back`, with `device_scratch` to work in, and says what to launch.
 launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
-            std::byte* there, std::byte* device_there, std::byte* device_back);
+            std::byte* there, std::byte* device_there, std::byte* device_back,
+            std::byte* device_scratch);
 
 /// A segment's results in `back`, what came back.
 batch_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,

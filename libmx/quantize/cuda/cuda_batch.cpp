@@ -20,7 +20,8 @@ class cuda_batch final : public segment_batch {
         std::byte* const back = back_.room_for(layout_.back_bytes);
         std::byte* const device_there = device_there_.room_for(layout_.there_bytes);
         std::byte* const device_back = device_back_.room_for(layout_.back_bytes);
-        const launch l = fill(layout_, values, segments, recipes, there, device_there, device_back);
+        const launch l = fill(layout_, values, segments, recipes, there, device_there, device_back,
+                              scratch_.room_for(layout_.scratch_bytes));
         stream_.copy_there(device_there, there, layout_.there_bytes);
         check(enqueue(l, stream_.handle()), "starting the kernel");
         stream_.copy_back(back, device_back, layout_.back_bytes);
@@ -34,7 +35,7 @@ class cuda_batch final : public segment_batch {
     using where = grown_memory::where;
     batch_layout layout_;
     grown_memory there_{where::pinned_host}, back_{where::pinned_host};
-    grown_memory device_there_{where::device}, device_back_{where::device};
+    grown_memory device_there_{where::device}, device_back_{where::device}, scratch_{where::device};
     base::cuda::stream stream_;
 };
 

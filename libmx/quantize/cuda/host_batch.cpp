@@ -15,7 +15,8 @@ class host_batch final : public segment_batch {
         layout_ = lay_out(values, segments, recipes);
         std::byte* const there = there_.room_for(layout_.there_bytes);
         std::byte* const back = back_.room_for(layout_.back_bytes);
-        const launch l = fill(layout_, values, segments, recipes, there, there, back);
+        const launch l = fill(layout_, values, segments, recipes, there, there, back,
+                              scratch_.room_for(layout_.scratch_bytes));
         for (std::uint32_t s = 0; s < l.segment_count; ++s) {
             for (std::uint32_t r = 0; r < l.recipe_count; ++r) work(l, s, r);
         }
@@ -36,7 +37,7 @@ class host_batch final : public segment_batch {
     }
 
     batch_layout layout_;
-    base::aligned_buffer<std::byte> there_, back_;
+    base::aligned_buffer<std::byte> there_, back_, scratch_;
 };
 
 }  // namespace
