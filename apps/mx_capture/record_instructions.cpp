@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "apps/mx_capture/known_products.hpp"
 #include "apps/mx_capture/parts.hpp"
 #include "apps/mx_capture/recording_file.hpp"
 #include "libmx/pipeline/vectors/output_hash.hpp"
@@ -58,7 +59,8 @@ std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, d
     return inputs;
 }
 
-void record(const plan& p, device& d, const std::string& path, const io::metadata_map& common) {
+void record(plan p, device& d, const std::string& path, const io::metadata_map& common) {
+    const std::string placed = settle(p.i, p.what, d);
     recording_file file;
     std::uint64_t inputs = 0;
     for (const mma_distribution& dist : mma_distributions()) {
@@ -73,6 +75,7 @@ void record(const plan& p, device& d, const std::string& path, const io::metadat
     if (p.i.by == unit::tcgen05) {
         m["instruction_descriptor"] = fmt::format("{:#010x}", p.i.descriptor);
     }
+    m["placement"] = placed;
     m["a_format"] = p.what.a->name;
     m["b_format"] = p.what.b->name;
     m["acc_format"] = p.what.f16 ? "f16" : "f32";
