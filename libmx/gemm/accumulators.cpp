@@ -88,7 +88,6 @@ constexpr accumulator same_fp8(accumulator a) {
 
 // Nobody lists the instruction as tested.
 constexpr accumulator fp8_extended(accumulator a) {
-    a.compared = 0;
     a.known_from = evidence::extrapolated;
     a.remark =
         "the model of mma.sync of fp8 on the same chip; of kind::f8f6f4 nobody has said more";
