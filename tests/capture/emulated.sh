@@ -52,6 +52,7 @@ expect 0 'all are equal' "$mx" verify replays
 LC_ALL=C sed 's/"architecture":"sm_90"/"architecture":"sm_70"/' \
     hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors >one.safetensors
 expect 0 'skipped: no accumulator model' "$mx" verify one.safetensors
+grep -q 'best fit of one.safetensors: sm90.wgmma.fp8, 0 of' said || fail "$(cat said)"
 
 # A difference in outputs: the last byte of a file is of an output.
 file=hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors
