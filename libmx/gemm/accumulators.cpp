@@ -30,8 +30,20 @@ constexpr std::string_view recorded_tf32 =
     "3000 dot products of 4 terms recorded on the chip agree (narrow range: no specials, no "
     "subnormals); corners after MMA-Sim";
 constexpr std::string_view recorded_fp8_sm100 =
-    "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
-    "range), as they do with any F from 23 on; the legacy path, not tcgen05";
+    "250 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
+    "range), as they do with any F from 23 on; the order of k is that of the machine code which "
+    "ptxas 13.0 makes; the legacy path, not tcgen05";
+constexpr std::string_view recorded_fp8_f16_sm100 =
+    "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow range; "
+    "they hardly depend on F); two f16 instructions and an addition in the machine code which "
+    "ptxas 13.0 makes, those as sm100.mma.f16.f16acc";
+constexpr std::string_view recorded_fp8_f16_sm90 =
+    "50 dot products of e4m3 x e4m3 recorded on the chip agree (narrow range; they hardly depend "
+    "on F); two f16 instructions and an addition in the machine code which ptxas 13.0 makes, those "
+    "as sm90.mma.f16.f16acc";
+constexpr std::string_view compiled_fp8_sm90 =
+    "the machine code which ptxas 13.0 makes: operands widened to f16, two f16 instructions as "
+    "sm90.mma.f16 and an addition. sm90.mma.fp8 is what others recorded";
 constexpr std::string_view recorded_fp8_sm90 =
     "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
     "range); the recordings did not add c";
@@ -75,6 +87,18 @@ constexpr accumulator recorded(accumulator a, entry c = entry::term) {
     a.known_from = evidence::recorded;
     a.mixed_compared = false;
     a.c = c;
+    return a;
+}
+
+// fp8 by instructions for f16.
+constexpr accumulator halved(accumulator a) {
+    a.enters = intake::halves;
+    a.c = entry::afterwards;
+    return a;
+}
+
+constexpr accumulator extrapolated(accumulator a) {
+    a.known_from = evidence::extrapolated;
     return a;
 }
 
@@ -157,8 +181,10 @@ constexpr std::array rows{
     recorded(
         unit("sm100.mma.f16.f16acc", "mma.sync", takes_f16, 16, 25, -22, rne16, recorded_f16_out)),
     recorded(unit("sm100.mma.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz, recorded_tf32)),
-    recorded(unit("sm100.mma.fp8", "mma.sync", takes_fp8, 32, 25, -133, rz, recorded_fp8_sm100),
-             entry::afterwards),
+    halved(recorded(
+        unit("sm100.mma.fp8", "mma.sync", takes_fp8, 16, 25, -133, rz, recorded_fp8_sm100))),
+    halved(recorded(unit("sm100.mma.fp8.f16acc", "mma.sync", takes_fp8, 16, 25, -22, rne16,
+                         recorded_fp8_f16_sm100))),
 
     unit("sm120.f16", "mma.sync", halves, 16, 25, -133, rz),
     unit("sm120.f16.f16acc", "mma.sync", takes_f16, 16, 25, -22, rne16),
@@ -184,6 +210,10 @@ constexpr std::array rows{
     recorded(unit("sm90.mma.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz, recorded_tf32)),
     recorded(unit("sm90.mma.fp8", "mma.sync", takes_fp8, 32, 13, -133, rz13, recorded_fp8_sm90),
              entry::ignored),
+    extrapolated(halved(
+        unit("sm90.mma.fp8.halves", "mma.sync", takes_fp8, 16, 25, -133, rz, compiled_fp8_sm90))),
+    halved(recorded(unit("sm90.mma.fp8.f16acc", "mma.sync", takes_fp8, 16, 25, -22, rne16,
+                         recorded_fp8_f16_sm90))),
 
     unit("sm89.f16", "mma.sync", halves, 8, 24, -132, rz),
     unit("sm89.f16.f16acc", "mma.sync", takes_f16, 8, 24, -21, rne16),
