@@ -37,10 +37,13 @@ record sm_100a mxf4nvf4 fp4
 record sm_120a .e2m3.e5m2. consumer
 record sm_103a tcgen05_pair.mxf8f6f4.e4m3.e2m1 pairs
 record sm_100a gemm/nvfp4.128x128 products
-for folder in hopper conversions fp4 consumer pairs products; do
+record sm_90a .e4m3.e5m2.128x128 tensor-scales
+for folder in hopper conversions fp4 consumer pairs products tensor-scales; do
     expect 0 'all are equal' "$mx" verify $folder
     grep -q '"recorded_from_hardware":false' $folder/manifest.json || fail "$folder: hardware?"
 done
+expect 0 'fp8:promote=64' "$mx" verify tensor-scales/gemm/fp8.*.f32.safetensors
+expect 0 'wgmma.fp8: e4m3' "$mx" verify tensor-scales/gemm/fp8_fast.*.f32.safetensors
 for file in hopper/mma/*; do cmp "$file" "again/mma/$(basename "$file")"; done
 
 # Vector files are asked again: their own outputs come back.
