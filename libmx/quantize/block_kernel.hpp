@@ -21,7 +21,7 @@ struct block_place {
     /// Dialect systems-scaling: whether the exponent is one higher, per column; else null.
     const std::uint8_t* bump = nullptr;
 
-    std::uint64_t index(int position) const {
+    MX_HD std::uint64_t index(int position) const {
         const auto p = static_cast<std::uint64_t>(position);
         const auto c = static_cast<std::uint64_t>(cols);
         return first + p / c * row_stride + p % c;
