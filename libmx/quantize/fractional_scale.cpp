@@ -9,6 +9,7 @@
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/encode_quotient.hpp"
+#include "libmx/quantize/ggml_ue4m3.hpp"
 
 namespace mx::quantize {
 namespace {
@@ -140,19 +141,6 @@ scale_product product_of(const block_params& p, float scale) {
         return {scale / p.tensor.stored, 1.0f};
     }
     return {scale, p.tensor.decode};
-}
-
-std::uint8_t ggml_ue4m3(float x) {
-    if (!(x > 0)) return 0;
-    const std::uint32_t bits = base::bits_of(std::min(x, 448.0f));
-    const int field = static_cast<int>(bits >> 23) - 127 + 7;
-    if (field <= 0) {
-        const int quanta = static_cast<int>(base::float_from_bits(bits) * 512.0f + 0.5f);
-        return static_cast<std::uint8_t>(std::min(quanta, 7));
-    }
-    // Half of the last place up; a carry walks into the exponent.
-    const int code = (field << 3) + static_cast<int>(((bits >> 19 & 15u) + 1) >> 1);
-    return static_cast<std::uint8_t>(code >= 15 << 3 ? 0x7e : code);
 }
 
 }  // namespace mx::quantize

@@ -30,7 +30,7 @@ bool nan_decides(const block_params& p);
 ///   (pytorch/ao@36027d8);
 /// - te: s = e4m3(amax * (S * (1 / 6))), S = 1 / g as stored; factor min(1 / (s * (1 / S)), largest
 ///   float32), 0 for s = 0 (NVIDIA/TransformerEngine@d0067d0);
-/// - ggml: s as its own conversion gives it, see ggml_ue4m3 (ggml-org/llama.cpp@0096646);
+/// - ggml: s as its own conversion gives it, see ggml_ue4m3.hpp (ggml-org/llama.cpp@0096646);
 /// - modelopt: s = e4m3(amax / (6 * g)) without saturation, 1 for a zero; divisor s * g
 ///   (NVIDIA/TensorRT-Model-Optimizer@5a4242f);
 /// - compressed-tensors: s = e4m3(G * (amax / 6)), G as stored, 2^-3 for a zero; divisor s / G
@@ -49,9 +49,5 @@ struct scale_product {
     float tensor;
 };
 scale_product product_of(const block_params& p, float scale);
-
-/// float32 to UE4M3 as ggml does it: halves go up, values that would round to 256 and beyond become
-/// 448 and subnormals end at 7 (ggml-org/llama.cpp@0096646, ggml_fp32_to_ue4m3).
-std::uint8_t ggml_ue4m3(float x);
 
 }  // namespace mx::quantize
