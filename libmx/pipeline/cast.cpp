@@ -38,8 +38,7 @@ target find_target(const cast_request& request) {
     t.type_name = e != nullptr ? e->safetensors : s->safetensors;
     t.bits = e != nullptr ? e->bits() : 8;
     if (t.power_of_two) {
-        // Throws when the dialect has no such conversion.
-        static_cast<void>(quantize::convert_e8m0(*request.by, 0, false, true));
+        quantize::require_e8m0(*request.by);
         return t;
     }
     const format::element_format& f = e != nullptr ? *e : s->number;

@@ -33,6 +33,7 @@ converter converter_of(const vector_format& f, const implementation& by,
                        const format::rounding_mode& mode) {
     const quantize::dialect& dialect = quantize::row_of(by.by);
     if (f.number == nullptr) {
+        quantize::require_e8m0(dialect);
         return [&dialect, by](std::uint32_t x, std::uint32_t) {
             const int code = quantize::convert_e8m0(dialect, x, by.toward_zero, by.saturate);
             return quantize::converted{code, static_cast<float>(format::decode_e8m0(code))};
