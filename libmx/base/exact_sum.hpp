@@ -16,7 +16,7 @@ namespace mx::base {
 class exact_sum {
   public:
     /// Adds a finite value exactly.
-    MX_HD void add(double value);
+    MX_HD_CALL void add(double value);
     /// Adds another sum exactly.
     void merge(const exact_sum& other);
     /// Takes another sum away exactly.
@@ -36,12 +36,12 @@ class exact_sum {
     // Each addition changes a digit by less than 2^32, and so do the digits of a carried sum when
     // they are merged: 2^29 of them on either side of a merger stay inside 63 bits.
     static constexpr std::int64_t carry_limit = std::int64_t{1} << 29;
-    MX_HD void carry();
+    MX_HD_CALL void carry();
     std::array<std::int64_t, digits> digit_{};
     std::int64_t pending_ = 0;
 };
 
-MX_HD inline void exact_sum::carry() {
+MX_HD_CALL inline void exact_sum::carry() {
     for (std::size_t i = 0; i + 1 < digits; ++i) {
         const std::int64_t up = digit_[i] >> 32;  // arithmetic shift: floor
         digit_[i] -= up * (std::int64_t{1} << 32);
@@ -50,7 +50,7 @@ MX_HD inline void exact_sum::carry() {
     pending_ = 0;
 }
 
-MX_HD inline void exact_sum::add(double value) {
+MX_HD_CALL inline void exact_sum::add(double value) {
     const std::uint64_t u = bits_of(value);
     const int field = static_cast<int>((u >> 52) & 0x7ff);
     std::uint64_t significand = u & ((std::uint64_t{1} << 52) - 1);

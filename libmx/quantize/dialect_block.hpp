@@ -60,10 +60,14 @@ MX_HD inline bool flushed(const block_params& p, std::uint32_t amax) {
     return scale::floor_rounded_log2(scale::log2_in_float32, amax, e) <= -127;
 }
 
+MX_HD_CALL inline converted element_of(const conversion& c, float y, std::uint32_t draw) {
+    return convert(c, base::bits_of(y), draw);
+}
+
 MX_HD inline void poison(block::block_stats& out, const conversion& c,
                          std::span<std::uint8_t> codes, std::span<float> values) {
     out.count.poisoned = out.count.elements - out.count.nan - out.count.inf;
-    const int code = convert(c, base::bits_of(base::quiet_nan()), 0).code;
+    const int code = element_of(c, base::quiet_nan(), 0).code;
     for (std::uint8_t& to : codes) to = static_cast<std::uint8_t>(std::max(code, 0));
     for (float& to : values) to = base::quiet_nan();
 }
@@ -133,11 +137,11 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
         float y = quotient(held, scale);
         if (narrow) y = bfloat16_arithmetic::round(y);
         if (s.nan_quotients) y = base::quiet_nan();
-        converted q = convert(c, base::bits_of(zeroed ? 0.0f : y), draw);
+        converted q = element_of(c, zeroed ? 0.0f : y, draw);
         // ggml compares float32 products: one that overflows is never the nearest.
         if (p.by->id == dialect_id::ggml && magnitude_of(scale * q.value) == base::f32_infinity) {
             const std::uint32_t sign = base::bits_of(y) & base::f32_sign_mask;
-            q = convert(c, base::bits_of(3.0f) | sign, draw);
+            q = element_of(c, base::float_from_bits(base::bits_of(3.0f) | sign), draw);
         }
         if (!codes.empty()) codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
         const float product = scale * q.value;
@@ -157,8 +161,7 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
             out.count.poisoned += base::is_finite(x[at]) ? 1u : 0u;
         }
         if (i % chunk_size == chunk_size - 1 || i == n - 1) {
-            terms.add_to(out.sum);
-            if (parts) terms.add_to(out.part);
+            add_chunk(terms, parts, out.sum, out.part);
             terms = {};
         }
     }

@@ -36,7 +36,7 @@ struct log2_ends {
 };
 
 // floor and ceil of log2 as the dialect forms it, of positive or infinite bits.
-MX_HD inline log2_ends log2_of(log2_kind kind, std::uint32_t u) {
+MX_HD_CALL inline log2_ends log2_of(log2_kind kind, std::uint32_t u) {
     if (u >= base::f32_infinity) return {exponent_of_inf, exponent_of_inf};
     if (u == 0) return {exponent_of_zero, exponent_of_zero};
     const scale::binade b = scale::binade_of(u);

@@ -11,7 +11,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 
 namespace mx::quantize {
 namespace {

@@ -85,6 +85,7 @@ struct details_view {
     const std::uint32_t* x_max = nullptr;
     const std::uint32_t* x_min = nullptr;
     const block::block_stats* stats = nullptr;
+    const float* values = nullptr;  ///< of batches: laid out as codes, see batch_recipe
 };
 
 /// What a driver made of `run`.
@@ -103,8 +104,6 @@ struct driver {
     block::segment_stats (*quantize)(const block_params& p, block_run& run, block_details& details);
 
     // Of drivers that work on another device; null for the others.
-    /// Whether it has kernels for these parameters; null: for all.
-    bool (*takes)(const block_params& p) = nullptr;
     /// Why it is not available, as a whole sentence without its point.
     std::string (*missing)() = nullptr;
     /// Somebody who takes the segments of a panel at once, for one thread; null: one by one.

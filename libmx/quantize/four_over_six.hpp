@@ -27,8 +27,8 @@ MX_HD inline void for_each_error(const block_params& p, std::span<const float> x
     }
 }
 
-MX_HD inline double measure(const block_params& p, std::span<const float> x,
-                            const block_place& place, const fractional_scale& scale) {
+MX_HD_CALL inline double measure(const block_params& p, std::span<const float> x,
+                                 const block_place& place, const fractional_scale& scale) {
     double total = 0;
     for_each_error(p, x, place, scale, [&](double e) {
         if (p.select == four_over_six::mse) total += e * e;
@@ -38,9 +38,9 @@ MX_HD inline double measure(const block_params& p, std::span<const float> x,
     return total;
 }
 
-MX_HD inline void add_exactly(const block_params& p, std::span<const float> x,
-                              const block_place& place, const fractional_scale& scale, double sign,
-                              base::exact_sum& sum) {
+MX_HD_CALL inline void add_exactly(const block_params& p, std::span<const float> x,
+                                   const block_place& place, const fractional_scale& scale,
+                                   double sign, base::exact_sum& sum) {
     for_each_error(p, x, place, scale, [&](double e) {
         if (p.select == four_over_six::mae) {
             sum.add(sign * std::abs(e));

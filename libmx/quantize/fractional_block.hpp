@@ -49,7 +49,7 @@ MX_HD inline void quantize_elements(const block_params& p, std::span<const float
     element_tally tally;
     const int n = static_cast<int>(x.size());
     for (int begin = 0; begin < n; begin += chunk_size) {
-        const int count = std::min(chunk_size, n - begin);
+        const int count = n - begin < chunk_size ? n - begin : chunk_size;
         chunk_terms<double> terms;
         for (int i = 0; i < count; ++i) {
             const auto at = static_cast<std::size_t>(begin + i);
@@ -66,8 +66,7 @@ MX_HD inline void quantize_elements(const block_params& p, std::span<const float
             const auto exact_x = static_cast<double>(x[at]);
             terms.set(i, exact_x, e.value, e.value - exact_x, part);
         }
-        terms.add_to(out.sum);
-        if (parts) terms.add_to(out.part);
+        add_chunk(terms, parts, out.sum, out.part);
     }
     tally.finish(p.element, out);
 }

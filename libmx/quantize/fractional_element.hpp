@@ -33,7 +33,7 @@ class fractional_encoder {
         double value;             ///< the exact S * q
     };
     /// The finite `x` at `position` of the block.
-    MX_HD element encode(float x, int position) const {
+    MX_HD_CALL element encode(float x, int position) const {
         const std::uint32_t random = draw(position);
         const std::uint32_t bits = base::bits_of(x);
         const bool negative = (bits & base::f32_sign_mask) != 0;

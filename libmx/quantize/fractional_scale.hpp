@@ -150,8 +150,8 @@ MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
 ///   quotient; 1 for a block of zeros; NaN for one that holds NaN or Inf;
 /// - te: factor M / amax, the largest float32 where that overflows, for amax-pow2 its mantissa
 ///   cleared; 1 for amax 0 or Inf; S = 1 / factor (NVIDIA/TransformerEngine@d0067d0).
-MX_HD inline fractional_scale choose_scale(const block_params& p, std::uint32_t amax_bits,
-                                           float target) {
+MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint32_t amax_bits,
+                                                float target) {
     using namespace fractional_steps;
     const float amax = base::float_from_bits(amax_bits);
     const two_level_kind convention = p.by->two_level.value;

@@ -7,7 +7,7 @@
 
 namespace mx::quantize {
 
-/// quantize_block for such recipes; `codes` may be empty where nobody wants them.
+/// quantize_block for such recipes; `codes` may be empty where nobody wants them, nor `values`.
 MX_HD inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
                                                  const block_place& place,
                                                  std::span<std::uint8_t> codes,

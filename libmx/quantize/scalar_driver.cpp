@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 #include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::scalar {

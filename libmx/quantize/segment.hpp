@@ -40,10 +40,12 @@ struct segment_place {
 
     MX_HD std::uint64_t grid_rows() const { return (rows + block_rows - 1) / block_rows; }
     MX_HD std::uint64_t grid_cols() const { return (cols + block_cols - 1) / block_cols; }
-    std::size_t blocks() const { return static_cast<std::size_t>(grid_rows() * grid_cols()); }
-    std::uint64_t elements() const { return rows * cols; }
+    MX_HD std::size_t blocks() const { return static_cast<std::size_t>(grid_rows() * grid_cols()); }
+    MX_HD std::uint64_t elements() const { return rows * cols; }
     /// Elements of a block that is not short.
-    std::size_t block_size() const { return static_cast<std::size_t>(block_rows * block_cols); }
+    MX_HD std::size_t block_size() const {
+        return static_cast<std::size_t>(block_rows * block_cols);
+    }
 };
 
 /// One block of a segment.

@@ -14,9 +14,6 @@ namespace mx::quantize::cuda {
 bool available();
 std::string missing();
 
-/// Dialect ocp with E8M0 scales: every element format, rounding, scale rule and offset.
-bool takes(const block_params& p);
-
 /// One segment at a time: what tests and per-block commands ask for. The values have to stay where
 /// they are between the two calls.
 void load(const stored_values& values, const segment_place& place, block_run& run);

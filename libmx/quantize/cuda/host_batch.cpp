@@ -3,7 +3,6 @@
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/quantize/cuda/batch_layout.hpp"
-#include "libmx/quantize/cuda/segment_body.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -17,25 +16,13 @@ class host_batch final : public segment_batch {
         std::byte* const back = back_.room_for(layout_.back_bytes);
         const launch l = fill(layout_, values, segments, recipes, there, there, back,
                               scratch_.room_for(layout_.scratch_bytes));
-        for (std::uint32_t s = 0; s < l.segment_count; ++s) {
-            for (std::uint32_t r = 0; r < l.recipe_count; ++r) work(l, s, r);
-        }
+        run_on_host(l);
     }
     batch_result result(std::size_t segment, std::size_t recipe) const override {
         return result_of(layout_, segment, recipe, back_.data());
     }
 
   private:
-    static void work(const launch& l, std::uint32_t s, std::uint32_t r) {
-        const device_recipe& recipe = l.recipes[r];
-        block::segment_stats& out = l.stats[std::uint64_t{r} * l.segment_count + s];
-        if (recipe.parts) {
-            quantize_segment<true>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
-        } else {
-            quantize_segment<false>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
-        }
-    }
-
     batch_layout layout_;
     base::aligned_buffer<std::byte> there_, back_, scratch_;
 };

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments
 
 }  // namespace
 
-int enqueue(const launch& l, void* stream) {
+int enqueue_plain(const launch& l, void* stream) {
     const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.recipe_count;
     if (jobs == 0) return cudaSuccess;
     const auto blocks = static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);

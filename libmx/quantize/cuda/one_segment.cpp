@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "libmx/base/status.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/cuda/one_segment.hpp"
 #include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::cuda {
-
-bool takes(const block_params& p) { return p.plain; }
 
 void load(const stored_values& values, const segment_place& place, block_run& run) {
     pack_blocks(values, place, run);  // callers look at x themselves
@@ -16,11 +13,6 @@ void load(const stored_values& values, const segment_place& place, block_run& ru
 }
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {
-    if (!takes(p)) {
-        throw base::error(base::error_kind::unavailable,
-                          "backend cuda has kernels for dialect ocp with E8M0 scales only; leave "
-                          "out --backend cuda");
-    }
     static thread_local std::unique_ptr<segment_batch> batch;
     if (!batch) batch = make_batch();
     return one_segment(*batch, p, run, details);
