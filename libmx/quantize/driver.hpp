@@ -61,15 +61,19 @@ enum class detail : std::uint8_t {
 /// Per-block results, as far as asked for. Owned by whoever runs the driver, reused.
 struct block_details {
     detail wanted = detail::none;
-    bool parts = false;  ///< also the parts of the squared error, in what drivers return
+    bool parts = false;   ///< also the parts of the squared error, in what drivers return
+    bool values = false;  ///< also dequantized values, unless codes tell them (codes_tell_values)
     base::aligned_buffer<std::uint8_t> codes;  ///< laid out as block_run::x; rest undefined
     base::aligned_buffer<std::uint8_t> scale_code;
     base::aligned_buffer<std::uint16_t> offset;
     base::aligned_buffer<std::uint32_t> amax, x_max, x_min;  ///< see block_stats
     base::aligned_buffer<block::block_stats> stats;
+    base::aligned_buffer<float> dequantized;  ///< laid out as codes
 
     /// Makes room for the blocks of `run`, and what a vector may write beyond them.
     void fit(const block_run& run);
+    /// The values of `p` where they are wanted and codes do not tell them, else null; after fit().
+    float* values_of(const block_params& p, const block_run& run);
     /// Keeps what `s` says about block `b`.
     void put(std::size_t b, const block::block_stats& s);
 };
@@ -85,11 +89,11 @@ struct details_view {
     const std::uint32_t* x_max = nullptr;
     const std::uint32_t* x_min = nullptr;
     const block::block_stats* stats = nullptr;
-    const float* values = nullptr;  ///< of batches: laid out as codes, see batch_recipe
+    const float* values = nullptr;
 };
 
-/// What a driver made of `run`.
-details_view view_of(const block_run& run, const block_details& details);
+/// What a driver made of `run` under `p`.
+details_view view_of(const block_params& p, const block_run& run, const block_details& details);
 
 class segment_batch;
 
