@@ -30,7 +30,7 @@ std::vector<const quantize::driver*> drivers_here();
 
 /// Everything a driver delivers for a matrix under a recipe, byte for byte: stats of every segment,
 /// with the parts of the squared error where `parts` says so, and with details codes and facts of
-/// every block.
+/// every block, with all of block_stats also values that codes do not tell.
 std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
                                   const quantize::recipe& r, quantize::detail wanted, bool parts);
 
