@@ -126,7 +126,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
         const auto count = static_cast<std::size_t>(p.where.elements());
         caster& c = casters[static_cast<std::size_t>(p.thread)];
-        if (!c.batch) c.batch = quantize::make_element_batch(driver, nullptr);
+        if (!c.batch) c.batch = quantize::make_element_batch(driver, control.notices.get());
         if (!request.packed) {
             c.values.resize(count);
             c.batch->cast(to.cast, {p.values, count, p.where.col, key}, {nullptr, c.values.data()});

@@ -73,4 +73,9 @@ class segment_batch {
     const std::atomic<bool>* cancel_ = nullptr;
 };
 
+/// driver::quantize for what driver::load put into `run`, by the driver's batch where there is one
+/// (it may be null), so that what it has to tell is heard.
+block::segment_stats quantize_one(const driver& d, segment_batch* batch, const block_params& p,
+                                  block_run& run, block_details& details);
+
 }  // namespace mx::quantize

@@ -36,4 +36,9 @@ std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_roo
                        room.free / mib, room.all / mib, least);
 }
 
+std::string went_elsewhere(const no_room& short_of, std::string_view name) {
+    return fmt::format("backend cuda: {}; going on with backend {}, which leaves the same bytes",
+                       short_of.shortage(), name);
+}
+
 }  // namespace mx::base::cuda

@@ -90,7 +90,10 @@ class held_memory {
     std::size_t size_ = 0;
 };
 
-/// "the card has 3 MiB free of 80 MiB, and 5 MiB are needed": whole MiB, what is needed rounded up.
+/// "the card has no room (3 MiB free of 80 MiB, 5 MiB are needed)": what is needed is rounded up.
 std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room);
+
+/// What those hear who asked for the card when the backend `name` took over.
+std::string went_elsewhere(const no_room& short_of, std::string_view name);
 
 }  // namespace mx::base::cuda
