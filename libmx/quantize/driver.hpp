@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "libmx/base/aligned.hpp"
+#include "libmx/base/notices.hpp"
 #include "libmx/block/segment_stats.hpp"
 #include "libmx/quantize/block_params.hpp"
 #include "libmx/quantize/segment.hpp"
@@ -95,6 +96,7 @@ struct details_view {
 /// What a driver made of `run` under `p`.
 details_view view_of(const block_params& p, const block_run& run, const block_details& details);
 
+class element_batch;
 class segment_batch;
 
 struct driver {
@@ -112,6 +114,9 @@ struct driver {
     std::string (*missing)() = nullptr;
     /// Somebody who takes the segments of a panel at once, for one thread; null: one by one.
     std::unique_ptr<segment_batch> (*make_batch)() = nullptr;
+    /// Somebody who casts values without blocks, for one thread; null: the host does. `notices` as
+    /// of quantize::make_element_batch.
+    std::unique_ptr<element_batch> (*make_element_batch)(base::notices* notices) = nullptr;
 };
 
 }  // namespace mx::quantize

@@ -29,7 +29,7 @@ constexpr std::array list{
     vector_driver<simd::target::avx2>("avx2", "x86, 256-bit vectors"),
     vector_driver<simd::target::avx512>("avx512", "x86, 512-bit vectors"),
     driver{"cuda", "NVIDIA GPUs", cuda::available, cuda::load, cuda::quantize, cuda::missing,
-           cuda::make_batch},
+           cuda::make_batch, cuda::make_element_batch},
 };
 
 }  // namespace

@@ -191,8 +191,9 @@ class borrowed_lane {
 };
 
 void require_room(device& on, std::uint64_t bytes) {
+    static_assert(sizeof(std::size_t) == sizeof bytes);
     const base::cuda::memory_room room = on.room();
-    if (bytes > std::numeric_limits<std::size_t>::max() || (room.all != 0 && bytes > room.free)) {
+    if (bytes == all || (room.all != 0 && bytes > room.free)) {
         throw no_room(shortage_of(memory_kind::device, bytes, room));
     }
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "libmx/quantize/element_batch.hpp"
 #include "libmx/quantize/segment_batch.hpp"
 
 namespace mx::quantize::cuda {
@@ -20,5 +21,8 @@ void load(const stored_values& values, const segment_place& place, block_run& ru
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details);
 
 std::unique_ptr<segment_batch> make_batch();
+
+/// Casts of values without blocks, of every dialect, format and rounding.
+std::unique_ptr<element_batch> make_element_batch(base::notices* notices);
 
 }  // namespace mx::quantize::cuda
