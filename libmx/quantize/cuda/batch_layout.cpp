@@ -4,6 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "libmx/quantize/cuda/row_formats.hpp"
+
 namespace mx::quantize::cuda {
 namespace {
 
@@ -40,6 +42,13 @@ T* at(std::byte* base, std::size_t offset) {
 template <typename T>
 const T* at(const std::byte* base, std::size_t offset) {
     return reinterpret_cast<const T*>(base + offset);
+}
+
+// Segments share their block extents.
+int body_of(const batch_recipe& r, std::span<const batch_segment> segments) {
+    if (r.wanted != detail::none || r.parts || segments.empty()) return segment_body;
+    const segment_place& s = segments.front().place;
+    return cuda::body_of(*r.params, s.block_rows, s.block_cols);
 }
 
 }  // namespace
@@ -86,11 +95,14 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,
             std::byte* /*device_scratch*/) {
+    launch l{};
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const recipe_layout& of = layout.by_recipe[r];
         device_recipe d{};
         d.params = *recipes[r].params;
         d.parts = recipes[r].parts;
+        d.body = static_cast<std::uint8_t>(body_of(recipes[r], segments));
+        l.bodies |= 1u << d.body;
         d.blocks.stride = layout.stride;
         if (of.wanted != detail::none) {
             d.blocks.codes = at<std::uint8_t>(device_back, of.codes);
@@ -127,7 +139,6 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
                         values.values.from(r * values.values.stride).data, row);
         }
     }
-    launch l{};
     l.values = {device_there + layout.values, values.cols, values.values.type};
     l.segments = at<device_segment>(device_there, layout.segments);
     l.segment_count = static_cast<std::uint32_t>(segments.size());

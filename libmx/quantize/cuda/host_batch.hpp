@@ -11,4 +11,7 @@ namespace mx::quantize::cuda {
 
 std::unique_ptr<segment_batch> make_host_batch();
 
+/// The same with what stands for the device's converting instructions.
+std::unique_ptr<segment_batch> make_instruction_batch();
+
 }  // namespace mx::quantize::cuda

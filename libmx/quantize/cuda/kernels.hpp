@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one kernel, as its caller on the host sees it. All pointers are the device's.
+// The kernels, as their caller on the host sees them. All pointers are the device's.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ struct device_recipe {
     plain_params params;
     device_blocks blocks;  ///< what is wanted of it per block
     bool parts;            ///< also the parts of the squared error
+    std::uint8_t body;     ///< see body_of
 };
 
 /// Segments under recipes, a warp for each pair.
@@ -24,6 +25,7 @@ struct launch {
     std::uint32_t segment_count;
     const device_recipe* recipes;
     std::uint32_t recipe_count;
+    std::uint32_t bodies;         ///< a bit for each that recipes have
     block::segment_stats* stats;  ///< of segment s under recipe r at r * segment_count + s
 };
 
