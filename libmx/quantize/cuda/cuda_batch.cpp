@@ -2,6 +2,7 @@
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/quantize/cuda/batch_layout.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/row_kernels.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -20,8 +21,9 @@ class cuda_batch final : public segment_batch {
         std::byte* const back = back_.room_for(layout_.back_bytes);
         std::byte* const device_there = device_there_.room_for(layout_.there_bytes);
         std::byte* const device_back = device_back_.room_for(layout_.back_bytes);
-        const launch l = fill(layout_, values, segments, recipes, there, device_there, device_back,
-                              scratch_.room_for(layout_.scratch_bytes));
+        launch l = fill(layout_, values, segments, recipes, there, device_there, device_back,
+                        scratch_.room_for(layout_.scratch_bytes));
+        l.by_instruction = bodies_by_instruction();
         stream_.copy_there(device_there, there, layout_.there_bytes);
         check(enqueue(l, stream_.handle()), "starting the kernel");
         stream_.copy_back(back, device_back, layout_.back_bytes);

@@ -48,9 +48,9 @@ int enqueue_segments(const launch& l, void* stream) {
     return cudaGetLastError();
 }
 
-// Each body takes its own recipes of the launch: by a device's instructions where it has them.
+// Each body takes its own recipes of the launch.
 int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
-    const std::uint32_t instructions = bodies & bodies_by_instruction();
+    const std::uint32_t instructions = bodies & l.by_instruction;
     int code = cudaSuccess;
     if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
     for (const auto& paths : {fp8_paths(), narrow_paths()}) {

@@ -25,8 +25,9 @@ struct launch {
     std::uint32_t segment_count;
     const device_recipe* recipes;
     std::uint32_t recipe_count;
-    std::uint32_t bodies;         ///< a bit for each that recipes have
-    block::segment_stats* stats;  ///< of segment s under recipe r at r * segment_count + s
+    std::uint32_t bodies;          ///< a bit for each that recipes have
+    std::uint32_t by_instruction;  ///< those that may use the device's: see bodies_by_instruction
+    block::segment_stats* stats;   ///< of segment s under recipe r at r * segment_count + s
 };
 
 /// Queues it on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was queued.
