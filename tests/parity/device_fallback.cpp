@@ -40,8 +40,7 @@ mx::block::segment_stats never(const quantize::block_params&, quantize::block_ru
     throw std::logic_error("the batch was to be asked");
 }
 const quantize::driver small_device{
-    "small",       "a device with little room", always, cuda::load, never, cuda::takes, nullptr,
-    pipeline_batch};
+    "small", "a device with little room", always, cuda::load, never, nullptr, pipeline_batch};
 
 }  // namespace
 

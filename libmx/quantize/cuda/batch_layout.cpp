@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "libmx/base/status.hpp"
+#include "libmx/quantize/cuda/row_formats.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -85,6 +86,13 @@ device_blocks blocks_of(const batch_layout& layout, const recipe_layout& of, std
     return d;
 }
 
+// Segments share their block extents.
+int body_of(const batch_recipe& r, std::span<const batch_segment> segments) {
+    if (r.wanted != detail::none || r.parts || segments.empty()) return segment_body;
+    const segment_place& s = segments.front().place;
+    return cuda::body_of(*r.params, s.block_rows, s.block_cols);
+}
+
 }  // namespace
 
 batch_layout lay_out(const value_rectangle& values, std::span<const batch_segment> segments,
@@ -151,6 +159,7 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,
             std::byte* device_scratch) {
+    launch l{};
     const std::size_t segment_count = segments.size();
     auto* const sums = at<block::segment_stats>(device_back, layout.sums);
     for (std::size_t r = 0; r < recipes.size(); ++r) {
@@ -160,6 +169,8 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
             d.params = *recipes[r].params;
             d.blocks = blocks_of(layout, of, device_back);
             d.parts = recipes[r].parts;
+            d.body = static_cast<std::uint8_t>(body_of(recipes[r], segments));
+            l.bodies |= 1u << d.body;
             store(there + layout.recipes + of.slot * sizeof d, d);
             continue;
         }
@@ -195,7 +206,6 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
                         values.values.from(r * values.values.stride).data, row);
         }
     }
-    launch l{};
     l.values = {device_there + layout.values, values.cols, values.values.type};
     l.segments = at<device_segment>(device_there, layout.segments);
     l.segment_count = static_cast<std::uint32_t>(segment_count);

@@ -3,16 +3,35 @@
 
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/instruction_stand_in.hpp"
+#include "libmx/quantize/cuda/plain_on_host.hpp"
 
 namespace mx::quantize::cuda {
+namespace {
 
-void start_on_host(const launch& l, base::cuda::stream& on) {
-    static_cast<base::cuda::host_stream&>(on).queue([l] { run_on_host(l); });
+template <typename Converter>
+void start(const launch& l, base::cuda::stream& on) {
+    static_cast<base::cuda::host_stream&>(on).queue([l] {
+        plain_on_host<Converter>(l);
+        general_on_host(l);
+    });
 }
 
+base::cuda::host_device& host() {
+    static base::cuda::host_device one;
+    return one;
+}
+
+}  // namespace
+
+void start_on_host(const launch& l, base::cuda::stream& on) { start<grid_converter>(l, on); }
+
 std::unique_ptr<segment_batch> make_host_batch() {
-    static base::cuda::host_device host;
-    return make_device_batch(host, start_on_host);
+    return make_device_batch(host(), start_on_host);
+}
+
+std::unique_ptr<segment_batch> make_instruction_batch() {
+    return make_device_batch(host(), start<instruction_stand_in>);
 }
 
 }  // namespace mx::quantize::cuda

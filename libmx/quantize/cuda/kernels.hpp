@@ -16,6 +16,7 @@ struct device_recipe {
     plain_params params;
     device_blocks blocks;  ///< what is wanted of it per block
     bool parts;            ///< also the parts of the squared error
+    std::uint8_t body;     ///< see body_of
 };
 
 /// A recipe that is not plain. What its parameters point at lies on the device, too.
@@ -36,7 +37,9 @@ struct launch {
     std::uint32_t segment_count;
     const device_recipe* recipes;  ///< the plain ones
     std::uint32_t recipe_count;
-    block::segment_stats* stats;  ///< of segment s under plain recipe r at r * segment_count + s
+    std::uint32_t bodies;          ///< a bit for each that plain recipes have
+    std::uint32_t by_instruction;  ///< those that may use the device's: see bodies_by_instruction
+    block::segment_stats* stats;   ///< of segment s under plain recipe r at r * segment_count + s
 
     const general_recipe* general;
     std::uint32_t general_count;
@@ -54,9 +57,8 @@ int enqueue(const launch& l, void* stream);
 int enqueue_plain(const launch& l, void* stream);
 int enqueue_general(const launch& l, void* stream);
 
-/// The same work by the host, on pointers of its own: what tests compare with the reference where
-/// there is no device.
-void run_on_host(const launch& l);
+/// What enqueue_general does, by the host on pointers of its own.
+void general_on_host(const launch& l);
 
 /// Whether this build has code for the current device.
 /// Returns the runtime's error code, 0 when it has.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common recipe as float32 arithmetic sees it: a floating element format with a mantissa,
+// rounded to nearest even, blocks of up to 32 neighbours, no offset. What becomes of an element
+// beside its value follows from where its magnitude lies: rounding is monotone, so every count asks
+// whether |y| reaches some number of at most five significant bits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/quantize/plain_params.hpp"
+#include "libmx/scale/rule_step.hpp"
+
+namespace mx::quantize::cuda {
+
+/// Whether row_grid and the body of rows (row_body.hpp) describe a recipe with these blocks.
+MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
+                             std::uint64_t block_cols) {
+    const format::element_params& f = p.element;
+    return block_rows == 1 && block_cols <= 32 && f.floating && f.has_sign && f.mantissa_bits > 0 &&
+           p.mode.how == format::rounding::rtne && !p.has_offset && scale::is_step(p.rule);
+}
+
+/// Magnitudes from `at` on, or above it.
+struct magnitude_bound {
+    float at;
+    bool above;
+};
+
+struct row_grid {
+    std::uint32_t to_magic;     ///< from a float32 exponent field, in place; see rounded()
+    std::uint32_t least_magic;  ///< of the lowest binade
+    float largest;
+    float far;  ///< what |y| stays below where sums of errors can be judged: four times 2^emax
+    magnitude_bound kept, normal, top, overflow, clamp;  ///< of |y|: q != 0, q normal, ...
+    std::uint32_t rule_step;
+    int rule_base;
+};
+
+MX_HD inline row_grid row_grid_of(const plain_params& p) {
+    const format::element_params& f = p.element;
+    const int m = f.mantissa_bits;
+    const int emax = f.emin + static_cast<int>(f.max_positive >> m) - 1;
+    const auto largest = static_cast<float>((f.max_positive & ((1u << m) - 1u)) | 1u << m) *
+                         base::exact_pow2f(emax - m);
+    const float low_half = base::exact_pow2f(f.quantum - 1);  // half a quantum at either end
+    const float top_half = base::exact_pow2f(emax - m - 1);
+    const bool even = (f.max_positive & 1u) == 0;  // ties around the largest code go to it
+    row_grid g{};
+    g.to_magic = (static_cast<std::uint32_t>(23 - m) << 23) + 0x00400000u;
+    g.least_magic = (static_cast<std::uint32_t>(f.emin + 127) << 23) + g.to_magic;
+    g.largest = largest;
+    g.far = base::exact_pow2f(emax + 2);
+    g.kept = {low_half, true};
+    g.normal = {base::exact_pow2f(f.emin) - low_half, false};
+    g.top = {largest - top_half, !even};
+    g.overflow = {largest, true};
+    g.clamp = {largest + top_half, even};
+    const scale::rule_step step = scale::step_of(p.rule, p.facts);
+    g.rule_step = scale::one_binade - step.from;
+    g.rule_base = step.base;
+    return g;
+}
+
+/// The smallest float32 magnitude, as bits, that reaches the bound under the scale `s`; what a
+/// bound and a power of two make is exact, or infinite and out of reach.
+MX_HD inline std::uint32_t bits_from(const magnitude_bound& b, float s) {
+    return base::bits_of(b.at * s) + (b.above ? 1u : 0u);
+}
+
+MX_HD inline float smaller_of(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    return fminf(a, b);
+#else
+    return b < a ? b : a;
+#endif
+}
+MX_HD inline float larger_of(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    return fmaxf(a, b);
+#else
+    return a < b ? b : a;
+#endif
+}
+
+/// y on the grid and inside its range; no NaN. Adding and subtracting 1.5 * 2^23 quanta rounds to
+/// nearest even, for either sign: the sum has no bits below the quantum. A zero is +0.
+MX_HD inline float rounded(const row_grid& g, float y) {
+    const std::uint32_t own = (base::bits_of(y) & base::f32_infinity) + g.to_magic;
+    const float magic = base::float_from_bits(std::max(own, g.least_magic));
+    const float q = (y + magic) - magic;
+    return smaller_of(larger_of(q, -g.largest), g.largest);
+}
+
+/// What two elements become.
+struct value_pair {
+    float first, second;
+};
+
+/// A converter rounds y = x / S to the element format, two at a time, under a recipe that
+/// takes_rows() approves. This one does it by arithmetic, and on every processor.
+class grid_converter {
+  public:
+    explicit MX_HD grid_converter(const plain_params&) {}
+    MX_HD value_pair operator()(const row_grid& g, float first, float second) const {
+        return {rounded(g, first), rounded(g, second)};
+    }
+};
+
+}  // namespace mx::quantize::cuda
