@@ -50,12 +50,13 @@ struct task {
     std::vector<std::byte> expected;
 
     task(mx::tensor::dtype type, std::uint64_t rows, std::uint64_t cols, const matrix_part& of,
-         const std::string& block)
+         const std::string& block,
+         const std::vector<std::string>& texts = {"mxfp4", "mxfp8:round=stochastic,seed=3",
+                                                  "mxfp6:offset=fp16"})
         : part(of) {
         const std::vector<mx::tests::block_kind> kinds(mx::tests::block_kinds.begin(),
                                                        mx::tests::block_kinds.end());
-        for (const char* text : {"mxfp4", "mxfp8:round=stochastic,seed=3", "mxfp6:offset=fp16"}) {
-            const std::string one(text);
+        for (const std::string& one : texts) {
             const char* const joint = one.find(':') == std::string::npos ? ":" : ",";
             recipes.push_back(quantize::parse_recipe(one + joint + "block=" + block));
         }
@@ -83,8 +84,7 @@ struct task {
                     0};
                 for (std::size_t r = 0; r < recipes.size(); ++r) {
                     const auto params = quantize::params_of(recipes[r]);
-                    const quantize::batch_recipe recipe{
-                        &params, static_cast<quantize::detail>((r + 2) % 3), r % 2 == 0};
+                    const quantize::batch_recipe recipe = mx::tests::asked_of(params, r);
                     const auto l = cuda::lay_out({{matrix.type, nullptr, s.cols}, s.rows, s.cols},
                                                  {&segment, 1}, {&recipe, 1});
                     most = std::max(most, l.there_bytes + l.back_bytes + l.scratch_bytes);
@@ -103,6 +103,8 @@ const std::vector<task>& tasks() {
         t.emplace_back(dtype::bf16, 5, 9000, matrix_part{0, 5, 0, 9000}, "1x32");
         t.emplace_back(dtype::f32, 6, 12800, matrix_part{1, 4, 4096, 8192}, "1x16");
         t.emplace_back(dtype::f16, 150, 131, matrix_part{0, 150, 0, 131}, "4x4");
+        t.emplace_back(dtype::bf16, 3, 9000, matrix_part{0, 3, 0, 9000}, "1x32",
+                       std::vector<std::string>{"mxint4:dialect=microxcaling", "mxfp4", "nvfp4"});
         return t;
     }();
     return all;

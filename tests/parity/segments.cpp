@@ -139,6 +139,11 @@ std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix
     return out;
 }
 
+quantize::batch_recipe asked_of(const quantize::block_params& params, std::size_t turn) {
+    const auto wanted = static_cast<quantize::detail>((turn + 2) % 3);
+    return {&params, wanted, turn % 2 == 0, wanted == quantize::detail::stats};
+}
+
 std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_matrix& m,
                                   const matrix_part& part,
                                   const std::vector<quantize::recipe>& recipes) {
@@ -155,11 +160,10 @@ std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_m
                                                        s.col});
                                });
     std::vector<quantize::block_params> params;
-    for (const quantize::recipe& r : recipes) params.push_back(quantize::params_of(r));
+    const quantize::tensor_facts facts = facts_of(m);
+    for (const quantize::recipe& r : recipes) params.push_back(quantize::params_of(r, facts));
     std::vector<quantize::batch_recipe> asked;
-    for (std::size_t r = 0; r < params.size(); ++r) {
-        asked.push_back({&params[r], static_cast<quantize::detail>((r + 2) % 3), r % 2 == 0});
-    }
+    for (std::size_t r = 0; r < params.size(); ++r) asked.push_back(asked_of(params[r], r));
     batch.run({all.from(part.row * m.cols + part.col), part.rows, part.cols}, segments, asked);
     std::vector<std::byte> out;
     for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -179,6 +183,10 @@ std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_m
                 append(out, d.codes + b * d.stride,
                        quantize::extent_of(segments[s].place, b).size());
                 if (asked[r].wanted == quantize::detail::stats) append(out, d.stats[b]);
+                if (d.values != nullptr) {
+                    append(out, d.values + b * d.stride,
+                           quantize::extent_of(segments[s].place, b).size());
+                }
             }
         }
     }
