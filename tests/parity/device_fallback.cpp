@@ -10,6 +10,7 @@
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/pipeline/cluster/block_survey.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
@@ -86,7 +87,7 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
     CHECK_THROWS_AS(squares(small_device, nullptr), mx::base::error);
 }
 
-TEST_CASE("files and dumps go on with the CPU, too") {
+TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     mx::tests::memory_model model, other;
     std::vector<float> values(64 * 200);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -136,10 +137,17 @@ TEST_CASE("files and dumps go on with the CPU, too") {
 
     mx::pipeline::diff_request request;
     request.paths = {"a", "b"};
+    request.labels = mx::pipeline::label_dumps(request.paths, {});
     request.recipes = quantize::parse_recipes({"mxfp4"});
     const mx::io::reader* const dumps[] = {&model, &other};
     listen();
     const auto found = mx::pipeline::diff(dumps, model.all(), request, control);
     CHECK(found.tensors == 1);
+    CHECK(lines.size() == 1);
+
+    mx::pipeline::analysis_request survey;
+    survey.recipes = request.recipes;
+    listen();
+    CHECK(mx::pipeline::survey_blocks(model.all(), survey, control).size() == 1);
     CHECK(lines.size() == 1);
 }

@@ -142,7 +142,7 @@ TEST_CASE("slices of every size leave the same bytes") {
             host_device device;
             launches = 0;
             const auto batch = batch_on(device, limits);
-            CHECK(t.by(*batch) == t.expected);
+            CHECK((t.by(*batch) == t.expected));
             counts.insert(launches);
             // Two slices are there at a time, of which each is within the limit where it can be.
             const std::size_t most = 2 * std::max(limits.bytes, t.least_bytes());
@@ -160,7 +160,7 @@ TEST_CASE("a batch is used again for other values, larger and smaller ones") {
     {
         const auto batch = batch_on(device, {30000, any_room});
         for (int round = 0; round < 2; ++round) {
-            for (const task& t : tasks()) CHECK(t.by(*batch) == t.expected);
+            for (const task& t : tasks()) CHECK((t.by(*batch) == t.expected));
         }
         CHECK(device.held(memory_kind::device) != 0);
     }
@@ -177,7 +177,7 @@ TEST_CASE("one refusal of memory makes slices smaller, wherever it comes") {
                 heard said;
                 const auto batch = batch_on(device, {bytes, any_room});
                 batch->steer(&said.notices, nullptr);
-                CHECK(t.by(*batch) == t.expected);
+                CHECK((t.by(*batch) == t.expected));
                 CHECK(said.lines.empty());
                 if (device.asked() <= n) break;
             }
@@ -201,8 +201,8 @@ TEST_CASE("without memory from any moment on the CPU takes over, and says so onc
                 heard said;
                 const auto batch = batch_on(device, {bytes, any_room});
                 batch->steer(&said.notices, nullptr);
-                CHECK(t.by(*batch) == t.expected);
-                CHECK(t.by(*batch) == t.expected);
+                CHECK((t.by(*batch) == t.expected));
+                CHECK((t.by(*batch) == t.expected));
                 CHECK(said.lines.size() == (n < enough ? 1u : 0u));
                 if (n < enough) CHECK(device.held(memory_kind::device) == 0);
             }
@@ -220,7 +220,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
             heard said;
             const auto batch = batch_on(device, {});
             batch->steer(&said.notices, nullptr);
-            CHECK(t.by(*batch) == t.expected);
+            CHECK((t.by(*batch) == t.expected));
             CHECK(device.peak(memory_kind::device) <= room);
             REQUIRE(said.lines.size() == (room < least ? 1u : 0u));
             if (room >= least) continue;
@@ -235,7 +235,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
         heard said;
         const auto batch = batch_on(device, {});
         batch->steer(&said.notices, nullptr);
-        CHECK(t.by(*batch) == t.expected);
+        CHECK((t.by(*batch) == t.expected));
         REQUIRE(said.lines.size() == 1);
         CHECK(said.lines.front().find("the host gives no pinned memory (1 MiB are needed); going "
                                       "on with backend") != std::string::npos);
@@ -261,14 +261,14 @@ TEST_CASE("a failure of the device is an error at once, and leaves nothing under
     {
         const auto batch = batch_on(device, {1, any_room});
         batch->steer(&said.notices, nullptr);
-        for (const std::size_t n : {0, 1, 2, 7}) {
+        for (const std::size_t n : {0u, 1u, 2u, 7u}) {
             CAPTURE(n);
             launches = 0;
             failing_launch = n;
             CHECK_THROWS_WITH(t.by(*batch), "the device is lost");
             failing_launch = no_limit;
             CHECK(launches == n + 1);
-            CHECK(t.by(*batch) == t.expected);
+            CHECK((t.by(*batch) == t.expected));
         }
         failing_launch = 0;
         launches = 0;
@@ -297,5 +297,5 @@ TEST_CASE("a batch stops between two slices") {
     raised_by_launch = nullptr;
     CHECK(launches == 1);
     cancel = false;
-    CHECK(t.by(*batch) == t.expected);
+    CHECK((t.by(*batch) == t.expected));
 }
