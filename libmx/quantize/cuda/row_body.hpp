@@ -158,6 +158,8 @@ MX_HD inline void add_steps(const block::block_stats& b, lane_sums& sums) {
     sums.counted_max = larger{}(sums.counted_max, b.counted_max);
 }
 
+inline constexpr float least_float_term = 0x1p-60f;  // see sums_in_x
+
 // Counts and verdicts of a block whose magnitudes |y| lie between `least`, the smallest that is not
 // zero, and `most`. Whether an end of the range reaches a bound says whether to count.
 template <typename Values>
@@ -166,7 +168,7 @@ MX_HD inline void count_row(const row_grid& g, const Values& y, float least, flo
     std::uint32_t nonzero = size, top = 0, underflow = 0;
     if (has_zeros) {
         std::uint32_t count[1];
-        y.reaching({1u}, count);
+        y.reaching({base::bits_of(least_float_term)}, count);
         nonzero = count[0];
     }
     if (base::bits_of(most) >= g.top) {
@@ -199,7 +201,6 @@ template <typename Values, typename Converter>
 MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Converter& convert,
                           const device_values& values, std::uint64_t at, std::uint32_t size,
                           lane_sums& sums) {
-    constexpr float least_float_term = 0x1p-60f;  // see sums_in_x
     Values x;
     x.load(values, at, size);
     magnitude_range r = x.range();
@@ -212,7 +213,7 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     const float reciprocal = base::float_from_bits(static_cast<std::uint32_t>(254 - code) << 23);
     const float least_y = base::float_from_bits(least) * reciprocal;
     const float most_y = base::float_from_bits(r.most) * reciprocal;
-    // NaN, Inf, a subnormal maximum, a scale at an end of its range, terms that float32 loses.
+    // NaN, Inf, subnormals, a scale at an end of its range, terms that float32 loses.
     const bool plain =
         r.most == 0 || (r.most - 0x00800000u < 0x7f000000u && exponent < 255 && code >= 1 &&
                         code <= 253 && least_y >= least_float_term && most_y < g.far);
