@@ -103,8 +103,8 @@ class row_tree {
     using error_type = std::conditional_t<Values::exact_products, float, double>;
     using sums = row_sums<error_type>;
 
-    MX_HD row_tree(const row_grid& g, const Converter& convert, const Values& y)
-        : y_(y), q_(g, convert, y) {}
+    MX_HD row_tree(const row_grid& g, const Converter& convert, const Values& y, float most)
+        : y_(y), q_(g, convert, y, base::bits_of(most)) {}
 
     template <int distance = 1, int i = 0>
     MX_HD sums sum() {
@@ -224,7 +224,7 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
         return;
     }
     x.scale(reciprocal);
-    row_tree<Values, Converter> tree(g, convert, x);
+    row_tree<Values, Converter> tree(g, convert, x, most_y);
     const auto sum = tree.sum();
     auto error = static_cast<double>(sum.error);
     if constexpr (Values::exact_products) {

@@ -107,15 +107,19 @@ class bf16_block {
         return i % 2 == 0 ? low_of(word_[i / 2]) : high_of(word_[i / 2]);
     }
 
-    /// The values rounded as rounded() does, two at a time.
-    MX_HD bf16_block on_grid(const row_grid& g) const {
+    /// The values rounded as rounded() does, two at a time; `beyond`: some may leave the range.
+    MX_HD bf16_block on_grid(const row_grid& g, bool beyond) const {
         bf16_block q;
         MX_UNROLL
         for (int i = 0; i < 16; ++i) {
             const std::uint32_t magic =
                 larger_of_sum(word_[i] & 0x7f807f80u, g.to_magics, g.least_magics);
-            q.word_[i] = pair_between(pair_difference(pair_sum(word_[i], magic), magic),
-                                      g.largests | 0x80008000u, g.largests);
+            q.word_[i] = pair_difference(pair_sum(word_[i], magic), magic);
+        }
+        if (!beyond) return q;
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) {
+            q.word_[i] = pair_between(q.word_[i], g.largests | 0x80008000u, g.largests);
         }
         return q;
     }
@@ -226,10 +230,12 @@ class float_block {
 };
 
 /// The elements of a block that was scaled, as `convert` rounds them: two that lie sixteen apart.
+/// `most`: the largest magnitude, float32 bits.
 template <typename Values, typename Converter>
 class rounded_block {
   public:
-    MX_HD rounded_block(const row_grid& g, const Converter& convert, const Values& y)
+    MX_HD rounded_block(const row_grid& g, const Converter& convert, const Values& y,
+                        std::uint32_t /*most*/)
         : g_(g), convert_(convert), y_(y) {}
     MX_HD value_pair operator()(int i) const { return convert_(g_, y_[i], y_[i + 16]); }
 
@@ -243,8 +249,9 @@ class rounded_block {
 template <>
 class rounded_block<bf16_block, grid_converter> {
   public:
-    MX_HD rounded_block(const row_grid& g, const grid_converter&, const bf16_block& y)
-        : q_(y.on_grid(g)) {}
+    MX_HD rounded_block(const row_grid& g, const grid_converter&, const bf16_block& y,
+                        std::uint32_t most)
+        : q_(y.on_grid(g, most >= g.clamp)) {}
     MX_HD value_pair operator()(int i) const { return {q_[i], q_[i + 16]}; }
 
   private:
