@@ -27,28 +27,44 @@ inline constexpr std::uint32_t segments_at_once = lane_count / lanes_per_segment
 
 namespace detail {
 
-// The block of `size` values from `at` on by the reference's steps, whatever is in it.
+// The elements of a block under the scale that `out` has, by the reference's steps. One array of
+// terms at a time: what lies in memory there, every thread of the device has room for.
 template <typename T>
 MX_HD void add_terms(const plain_params& p, const device_values& values, std::uint64_t at,
                      block::block_stats& out) {
     const int exponent = scale_exponent(out);
+    const std::uint32_t size = out.count.elements;
     const element_encoder encoder(p, exponent);
     element_tally tally;
-    chunk_terms<T> terms;
-    for (std::uint32_t i = 0; i < out.count.elements; ++i) {
-        const float x = load_value(values, at + i);
-        const element_encoder::element e = encoder.encode(x, 0, tally);
-        const float q = p.value[e.code];
-        if constexpr (std::is_same_v<T, double>) {
-            terms.set(static_cast<int>(i), term_in_x(x, 0.0f, base::exact_pow2(exponent), q),
-                      e.part);
-        } else {
-            terms.set(static_cast<int>(i), term_in_scale(x, base::exact_pow2f(-exponent), q),
-                      e.part);
-        }
+    std::uint8_t code[chunk_size];
+    for (std::uint32_t i = 0; i < size; ++i) {
+        code[i] = encoder.encode(load_value(values, at + i), 0, tally).code;
     }
-    terms.add_to(out.sum);
     tally.finish(p.element, out);
+    const auto term = [&](std::uint32_t i) {
+        const float x = load_value(values, at + i);
+        const float q = p.value[code[i]];
+        if constexpr (std::is_same_v<T, double>) {
+            return term_in_x(x, 0.0f, base::exact_pow2(exponent), q);
+        } else {
+            return term_in_scale(x, base::exact_pow2f(-exponent), q);
+        }
+    };
+    const auto sum_of = [&](auto value) {
+        decltype(value(element_term<T>{})) terms[chunk_size] = {};
+        for (std::uint32_t i = 0; i < size; ++i) terms[i] = value(term(i));
+        return static_cast<double>(sum_chunk(terms));
+    };
+    using term_type = element_term<T>;
+    out.sum.error2 = sum_of([](const term_type& t) { return t.error2(); });
+    out.sum.x2 = sum_of([](const term_type& t) { return t.x2(); });
+    out.sum.xd = sum_of([](const term_type& t) { return t.xd(); });
+    out.sum.d2 = sum_of([](const term_type& t) { return t.d2(); });
+    out.sum.error = sum_of([](const term_type& t) { return t.error(); });
+    for (std::uint32_t i = 0; i < size; ++i) {
+        const T e = term(i).e;
+        out.sum.max_error = larger{}(out.sum.max_error, static_cast<double>(e < 0 ? -e : e));
+    }
 }
 
 template <typename Dummy = void>
