@@ -14,6 +14,7 @@
 #include "libmx/pipeline/vectors/conversion_inputs.hpp"
 #include "libmx/pipeline/vectors/output_hash.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/row_formats.hpp"
 #include "libmx/quantize/cuda/row_kernels.hpp"
 
 namespace {
@@ -194,6 +195,12 @@ int compare() {
         return 77;
     }
     report to;
+    std::cout << "backend cuda converts by instruction:";
+    for (const std::string_view f : cuda::row_formats) {
+        if ((cuda::bodies_by_instruction() >> cuda::row_body_of(f) & 1u) != 0)
+            std::cout << ' ' << f;
+    }
+    std::cout << "\n";
     compare_paths(to);
     const std::vector<std::uint32_t> floats = stratified_floats(seed);
     for (const narrowing& row : narrowings) compare_codes(row, floats, to);

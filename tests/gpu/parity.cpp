@@ -25,6 +25,7 @@ int compare() {
     mx::tests::compare_segments(device, on_case);
     mx::tests::compare_general_segments(device, on_case);
     mx::tests::compare_matrices(device, on_case);
+    mx::tests::compare_rows(device, on_case);
     std::cout << cases << " cases, " << different << " differ\n";
     return cases > 1000 && different == 0 ? 0 : 1;
 }

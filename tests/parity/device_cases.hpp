@@ -25,4 +25,9 @@ void compare_general_segments(
 void compare_matrices(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case);
 
+/// Recipes that the body of rows takes (libmx/quantize/cuda/row_body.hpp), segment by segment and
+/// as whole matrices, nothing wanted per block.
+void compare_rows(const quantize::driver& d,
+                  const std::function<void(const std::string&, const std::string&)>& on_case);
+
 }  // namespace mx::tests

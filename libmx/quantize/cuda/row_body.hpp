@@ -27,28 +27,44 @@ inline constexpr std::uint32_t segments_at_once = lane_count / lanes_per_segment
 
 namespace detail {
 
-// The block of `size` values from `at` on by the reference's steps, whatever is in it.
+// The elements of a block under the scale that `out` has, by the reference's steps. One array of
+// terms at a time: what lies in memory there, every thread of the device has room for.
 template <typename T>
 MX_HD void add_terms(const plain_params& p, const device_values& values, std::uint64_t at,
                      block::block_stats& out) {
     const int exponent = scale_exponent(out);
+    const std::uint32_t size = out.count.elements;
     const element_encoder encoder(p, exponent);
     element_tally tally;
-    chunk_terms<T> terms;
-    for (std::uint32_t i = 0; i < out.count.elements; ++i) {
-        const float x = load_value(values, at + i);
-        const element_encoder::element e = encoder.encode(x, 0, tally);
-        const float q = p.value[e.code];
-        if constexpr (std::is_same_v<T, double>) {
-            terms.set(static_cast<int>(i), term_in_x(x, 0.0f, base::exact_pow2(exponent), q),
-                      e.part);
-        } else {
-            terms.set(static_cast<int>(i), term_in_scale(x, base::exact_pow2f(-exponent), q),
-                      e.part);
-        }
+    std::uint8_t code[chunk_size];
+    for (std::uint32_t i = 0; i < size; ++i) {
+        code[i] = encoder.encode(load_value(values, at + i), 0, tally).code;
     }
-    terms.add_to(out.sum);
     tally.finish(p.element, out);
+    const auto term = [&](std::uint32_t i) {
+        const float x = load_value(values, at + i);
+        const float q = p.value[code[i]];
+        if constexpr (std::is_same_v<T, double>) {
+            return term_in_x(x, 0.0f, base::exact_pow2(exponent), q);
+        } else {
+            return term_in_scale(x, base::exact_pow2f(-exponent), q);
+        }
+    };
+    const auto sum_of = [&](auto value) {
+        decltype(value(element_term<T>{})) terms[chunk_size] = {};
+        for (std::uint32_t i = 0; i < size; ++i) terms[i] = value(term(i));
+        return static_cast<double>(sum_chunk(terms));
+    };
+    using term_type = element_term<T>;
+    out.sum.error2 = sum_of([](const term_type& t) { return t.error2(); });
+    out.sum.x2 = sum_of([](const term_type& t) { return t.x2(); });
+    out.sum.xd = sum_of([](const term_type& t) { return t.xd(); });
+    out.sum.d2 = sum_of([](const term_type& t) { return t.d2(); });
+    out.sum.error = sum_of([](const term_type& t) { return t.error(); });
+    for (std::uint32_t i = 0; i < size; ++i) {
+        const T e = term(i).e;
+        out.sum.max_error = larger{}(out.sum.max_error, static_cast<double>(e < 0 ? -e : e));
+    }
 }
 
 template <typename Dummy = void>
@@ -103,8 +119,8 @@ class row_tree {
     using error_type = std::conditional_t<Values::exact_products, float, double>;
     using sums = row_sums<error_type>;
 
-    MX_HD row_tree(const row_grid& g, const Converter& convert, const Values& x, float reciprocal)
-        : g_(g), convert_(convert), x_(x), reciprocal_(reciprocal) {}
+    MX_HD row_tree(const row_grid& g, const Converter& convert, const Values& y, float most)
+        : y_(y), q_(g, convert, y, base::bits_of(most)) {}
 
     template <int distance = 1, int i = 0>
     MX_HD sums sum() {
@@ -114,9 +130,9 @@ class row_tree {
             return {a.error2 + b.error2, a.x2 + b.x2, a.xd + b.xd, a.d2 + b.d2, a.error + b.error};
         } else {
             constexpr bool exact = Values::exact_products;
-            const float y = x_[i] * reciprocal_;
-            const float z = x_[i + distance] * reciprocal_;
-            const value_pair q = convert_(g_, y, z);
+            const float y = y_[i];
+            const float z = y_[i + distance];
+            const value_pair q = q_(i);
             const float e = q.first - y;
             const float f = q.second - z;
             most_ = larger_of(most_, larger_of(std::fabs(e), std::fabs(f)));
@@ -129,10 +145,8 @@ class row_tree {
     MX_HD float most() const { return most_; }
 
   private:
-    const row_grid& g_;
-    const Converter& convert_;
-    const Values& x_;
-    float reciprocal_;
+    const Values& y_;
+    rounded_block<Values, Converter> q_;
     float most_ = 0;
 };
 
@@ -160,38 +174,40 @@ MX_HD inline void add_steps(const block::block_stats& b, lane_sums& sums) {
     sums.counted_max = larger{}(sums.counted_max, b.counted_max);
 }
 
-// Counts and verdicts of a block whose magnitudes are known to lie in `r`, `least` the smallest
-// that is not zero. Whether an end of the range reaches a bound says whether to count.
+inline constexpr float least_float_term = 0x1p-60f;  // see sums_in_x
+
+// Counts and verdicts of a block whose magnitudes |y| lie between `least`, the smallest that is not
+// zero, and `most`. Whether an end of the range reaches a bound says whether to count.
 template <typename Values>
-MX_HD inline void count_row(const row_grid& g, const Values& x, const magnitude_range& r,
-                            std::uint32_t least, std::uint32_t size, float scale, float reciprocal,
-                            lane_sums& sums) {
-    const std::uint32_t nonzero = r.least != 0 ? size : x.reaching(1);
-    std::uint32_t top = 0, underflow = 0;
-    const std::uint32_t from_top = bits_from(g.top, scale);
-    if (r.most >= from_top) {
-        top = x.reaching(from_top);
-        const std::uint32_t from_overflow = bits_from(g.overflow, scale);
-        if (r.most >= from_overflow) {
-            sums.overflow += x.reaching(from_overflow);
-            sums.clamp += x.reaching(bits_from(g.clamp, scale));
-        }
-        sums.top_code += top;
+MX_HD inline void count_row(const row_grid& g, const Values& y, float least, float most,
+                            bool has_zeros, std::uint32_t size, lane_sums& sums) {
+    std::uint32_t nonzero = size, top = 0, underflow = 0;
+    if (has_zeros) {
+        std::uint32_t count[1];
+        y.reaching({base::bits_of(least_float_term)}, count);
+        nonzero = count[0];
     }
-    const std::uint32_t from_normal = bits_from(g.normal, scale);
-    if (least < from_normal) {
-        const std::uint32_t kept = x.reaching(bits_from(g.kept, scale));
-        underflow = nonzero - kept;
+    if (base::bits_of(most) >= g.top) {
+        std::uint32_t count[3];
+        y.reaching({g.top, g.overflow, g.clamp}, count);
+        top = count[0];
+        sums.top_code += top;
+        sums.overflow += count[1];
+        sums.clamp += count[2];
+    }
+    if (base::bits_of(least) < g.normal) {
+        std::uint32_t count[2];
+        y.reaching({g.kept, g.normal}, count);
+        underflow = nonzero - count[0];
         sums.underflow += underflow;
-        sums.subnormal += kept - x.reaching(from_normal);
+        sums.subnormal += count[0] - count[1];
     }
     sums.nonzero += nonzero;
-    sums.zero += r.most == 0 ? 1u : 0u;
+    sums.zero += most == 0 ? 1u : 0u;
     if (nonzero < 2) return;
-    const float low = rounded(g, base::float_from_bits(least) * reciprocal);
-    const float high = rounded(g, base::float_from_bits(r.most) * reciprocal);
+    const float low = rounded(g, least);
     sums.eligible += 1;
-    sums.collapsed += low == high && low != 0 ? 1u : 0u;
+    sums.collapsed += low == rounded(g, most) && low != 0 ? 1u : 0u;
     sums.saturated += top == nonzero ? 1u : 0u;
     sums.dead += underflow == nonzero ? 1u : 0u;
 }
@@ -201,7 +217,6 @@ template <typename Values, typename Converter>
 MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Converter& convert,
                           const device_values& values, std::uint64_t at, std::uint32_t size,
                           lane_sums& sums) {
-    constexpr float least_float_term = 0x1p-60f;  // see sums_in_x
     Values x;
     x.load(values, at, size);
     magnitude_range r = x.range();
@@ -211,20 +226,21 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     const std::uint32_t exponent = (r.most + g.rule_step) >> 23;
     int code = static_cast<int>(exponent) - g.rule_base;
     if (r.most == 0) code = format::e8m0_bias;
-    const float scale = base::float_from_bits(static_cast<std::uint32_t>(code) << 23);
     const float reciprocal = base::float_from_bits(static_cast<std::uint32_t>(254 - code) << 23);
     const float least_y = base::float_from_bits(least) * reciprocal;
-    // NaN, Inf, a subnormal maximum, a scale at an end of its range, terms that float32 loses.
-    const bool plain = r.most == 0 || (r.most - 0x00800000u < 0x7f000000u && exponent < 255 &&
-                                       code >= 1 && code <= 253 && least_y >= least_float_term &&
-                                       base::float_from_bits(r.most) * reciprocal < g.far);
+    const float most_y = base::float_from_bits(r.most) * reciprocal;
+    // NaN, Inf, subnormals, a scale at an end of its range, terms that float32 loses.
+    const bool plain =
+        r.most == 0 || (r.most - 0x00800000u < 0x7f000000u && exponent < 255 && code >= 1 &&
+                        code <= 253 && least_y >= least_float_term && most_y < g.far);
     if (!plain) {
         block::block_stats stats;
         block_by_steps(p, values, at, size, stats);
         add_steps(stats, sums);
         return;
     }
-    row_tree<Values, Converter> tree(g, convert, x, reciprocal);
+    x.scale(reciprocal);
+    row_tree<Values, Converter> tree(g, convert, x, most_y);
     const auto sum = tree.sum();
     auto error = static_cast<double>(sum.error);
     if constexpr (Values::exact_products) {
@@ -244,7 +260,7 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     sums.error += error * s;
     sums.max_error = larger{}(sums.max_error, static_cast<double>(tree.most()) * s);
     sums.counted_max = larger{}(sums.counted_max, r.most);
-    count_row(g, x, r, least, size, scale, reciprocal, sums);
+    count_row(g, x, least_y, most_y, r.least == 0, size, sums);
 }
 
 // The blocks of lane k.

@@ -22,20 +22,22 @@ MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
            p.mode.how == format::rounding::rtne && !p.has_offset && scale::is_step(p.rule);
 }
 
-/// Magnitudes from `at` on, or above it.
-struct magnitude_bound {
-    float at;
-    bool above;
-};
+/// Two bf16 of one value, in a word.
+MX_HD constexpr std::uint32_t twice(std::uint32_t half) { return half | half << 16; }
 
 struct row_grid {
     std::uint32_t to_magic;     ///< from a float32 exponent field, in place; see rounded()
     std::uint32_t least_magic;  ///< of the lowest binade
     float largest;
     float far;  ///< what |y| stays below where sums of errors can be judged: four times 2^emax
-    magnitude_bound kept, normal, top, overflow, clamp;  ///< of |y|: q != 0, q normal, ...
+    /// Where magnitudes begin, as float32 bits, that become more than zero, normal numbers and the
+    /// largest; that lie beyond the largest; that would have become more.
+    std::uint32_t kept, normal, top, overflow, clamp;
     std::uint32_t rule_step;
     int rule_base;
+
+    // The same of two bf16 in a word: they have room for a mantissa of three bits.
+    std::uint32_t to_magics, least_magics, largests;
 };
 
 MX_HD inline row_grid row_grid_of(const plain_params& p) {
@@ -52,21 +54,18 @@ MX_HD inline row_grid row_grid_of(const plain_params& p) {
     g.least_magic = (static_cast<std::uint32_t>(f.emin + 127) << 23) + g.to_magic;
     g.largest = largest;
     g.far = base::exact_pow2f(emax + 2);
-    g.kept = {low_half, true};
-    g.normal = {base::exact_pow2f(f.emin) - low_half, false};
-    g.top = {largest - top_half, !even};
-    g.overflow = {largest, true};
-    g.clamp = {largest + top_half, even};
+    g.kept = base::bits_of(low_half) + 1u;
+    g.normal = base::bits_of(base::exact_pow2f(f.emin) - low_half);
+    g.top = base::bits_of(largest - top_half) + (even ? 0u : 1u);
+    g.overflow = base::bits_of(largest) + 1u;
+    g.clamp = base::bits_of(largest + top_half) + (even ? 1u : 0u);
+    g.to_magics = twice((static_cast<std::uint32_t>(7 - m) << 7) + 0x40u);
+    g.least_magics = twice(static_cast<std::uint32_t>(f.emin + 127) << 7) + g.to_magics;
+    g.largests = twice(base::bits_of(largest) >> 16);
     const scale::rule_step step = scale::step_of(p.rule, p.facts);
     g.rule_step = scale::one_binade - step.from;
     g.rule_base = step.base;
     return g;
-}
-
-/// The smallest float32 magnitude, as bits, that reaches the bound under the scale `s`; what a
-/// bound and a power of two make is exact, or infinite and out of reach.
-MX_HD inline std::uint32_t bits_from(const magnitude_bound& b, float s) {
-    return base::bits_of(b.at * s) + (b.above ? 1u : 0u);
 }
 
 MX_HD inline float smaller_of(float a, float b) {

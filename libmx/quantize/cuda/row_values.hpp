@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The up to 32 values of a block as one lane holds them, zeros behind the end: bf16 as it is
-// stored, two to a word, or float32.
+// The up to 32 values of a block as one lane holds them, zeros behind the end: first as they are
+// stored, then divided by the scale. bf16 stay two to a word; others are float32.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "libmx/quantize/cuda/bf16_pairs.hpp"
+#include "libmx/quantize/cuda/row_grid.hpp"
 #include "libmx/quantize/cuda/segment_body.hpp"
-
-#if defined(__CUDACC__)
-#include <cuda_bf16.h>
-#endif
 
 // Values lie in registers only where their places are constants.
 #if defined(__CUDA_ARCH__)
@@ -27,40 +26,6 @@ struct magnitude_range {
 };
 
 namespace detail {
-
-/// Of the halves of three words the larger, and the smaller, ones; of a Hopper an instruction.
-MX_HD inline std::uint32_t larger_halves(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-#if defined(__CUDA_ARCH__)
-    return __vimax3_u16x2(a, b, c);
-#else
-    const std::uint32_t low = std::max({a & 0xffffu, b & 0xffffu, c & 0xffffu});
-    return low | std::max({a >> 16, b >> 16, c >> 16}) << 16;
-#endif
-}
-MX_HD inline std::uint32_t smaller_halves(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-#if defined(__CUDA_ARCH__)
-    return __vimin3_u16x2(a, b, c);
-#else
-    const std::uint32_t low = std::min({a & 0xffffu, b & 0xffffu, c & 0xffffu});
-    return low | std::min({a >> 16, b >> 16, c >> 16}) << 16;
-#endif
-}
-
-MX_HD inline std::uint32_t number_of_bits(std::uint32_t u) {
-#if defined(__CUDA_ARCH__)
-    return static_cast<std::uint32_t>(__popc(u));
-#else
-    return static_cast<std::uint32_t>(__builtin_popcount(u));
-#endif
-}
-
-#if defined(__CUDACC__)
-__device__ inline __nv_bfloat162 as_pair(std::uint32_t word) {
-    __nv_bfloat162 pair;
-    std::memcpy(&pair, &word, sizeof pair);
-    return pair;
-}
-#endif
 
 struct sixteen_bytes {
     std::uint32_t word[4];
@@ -105,19 +70,14 @@ class bf16_block {
         }
     }
 
-    /// Value `i`; a constant.
-    MX_HD float operator[](int i) const {
-        return base::float_from_bits(i % 2 == 0 ? word_[i / 2] << 16 : word_[i / 2] & 0xffff0000u);
-    }
-
     MX_HD magnitude_range range() const {
         std::uint32_t most = 0, least = 0x7fff7fffu;
         MX_UNROLL
         for (int i = 0; i < 16; i += 2) {
             const std::uint32_t a = word_[i] & 0x7fff7fffu;
             const std::uint32_t b = word_[i + 1] & 0x7fff7fffu;
-            most = detail::larger_halves(most, a, b);
-            least = detail::smaller_halves(least, a, b);
+            most = larger_halves(most, a, b);
+            least = smaller_halves(least, a, b);
         }
         return {std::max(most << 16, most & 0xffff0000u),
                 std::min(least << 16, least & 0xffff0000u)};
@@ -135,28 +95,70 @@ class bf16_block {
         return ((least + 1u) & 0xffffu) << 16;
     }
 
-    /// How many magnitudes reach `from`, float32 bits, more than 0 and at most 0x7f800001.
-    MX_HD std::uint32_t reaching(std::uint32_t from) const {
-        const std::uint32_t half = (from + 0xffffu) >> 16;
-        const std::uint32_t both = half | half << 16;
+    /// Divides by a power of two, given its reciprocal; what comes out is normal, or zero.
+    MX_HD void scale(float reciprocal) {
+        const std::uint32_t factor = twice(base::bits_of(reciprocal) >> 16);
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) word_[i] = pair_product(word_[i], factor);
+    }
+
+    /// Value `i`; a constant.
+    MX_HD float operator[](int i) const {
+        return i % 2 == 0 ? low_of(word_[i / 2]) : high_of(word_[i / 2]);
+    }
+
+    /// The values rounded as rounded() does, two at a time; `beyond`: some may leave the range.
+    MX_HD bf16_block on_grid(const row_grid& g, bool beyond) const {
+        bf16_block q;
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) {
+            const std::uint32_t magic =
+                larger_of_sum(word_[i] & 0x7f807f80u, g.to_magics, g.least_magics);
+            q.word_[i] = pair_difference(pair_sum(word_[i], magic), magic);
+        }
+        if (!beyond) return q;
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) {
+            q.word_[i] = pair_between(q.word_[i], g.largests | 0x80008000u, g.largests);
+        }
+        return q;
+    }
+
+    /// How many magnitudes reach each of `from`, float32 bits of numbers of at most 8 bits, or one
+    /// more than that; none is 0.
+    template <int n>
+    MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-        // Two comparisons and two additions of ones at a time; where `from` is a NaN none is true.
-        const __nv_bfloat162 bound = detail::as_pair(both);
-        __nv_bfloat162 ones = detail::as_pair(0);
+        // Two comparisons, and two additions of ones, at a time.
+        __nv_bfloat162 ones[n];
+        for (int k = 0; k < n; ++k) ones[k] = as_pair(0);
         MX_UNROLL
         for (int i = 0; i < 16; ++i) {
-            ones = __hadd2(ones, __hge2(__habs2(detail::as_pair(word_[i])), bound));
+            const __nv_bfloat162 magnitude = as_pair(word_[i] & 0x7fff7fffu);
+            for (int k = 0; k < n; ++k) {
+                const __nv_bfloat162 bound = as_pair(twice((from[k] + 0xffffu) >> 16));
+                ones[k] = __hadd2(ones[k], __hge2(magnitude, bound));
+            }
         }
-        return static_cast<std::uint32_t>(__low2float(ones) + __high2float(ones));
+        for (int k = 0; k < n; ++k) {
+            count[k] = static_cast<std::uint32_t>(__low2float(ones[k]) + __high2float(ones[k]));
+        }
 #else
-        std::uint32_t reached = 0;
-        MX_UNROLL
-        for (int i = 0; i < 16; ++i) {
-            // Neither half borrows, and its top bit stays where the magnitude is not smaller.
-            const std::uint32_t d = (word_[i] | 0x80008000u) - both;
-            reached = reached >> 1 | (d & 0x80008000u);
+        for (int k = 0; k < n; ++k) {
+            const std::uint32_t bound = twice((from[k] + 0xffffu) >> 16);
+            std::uint32_t reached = 0;
+            MX_UNROLL
+            for (int i = 0; i < 16; ++i) {
+                // Neither half borrows, and its top bit stays where the magnitude is not smaller.
+                const std::uint32_t d = (word_[i] | 0x80008000u) - bound;
+                reached = reached >> 1 | (d & 0x80008000u);
+            }
+#if defined(__CUDA_ARCH__)
+            count[k] = static_cast<std::uint32_t>(__popc(reached));
+#else
+            count[k] = static_cast<std::uint32_t>(__builtin_popcount(reached));
+#endif
         }
-        return detail::number_of_bits(reached);
 #endif
     }
 
@@ -190,8 +192,6 @@ class float_block {
         }
     }
 
-    MX_HD float operator[](int i) const { return value_[i]; }
-
     MX_HD magnitude_range range() const {
         magnitude_range r{0, base::f32_magnitude_mask};
         MX_UNROLL
@@ -207,11 +207,19 @@ class float_block {
         for (int i = 0; i < 32; ++i) least = std::min(least, magnitude(i) - 1u);
         return least + 1u;
     }
-    MX_HD std::uint32_t reaching(std::uint32_t from) const {
-        std::uint32_t count = 0;
+    MX_HD void scale(float reciprocal) {
         MX_UNROLL
-        for (int i = 0; i < 32; ++i) count += magnitude(i) >= from ? 1u : 0u;
-        return count;
+        for (int i = 0; i < 32; ++i) value_[i] *= reciprocal;
+    }
+    MX_HD float operator[](int i) const { return value_[i]; }
+
+    template <int n>
+    MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
+        for (int k = 0; k < n; ++k) {
+            count[k] = 0;
+            MX_UNROLL
+            for (int i = 0; i < 32; ++i) count[k] += magnitude(i) >= from[k] ? 1u : 0u;
+        }
     }
 
   private:
@@ -219,6 +227,35 @@ class float_block {
         return base::bits_of(value_[i]) & base::f32_magnitude_mask;
     }
     float value_[32];
+};
+
+/// The elements of a block that was scaled, as `convert` rounds them: two that lie sixteen apart.
+/// `most`: the largest magnitude, float32 bits.
+template <typename Values, typename Converter>
+class rounded_block {
+  public:
+    MX_HD rounded_block(const row_grid& g, const Converter& convert, const Values& y,
+                        std::uint32_t /*most*/)
+        : g_(g), convert_(convert), y_(y) {}
+    MX_HD value_pair operator()(int i) const { return convert_(g_, y_[i], y_[i + 16]); }
+
+  private:
+    const row_grid& g_;
+    const Converter& convert_;
+    const Values& y_;
+};
+
+/// bf16 by arithmetic: all at once, in pairs.
+template <>
+class rounded_block<bf16_block, grid_converter> {
+  public:
+    MX_HD rounded_block(const row_grid& g, const grid_converter&, const bf16_block& y,
+                        std::uint32_t most)
+        : q_(y.on_grid(g, most >= g.clamp)) {}
+    MX_HD value_pair operator()(int i) const { return {q_[i], q_[i + 16]}; }
+
+  private:
+    bf16_block q_;
 };
 
 }  // namespace mx::quantize::cuda
