@@ -23,7 +23,9 @@ int compare() {
         std::cout << what << ": " << difference << "\n";
     };
     mx::tests::compare_segments(device, on_case);
+    mx::tests::compare_general_segments(device, on_case);
     mx::tests::compare_matrices(device, on_case);
+    mx::tests::compare_rows(device, on_case);
     std::cout << cases << " cases, " << different << " differ\n";
     return cases > 1000 && different == 0 ? 0 : 1;
 }

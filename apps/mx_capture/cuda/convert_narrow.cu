@@ -5,19 +5,6 @@
 namespace mx::capture {
 namespace {
 
-// A pair of e2m1 is one byte, for which inline assembly has no register: it is made inside.
-#define MX_NARROW_FP4(NAME, PTX)                                                           \
-    struct NAME {                                                                          \
-        static constexpr const char* ptx = PTX;                                            \
-        __device__ static std::uint32_t codes(std::uint32_t high, std::uint32_t low) {     \
-            std::uint16_t both;                                                            \
-            asm volatile("{ .reg .b8 pair; " PTX " pair, %1, %2; mov.b16 %0, {pair, 0}; }" \
-                         : "=h"(both)                                                      \
-                         : "f"(__uint_as_float(high)), "f"(__uint_as_float(low)));         \
-            return (both & 0xfu) | (both & 0xf0u) << 4;                                    \
-        }                                                                                  \
-    };
-
 #define MX_NARROW_FP4_PACKED(NAME, PTX)                                                \
     struct NAME {                                                                      \
         static constexpr const char* ptx = PTX;                                        \
@@ -54,17 +41,6 @@ constexpr narrow_kernel narrow_rows[] = {
     narrow_row<rp_bf16>(),      narrow_row<rz_bf16>(),     narrow_row<e2m1_f16>(),
     narrow_row<e2m1_relu_f16>()};
 
-#define MX_WIDEN_FP4(NAME, PTX)                                                                 \
-    struct NAME {                                                                               \
-        static constexpr const char* ptx = PTX;                                                 \
-        __device__ static std::uint32_t values(std::uint32_t low, std::uint32_t high) {         \
-            std::uint32_t both;                                                                 \
-            asm volatile("{ .reg .b8 pair, rest; mov.b16 {pair, rest}, %1; " PTX " %0, pair; }" \
-                         : "=r"(both)                                                           \
-                         : "h"(static_cast<std::uint16_t>(low | high << 4)));                   \
-            return both;                                                                        \
-        }                                                                                       \
-    };
 MX_WIDEN_FP4(from_e2m1, "cvt.rn.f16x2.e2m1x2")
 MX_WIDEN_FP4(from_e2m1_relu, "cvt.rn.relu.f16x2.e2m1x2")
 MX_WIDEN(from_e2m3, "cvt.rn.f16x2.e2m3x2")
