@@ -7,6 +7,7 @@
 #include <set>
 
 #include "libmx/base/cuda/host_device.hpp"
+#include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panels.hpp"
@@ -34,9 +35,17 @@ std::size_t launches = 0;
 std::size_t failing_launch = no_limit;
 std::atomic<bool>* raised_by_launch = nullptr;
 
+// A kernel that needs room for itself does not start while batches have more than this.
+std::size_t room_beside_kernel = no_limit;
+host_device* device_of_kernel = nullptr;
+
 void counted_start(const cuda::launch& l, mx::base::cuda::stream& on) {
     if (launches++ == failing_launch) {
         throw mx::base::error(mx::base::error_kind::unavailable, "the device is lost");
+    }
+    if (device_of_kernel != nullptr &&
+        device_of_kernel->held(memory_kind::device) > room_beside_kernel) {
+        throw mx::base::cuda::no_room("the card has no room (starting the kernel)");
     }
     if (raised_by_launch != nullptr) raised_by_launch->store(true);
     cuda::start_on_host(l, on);
@@ -115,7 +124,7 @@ struct heard {
     mx::base::notices notices{[this](const std::string& line) { lines.push_back(line); }};
 };
 
-std::unique_ptr<quantize::segment_batch> batch_on(host_device& device,
+std::unique_ptr<quantize::segment_batch> batch_on(mx::base::cuda::device& device,
                                                   const cuda::slice_limits& limits) {
     return cuda::make_device_batch(device, counted_start, limits);
 }
@@ -298,4 +307,61 @@ TEST_CASE("a batch stops between two slices") {
     CHECK(launches == 1);
     cancel = false;
     CHECK((t.by(*batch) == t.expected));
+}
+
+TEST_CASE("memory that was given back serves the next batch") {
+    host_device device;
+    mx::base::cuda::pooled_device pool(device);
+    for (const cuda::slice_limits& limits : {cuda::slice_limits{40000, any_room}, {}}) {
+        for (const task& t : tasks()) {
+            CAPTURE(t.matrix.cols, limits.bytes);
+            CHECK((t.by(*batch_on(pool, limits)) == t.expected));
+            const std::size_t before = device.asked();
+            CHECK((t.by(*batch_on(pool, limits)) == t.expected));
+            const std::size_t streams = limits.bytes == 40000 ? 2 : 1;
+            CHECK(device.asked() <= before + streams);
+            CHECK(device.peak(memory_kind::device) <= 2 * std::max(limits.bytes, t.least_bytes()));
+        }
+    }
+    CHECK(device.held(memory_kind::device) != 0);
+    pool.trim();
+    CHECK(device.held(memory_kind::device) == 0);
+    CHECK(device.held(memory_kind::pinned) == 0);
+}
+
+TEST_CASE("memory that is kept is no shortage") {
+    for (const task& t : tasks()) {
+        CAPTURE(t.matrix.cols);
+        const std::size_t least = t.least_bytes();
+        host_device device({2 * least, no_limit});
+        mx::base::cuda::pooled_device pool(device);
+        heard said;
+        for (const cuda::slice_limits& limits : {cuda::slice_limits{1, any_room}, {}}) {
+            const auto batch = batch_on(pool, limits);
+            batch->steer(&said.notices, nullptr);
+            CHECK((t.by(*batch) == t.expected));
+        }
+        CHECK(pool.room().free == 2 * least);
+        auto* const all = pool.take(memory_kind::device, 2 * least);
+        pool.give_back(memory_kind::device, all, 2 * least);
+        CHECK(said.lines.empty());
+    }
+}
+
+TEST_CASE("a kernel that finds no room gets what a batch can do without") {
+    for (const task& t : tasks()) {
+        CAPTURE(t.matrix.cols);
+        host_device device;
+        mx::base::cuda::pooled_device pool(device);
+        heard said;
+        device_of_kernel = &device;
+        room_beside_kernel = 2 * t.least_bytes();
+        {
+            const auto batch = batch_on(pool, {});
+            batch->steer(&said.notices, nullptr);
+            CHECK((t.by(*batch) == t.expected));
+        }
+        device_of_kernel = nullptr;
+        CHECK(said.lines.empty());
+    }
 }

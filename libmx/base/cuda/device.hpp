@@ -67,6 +67,8 @@ class device {
     virtual std::unique_ptr<stream> make_stream() = 0;
     /// Zeros when the device does not say.
     virtual memory_room room() noexcept = 0;
+    /// Lets go of memory that is kept for later.
+    virtual void trim() noexcept {}
 };
 
 /// Memory that is given back.

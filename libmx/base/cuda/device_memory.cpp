@@ -4,6 +4,8 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include "libmx/base/cuda/pooled_device.hpp"
+
 namespace mx::base::cuda {
 namespace {
 
@@ -103,8 +105,9 @@ std::string obstacle(int (*has_code)()) {
 }
 
 device& first_device() {
-    static runtime_device device;
-    return device;
+    static runtime_device runtime;
+    static pooled_device pool(runtime);
+    return pool;
 }
 
 }  // namespace mx::base::cuda

@@ -17,7 +17,8 @@ void check(int code, const char* what);
 /// it finds out, and goes elsewhere.
 std::string obstacle(int (*has_code)());
 
-/// Starts the runtime with what is first asked of it.
+/// Starts the runtime with what is first asked of it. Memory that is given back is kept for later
+/// (pooled_device.hpp).
 device& first_device();
 
 }  // namespace mx::base::cuda

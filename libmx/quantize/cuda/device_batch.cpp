@@ -156,6 +156,7 @@ class device_batch final : public segment_batch {
             s.card.release();
             s.pinned.release();
         }
+        device_.trim();
         limits_.bytes = std::min(limits_.bytes, asked_.bytes) / 2;
         if (!asked_.least) return;
         if (slots_in_use_ > 1) {

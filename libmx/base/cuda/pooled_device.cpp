@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/base/cuda/pooled_device.hpp"
+
+namespace mx::base::cuda {
+
+pooled_device::~pooled_device() { trim(); }
+
+std::byte* pooled_device::take(memory_kind kind, std::size_t bytes) {
+    const std::lock_guard lock(guard_);
+    if (bytes > largest_kept) {
+        drop(kind);
+        return on_.take(kind, bytes);
+    }
+    // A node for when it comes back, which must not fail.
+    pieces::node_type node;
+    const auto found = kept(kind).lower_bound(bytes);
+    if (found != kept(kind).end()) {
+        node = kept(kind).extract(found);
+    } else {
+        drop(kind);
+        pieces one;
+        one.emplace(bytes, nullptr);
+        node = one.extract(one.begin());
+        node.mapped() = on_.take(kind, bytes);
+    }
+    std::byte* const memory = node.mapped();
+    const std::size_t size = node.key();
+    try {
+        lent_.emplace(memory, std::move(node));
+    } catch (...) {
+        on_.give_back(kind, memory, size);
+        throw;
+    }
+    return memory;
+}
+
+void pooled_device::give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept {
+    const std::lock_guard lock(guard_);
+    const auto lent = lent_.find(memory);
+    if (lent == lent_.end()) return on_.give_back(kind, memory, bytes);
+    kept(kind).insert(std::move(lent->second));
+    lent_.erase(lent);
+}
+
+std::unique_ptr<stream> pooled_device::make_stream() {
+    try {
+        return on_.make_stream();
+    } catch (const no_room&) {
+        const std::lock_guard lock(guard_);
+        drop(memory_kind::device);
+        return on_.make_stream();
+    }
+}
+
+memory_room pooled_device::room() noexcept {
+    const std::lock_guard lock(guard_);
+    memory_room r = on_.room();
+    for (const auto& [bytes, memory] : kept(memory_kind::device)) r.free += bytes;
+    return r;
+}
+
+void pooled_device::trim() noexcept {
+    const std::lock_guard lock(guard_);
+    drop(memory_kind::device);
+    drop(memory_kind::pinned);
+}
+
+void pooled_device::drop(memory_kind kind) noexcept {
+    for (const auto& [bytes, memory] : kept(kind)) on_.give_back(kind, memory, bytes);
+    kept(kind).clear();
+}
+
+}  // namespace mx::base::cuda
