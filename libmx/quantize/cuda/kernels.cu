@@ -50,7 +50,7 @@ int enqueue_segments(const launch& l, void* stream) {
 
 // Each body takes its own recipes of the launch.
 int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
-    const std::uint32_t instructions = bodies & l.by_instruction;
+    const std::uint32_t instructions = bodies & (l.by_instruction | l.by_instruction << coded_rows);
     int code = cudaSuccess;
     if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
     for (const auto& paths : {fp8_paths(), narrow_paths()}) {
