@@ -151,9 +151,6 @@ class analysis_run {
     }
 
     analysis run(const run_control& control) {
-        for (const quantize::recipe& r : request_.recipes) {
-            quantize::require(control.chosen_driver(), r);
-        }
         panel_target_ = panel_target_of(control.chosen_driver());
         const std::size_t at_once = counts_bins() ? histogram_jobs_at_once : jobs_at_once;
         const std::size_t step =
@@ -162,7 +159,7 @@ class analysis_run {
         for (const tensor_ref& t : tensors_) elements += t.info().elements;
         batch_progress report(control, elements, variants());
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
-            workers_.push_back(std::make_unique<panel_worker>(control.chosen_driver()));
+            workers_.push_back(std::make_unique<panel_worker>(control));
         }
         for (std::size_t first = 0; first < tensors_.size();) {
             std::size_t count = std::min(step, tensors_.size() - first);

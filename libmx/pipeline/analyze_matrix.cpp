@@ -24,7 +24,6 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
     std::vector<grid_job> grids;
     std::vector<std::unique_ptr<shared_totals>> sums;
     for (const quantize::recipe& r : recipes) {
-        quantize::require(control.chosen_driver(), r);
         std::string reason;
         const auto layout = lay_out({m.rows, m.cols}, r, reason);
         if (!layout) throw base::error(base::error_kind::usage, "a matrix: " + reason);
@@ -37,7 +36,7 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
     }
     std::vector<std::unique_ptr<panel_worker>> workers;
     for (int i = 0; i < base::thread_count(control.threads); ++i) {
-        workers.push_back(std::make_unique<panel_worker>(control.chosen_driver()));
+        workers.push_back(std::make_unique<panel_worker>(control));
     }
     for (const pass& p : plan_passes(0, grids, panel_target_of(control.chosen_driver()))) {
         std::vector<panel_job> jobs;

@@ -23,6 +23,7 @@ int compare() {
         std::cout << what << ": " << difference << "\n";
     };
     mx::tests::compare_segments(device, on_case);
+    mx::tests::compare_general_segments(device, on_case);
     mx::tests::compare_matrices(device, on_case);
     mx::tests::compare_rows(device, on_case);
     std::cout << cases << " cases, " << different << " differ\n";

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "libmx/base/status.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
 #include "libmx/quantize/cuda/row_formats.hpp"
@@ -51,6 +52,43 @@ class comparison {
     const std::function<void(const std::string&, const std::string&)>& on_case_;
     std::uint64_t cases_ = 0;
 };
+
+// Every dialect with each of its rules, elements and roundings, and dialect ocp under scales that
+// are no powers of two.
+std::vector<recipe> general_recipes() {
+    std::vector<recipe> all;
+    for (const quantize::dialect& by : quantize::dialects()) {
+        for (const auto& rule : scale::scale_rules) {
+            for (const auto& f : format::element_formats) {
+                for (const auto& round : format::roundings) {
+                    const bool has = by.blocks && quantize::lists(by.rules, rule.name) &&
+                                     (by.elements.empty() || quantize::lists(by.elements, f.name));
+                    if (!has) continue;
+                    std::string text = "mxfp8:dialect=" + std::string(by.name);
+                    text += ",scale_format=" + std::string(rule.scale_format);
+                    text += ",element=" + std::string(f.name);
+                    text += ",scale=" + std::string(rule.name);
+                    text += ",round=" + std::string(round.name);
+                    try {
+                        const recipe r = quantize::parse_recipe(text);
+                        if (!quantize::params_of(r).plain) all.push_back(r);
+                    } catch (const base::error&) {
+                        // There is no such combination.
+                    }
+                }
+            }
+        }
+    }
+    for (const char* text :
+         {"nvfp4:four_over_six=mse", "nvfp4:four_over_six=mae", "nvfp4:four_over_six=abs_max",
+          "nvfp4:four_over_six=mse,round=stochastic,seed=3", "nvfp4:dialect=te,round=stochastic",
+          "mxfp4:dialect=microxcaling,flush_subnormals=true",
+          "mxint8:dialect=microxcaling,int_min=full", "fp8_1x128:scale=amax-pow2",
+          "mxfp4:dialect=tetrajet,round=stochastic,random_bits=7"}) {
+        all.push_back(quantize::parse_recipe(text));
+    }
+    return all;
+}
 
 std::vector<std::byte> bytes_of(const pipeline::matrix_totals& m) {
     std::vector<std::byte> out;
@@ -147,12 +185,43 @@ void compare_segments(const quantize::driver& d,
     }
 }
 
+void compare_general_segments(
+    const quantize::driver& d,
+    const std::function<void(const std::string&, const std::string&)>& on_case) {
+    comparison c(d, on_case);
+    for (const recipe& r : general_recipes()) c.run(r, 3, 32 * 40 + 9);
+    for (const char* shape : {"1x32", "1x16", "1x7", "1x33", "1x100", "1x5000", "32x1", "200x1",
+                              "4x4", "3x5", "64x96", "128x128"}) {
+        for (const char* preset :
+             {"nvfp4:", "nvfp4:four_over_six=mae,", "nvfp4:dialect=torchao,",
+              "fp8_1x128:", "fp8_1x128:dialect=te,", "mxfp8:dialect=microxcaling,",
+              "mxfp4:dialect=quark,", "mxfp4:dialect=tetrajet,round=stochastic,"}) {
+            const recipe r = quantize::parse_recipe(std::string(preset) + "block=" + shape);
+            for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 4099}, {67, 131}, {257, 3}}) {
+                c.run(r, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
+            }
+        }
+    }
+    for (const char* shape : {"1x32", "1x7", "1x100", "1x5000"}) {
+        const recipe r = quantize::parse_recipe(
+            std::string("mxfp8:dialect=systems-scaling,scale=floor-bump,block=") + shape);
+        for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 9001}, {5, 131}, {257, 3}}) {
+            for (int i = 0; i < 9; ++i) {
+                c.run(r, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
+            }
+        }
+    }
+}
+
 void compare_matrices(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case) {
     std::vector<recipe> recipes;
-    for (const char* text : {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
-                             "mxfp6:round=stochastic,seed=3", "mxfp4:offset=fp16",
-                             "mxfp8:block=64x64", "mxfp4:axis=flat", "mxfp4:transform=hadamard"}) {
+    for (const char* text :
+         {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
+          "mxfp6:round=stochastic,seed=3", "mxfp4:offset=fp16", "mxfp8:block=64x64",
+          "mxfp4:axis=flat", "mxfp4:transform=hadamard", "nvfp4", "nvfp4:four_over_six=mse",
+          "mxfp4:dialect=torchao", "mxfp8:dialect=microxcaling,round=rtne", "fp8_128x128",
+          "mxfp8:dialect=systems-scaling,scale=floor-bump"}) {
         recipes.push_back(quantize::parse_recipe(text));
     }
     for (const dtype type : types) {

@@ -15,6 +15,12 @@ namespace mx::tests {
 void compare_segments(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case);
 
+/// The same for recipes that are not plain: every dialect with all it has, scales that are no
+/// powers of two, four-over-six, raised exponents.
+void compare_general_segments(
+    const quantize::driver& d,
+    const std::function<void(const std::string&, const std::string&)>& on_case);
+
 /// Whole matrices under several recipes at once, as mx analyze goes through them.
 void compare_matrices(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case);

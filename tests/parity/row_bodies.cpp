@@ -30,10 +30,9 @@ mx::block::segment_stats by_host(const quantize::block_params& p, quantize::bloc
 
 const std::array drivers{
     quantize::driver{"rows", "rounding by arithmetic", always, cuda::load,
-                     by_host<cuda::make_host_batch>, cuda::takes, nullptr, cuda::make_host_batch},
+                     by_host<cuda::make_host_batch>, nullptr, cuda::make_host_batch},
     quantize::driver{"instructions", "rounding by the stand-in", always, cuda::load,
-                     by_host<cuda::make_instruction_batch>, cuda::takes, nullptr,
-                     cuda::make_instruction_batch}};
+                     by_host<cuda::make_instruction_batch>, nullptr, cuda::make_instruction_batch}};
 
 }  // namespace
 

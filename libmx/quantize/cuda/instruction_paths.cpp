@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
+#include <memory>
 
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/base/status.hpp"
@@ -13,7 +14,8 @@ namespace mx::quantize::cuda {
 namespace {
 
 using base::cuda::check;
-using base::cuda::grown_memory;
+using base::cuda::held_memory;
+using base::cuda::memory_kind;
 
 expected_conversion expected_of(std::string_view name) {
     const format::element_format& f = *format::find_element_format(name);
@@ -46,18 +48,19 @@ std::uint32_t look_into() {
 }  // namespace
 
 std::uint64_t differences(const instruction_path& path, const word_range& words) {
-    grown_memory here(grown_memory::where::pinned_host), there(grown_memory::where::device);
+    base::cuda::device& on = base::cuda::first_device();
+    held_memory here(on, memory_kind::pinned), there(on, memory_kind::device);
     unsigned long long count = 0;
     std::byte* const host = here.room_for(sizeof count);
     std::byte* const device = there.room_for(sizeof count);
-    base::cuda::stream stream;
+    const std::unique_ptr<base::cuda::stream> stream = on.make_stream();
     std::memcpy(host, &count, sizeof count);
-    stream.copy_there(device, host, sizeof count);
+    stream->copy_there(device, host, sizeof count);
     check(path.compare(expected_of(path.format), words,
-                       reinterpret_cast<unsigned long long*>(device), stream.handle()),
+                       reinterpret_cast<unsigned long long*>(device), stream->handle()),
           "starting a comparison");
-    stream.copy_back(host, device, sizeof count);
-    stream.wait();
+    stream->copy_back(host, device, sizeof count);
+    stream->wait();
     std::memcpy(&count, host, sizeof count);
     return count;
 }

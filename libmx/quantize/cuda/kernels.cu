@@ -65,7 +65,7 @@ int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
 
 }  // namespace
 
-int enqueue(const launch& l, void* stream) {
+int enqueue_plain(const launch& l, void* stream) {
     if (l.segment_count == 0 || l.recipe_count == 0) return cudaSuccess;
     constexpr std::uint32_t segments = 1u << segment_body;
     int code = cudaSuccess;

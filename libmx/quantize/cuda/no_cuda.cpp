@@ -14,4 +14,8 @@ std::unique_ptr<segment_batch> make_batch() {
     throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
 }
 
+std::unique_ptr<element_batch> make_element_batch(base::notices* /*notices*/) {
+    throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
+}
+
 }  // namespace mx::quantize::cuda
