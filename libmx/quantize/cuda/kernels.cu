@@ -55,9 +55,9 @@ int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
     if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
     for (const auto& paths : {fp8_paths(), narrow_paths()}) {
         for (const instruction_path& p : paths) {
-            const std::uint32_t body = 1u << row_body_of(p.format);
-            if ((instructions & body) != 0 && code == cudaSuccess)
-                code = p.enqueue(l, body, stream);
+            const std::uint32_t own = 1u << row_body_of(p.format);
+            const std::uint32_t both = instructions & (own | own << coded_rows);
+            if (both != 0 && code == cudaSuccess) code = p.enqueue(l, both, stream);
         }
     }
     return code;
