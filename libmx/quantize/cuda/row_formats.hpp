@@ -32,6 +32,9 @@ constexpr int row_body_of(std::string_view format) {
 inline constexpr int coded_rows = static_cast<int>(row_formats.size());
 inline constexpr std::uint32_t row_bodies = ((1u << coded_rows) - 1u) << first_row_body;
 
+/// Bodies, as bits, and those of the same formats that write codes.
+constexpr std::uint32_t with_codes(std::uint32_t bodies) { return bodies | bodies << coded_rows; }
+
 inline int body_of(const plain_params& p, std::uint64_t block_rows, std::uint64_t block_cols) {
     if (!takes_rows(p, block_rows, block_cols)) return segment_body;
     for (std::size_t i = 0; i < row_formats.size(); ++i) {
