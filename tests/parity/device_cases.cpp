@@ -254,11 +254,13 @@ void compare_rows(const quantize::driver& d,
             for (const bool trained : {false, true}) {
                 const auto m = trained ? weights(type, 5, cols)
                                        : make_matrix(type, 3, cols, all_kinds, *r.element, turn);
-                const auto expected =
-                    everything(*drivers_here().front(), m, r, detail::none, false);
-                on_case(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
-                            ", rows of " + std::to_string(cols) + (trained ? ", weights" : ""),
-                        everything(d, m, r, detail::none, false) == expected ? "" : "differs");
+                for (const detail wanted : {detail::none, detail::codes}) {
+                    const auto expected = everything(*drivers_here().front(), m, r, wanted, false);
+                    on_case(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
+                                ", rows of " + std::to_string(cols) + (trained ? ", weights" : "") +
+                                (wanted == detail::none ? "" : ", codes"),
+                            everything(d, m, r, wanted, false) == expected ? "" : "differs");
+                }
             }
         }
     }

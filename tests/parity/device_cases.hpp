@@ -26,7 +26,7 @@ void compare_matrices(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case);
 
 /// Recipes that the body of rows takes (libmx/quantize/cuda/row_body.hpp), segment by segment and
-/// as whole matrices, nothing wanted per block.
+/// as whole matrices, codes wanted or nothing per block.
 void compare_rows(const quantize::driver& d,
                   const std::function<void(const std::string&, const std::string&)>& on_case);
 
