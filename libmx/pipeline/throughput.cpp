@@ -103,13 +103,13 @@ class measurement {
         : request_(request), cancel_(cancel), on_progress_(on_progress) {
         for (const quantize::driver* d : request.drivers) {
             cells_ += request.threads.size() * (request.files.empty() ? 1 : 2);
-            if (d->make_meter != nullptr) ++cells_;
+            if (d->make_batch != nullptr) ++cells_;
         }
     }
 
     throughput run() {
         for (const quantize::driver* d : request_.drivers) {
-            if (d->make_meter != nullptr) on_device(*d);
+            if (d->make_batch != nullptr) on_device(*d);
         }
         for (const int threads : request_.threads) at_threads(threads);
         add_placed();
@@ -118,7 +118,7 @@ class measurement {
 
   private:
     void on_device(const quantize::driver& d) {
-        const std::unique_ptr<quantize::device_meter> meter = d.make_meter();
+        const std::unique_ptr<quantize::device_meter> meter = quantize::make_meter(d);
         const device_request what{request_.recipes, d, request_.type, request_.seconds};
         result_.devices.push_back(
             measure_device(*meter, what, cancel_, [this](double share) { report(share); }));

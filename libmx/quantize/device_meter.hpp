@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "libmx/base/cuda/device_facts.hpp"
@@ -39,5 +40,8 @@ class device_meter {
     /// Runs the kernels of what was prepared; nothing is copied there or back.
     virtual double run_once() = 0;
 };
+
+/// Who measures the device of a driver; null where it has none.
+std::unique_ptr<device_meter> make_meter(const driver& d);
 
 }  // namespace mx::quantize

@@ -91,7 +91,6 @@ struct details_view {
 details_view view_of(const block_run& run, const block_details& details);
 
 class segment_batch;
-class device_meter;
 
 struct driver {
     std::string_view name;
@@ -110,8 +109,6 @@ struct driver {
     std::string (*missing)() = nullptr;
     /// Somebody who takes the segments of a panel at once, for one thread; null: one by one.
     std::unique_ptr<segment_batch> (*make_batch)() = nullptr;
-    /// Somebody who measures the device.
-    std::unique_ptr<device_meter> (*make_meter)() = nullptr;
 };
 
 }  // namespace mx::quantize

@@ -9,7 +9,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
-#include "libmx/quantize/cuda/cuda_meter.hpp"
 #include "libmx/quantize/scalar_driver.hpp"
 #include "libmx/quantize/simd/vector_driver.hpp"
 
@@ -30,7 +29,7 @@ constexpr std::array list{
     vector_driver<simd::target::avx2>("avx2", "x86, 256-bit vectors"),
     vector_driver<simd::target::avx512>("avx512", "x86, 512-bit vectors"),
     driver{"cuda", "NVIDIA GPUs: dialect ocp with E8M0 scales", cuda::available, cuda::load,
-           cuda::quantize, cuda::takes, cuda::missing, cuda::make_batch, cuda::make_meter},
+           cuda::quantize, cuda::takes, cuda::missing, cuda::make_batch},
 };
 
 }  // namespace

@@ -22,15 +22,18 @@ const std::vector<block_kind> all_kinds(block_kinds.begin(), block_kinds.end());
 class comparison {
   public:
     comparison(const quantize::driver& d,
-               const std::function<void(const std::string&, const std::string&)>& on_case)
-        : driver_(d), on_case_(on_case) {}
+               const std::function<void(const std::string&, const std::string&)>& on_case,
+               std::uint64_t every)
+        : driver_(d), on_case_(on_case), every_(every) {}
 
     // Types and what is wanted per block take turns.
     void run(const recipe& r, std::uint64_t rows, std::uint64_t cols) {
-        const dtype type = types[cases_ % types.size()];
-        const auto wanted = static_cast<detail>(cases_ / 3 % 3);
-        const bool parts = cases_ % 2 == 0;
-        const auto m = make_matrix(type, rows, cols, all_kinds, *r.element, 100 + cases_++);
+        const std::uint64_t which = cases_++;
+        if (which % every_ != 0) return;
+        const dtype type = types[which % types.size()];
+        const auto wanted = static_cast<detail>(which / 3 % 3);
+        const bool parts = which % 2 == 0;
+        const auto m = make_matrix(type, rows, cols, all_kinds, *r.element, 100 + which);
         const auto expected = everything(*drivers_here().front(), m, r, wanted, parts);
         const auto got = everything(driver_, m, r, wanted, parts);
         std::size_t at = 0;
@@ -46,6 +49,7 @@ class comparison {
   private:
     const quantize::driver& driver_;
     const std::function<void(const std::string&, const std::string&)>& on_case_;
+    std::uint64_t every_;
     std::uint64_t cases_ = 0;
 };
 
@@ -72,8 +76,9 @@ std::vector<std::byte> bytes_of(const pipeline::matrix_totals& m) {
 }  // namespace
 
 void compare_segments(const quantize::driver& d,
-                      const std::function<void(const std::string&, const std::string&)>& on_case) {
-    comparison c(d, on_case);
+                      const std::function<void(const std::string&, const std::string&)>& on_case,
+                      std::uint64_t every) {
+    comparison c(d, on_case, every);
     std::uint64_t turn = 0;
     for (const auto& f : format::element_formats) {
         for (const auto& rule : scale::scale_rules) {

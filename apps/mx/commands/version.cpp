@@ -46,9 +46,9 @@ int run(const output_options& o) {
             state =
                 b.missing != nullptr ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
         }
-        if (b.make_meter != nullptr && b.available()) {
-            const base::cuda::device_facts device = b.make_meter()->facts();
-            state =
+        if (b.make_batch != nullptr && b.available()) {
+            const base::cuda::device_facts device = quantize::make_meter(b)->facts();
+            state +=
                 fmt::format(" ({}; CUDA {}, driver for CUDA {})", device_words(device),
                             cuda_version_text(device.runtime), cuda_version_text(device.driver));
         }

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include "libmx/base/cuda/device_memory.hpp"
+
 namespace mx::base::cuda {
 namespace {
 
@@ -30,13 +32,12 @@ stopwatch::~stopwatch() {
     cudaEventDestroy(event(stop_));
 }
 
-void stopwatch::start(const stream& s) {
-    check(cudaEventRecord(event(start_), static_cast<cudaStream_t>(s.handle())),
-          "starting a clock");
+void stopwatch::start(void* stream) {
+    check(cudaEventRecord(event(start_), static_cast<cudaStream_t>(stream)), "starting a clock");
 }
 
-double stopwatch::stop(const stream& s) {
-    check(cudaEventRecord(event(stop_), static_cast<cudaStream_t>(s.handle())), "stopping a clock");
+double stopwatch::stop(void* stream) {
+    check(cudaEventRecord(event(stop_), static_cast<cudaStream_t>(stream)), "stopping a clock");
     check(cudaEventSynchronize(event(stop_)), "running the kernel");
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, event(start_), event(stop_)), "reading a clock");

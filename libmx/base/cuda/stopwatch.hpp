@@ -2,8 +2,6 @@
 // How long a device takes for what is queued on a stream, by the device's own clock.
 #pragma once
 
-#include "libmx/base/cuda/device_memory.hpp"
-
 namespace mx::base::cuda {
 
 class stopwatch {
@@ -13,9 +11,10 @@ class stopwatch {
     stopwatch& operator=(const stopwatch&) = delete;
     ~stopwatch();
 
-    void start(const stream& s);
+    /// On a cudaStream_t.
+    void start(void* stream);
     /// Waits for what was queued since start(). Seconds, to within half a microsecond.
-    double stop(const stream& s);
+    double stop(void* stream);
 
   private:
     void* start_ = nullptr;

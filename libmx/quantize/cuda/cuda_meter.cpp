@@ -99,9 +99,9 @@ class cuda_meter final : public device_meter {
   private:
     template <typename Queue>
     double seconds_of(Queue&& queue) {
-        watch_.start(stream_);
+        watch_.start(stream_.handle());
         queue();
-        return watch_.stop(stream_);
+        return watch_.stop(stream_.handle());
     }
 
     std::uint64_t resident_ = 0, staged_ = 0;
