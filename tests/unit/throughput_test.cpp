@@ -76,7 +76,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
           "[throughput]") {
     made_up_meter meter;
     const auto recipes =
-        quantize::parse_recipes({"mxfp4", "mxfp4:rotate=hadamard", "mxfp8:axis=flat"});
+        quantize::parse_recipes({"mxfp4", "mxfp4:transform=hadamard", "mxfp8:axis=flat"});
     const device_request request{recipes, some_driver(), tensor::dtype::bf16, 0};
     std::vector<double> shares;
     const device_throughput t =
