@@ -197,8 +197,9 @@ fi
 on_device 'bench' 1800 "$mx" bench $model --backend cuda --recipe mxfp4 --recipe mxfp8 \
     --threads "1,$(nproc)" --seconds "$(size 10 1)" --json "$work/bench.json"
 on_device 'bench products' 1800 "$mx" bench --gemm --backend cuda --threads "$(nproc)" \
-    --accumulate sm90.wgmma.fp8 --accumulate sm100.mxf8f6f4 --mnk 4096,4096,4096 \
-    --seconds "$(size 10 1)" --json "$work/products.json"
+    --accumulate sm90.wgmma.fp8 --accumulate sm100.mxf8f6f4 \
+    --mnk "$(size 8192,8192,4096 4096,4096,2048)" --seconds "$(size 60 4)" \
+    --json "$work/products.json"
 
 # best FILE PATTERN FIELD: the largest value of a field in the records that match.
 best() {
