@@ -5,6 +5,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "libmx/base/cuda/device.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -115,14 +116,10 @@ struct epilogue {
     }
 };
 
-}  // namespace
-
-std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
-                                    std::span<const std::uint32_t> c, const accumulator& model,
-                                    const arrangement& how, const multiply_control& control) {
-    require_fit(a, b, c, model, how);
-    const std::unique_ptr<engine> e =
-        backend_named(control.backend).make(a, b, model, control.threads);
+std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const operand& b,
+                                      std::span<const std::uint32_t> c, const accumulator& model,
+                                      const arrangement& how, const multiply_control& control) {
+    const std::unique_ptr<engine> e = by.make(a, b, model, control.threads);
     const plan p = plan_of(a, c, model, how);
     const epilogue finish{how.alpha * (a.tensor_scale * b.tensor_scale),
                           c.empty() || how.accumulate_c ? 0.0F : how.beta};
@@ -150,6 +147,28 @@ std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
             control.on_progress(++done, down * across);
         });
     return d;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
+                                    std::span<const std::uint32_t> c, const accumulator& model,
+                                    const arrangement& how, const multiply_control& control) {
+    return multiply_by(backend_named(control.backend), a, b, c, model, how, control);
+}
+
+std::vector<std::uint32_t> multiply_by(const backend& by, const operand& a, const operand& b,
+                                       std::span<const std::uint32_t> c, const accumulator& model,
+                                       const arrangement& how, const multiply_control& control) {
+    require_fit(a, b, c, model, how);
+    try {
+        return product_by(by, a, b, c, model, how, control);
+    } catch (const base::cuda::no_room& short_of) {
+        if (control.notices == nullptr) throw;
+        const backend& other = best_backend();
+        control.notices->once("multiplying", base::cuda::went_elsewhere(short_of, other.name));
+        return product_by(other, a, b, c, model, how, control);
+    }
 }
 
 }  // namespace mx::gemm
