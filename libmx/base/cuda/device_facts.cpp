@@ -36,10 +36,4 @@ device_facts facts_of_device() {
     return f;
 }
 
-std::uint64_t free_memory() {
-    std::size_t left = 0, all = 0;
-    check(cudaMemGetInfo(&left, &all), "asking how much memory the card has left");
-    return left;
-}
-
 }  // namespace mx::base::cuda

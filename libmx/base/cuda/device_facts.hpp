@@ -22,7 +22,4 @@ struct device_facts {
 /// The first device's. Throws base::error (unavailable) without one.
 device_facts facts_of_device();
 
-/// Bytes of the first device's memory that nobody has taken yet.
-std::uint64_t free_memory();
-
 }  // namespace mx::base::cuda

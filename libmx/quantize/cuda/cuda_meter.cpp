@@ -2,7 +2,6 @@
 #include "libmx/quantize/cuda/cuda_meter.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/base/cuda/stopwatch.hpp"
@@ -14,11 +13,11 @@ namespace mx::quantize::cuda {
 namespace {
 
 using base::cuda::check;
-using base::cuda::grown_memory;
-using where = grown_memory::where;
+using base::cuda::held_memory;
+using base::cuda::memory_kind;
 
 // Many times a card's cache, and a quarter of what is free at most: results need room, too.
-constexpr std::uint64_t most_resident = std::uint64_t{2} << 30;
+constexpr std::uint64_t most_resident = std::uint64_t{1} << 30;
 // Far more than a panel, so that starting a copy does not count.
 constexpr std::uint64_t most_staged = std::uint64_t{256} << 20;
 constexpr std::uint64_t step = std::uint64_t{2} << 20;
@@ -28,7 +27,7 @@ class cuda_meter final : public device_meter {
     base::cuda::device_facts facts() const override { return base::cuda::facts_of_device(); }
 
     std::span<std::byte> open() override {
-        resident_ = std::min(most_resident, base::cuda::free_memory() / 4) / step * step;
+        resident_ = std::min(most_resident, device_.room().free / 4) / step * step;
         if (resident_ == 0) {
             throw base::error(base::error_kind::unavailable,
                               "backend cuda: the card has no 8 MiB of memory left to measure with; "
@@ -38,18 +37,18 @@ class cuda_meter final : public device_meter {
         values_.room_for(resident_);
         const std::span<std::byte> staged(pinned_.room_for(staged_), staged_);
         std::fill_n(staged.begin(), sizeof(std::uint32_t), std::byte{0});
-        stream_.copy_there(sum_.room_for(sizeof(std::uint32_t)), staged.data(),
-                           sizeof(std::uint32_t));
-        stream_.wait();
+        stream_->copy_there(sum_.room_for(sizeof(std::uint32_t)), staged.data(),
+                            sizeof(std::uint32_t));
+        stream_->wait();
         return staged;
     }
 
     void spread() override {
         for (std::uint64_t at = 0; at < resident_; at += staged_) {
-            stream_.copy_there(values_.data() + at, pinned_.data(),
-                               std::min(staged_, resident_ - at));
+            stream_->copy_there(values_.data() + at, pinned_.data(),
+                                std::min(staged_, resident_ - at));
         }
-        stream_.wait();
+        stream_->wait();
     }
 
     std::uint64_t resident() const override { return resident_; }
@@ -57,7 +56,7 @@ class cuda_meter final : public device_meter {
     double read_once() override {
         return seconds_of([&] {
             check(enqueue_read(values_.data(), resident_,
-                               reinterpret_cast<std::uint32_t*>(sum_.data()), stream_.handle()),
+                               reinterpret_cast<std::uint32_t*>(sum_.data()), stream_->handle()),
                   "starting a kernel that reads");
         });
     }
@@ -65,13 +64,13 @@ class cuda_meter final : public device_meter {
     double copy_once() override {
         const std::uint64_t half = resident_ / 2;
         return seconds_of([&] {
-            check(enqueue_copy(values_.data() + half, values_.data(), half, stream_.handle()),
+            check(enqueue_copy(values_.data() + half, values_.data(), half, stream_->handle()),
                   "starting a kernel that copies");
         });
     }
 
     double receive_once() override {
-        return seconds_of([&] { stream_.copy_there(values_.data(), pinned_.data(), staged_); });
+        return seconds_of([&] { stream_->copy_there(values_.data(), pinned_.data(), staged_); });
     }
 
     void prepare(tensor::dtype type, std::uint64_t cols, std::span<const batch_segment> segments,
@@ -81,35 +80,38 @@ class cuda_meter final : public device_meter {
         const value_rectangle none{{type, pinned_.data(), cols}, 0, cols};
         const std::span<const batch_recipe> recipes(&recipe, 1);
         const batch_layout layout = lay_out(none, segments, recipes);
-        there_.resize(layout.there_bytes);
-        std::byte* const device_there = device_there_.room_for(layout.there_bytes);
-        launch_ =
-            fill(layout, none, segments, recipes, there_.data(), device_there,
-                 device_back_.room_for(layout.back_bytes), scratch_.room_for(layout.scratch_bytes));
+        there_.room_for(layout.there_bytes);
+        std::byte* const device_there =
+            card_.room_for(layout.there_bytes + layout.back_bytes + layout.scratch_bytes);
+        std::byte* const device_back = device_there + layout.there_bytes;
+        launch_ = fill(layout, none, segments, recipes, there_.data(), device_there, device_back,
+                       device_back + layout.back_bytes);
         launch_.values = {values_.data(), cols, type};
-        stream_.copy_there(device_there, there_.data(), layout.there_bytes);
-        stream_.wait();
+        stream_->copy_there(device_there, there_.data(), layout.there_bytes);
+        stream_->wait();
     }
 
     double run_once() override {
         return seconds_of(
-            [&] { check(enqueue(launch_, stream_.handle()), "starting the kernel"); });
+            [&] { check(enqueue(launch_, stream_->handle()), "starting the kernel"); });
     }
 
   private:
     template <typename Queue>
     double seconds_of(Queue&& queue) {
-        watch_.start(stream_.handle());
+        watch_.start(stream_->handle());
         queue();
-        return watch_.stop(stream_.handle());
+        return watch_.stop(stream_->handle());
     }
 
+    base::cuda::device& device_ = base::cuda::first_device();
     std::uint64_t resident_ = 0, staged_ = 0;
-    grown_memory values_{where::device}, sum_{where::device}, pinned_{where::pinned_host};
-    std::vector<std::byte> there_;
-    grown_memory device_there_{where::device}, device_back_{where::device}, scratch_{where::device};
+    held_memory values_{device_, memory_kind::device}, sum_{device_, memory_kind::device};
+    held_memory card_{device_, memory_kind::device};
+    held_memory pinned_{device_, memory_kind::pinned}, there_{device_, memory_kind::pinned};
     launch launch_{};
-    base::cuda::stream stream_;
+    // The stream comes last: it waits before the memory goes.
+    std::unique_ptr<base::cuda::stream> stream_ = device_.make_stream();
     base::cuda::stopwatch watch_;
 };
 
