@@ -38,6 +38,13 @@ MX_HD inline double double_from_bits(std::uint64_t u) {
     return x;
 }
 
+/// Whether x is a NaN, and whether it is neither a NaN nor infinite.
+MX_HD inline bool is_nan(float x) { return (bits_of(x) & f32_magnitude_mask) > f32_infinity; }
+MX_HD inline bool is_finite(float x) { return (bits_of(x) & f32_magnitude_mask) < f32_infinity; }
+
+/// The NaN of every processor; those that arithmetic leaves differ from one kind to the next.
+MX_HD inline float quiet_nan() { return float_from_bits(0x7fc00000u); }
+
 /// Position of the highest set bit of u > 0 (floor of log2).
 MX_HD inline int floor_log2(std::uint32_t u) {
 #if defined(__CUDA_ARCH__)

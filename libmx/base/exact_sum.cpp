@@ -6,43 +6,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "libmx/base/bits.hpp"
-
 namespace mx::base {
 
 static_assert(std::is_trivially_copyable_v<exact_sum>);
-
-// Each addition changes a digit by less than 2^32, and so do the digits of a carried sum when they
-// are merged: 2^29 of them on either side of a merger stay inside 63 bits.
-static constexpr std::int64_t carry_limit = std::int64_t{1} << 29;
-
-void exact_sum::carry() {
-    for (std::size_t i = 0; i + 1 < digits; ++i) {
-        const std::int64_t up = digit_[i] >> 32;  // arithmetic shift: floor
-        digit_[i] -= up * (std::int64_t{1} << 32);
-        digit_[i + 1] += up;
-    }
-    pending_ = 0;
-}
-
-void exact_sum::add(double value) {
-    const std::uint64_t u = bits_of(value);
-    const int field = static_cast<int>((u >> 52) & 0x7ff);
-    std::uint64_t significand = u & ((std::uint64_t{1} << 52) - 1);
-    if (field != 0) significand |= std::uint64_t{1} << 52;
-    if (significand == 0) return;
-    // value = significand * 2^(position - 1074).
-    const int position = field == 0 ? 0 : field - 1;
-    const auto first = static_cast<std::size_t>(position / 32);
-    const int shift = position % 32;
-    const std::uint64_t low = significand << shift;
-    const std::uint64_t high = shift == 0 ? 0 : significand >> (64 - shift);
-    const std::int64_t sign = (u >> 63) != 0 ? -1 : 1;
-    digit_[first] += sign * static_cast<std::int64_t>(low & 0xffffffffu);
-    digit_[first + 1] += sign * static_cast<std::int64_t>(low >> 32);
-    digit_[first + 2] += sign * static_cast<std::int64_t>(high);
-    if (++pending_ >= carry_limit) carry();
-}
 
 void exact_sum::merge(const exact_sum& other) {
     // Digits grow with the additions behind them, so carries can wait as long as those are few.

@@ -5,7 +5,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+
+#include "libmx/base/bits.hpp"
 
 namespace mx::base {
 
@@ -13,7 +16,7 @@ namespace mx::base {
 class exact_sum {
   public:
     /// Adds a finite value exactly.
-    void add(double value);
+    MX_HD_CALL void add(double value);
     /// Adds another sum exactly.
     void merge(const exact_sum& other);
     /// Takes another sum away exactly.
@@ -21,16 +24,56 @@ class exact_sum {
     /// The sum rounded once, to nearest even; +0 for an empty or cancelled sum. Inf when the
     /// exact sum rounds beyond the largest double.
     double value() const;
+    /// Whether the exact sum is below zero.
+    MX_HD bool is_negative() const;
 
     friend bool operator==(const exact_sum& a, const exact_sum& b);
 
   private:
     // Digit i weighs 2^(32*i - 1074). Digits are kept as signed 64-bit numbers so that carries can
     // wait; `pending` counts additions since the last carry pass.
-    static constexpr int digits = 68;
-    void carry();
+    static constexpr std::size_t digits = 68;
+    // Each addition changes a digit by less than 2^32, and so do the digits of a carried sum when
+    // they are merged: 2^29 of them on either side of a merger stay inside 63 bits.
+    static constexpr std::int64_t carry_limit = std::int64_t{1} << 29;
+    MX_HD_CALL void carry();
     std::array<std::int64_t, digits> digit_{};
     std::int64_t pending_ = 0;
 };
+
+MX_HD_CALL inline void exact_sum::carry() {
+    for (std::size_t i = 0; i + 1 < digits; ++i) {
+        const std::int64_t up = digit_[i] >> 32;  // arithmetic shift: floor
+        digit_[i] -= up * (std::int64_t{1} << 32);
+        digit_[i + 1] += up;
+    }
+    pending_ = 0;
+}
+
+MX_HD_CALL inline void exact_sum::add(double value) {
+    const std::uint64_t u = bits_of(value);
+    const int field = static_cast<int>((u >> 52) & 0x7ff);
+    std::uint64_t significand = u & ((std::uint64_t{1} << 52) - 1);
+    if (field != 0) significand |= std::uint64_t{1} << 52;
+    if (significand == 0) return;
+    // value = significand * 2^(position - 1074).
+    const int position = field == 0 ? 0 : field - 1;
+    const auto first = static_cast<std::size_t>(position / 32);
+    const int shift = position % 32;
+    const std::uint64_t low = significand << shift;
+    const std::uint64_t high = shift == 0 ? 0 : significand >> (64 - shift);
+    const std::int64_t sign = (u >> 63) != 0 ? -1 : 1;
+    digit_[first] += sign * static_cast<std::int64_t>(low & 0xffffffffu);
+    digit_[first + 1] += sign * static_cast<std::int64_t>(low >> 32);
+    digit_[first + 2] += sign * static_cast<std::int64_t>(high);
+    if (++pending_ >= carry_limit) carry();
+}
+
+MX_HD inline bool exact_sum::is_negative() const {
+    exact_sum s = *this;
+    s.carry();
+    // Every digit but the top one is in [0, 2^32); the top one has the sign.
+    return s.digit_[digits - 1] < 0;
+}
 
 }  // namespace mx::base

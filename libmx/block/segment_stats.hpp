@@ -3,10 +3,12 @@
 // the last level of sums whose additions have an order (docs/design/determinism.md).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "libmx/base/macros.hpp"
 #include "libmx/block/block_stats.hpp"
 
 namespace mx::block {
@@ -16,14 +18,35 @@ struct element_counts {
     std::uint64_t elements, nan, inf, poisoned, nonzero;
     std::uint64_t overflow, clamp, top_code, underflow, subnormal, dequant_overflow;
 
-    element_counts& operator+=(const element_counts& other);
+    MX_HD element_counts& operator+=(const element_counts& other) {
+        elements += other.elements;
+        nan += other.nan;
+        inf += other.inf;
+        poisoned += other.poisoned;
+        nonzero += other.nonzero;
+        overflow += other.overflow;
+        clamp += other.clamp;
+        top_code += other.top_code;
+        underflow += other.underflow;
+        subnormal += other.subnormal;
+        dequant_overflow += other.dequant_overflow;
+        return *this;
+    }
 };
 
 /// Counts over blocks; see block_flags.
 struct block_tallies {
     std::uint64_t blocks, zero, eligible, collapsed, saturated, dead;
 
-    block_tallies& operator+=(const block_tallies& other);
+    MX_HD block_tallies& operator+=(const block_tallies& other) {
+        blocks += other.blocks;
+        zero += other.zero;
+        eligible += other.eligible;
+        collapsed += other.collapsed;
+        saturated += other.saturated;
+        dead += other.dead;
+        return *this;
+    }
 };
 
 struct segment_stats {
@@ -73,6 +96,18 @@ struct part_lanes {
 };
 
 /// Counts (and the maximum) of one block added to those of its segment.
-void add_counts(segment_stats& to, const block_stats& b);
+MX_HD inline void add_counts(segment_stats& to, const block_stats& b) {
+    const block_counts& c = b.count;
+    to.count += {c.elements, c.nan,      c.inf,       c.poisoned,  c.nonzero,         c.overflow,
+                 c.clamp,    c.top_code, c.underflow, c.subnormal, c.dequant_overflow};
+    const auto one = [](bool flag) { return std::uint64_t{flag}; };
+    to.block += {1,
+                 one(b.is.zero),
+                 one(b.is.eligible),
+                 one(b.is.collapsed),
+                 one(b.is.saturated),
+                 one(b.is.dead)};
+    to.counted_max = std::max(to.counted_max, b.counted_max);
+}
 
 }  // namespace mx::block

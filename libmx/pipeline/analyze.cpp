@@ -151,9 +151,6 @@ class analysis_run {
     }
 
     analysis run(const run_control& control) {
-        for (const quantize::recipe& r : request_.recipes) {
-            quantize::require(control.chosen_driver(), r);
-        }
         panel_target_ = panel_target_of(control.chosen_driver());
         const std::size_t at_once = counts_bins() ? histogram_jobs_at_once : jobs_at_once;
         const std::size_t step =

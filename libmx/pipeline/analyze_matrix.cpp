@@ -24,7 +24,6 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
     std::vector<grid_job> grids;
     std::vector<std::unique_ptr<shared_totals>> sums;
     for (const quantize::recipe& r : recipes) {
-        quantize::require(control.chosen_driver(), r);
         std::string reason;
         const auto layout = lay_out({m.rows, m.cols}, r, reason);
         if (!layout) throw base::error(base::error_kind::usage, "a matrix: " + reason);

@@ -3,10 +3,10 @@
 
 #include <memory>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
-#include "libmx/format/decode.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
@@ -14,14 +14,15 @@
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
 #include "libmx/quantize/dialect_element.hpp"
+#include "libmx/quantize/element_batch.hpp"
+#include "libmx/quantize/stored_value.hpp"
 
 namespace mx::pipeline {
 namespace {
 
 // A format one can cast to: an element format, or a scale format's codes.
 struct target {
-    bool power_of_two = false;
-    quantize::conversion number{};  ///< unless power_of_two
+    quantize::element_cast cast;
     std::string_view type_name;
     int bits = 8;
 };
@@ -33,13 +34,11 @@ target find_target(const cast_request& request) {
         throw base::error(base::error_kind::usage,
                           base::unknown("element format", request.element, castable_formats()));
     }
-    target t;
-    t.power_of_two = e == nullptr && s->power_of_two();
+    target t{};
     t.type_name = e != nullptr ? e->safetensors : s->safetensors;
     t.bits = e != nullptr ? e->bits() : 8;
-    if (t.power_of_two) {
-        // Throws when the dialect has no such conversion.
-        static_cast<void>(quantize::convert_e8m0(*request.by, 0, false, true));
+    if (e == nullptr && s->power_of_two()) {
+        t.cast = quantize::cast_to_e8m0(*request.by, request.round, request.saturate);
         return t;
     }
     const format::element_format& f = e != nullptr ? *e : s->number;
@@ -47,19 +46,18 @@ target find_target(const cast_request& request) {
         request.minimum.value_or(quantize::default_int_min(f, *request.by));
     const int random_bits =
         request.random_bits.value_or(quantize::default_random_bits(*request.by, f));
-    t.number = quantize::conversion_of(*request.by, f, {request.round, request.ties, random_bits},
-                                       request.saturate, minimum == quantize::int_min::full);
+    t.cast.number =
+        quantize::conversion_of(*request.by, f, {request.round, request.ties, random_bits},
+                                request.saturate, minimum == quantize::int_min::full);
     return t;
 }
 
-quantize::converted convert(const target& t, const cast_request& request, float x,
-                            std::uint32_t draw) {
-    const std::uint32_t bits = base::bits_of(x);
-    if (!t.power_of_two) return quantize::convert(t.number, bits, draw);
-    const int code = quantize::convert_e8m0(
-        *request.by, bits, request.round == format::rounding::zero, request.saturate);
-    return {code, static_cast<float>(format::decode_e8m0(code))};
-}
+// What casts a thread's panels.
+struct caster {
+    std::unique_ptr<quantize::element_batch> batch;
+    std::vector<std::uint8_t> codes;
+    std::vector<float> values;
+};
 
 // Some dialects return values that have no code.
 [[noreturn]] void fail_without_code(const cast_request& request, const io::tensor_info& info,
@@ -85,14 +83,11 @@ std::vector<std::string_view> castable_formats() {
 
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const run_control& control) {
-    const quantize::driver& driver = control.chosen_driver();
-    if (driver.make_batch != nullptr) {
-        throw base::error(base::error_kind::unavailable,
-                          fmt::format("backend {} has no kernels for conversions without blocks; "
-                                      "choose --backend {}",
-                                      driver.name, quantize::best_driver().name));
-    }
     const target to = find_target(request);
+    const quantize::driver& driver = control.chosen_driver();
+    // Devices read what is stored by themselves.
+    const panel_form form =
+        driver.make_element_batch != nullptr ? panel_form::stored : panel_form::widened;
     conversion result;
     const std::vector<tensor_ref> chosen = numeric_only(tensors, result.skipped);
     std::vector<io::planned_array> plan;
@@ -111,7 +106,8 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         }
         const block::grid row{{1, 1, info.elements}, 1, block::segment_elements};
         const grid_job job{t, row};
-        if (info.elements != 0) passes.push_back(plan_passes(t, std::span(&job, 1)).front());
+        if (info.elements != 0)
+            passes.push_back(plan_passes(t, std::span(&job, 1), panel_target_of(driver)).front());
         result.elements += info.elements;
     }
     result.tensors = chosen.size();
@@ -124,29 +120,27 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
             *tensor::byte_count(plan[t].type, *tensor::element_count(plan[t].shape));
     }
 
-    sweep(chosen, passes, control, panel_form::widened, [&](const loaded_panel& p) {
+    std::vector<caster> casters(static_cast<std::size_t>(base::thread_count(control.threads)));
+    sweep(chosen, passes, control, form, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
         const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
-        const bool random = request.round == format::rounding::stochastic;
-        std::vector<std::uint8_t> codes(request.packed ? p.x.size() : 0);
-        std::vector<float> values(request.packed ? 0 : p.x.size());
-        for (std::size_t i = 0; i < p.x.size(); ++i) {
-            const std::uint64_t index = p.where.col + i;
-            const std::uint32_t draw = random ? base::random_u32(key, index) : 0u;
-            const quantize::converted q = convert(to, request, p.x[i], draw);
-            if (!request.packed) {
-                values[i] = q.value;
-            } else if (q.code < 0) {
-                fail_without_code(request, chosen[t].info(), p.x[i], index);
-            } else {
-                codes[i] = static_cast<std::uint8_t>(q.code);
-            }
+        const auto count = static_cast<std::size_t>(p.where.elements());
+        caster& c = casters[static_cast<std::size_t>(p.thread)];
+        if (!c.batch) c.batch = quantize::make_element_batch(driver, control.notices.get());
+        if (!request.packed) {
+            c.values.resize(count);
+            c.batch->cast(to.cast, {p.values, count, p.where.col, key}, {nullptr, c.values.data()});
+            writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(c.values)));
+            return;
         }
-        if (request.packed) {
-            streams[t]->put(p.where.col, codes);
-        } else {
-            writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(values)));
+        c.codes.resize(count);
+        const std::size_t without_code =
+            c.batch->cast(to.cast, {p.values, count, p.where.col, key}, {c.codes.data(), nullptr});
+        if (without_code < count) {
+            const float x = quantize::stored_value(p.values.type, p.values.data, without_code);
+            fail_without_code(request, chosen[t].info(), x, p.where.col + without_code);
         }
+        streams[t]->put(p.where.col, c.codes);
     });
     writer->commit();
     return result;

@@ -100,7 +100,7 @@ void panel_worker::run_segments(const panel& where, const quantize::stored_value
             details_.wanted = wanted_by(job);
             details_.parts = job.into->decompose;
             const block::segment_stats stats = driver_->quantize(*job.params, run_, details_);
-            add_segment(s, place, job, stats, quantize::view_of(run_, details_), tallies_[j]);
+            add_segment(s, place, job, stats, quantize::view_of(*job.params, run_, details_), tallies_[j]);
         }
         watch_.end_segment();
     });

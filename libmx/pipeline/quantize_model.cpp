@@ -146,7 +146,6 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
                                       "no packed scales; write values (without --packed)",
                                       quantize::to_string(recipe)));
     }
-    quantize::require(control.chosen_driver(), recipe);
     conversion result;
     std::vector<tensor_ref> chosen;
     std::vector<parts> layouts;

@@ -9,7 +9,7 @@
 
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 #include "libmx/quantize/segment_batch.hpp"
 
 namespace mx::pipeline {
@@ -62,7 +62,7 @@ void quantize_panel(const quantize::block_params& params, std::uint64_t tensor_i
     for_each_block(g, segments, where, one_block, on_segment);
 }
 
-/// The same blocks by a batch of segments; `params` are some that its driver takes.
+/// The same blocks by a batch of segments.
 template <typename OnBlock>
 void quantize_panel(quantize::segment_batch& batch, const quantize::block_params& params,
                     std::uint64_t tensor_id, const block::grid& g, const panel& where,
@@ -77,7 +77,8 @@ void quantize_panel(quantize::segment_batch& batch, const quantize::block_params
              s.col});
     });
     const quantize::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(), where.cols};
-    const quantize::batch_recipe recipe{&params, quantize::detail::stats, false};
+    const quantize::batch_recipe recipe{&params, quantize::detail::stats, false,
+                                        scratch.wants_values};
     batch.run({values, where.batches * where.rows, where.cols}, places, {&recipe, 1});
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const quantize::segment_place& place = places[i].place;
@@ -92,8 +93,13 @@ void quantize_panel(quantize::segment_batch& batch, const quantize::block_params
                 static_cast<int>(e.rows), static_cast<int>(e.cols)};
             if (scratch.wants_values) {
                 if (scratch.values.size() < e.size()) scratch.values.resize(e.size());
-                quantize::dequantize_block(params, d.stats[b].scale, d.stats[b].offset, codes,
-                                           std::span(scratch.values).first(e.size()));
+                const std::span to = std::span(scratch.values).first(e.size());
+                if (d.values != nullptr) {
+                    std::copy_n(d.values + b * d.stride, e.size(), to.begin());
+                } else {
+                    quantize::dequantize_block(params, d.stats[b].scale, d.stats[b].offset, codes,
+                                               to);
+                }
             }
             on_block(at, d.stats[b], codes);
         }

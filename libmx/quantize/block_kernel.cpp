@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "libmx/quantize/dialect_kernel.hpp"
-#include "libmx/quantize/fractional_kernel.hpp"
+#include "libmx/quantize/general_block.hpp"
 #include "libmx/quantize/narrow_float.hpp"
 #include "libmx/quantize/plain_block.hpp"
 
@@ -94,22 +93,24 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
                                   std::span<float> values, bool parts) {
-    block::block_stats out{};
-    if (p.plain) {
-        out = quantize_plain(p, x, place, codes, parts);
-        out.scale = scale_of_code(out.scale_code);
-    } else if (p.scale_format->power_of_two()) {
-        return quantize_dialect_block(p, x, place, codes, values, parts);
-    } else {
-        out = quantize_fractional(p, x, place, codes, parts);
-    }
+    if (!p.plain) return quantize_general(p, x, place, codes, values, parts);
+    block::block_stats out = quantize_plain(p, x, place, codes, parts);
+    out.scale = scale_of_code(out.scale_code);
     if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
     return out;
 }
 
+bool codes_tell_values(const block_params& p) {
+    return p.plain || !p.scale_format->power_of_two();
+}
+
 void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values) {
-    if (!p.scale_format->power_of_two()) return dequantize_fractional(p, scale, codes, values);
+    if (!p.scale_format->power_of_two()) {
+        const fractional_decoder decoder(p, scale);
+        for (std::size_t i = 0; i < codes.size(); ++i) values[i] = decoder.decode(codes[i]);
+        return;
+    }
     const auto s = static_cast<double>(scale);
     const auto o = static_cast<double>(base::float_from_half(offset));
     const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;

@@ -21,7 +21,7 @@ struct block_place {
     /// Dialect systems-scaling: whether the exponent is one higher, per column; else null.
     const std::uint8_t* bump = nullptr;
 
-    std::uint64_t index(int position) const {
+    MX_HD std::uint64_t index(int position) const {
         const auto p = static_cast<std::uint64_t>(position);
         const auto c = static_cast<std::uint64_t>(cols);
         return first + p / c * row_stride + p % c;
@@ -39,13 +39,17 @@ struct block_place {
 /// The parts of the squared error are summed where `parts` says so.
 ///
 /// Where `values` is not empty it receives the dequantized values as the dialect returns them, also
-/// those that have no code. Dialects other than ocp: dialect_kernel.hpp.
+/// those that have no code. Recipes that are not plain: general_block.hpp.
 ///
 /// A NaN or Inf element gives scale code 255; finite elements are then `poisoned`, codes are the
 /// format's NaN (or what it encodes NaN as) and the block takes part in no sum and no rate.
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
                                   std::span<float> values = {}, bool parts = false);
+
+/// Whether dequantize_block returns what `values` of quantize_block receive: dialects other than ocp
+/// may return under E8M0 what has no code, and raise the scale of some elements.
+bool codes_tell_values(const block_params& p);
 
 /// Dequantized values d = O + S*q rounded to float32 once; NaN when the scale is NaN. `scale` is
 /// block_stats::scale.

@@ -81,4 +81,12 @@ class chunk_terms {
     }
 };
 
+/// Adds a chunk to the sums of its block.
+template <typename T>
+MX_HD_CALL inline void add_chunk(const chunk_terms<T>& terms, bool parts, block::block_sums& sum,
+                                 block::block_parts& part) {
+    terms.add_to(sum);
+    if (parts) terms.add_to(part);
+}
+
 }  // namespace mx::quantize

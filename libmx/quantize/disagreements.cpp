@@ -11,7 +11,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 
 namespace mx::quantize {
 namespace {
@@ -252,7 +252,9 @@ response ask(const disagreement& d, const respondent& who) {
         case probe::e8m0:
             break;
     }
-    const int code = convert_e8m0(*find_dialect(who.dialect), d.input[0], false, true);
+    const dialect& by = *find_dialect(who.dialect);
+    require_e8m0(by);
+    const int code = convert_e8m0(by, d.input[0], false, true);
     return {code, static_cast<float>(format::decode_e8m0(code)), -1, 0};
 }
 

@@ -16,6 +16,11 @@ void block_details::fit(const block_run& run) {
     if (wanted == detail::stats) stats.room_for(blocks);
 }
 
+float* block_details::values_of(const block_params& p, const block_run& run) {
+    if (!values || codes_tell_values(p)) return nullptr;
+    return dequantized.room_for(run.blocks * run.stride);
+}
+
 void block_details::put(std::size_t b, const block::block_stats& s) {
     if (wanted == detail::none) return;
     scale_code.data()[b] = s.scale_code;
@@ -26,10 +31,11 @@ void block_details::put(std::size_t b, const block::block_stats& s) {
     if (wanted == detail::stats) stats.data()[b] = s;
 }
 
-details_view view_of(const block_run& run, const block_details& details) {
+details_view view_of(const block_params& p, const block_run& run, const block_details& details) {
     details_view v;
     v.blocks = run.blocks;
     v.stride = run.stride;
+    if (details.values && !codes_tell_values(p)) v.values = details.dequantized.data();
     if (details.wanted == detail::none) return v;
     v.codes = details.codes.data();
     v.scale_code = details.scale_code.data();

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "libmx/base/aligned.hpp"
+#include "libmx/base/notices.hpp"
 #include "libmx/block/segment_stats.hpp"
 #include "libmx/quantize/block_params.hpp"
 #include "libmx/quantize/segment.hpp"
@@ -61,15 +62,19 @@ enum class detail : std::uint8_t {
 /// Per-block results, as far as asked for. Owned by whoever runs the driver, reused.
 struct block_details {
     detail wanted = detail::none;
-    bool parts = false;  ///< also the parts of the squared error, in what drivers return
+    bool parts = false;   ///< also the parts of the squared error, in what drivers return
+    bool values = false;  ///< also dequantized values, unless codes tell them (codes_tell_values)
     base::aligned_buffer<std::uint8_t> codes;  ///< laid out as block_run::x; rest undefined
     base::aligned_buffer<std::uint8_t> scale_code;
     base::aligned_buffer<std::uint16_t> offset;
     base::aligned_buffer<std::uint32_t> amax, x_max, x_min;  ///< see block_stats
     base::aligned_buffer<block::block_stats> stats;
+    base::aligned_buffer<float> dequantized;  ///< laid out as codes
 
     /// Makes room for the blocks of `run`, and what a vector may write beyond them.
     void fit(const block_run& run);
+    /// The values of `p` where they are wanted and codes do not tell them, else null; after fit().
+    float* values_of(const block_params& p, const block_run& run);
     /// Keeps what `s` says about block `b`.
     void put(std::size_t b, const block::block_stats& s);
 };
@@ -85,11 +90,13 @@ struct details_view {
     const std::uint32_t* x_max = nullptr;
     const std::uint32_t* x_min = nullptr;
     const block::block_stats* stats = nullptr;
+    const float* values = nullptr;
 };
 
-/// What a driver made of `run`.
-details_view view_of(const block_run& run, const block_details& details);
+/// What a driver made of `run` under `p`.
+details_view view_of(const block_params& p, const block_run& run, const block_details& details);
 
+class element_batch;
 class segment_batch;
 
 struct driver {
@@ -103,12 +110,13 @@ struct driver {
     block::segment_stats (*quantize)(const block_params& p, block_run& run, block_details& details);
 
     // Of drivers that work on another device; null for the others.
-    /// Whether it has kernels for these parameters; null: for all.
-    bool (*takes)(const block_params& p) = nullptr;
     /// Why it is not available, as a whole sentence without its point.
     std::string (*missing)() = nullptr;
     /// Somebody who takes the segments of a panel at once, for one thread; null: one by one.
     std::unique_ptr<segment_batch> (*make_batch)() = nullptr;
+    /// Somebody who casts values without blocks, for one thread; null: the host does. `notices` as
+    /// of quantize::make_element_batch.
+    std::unique_ptr<element_batch> (*make_element_batch)(base::notices* notices) = nullptr;
 };
 
 }  // namespace mx::quantize

@@ -24,8 +24,7 @@ void driver_batch::run(const value_rectangle& values, std::span<const batch_segm
     stats_.resize(segments.size() * recipes.size());
     if (kept_.size() < recipes.size()) kept_.resize(recipes.size());
     for (std::size_t r = 0; r < recipes.size(); ++r) {
-        kept_[r].wanted = recipes[r].wanted;
-        kept_[r].fit(first_blocks_.back(), stride_);
+        kept_[r].fit(recipes[r], first_blocks_.back(), stride_);
     }
     for (std::size_t s = 0; s < segments.size(); ++s) {
         stop_if_cancelled();
@@ -35,8 +34,9 @@ void driver_batch::run(const value_rectangle& values, std::span<const batch_segm
         for (std::size_t r = 0; r < recipes.size(); ++r) {
             details_.wanted = recipes[r].wanted;
             details_.parts = recipes[r].parts;
+            details_.values = recipes[r].values;
             stats_[s * recipes_ + r] = driver_->quantize(*recipes[r].params, run_, details_);
-            kept_[r].keep(first_blocks_[s], view_of(run_, details_));
+            kept_[r].keep(first_blocks_[s], view_of(*recipes[r].params, run_, details_));
         }
     }
 }
@@ -47,7 +47,10 @@ batch_result driver_batch::result(std::size_t segment, std::size_t recipe) const
             kept_[recipe].view(first, first_blocks_[segment + 1] - first, stride_)};
 }
 
-void driver_batch::kept_details::fit(std::size_t blocks, std::size_t stride) {
+void driver_batch::kept_details::fit(const batch_recipe& r, std::size_t blocks,
+                                     std::size_t stride) {
+    wanted = r.wanted;
+    values.resize(r.values && !codes_tell_values(*r.params) ? blocks * stride : 0);
     if (wanted == detail::none) return;
     codes.resize(blocks * stride);
     scale_code.resize(blocks);
@@ -59,6 +62,8 @@ void driver_batch::kept_details::fit(std::size_t blocks, std::size_t stride) {
 }
 
 void driver_batch::kept_details::keep(std::size_t first, const details_view& from) {
+    if (!values.empty())
+        copy_in(from.values, from.blocks * from.stride, values, first * from.stride);
     if (wanted == detail::none) return;
     copy_in(from.codes, from.blocks * from.stride, codes, first * from.stride);
     copy_in(from.scale_code, from.blocks, scale_code, first);
@@ -74,6 +79,7 @@ details_view driver_batch::kept_details::view(std::size_t first, std::size_t blo
     details_view v;
     v.blocks = blocks;
     v.stride = stride;
+    if (!values.empty()) v.values = values.data() + first * stride;
     if (wanted == detail::none) return v;
     v.codes = codes.data() + first * stride;
     v.scale_code = scale_code.data() + first;

@@ -24,8 +24,9 @@ class driver_batch final : public segment_batch {
         std::vector<std::uint16_t> offset;
         std::vector<std::uint32_t> amax, x_max, x_min;
         std::vector<block::block_stats> stats;
+        std::vector<float> values;  // empty unless they are wanted
 
-        void fit(std::size_t blocks, std::size_t stride);
+        void fit(const batch_recipe& r, std::size_t blocks, std::size_t stride);
         void keep(std::size_t first, const details_view& from);
         details_view view(std::size_t first, std::size_t blocks, std::size_t stride) const;
     };

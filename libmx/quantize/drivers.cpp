@@ -28,8 +28,8 @@ constexpr std::array list{
     vector_driver<simd::target::sse4>("sse4", "x86, 128-bit vectors"),
     vector_driver<simd::target::avx2>("avx2", "x86, 256-bit vectors"),
     vector_driver<simd::target::avx512>("avx512", "x86, 512-bit vectors"),
-    driver{"cuda", "NVIDIA GPUs: dialect ocp with E8M0 scales", cuda::available, cuda::load,
-           cuda::quantize, cuda::takes, cuda::missing, cuda::make_batch},
+    driver{"cuda", "NVIDIA GPUs", cuda::available, cuda::load, cuda::quantize, cuda::missing,
+           cuda::make_batch, cuda::make_element_batch},
 };
 
 }  // namespace
@@ -40,7 +40,7 @@ const driver& best_driver() {
     const driver* best = &list.front();
     for (const driver& d : list) {
         // Asking a device starts its runtime.
-        if (d.takes == nullptr && d.available()) best = &d;
+        if (d.make_batch == nullptr && d.available()) best = &d;
     }
     return *best;
 }
@@ -62,14 +62,6 @@ const driver& driver_named(std::string_view name) {
             fmt::format("backend {} cannot run here; 'mx version' lists what can", name));
     }
     throw base::error(base::error_kind::usage, base::unknown("backend", name, names));
-}
-
-void require(const driver& d, const recipe& r) {
-    if (d.takes == nullptr || d.takes(params_of(r))) return;
-    throw base::error(base::error_kind::unavailable,
-                      fmt::format("recipe '{}': backend {} has no kernels for it ({}); choose "
-                                  "--backend {}",
-                                  to_string(r), d.name, d.summary, best_driver().name));
 }
 
 }  // namespace mx::quantize

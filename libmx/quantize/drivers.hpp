@@ -12,14 +12,11 @@ namespace mx::quantize {
 /// Every driver mx knows of, also those that this build or this processor lacks.
 std::span<const driver> drivers();
 
-/// The fastest one available here of those that take every recipe.
+/// The fastest one available here of those that work on the processor.
 const driver& best_driver();
 
 /// The driver named `name`. Throws base::error: usage, naming the nearest, when there is no such
 /// driver; unavailable when it cannot run here.
 const driver& driver_named(std::string_view name);
-
-/// Throws base::error (unavailable), naming the recipe and a driver that takes it, unless `d` does.
-void require(const driver& d, const recipe& r);
 
 }  // namespace mx::quantize

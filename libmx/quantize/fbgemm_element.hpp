@@ -14,7 +14,7 @@
 namespace mx::quantize {
 
 /// The code of the float32 bits `y`, any value, in E2M1 or E3M0.
-inline std::uint32_t fbgemm_code(const format::element_params& f, std::uint32_t y) {
+MX_HD inline std::uint32_t fbgemm_code(const format::element_params& f, std::uint32_t y) {
     const int exponent_bits = f.bits - 1 - f.mantissa_bits;
     const int kept = f.mantissa_bits + 1;  // with the implicit one
     const int bias = 1 - f.emin;

@@ -10,12 +10,12 @@
 namespace mx::quantize {
 
 struct float32_arithmetic {
-    static float round(float x) { return x; }
+    MX_HD static float round(float x) { return x; }
 };
 
 struct bfloat16_arithmetic {
     /// To nearest, ties to even; NaN stays NaN.
-    static float round(float x) {
+    MX_HD static float round(float x) {
         const std::uint32_t u = base::bits_of(x);
         if ((u & base::f32_magnitude_mask) > base::f32_infinity) return x;
         const std::uint32_t odd = (u >> 16) & 1u;

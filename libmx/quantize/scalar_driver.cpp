@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 #include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::scalar {
@@ -36,21 +36,25 @@ void find_bumps(const block_run& run, std::size_t first, std::vector<std::uint8_
 block::block_stats quantize_one(const block_params& p, const block_run& run, std::size_t block,
                                 block_details& details, const std::uint8_t* bump) {
     const block_extent e = extent_of(run.place, block);
-    const std::span<const float> x(run.x + block * run.stride, e.size());
+    const std::size_t lies = block * run.stride;
+    const std::span<const float> x(run.x + lies, e.size());
     block_place place = place_of(run.place, e);
     place.bump = bump;
+    std::span<float> values;
+    if (float* const to = details.values_of(p, run)) values = std::span(to + lies, e.size());
     if (details.wanted != detail::none) {
-        const std::span codes(details.codes.data() + block * run.stride, e.size());
-        const block::block_stats s = quantize_block(p, x, place, codes, {}, details.parts);
+        const std::span codes(details.codes.data() + lies, e.size());
+        const block::block_stats s = quantize_block(p, x, place, codes, values, details.parts);
         details.put(block, s);
         return s;
     }
     std::array<std::uint8_t, 4096> few;
     if (e.size() <= few.size()) {
-        return quantize_block(p, x, place, std::span(few).first(e.size()), {}, details.parts);
+        const std::span codes = std::span(few).first(e.size());
+        return quantize_block(p, x, place, codes, values, details.parts);
     }
     std::vector<std::uint8_t> many(e.size());
-    return quantize_block(p, x, place, many, {}, details.parts);
+    return quantize_block(p, x, place, many, values, details.parts);
 }
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {

@@ -38,29 +38,31 @@ struct segment_place {
     std::uint64_t rows = 0, cols = 0;
     std::uint64_t block_rows = 1, block_cols = 1;
 
-    std::uint64_t grid_rows() const { return (rows + block_rows - 1) / block_rows; }
-    std::uint64_t grid_cols() const { return (cols + block_cols - 1) / block_cols; }
-    std::size_t blocks() const { return static_cast<std::size_t>(grid_rows() * grid_cols()); }
-    std::uint64_t elements() const { return rows * cols; }
+    MX_HD std::uint64_t grid_rows() const { return (rows + block_rows - 1) / block_rows; }
+    MX_HD std::uint64_t grid_cols() const { return (cols + block_cols - 1) / block_cols; }
+    MX_HD std::size_t blocks() const { return static_cast<std::size_t>(grid_rows() * grid_cols()); }
+    MX_HD std::uint64_t elements() const { return rows * cols; }
     /// Elements of a block that is not short.
-    std::size_t block_size() const { return static_cast<std::size_t>(block_rows * block_cols); }
+    MX_HD std::size_t block_size() const {
+        return static_cast<std::size_t>(block_rows * block_cols);
+    }
 };
 
 /// One block of a segment.
 struct block_extent {
     std::uint64_t row, col;  ///< of its first element, in the segment
     std::uint64_t rows, cols;
-    std::size_t size() const { return static_cast<std::size_t>(rows * cols); }
+    MX_HD std::size_t size() const { return static_cast<std::size_t>(rows * cols); }
 };
 
-inline block_extent extent_of(const segment_place& s, std::size_t block) {
+MX_HD inline block_extent extent_of(const segment_place& s, std::size_t block) {
     const std::uint64_t across = s.grid_cols();
     const std::uint64_t row = block / across * s.block_rows;
     const std::uint64_t col = block % across * s.block_cols;
     return {row, col, std::min(s.block_rows, s.rows - row), std::min(s.block_cols, s.cols - col)};
 }
 
-inline block_place place_of(const segment_place& s, const block_extent& b) {
+MX_HD inline block_place place_of(const segment_place& s, const block_extent& b) {
     return {s.tensor_id, s.first + b.row * s.row_stride + b.col, s.row_stride,
             static_cast<int>(b.cols)};
 }

@@ -7,9 +7,7 @@ namespace mx::quantize {
 
 block::segment_stats quantize_one(const driver& d, segment_batch* batch, const block_params& p,
                                   block_run& run, block_details& details) {
-    // A driver has its own words for what it does not take.
-    const bool taken = d.takes == nullptr || d.takes(p);
-    if (batch == nullptr || !taken) return d.quantize(p, run, details);
+    if (batch == nullptr) return d.quantize(p, run, details);
     return cuda::one_segment(*batch, p, run, details);
 }
 

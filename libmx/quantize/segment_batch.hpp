@@ -26,9 +26,10 @@ struct batch_segment {
 };
 
 struct batch_recipe {
-    const block_params* params = nullptr;  ///< not owned; one that the driver takes
+    const block_params* params = nullptr;  ///< not owned
     detail wanted = detail::none;
     bool parts = false;
+    bool values = false;  ///< see block_details
 };
 
 /// What driver::quantize would have delivered.

@@ -26,7 +26,7 @@ inline constexpr double ln2 = 0x1.62e42fefa39efp-1;
 
 /// Half the spacing of the format between the integer k (not 0) and its neighbour, below it or
 /// above it on the number line.
-constexpr double half_spacing(log2_format f, int k, bool below) {
+MX_HD constexpr double half_spacing(log2_format f, int k, bool below) {
     const int magnitude = k < 0 ? -k : k;
     int binade = 0;
     while ((magnitude >> (binade + 1)) != 0) ++binade;
@@ -39,7 +39,7 @@ constexpr double half_spacing(log2_format f, int k, bool below) {
 }
 
 /// -ln(1 - s) (below) or ln(1 + s) (above) for the few small s of interest: s < 1/16.
-constexpr double log_distance(double s, bool below) {
+MX_HD constexpr double log_distance(double s, bool below) {
     const double t = below ? s : -s;
     double sum = 0;
     for (int i = 12; i >= 1; --i) sum = t * (sum + 1.0 / i);
@@ -48,7 +48,7 @@ constexpr double log_distance(double s, bool below) {
 
 /// How many numbers of the format's grid next to 2^k (below or above) have a rounded log2 of k.
 /// `step`: the distance of neighbours there, relative to 2^k.
-constexpr int caught(log2_format f, int k, double step, bool below) {
+MX_HD constexpr int caught(log2_format f, int k, double step, bool below) {
     if (k == 0) return 0;  // near 0 the rounded log2 is as fine as need be
     const double reach = half_spacing(f, k, below) * ln2;
     int n = 0;
@@ -57,25 +57,25 @@ constexpr int caught(log2_format f, int k, double step, bool below) {
 }
 
 /// 2^e for -60 <= e <= 0, usable in constant expressions.
-constexpr double small_power(int e) {
+MX_HD constexpr double small_power(int e) {
     double p = 1.0;
     for (; e < 0; ++e) p *= 0.5;
     return p;
 }
 
 /// float32 bits of 2^k, -149 <= k <= 128 (Inf).
-constexpr std::uint32_t bits_of_power(int k) {
+MX_HD constexpr std::uint32_t bits_of_power(int k) {
     return k >= -126 ? static_cast<std::uint32_t>(k + 127) << 23 : 1u << (k + 149);
 }
 
 /// The exponent of the unit in the last place of float32 numbers in [2^e, 2^(e+1)).
-constexpr int ulp_exponent(int e) { return e - 23 > -149 ? e - 23 : -149; }
+MX_HD constexpr int ulp_exponent(int e) { return e - 23 > -149 ? e - 23 : -149; }
 
 }  // namespace detail
 
 /// floor(rounded log2) of the positive finite float32 with bits `u` and floor(log2) `e`. For
 /// bfloat16 the number is one of bfloat16.
-inline int floor_rounded_log2(log2_format f, std::uint32_t u, int e) {
+MX_HD inline int floor_rounded_log2(log2_format f, std::uint32_t u, int e) {
     const bool half_width = f.precision < 24;
     const std::uint32_t distance = detail::bits_of_power(e + 1) - u;
     const auto n = static_cast<int>(half_width ? distance >> 16 : distance);
@@ -86,7 +86,7 @@ inline int floor_rounded_log2(log2_format f, std::uint32_t u, int e) {
 }
 
 /// ceil(rounded log2) of the positive finite float32 with bits `u` and floor(log2) `e`.
-inline int ceil_rounded_log2(log2_format f, std::uint32_t u, int e) {
+MX_HD inline int ceil_rounded_log2(log2_format f, std::uint32_t u, int e) {
     const bool half_width = f.precision < 24;
     const std::uint32_t distance = u - detail::bits_of_power(e);
     const auto n = static_cast<int>(half_width ? distance >> 16 : distance);

@@ -11,7 +11,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/oracle/block.hpp"
 #include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/block_comparison.hpp"
 #include "tests/conformance/block_inputs.hpp"

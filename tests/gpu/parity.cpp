@@ -24,7 +24,9 @@ int compare(std::uint64_t every) {
         std::cout << what << ": " << difference << "\n";
     };
     mx::tests::compare_segments(device, on_case, every);
+    mx::tests::compare_general_segments(device, on_case, every);
     mx::tests::compare_matrices(device, on_case);
+    mx::tests::compare_rows(device, on_case, every);
     std::cout << cases << " cases, " << different << " differ\n";
     return cases > 1000 / every && different == 0 ? 0 : 1;
 }

@@ -2,10 +2,14 @@
 #include "tests/parity/device_cases.hpp"
 
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <random>
 
+#include "libmx/base/status.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/quantize/cuda/row_formats.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -53,6 +57,43 @@ class comparison {
     std::uint64_t cases_ = 0;
 };
 
+// Every dialect with each of its rules, elements and roundings, and dialect ocp under scales that
+// are no powers of two.
+std::vector<recipe> general_recipes() {
+    std::vector<recipe> all;
+    for (const quantize::dialect& by : quantize::dialects()) {
+        for (const auto& rule : scale::scale_rules) {
+            for (const auto& f : format::element_formats) {
+                for (const auto& round : format::roundings) {
+                    const bool has = by.blocks && quantize::lists(by.rules, rule.name) &&
+                                     (by.elements.empty() || quantize::lists(by.elements, f.name));
+                    if (!has) continue;
+                    std::string text = "mxfp8:dialect=" + std::string(by.name);
+                    text += ",scale_format=" + std::string(rule.scale_format);
+                    text += ",element=" + std::string(f.name);
+                    text += ",scale=" + std::string(rule.name);
+                    text += ",round=" + std::string(round.name);
+                    try {
+                        const recipe r = quantize::parse_recipe(text);
+                        if (!quantize::params_of(r).plain) all.push_back(r);
+                    } catch (const base::error&) {
+                        // There is no such combination.
+                    }
+                }
+            }
+        }
+    }
+    for (const char* text :
+         {"nvfp4:four_over_six=mse", "nvfp4:four_over_six=mae", "nvfp4:four_over_six=abs_max",
+          "nvfp4:four_over_six=mse,round=stochastic,seed=3", "nvfp4:dialect=te,round=stochastic",
+          "mxfp4:dialect=microxcaling,flush_subnormals=true",
+          "mxint8:dialect=microxcaling,int_min=full", "fp8_1x128:scale=amax-pow2",
+          "mxfp4:dialect=tetrajet,round=stochastic,random_bits=7"}) {
+        all.push_back(quantize::parse_recipe(text));
+    }
+    return all;
+}
+
 std::vector<std::byte> bytes_of(const pipeline::matrix_totals& m) {
     std::vector<std::byte> out;
     const auto put = [&](const void* from, std::size_t size) {
@@ -71,6 +112,45 @@ std::vector<std::byte> bytes_of(const pipeline::matrix_totals& m) {
     put(&t.max_x, sizeof t.max_x);
     if (m.histograms) put(m.histograms.get(), sizeof *m.histograms);
     return out;
+}
+
+// Normal numbers with a sprinkle of zeros, as trained weights have, and rows of a wide range, where
+// float32 cannot hold a sum of errors.
+stored_matrix weights(dtype type, std::uint64_t rows, std::uint64_t cols) {
+    stored_matrix m{type, rows, cols, {}};
+    std::mt19937_64 random(3);
+    std::normal_distribution<float> normal;
+    for (std::uint64_t i = 0; i < rows * cols; ++i) {
+        float x = normal(random) * 0.02f;
+        const std::uint64_t row = i / cols;
+        if (row % 5 == 1) x = std::ldexp(x, -static_cast<int>(random() % 24));
+        if (row % 5 == 2 && random() % 7 == 0) x = 0;
+        if (row % 5 == 3) x = std::ldexp(x, -100);
+        const std::uint32_t bits = base::bits_of(x);
+        const auto high = static_cast<std::uint16_t>(bits >> 16);
+        const std::uint16_t half = base::half_saturated(x);
+        const void* const from = type == dtype::f32    ? static_cast<const void*>(&x)
+                                 : type == dtype::bf16 ? static_cast<const void*>(&high)
+                                                       : static_cast<const void*>(&half);
+        const std::size_t size = type == dtype::f32 ? 4 : 2;
+        m.bytes.resize(m.bytes.size() + size);
+        std::memcpy(m.bytes.data() + m.bytes.size() - size, from, size);
+    }
+    return m;
+}
+
+std::vector<quantize::recipe> row_recipes() {
+    std::vector<quantize::recipe> all;
+    for (const std::string_view format : quantize::cuda::row_formats) {
+        for (const auto& rule : scale::scale_rules) {
+            if (rule.scale_format != "e8m0" || !scale::is_step(rule.id)) continue;
+            for (const char* block : {"", ",block=1x16", ",block=1x7"}) {
+                all.push_back(quantize::parse_recipe("mxfp8:element=" + std::string(format) +
+                                                     ",scale=" + std::string(rule.name) + block));
+            }
+        }
+    }
+    return all;
 }
 
 }  // namespace
@@ -110,12 +190,44 @@ void compare_segments(const quantize::driver& d,
     }
 }
 
+void compare_general_segments(
+    const quantize::driver& d,
+    const std::function<void(const std::string&, const std::string&)>& on_case,
+    std::uint64_t every) {
+    comparison c(d, on_case, every);
+    for (const recipe& r : general_recipes()) c.run(r, 3, 32 * 40 + 9);
+    for (const char* shape : {"1x32", "1x16", "1x7", "1x33", "1x100", "1x5000", "32x1", "200x1",
+                              "4x4", "3x5", "64x96", "128x128"}) {
+        for (const char* preset :
+             {"nvfp4:", "nvfp4:four_over_six=mae,", "nvfp4:dialect=torchao,",
+              "fp8_1x128:", "fp8_1x128:dialect=te,", "mxfp8:dialect=microxcaling,",
+              "mxfp4:dialect=quark,", "mxfp4:dialect=tetrajet,round=stochastic,"}) {
+            const recipe r = quantize::parse_recipe(std::string(preset) + "block=" + shape);
+            for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 4099}, {67, 131}, {257, 3}}) {
+                c.run(r, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
+            }
+        }
+    }
+    for (const char* shape : {"1x32", "1x7", "1x100", "1x5000"}) {
+        const recipe r = quantize::parse_recipe(
+            std::string("mxfp8:dialect=systems-scaling,scale=floor-bump,block=") + shape);
+        for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 9001}, {5, 131}, {257, 3}}) {
+            for (int i = 0; i < 9; ++i) {
+                c.run(r, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
+            }
+        }
+    }
+}
+
 void compare_matrices(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case) {
     std::vector<recipe> recipes;
-    for (const char* text : {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
-                             "mxfp6:round=stochastic,seed=3", "mxfp4:offset=fp16",
-                             "mxfp8:block=64x64", "mxfp4:axis=flat", "mxfp4:transform=hadamard"}) {
+    for (const char* text :
+         {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
+          "mxfp6:round=stochastic,seed=3", "mxfp4:offset=fp16", "mxfp8:block=64x64",
+          "mxfp4:axis=flat", "mxfp4:transform=hadamard", "nvfp4", "nvfp4:four_over_six=mse",
+          "mxfp4:dialect=torchao", "mxfp8:dialect=microxcaling,round=rtne", "fp8_128x128",
+          "mxfp8:dialect=systems-scaling,scale=floor-bump"}) {
         recipes.push_back(quantize::parse_recipe(text));
     }
     for (const dtype type : types) {
@@ -131,6 +243,54 @@ void compare_matrices(const quantize::driver& d,
             for (std::size_t r = 0; r < recipes.size(); ++r) {
                 on_case("matrix of " + std::string(tensor::row_of(type).name) + " under " +
                             quantize::to_string(recipes[r]),
+                        bytes_of(got[r]) == bytes_of(expected[r]) ? "" : "totals differ");
+            }
+        }
+    }
+}
+
+void compare_rows(const quantize::driver& d,
+                  const std::function<void(const std::string&, const std::string&)>& on_case,
+                  std::uint64_t every) {
+    const auto recipes = row_recipes();
+    std::uint64_t turn = 0;
+    for (const recipe& r : recipes) {
+        for (const dtype type : types) {
+            if (turn % every != 0) {
+                ++turn;
+                continue;
+            }
+            // Rows that begin at sixteen bytes, and rows that do not.
+            const std::uint64_t cols = turn++ % 2 == 0 ? 32 * 40 : 32 * 40 + 9;
+            for (const bool trained : {false, true}) {
+                const auto m = trained ? weights(type, 5, cols)
+                                       : make_matrix(type, 3, cols, all_kinds, *r.element, turn);
+                const auto expected =
+                    everything(*drivers_here().front(), m, r, detail::none, false);
+                on_case(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
+                            ", rows of " + std::to_string(cols) + (trained ? ", weights" : ""),
+                        everything(d, m, r, detail::none, false) == expected ? "" : "differs");
+            }
+        }
+    }
+    // Some of every kind, beside one that another body takes.
+    std::vector<recipe> some{quantize::parse_recipe("mxfp4:round=stochastic")};
+    for (std::size_t i = 0; i < recipes.size(); i += 11) some.push_back(recipes[i]);
+    for (const dtype type : {dtype::bf16, dtype::f32}) {
+        for (const auto& [rows, cols] : {std::pair{300, 1100}, {77, 64}, {5000, 40}, {3, 33000}}) {
+            const auto m =
+                weights(type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
+            const pipeline::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
+            pipeline::run_control control;
+            control.threads = 1;
+            control.driver = drivers_here().front();
+            const auto expected = analyze_matrix(in, some, false, control, false);
+            control.driver = &d;
+            const auto got = analyze_matrix(in, some, false, control, false);
+            for (std::size_t r = 0; r < some.size(); ++r) {
+                on_case("matrix " + std::to_string(rows) + "x" + std::to_string(cols) + " of " +
+                            std::string(tensor::row_of(type).name) + " under " +
+                            quantize::to_string(some[r]),
                         bytes_of(got[r]) == bytes_of(expected[r]) ? "" : "totals differ");
             }
         }

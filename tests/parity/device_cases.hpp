@@ -17,8 +17,21 @@ void compare_segments(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case,
                       std::uint64_t every = 1);
 
+/// The same for recipes that are not plain: every dialect with all it has, scales that are no
+/// powers of two, four-over-six, raised exponents.
+void compare_general_segments(
+    const quantize::driver& d,
+    const std::function<void(const std::string&, const std::string&)>& on_case,
+    std::uint64_t every = 1);
+
 /// Whole matrices under several recipes at once, as mx analyze goes through them.
 void compare_matrices(const quantize::driver& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case);
+
+/// Recipes that the body of rows takes (libmx/quantize/cuda/row_body.hpp), segment by segment and
+/// as whole matrices, nothing wanted per block.
+void compare_rows(const quantize::driver& d,
+                  const std::function<void(const std::string&, const std::string&)>& on_case,
+                  std::uint64_t every = 1);
 
 }  // namespace mx::tests

@@ -2,12 +2,15 @@
 // Runs of the pipeline on a device with too little room, with the host in place of the device.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/pipeline/cluster/block_survey.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
@@ -40,8 +43,7 @@ mx::block::segment_stats never(const quantize::block_params&, quantize::block_ru
     throw std::logic_error("the batch was to be asked");
 }
 const quantize::driver small_device{
-    "small",       "a device with little room", always, cuda::load, never, cuda::takes, nullptr,
-    pipeline_batch};
+    "small", "a device with little room", always, cuda::load, never, nullptr, pipeline_batch};
 
 }  // namespace
 
@@ -85,7 +87,7 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
     CHECK_THROWS_AS(squares(small_device, nullptr), mx::base::error);
 }
 
-TEST_CASE("files and dumps go on with the CPU, too") {
+TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     mx::tests::memory_model model, other;
     std::vector<float> values(64 * 200);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -118,14 +120,34 @@ TEST_CASE("files and dumps go on with the CPU, too") {
     CHECK_NOTHROW(quantized());
     CHECK(lines.size() == 1);
     CHECK(std::filesystem::exists(path));
+    // Values that codes do not tell: negative zeros of integers.
+    const auto values_by = [&](const quantize::driver* d) {
+        control.driver = d;
+        mx::pipeline::quantize_model(model.all(),
+                                     quantize::parse_recipe("mxint4:dialect=microxcaling"), false,
+                                     path.string(), control);
+        std::ifstream in(path, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    const std::string expected = values_by(nullptr);
+    listen();
+    CHECK(values_by(&small_device) == expected);
+    CHECK(lines.size() == 1);
     std::filesystem::remove(path);
 
     mx::pipeline::diff_request request;
     request.paths = {"a", "b"};
+    request.labels = mx::pipeline::label_dumps(request.paths, {});
     request.recipes = quantize::parse_recipes({"mxfp4"});
     const mx::io::reader* const dumps[] = {&model, &other};
     listen();
     const auto found = mx::pipeline::diff(dumps, model.all(), request, control);
     CHECK(found.tensors == 1);
+    CHECK(lines.size() == 1);
+
+    mx::pipeline::analysis_request survey;
+    survey.recipes = request.recipes;
+    listen();
+    CHECK(mx::pipeline::survey_blocks(model.all(), survey, control).size() == 1);
     CHECK(lines.size() == 1);
 }

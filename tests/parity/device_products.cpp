@@ -105,7 +105,7 @@ TEST_CASE("products on a device leave the bits of the plain loop") {
         host_device device;
         backend_device = &device;
         CAPTURE(p.model->name);
-        CHECK(p.by(on_host, 2) == p.by(plain()));
+        CHECK((p.by(on_host, 2) == p.by(plain())));
         CHECK(device.held(memory_kind::device) == 0);
         CHECK(device.held(memory_kind::pinned) == 0);
         CHECK(device.peak(memory_kind::device) >= cuda::resident_bytes(p.a, p.b, *p.model));
@@ -130,8 +130,8 @@ TEST_CASE("products go on with the CPU where a device has no room, and say so on
             backend_device = &device;
             std::vector<std::string> lines;
             mx::base::notices notices([&](const std::string& line) { lines.push_back(line); });
-            CHECK(p.by(on_host, 1, &notices) == expected);
-            CHECK(p.by(on_host, 1, &notices) == expected);
+            CHECK((p.by(on_host, 1, &notices) == expected));
+            CHECK((p.by(on_host, 1, &notices) == expected));
             CHECK(lines.size() == 1);
             CHECK(device.held(memory_kind::device) == 0);
             if (n == enough) CHECK(device.asked() > enough);
@@ -147,13 +147,13 @@ TEST_CASE("threads wait for one another where there is room for one tile only") 
     backend_device = &device;
     std::vector<std::string> lines;
     mx::base::notices notices([&](const std::string& line) { lines.push_back(line); });
-    CHECK(p.by(on_host, 4, &notices) == p.by(plain(), 2));
+    CHECK((p.by(on_host, 4, &notices) == p.by(plain(), 2)));
     CHECK(lines.empty());
     CHECK(device.peak(memory_kind::device) == operands + tile);
 
     host_device smaller({operands + tile - 1, std::numeric_limits<std::size_t>::max()});
     backend_device = &smaller;
-    CHECK(p.by(on_host, 4, &notices) == p.by(plain(), 2));
+    CHECK((p.by(on_host, 4, &notices) == p.by(plain(), 2)));
     REQUIRE(lines.size() == 1);
     CHECK(lines.front().find("going on with backend " + std::string(best_backend().name)) !=
           std::string::npos);

@@ -50,12 +50,13 @@ struct task {
     std::vector<std::byte> expected;
 
     task(mx::tensor::dtype type, std::uint64_t rows, std::uint64_t cols, const matrix_part& of,
-         const std::string& block)
+         const std::string& block,
+         const std::vector<std::string>& texts = {"mxfp4", "mxfp8:round=stochastic,seed=3",
+                                                  "mxfp6:offset=fp16"})
         : part(of) {
         const std::vector<mx::tests::block_kind> kinds(mx::tests::block_kinds.begin(),
                                                        mx::tests::block_kinds.end());
-        for (const char* text : {"mxfp4", "mxfp8:round=stochastic,seed=3", "mxfp6:offset=fp16"}) {
-            const std::string one(text);
+        for (const std::string& one : texts) {
             const char* const joint = one.find(':') == std::string::npos ? ":" : ",";
             recipes.push_back(quantize::parse_recipe(one + joint + "block=" + block));
         }
@@ -83,8 +84,7 @@ struct task {
                     0};
                 for (std::size_t r = 0; r < recipes.size(); ++r) {
                     const auto params = quantize::params_of(recipes[r]);
-                    const quantize::batch_recipe recipe{
-                        &params, static_cast<quantize::detail>((r + 2) % 3), r % 2 == 0};
+                    const quantize::batch_recipe recipe = mx::tests::asked_of(params, r);
                     const auto l = cuda::lay_out({{matrix.type, nullptr, s.cols}, s.rows, s.cols},
                                                  {&segment, 1}, {&recipe, 1});
                     most = std::max(most, l.there_bytes + l.back_bytes + l.scratch_bytes);
@@ -103,6 +103,8 @@ const std::vector<task>& tasks() {
         t.emplace_back(dtype::bf16, 5, 9000, matrix_part{0, 5, 0, 9000}, "1x32");
         t.emplace_back(dtype::f32, 6, 12800, matrix_part{1, 4, 4096, 8192}, "1x16");
         t.emplace_back(dtype::f16, 150, 131, matrix_part{0, 150, 0, 131}, "4x4");
+        t.emplace_back(dtype::bf16, 3, 9000, matrix_part{0, 3, 0, 9000}, "1x32",
+                       std::vector<std::string>{"mxint4:dialect=microxcaling", "mxfp4", "nvfp4"});
         return t;
     }();
     return all;
@@ -140,7 +142,7 @@ TEST_CASE("slices of every size leave the same bytes") {
             host_device device;
             launches = 0;
             const auto batch = batch_on(device, limits);
-            CHECK(t.by(*batch) == t.expected);
+            CHECK((t.by(*batch) == t.expected));
             counts.insert(launches);
             // Two slices are there at a time, of which each is within the limit where it can be.
             const std::size_t most = 2 * std::max(limits.bytes, t.least_bytes());
@@ -158,7 +160,7 @@ TEST_CASE("a batch is used again for other values, larger and smaller ones") {
     {
         const auto batch = batch_on(device, {30000, any_room});
         for (int round = 0; round < 2; ++round) {
-            for (const task& t : tasks()) CHECK(t.by(*batch) == t.expected);
+            for (const task& t : tasks()) CHECK((t.by(*batch) == t.expected));
         }
         CHECK(device.held(memory_kind::device) != 0);
     }
@@ -175,7 +177,7 @@ TEST_CASE("one refusal of memory makes slices smaller, wherever it comes") {
                 heard said;
                 const auto batch = batch_on(device, {bytes, any_room});
                 batch->steer(&said.notices, nullptr);
-                CHECK(t.by(*batch) == t.expected);
+                CHECK((t.by(*batch) == t.expected));
                 CHECK(said.lines.empty());
                 if (device.asked() <= n) break;
             }
@@ -199,8 +201,8 @@ TEST_CASE("without memory from any moment on the CPU takes over, and says so onc
                 heard said;
                 const auto batch = batch_on(device, {bytes, any_room});
                 batch->steer(&said.notices, nullptr);
-                CHECK(t.by(*batch) == t.expected);
-                CHECK(t.by(*batch) == t.expected);
+                CHECK((t.by(*batch) == t.expected));
+                CHECK((t.by(*batch) == t.expected));
                 CHECK(said.lines.size() == (n < enough ? 1u : 0u));
                 if (n < enough) CHECK(device.held(memory_kind::device) == 0);
             }
@@ -218,7 +220,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
             heard said;
             const auto batch = batch_on(device, {});
             batch->steer(&said.notices, nullptr);
-            CHECK(t.by(*batch) == t.expected);
+            CHECK((t.by(*batch) == t.expected));
             CHECK(device.peak(memory_kind::device) <= room);
             REQUIRE(said.lines.size() == (room < least ? 1u : 0u));
             if (room >= least) continue;
@@ -233,7 +235,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
         heard said;
         const auto batch = batch_on(device, {});
         batch->steer(&said.notices, nullptr);
-        CHECK(t.by(*batch) == t.expected);
+        CHECK((t.by(*batch) == t.expected));
         REQUIRE(said.lines.size() == 1);
         CHECK(said.lines.front().find("the host gives no pinned memory (1 MiB are needed); going "
                                       "on with backend") != std::string::npos);
@@ -259,14 +261,14 @@ TEST_CASE("a failure of the device is an error at once, and leaves nothing under
     {
         const auto batch = batch_on(device, {1, any_room});
         batch->steer(&said.notices, nullptr);
-        for (const std::size_t n : {0, 1, 2, 7}) {
+        for (const std::size_t n : {0u, 1u, 2u, 7u}) {
             CAPTURE(n);
             launches = 0;
             failing_launch = n;
             CHECK_THROWS_WITH(t.by(*batch), "the device is lost");
             failing_launch = no_limit;
             CHECK(launches == n + 1);
-            CHECK(t.by(*batch) == t.expected);
+            CHECK((t.by(*batch) == t.expected));
         }
         failing_launch = 0;
         launches = 0;
@@ -295,5 +297,5 @@ TEST_CASE("a batch stops between two slices") {
     raised_by_launch = nullptr;
     CHECK(launches == 1);
     cancel = false;
-    CHECK(t.by(*batch) == t.expected);
+    CHECK((t.by(*batch) == t.expected));
 }

@@ -47,11 +47,27 @@ void append(std::vector<std::byte>& to, const block::block_stats& s) {
     append(to, &s.part, 1);
     append(to, &s.is, 1);
     append(to, &s.scale_code, 1);
+    append(to, &s.scale, 1);
     append(to, &s.offset, 1);
     append(to, &s.amax, 1);
     append(to, &s.x_max, 1);
     append(to, &s.x_min, 1);
     append(to, &s.counted_max, 1);
+}
+
+// What a recipe may ask about the whole matrix.
+quantize::tensor_facts facts_of(const stored_matrix& m) {
+    std::uint32_t amax = 0;
+    const std::size_t size = m.type == tensor::dtype::f32 ? 4 : 2;
+    for (std::size_t at = 0; at < m.bytes.size(); at += size) {
+        float x = 0;
+        std::uint16_t half = 0;
+        std::memcpy(size == 4 ? static_cast<void*>(&x) : &half, m.bytes.data() + at, size);
+        if (m.type == tensor::dtype::bf16) x = base::float_from_bf16(half);
+        if (m.type == tensor::dtype::f16) x = base::float_from_half(half);
+        if (base::is_finite(x)) amax = std::max(amax, base::bits_of(x) & base::f32_magnitude_mask);
+    }
+    return {amax};
 }
 
 }  // namespace
@@ -92,12 +108,13 @@ std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix
     std::string reason;
     const block::grid grid = pipeline::lay_out({m.rows, m.cols}, r, reason).value().grid;
     const block::view& v = grid.over;
-    const quantize::block_params params = quantize::params_of(r);
+    const quantize::block_params params = quantize::params_of(r, facts_of(m));
     const quantize::stored_values all{m.type, m.bytes.data(), v.cols};
     quantize::block_run run;
     quantize::block_details details;
     details.wanted = wanted;
     details.parts = parts;
+    details.values = wanted == quantize::detail::stats;
     std::vector<std::byte> out;
     const pipeline::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
     pipeline::for_each_segment(grid, whole, [&](const pipeline::segment_in_panel& s) {
@@ -111,13 +128,20 @@ std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix
         append(out, details.amax.data(), run.blocks);
         append(out, details.x_max.data(), run.blocks);
         append(out, details.x_min.data(), run.blocks);
+        const float* const values = quantize::view_of(params, run, details).values;
         for (std::size_t b = 0; b < run.blocks; ++b) {
-            append(out, details.codes.data() + b * run.stride,
-                   quantize::extent_of(place, b).size());
+            const std::size_t size = quantize::extent_of(place, b).size();
+            append(out, details.codes.data() + b * run.stride, size);
             if (wanted == quantize::detail::stats) append(out, details.stats.data()[b]);
+            if (values != nullptr) append(out, values + b * run.stride, size);
         }
     });
     return out;
+}
+
+quantize::batch_recipe asked_of(const quantize::block_params& params, std::size_t turn) {
+    const auto wanted = static_cast<quantize::detail>((turn + 2) % 3);
+    return {&params, wanted, turn % 2 == 0, wanted == quantize::detail::stats};
 }
 
 std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_matrix& m,
@@ -136,11 +160,10 @@ std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_m
                                                        s.col});
                                });
     std::vector<quantize::block_params> params;
-    for (const quantize::recipe& r : recipes) params.push_back(quantize::params_of(r));
+    const quantize::tensor_facts facts = facts_of(m);
+    for (const quantize::recipe& r : recipes) params.push_back(quantize::params_of(r, facts));
     std::vector<quantize::batch_recipe> asked;
-    for (std::size_t r = 0; r < params.size(); ++r) {
-        asked.push_back({&params[r], static_cast<quantize::detail>((r + 2) % 3), r % 2 == 0});
-    }
+    for (std::size_t r = 0; r < params.size(); ++r) asked.push_back(asked_of(params[r], r));
     batch.run({all.from(part.row * m.cols + part.col), part.rows, part.cols}, segments, asked);
     std::vector<std::byte> out;
     for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -160,6 +183,10 @@ std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_m
                 append(out, d.codes + b * d.stride,
                        quantize::extent_of(segments[s].place, b).size());
                 if (asked[r].wanted == quantize::detail::stats) append(out, d.stats[b]);
+                if (d.values != nullptr) {
+                    append(out, d.values + b * d.stride,
+                           quantize::extent_of(segments[s].place, b).size());
+                }
             }
         }
     }

@@ -31,7 +31,7 @@ std::vector<const quantize::driver*> drivers_here();
 
 /// Everything a driver delivers for a matrix under a recipe, byte for byte: stats of every segment,
 /// with the parts of the squared error where `parts` says so, and with details codes and facts of
-/// every block.
+/// every block, with all of block_stats also values that codes do not tell.
 std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
                                   const quantize::recipe& r, quantize::detail wanted, bool parts);
 
@@ -42,8 +42,11 @@ struct matrix_part {
     std::uint64_t col = 0, cols = 0;
 };
 
+/// A recipe of a batch; what is wanted of it takes turns.
+quantize::batch_recipe asked_of(const quantize::block_params& params, std::size_t turn);
+
 /// The same of a batch, for a part of the matrix under all recipes at once, which share their block
-/// extents; what is wanted takes turns.
+/// extents: see asked_of.
 std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_matrix& m,
                                   const matrix_part& part,
                                   const std::vector<quantize::recipe>& recipes);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libmx/pipeline/analyze.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 

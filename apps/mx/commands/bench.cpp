@@ -74,18 +74,11 @@ tensor::dtype dtype_of(const std::string& name) {
     return type;
 }
 
-bool takes_all(const quantize::driver& d, const std::vector<quantize::recipe>& recipes) {
-    return d.takes == nullptr ||
-           std::all_of(recipes.begin(), recipes.end(),
-                       [&](const quantize::recipe& r) { return d.takes(quantize::params_of(r)); });
-}
-
-std::vector<const quantize::driver*> drivers_of(const std::string& backend,
-                                                const std::vector<quantize::recipe>& recipes) {
+std::vector<const quantize::driver*> drivers_of(const std::string& backend) {
     if (backend != every_backend) return {&chosen_backend(backend)};
     std::vector<const quantize::driver*> all;
     for (const quantize::driver& d : quantize::drivers()) {
-        if (d.available() && takes_all(d, recipes)) all.push_back(&d);
+        if (d.available()) all.push_back(&d);
     }
     return all;
 }
@@ -132,7 +125,7 @@ int run(const options& o) {
     pipeline::throughput_request request = o.request;
     request.recipes = recipes_of(o);
     request.type = dtype_of(o.dtype);
-    request.drivers = drivers_of(o.backend, request.recipes);
+    request.drivers = drivers_of(o.backend);
     request.threads = threads_of(o.threads);
     outputs to(o.out, o.in.files);
     std::unique_ptr<pipeline::model> model;

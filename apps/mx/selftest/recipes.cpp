@@ -17,7 +17,7 @@
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
 #include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 
 namespace mx::app {
 namespace {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "apps/mx_capture/cuda/kernels.hpp"
+#include "libmx/format/cuda/instructions.cuh"
 #include "libmx/pipeline/vectors/output_hash.hpp"
 
 namespace mx::capture {
@@ -70,39 +71,5 @@ template <typename Op>
 constexpr widen_kernel widen_row() {
     return {Op::ptx, launch_widen<Op>};
 }
-
-// float32 to pairs of bytes.
-#define MX_NARROW(NAME, PTX)                                                           \
-    struct NAME {                                                                      \
-        static constexpr const char* ptx = PTX;                                        \
-        __device__ static std::uint32_t codes(std::uint32_t high, std::uint32_t low) { \
-            std::uint16_t both;                                                        \
-            asm volatile(PTX " %0, %1, %2;"                                            \
-                         : "=h"(both)                                                  \
-                         : "f"(__uint_as_float(high)), "f"(__uint_as_float(low)));     \
-            return both;                                                               \
-        }                                                                              \
-    };
-// 16-bit words, packed.
-#define MX_NARROW_PACKED(NAME, PTX)                                                        \
-    struct NAME {                                                                          \
-        static constexpr const char* ptx = PTX;                                            \
-        __device__ static std::uint32_t codes(std::uint32_t high, std::uint32_t low) {     \
-            std::uint16_t both;                                                            \
-            asm volatile(PTX " %0, %1;" : "=h"(both) : "r"(high << 16 | (low & 0xffffu))); \
-            return both;                                                                   \
-        }                                                                                  \
-    };
-#define MX_WIDEN(NAME, PTX)                                                             \
-    struct NAME {                                                                       \
-        static constexpr const char* ptx = PTX;                                         \
-        __device__ static std::uint32_t values(std::uint32_t low, std::uint32_t high) { \
-            std::uint32_t both;                                                         \
-            asm volatile(PTX " %0, %1;"                                                 \
-                         : "=r"(both)                                                   \
-                         : "h"(static_cast<std::uint16_t>(low | high << 8)));           \
-            return both;                                                                \
-        }                                                                               \
-    };
 
 }  // namespace mx::capture

@@ -5,19 +5,6 @@
 namespace mx::capture {
 namespace {
 
-// A pair of e2m1 is one byte, for which inline assembly has no register: it is made inside.
-#define MX_NARROW_FP4(NAME, PTX)                                                           \
-    struct NAME {                                                                          \
-        static constexpr const char* ptx = PTX;                                            \
-        __device__ static std::uint32_t codes(std::uint32_t high, std::uint32_t low) {     \
-            std::uint16_t both;                                                            \
-            asm volatile("{ .reg .b8 pair; " PTX " pair, %1, %2; mov.b16 %0, {pair, 0}; }" \
-                         : "=h"(both)                                                      \
-                         : "f"(__uint_as_float(high)), "f"(__uint_as_float(low)));         \
-            return (both & 0xfu) | (both & 0xf0u) << 4;                                    \
-        }                                                                                  \
-    };
-
 MX_NARROW_FP4(e2m1, "cvt.rn.satfinite.e2m1x2.f32")
 MX_NARROW_FP4(e2m1_relu, "cvt.rn.satfinite.relu.e2m1x2.f32")
 MX_NARROW(e2m3, "cvt.rn.satfinite.e2m3x2.f32")
@@ -39,17 +26,7 @@ constexpr narrow_kernel narrow_rows[] = {
     narrow_row<rz>(),        narrow_row<rp_sat_bf16>(), narrow_row<rz_sat_bf16>(),
     narrow_row<rp_bf16>(),   narrow_row<rz_bf16>()};
 
-struct from_e2m1 {
-    static constexpr const char* ptx = "cvt.rn.f16x2.e2m1x2";
-    __device__ static std::uint32_t values(std::uint32_t low, std::uint32_t high) {
-        std::uint32_t both;
-        asm volatile(
-            "{ .reg .b8 pair, rest; mov.b16 {pair, rest}, %1; cvt.rn.f16x2.e2m1x2 %0, pair; }"
-            : "=r"(both)
-            : "h"(static_cast<std::uint16_t>(low | high << 4)));
-        return both;
-    }
-};
+MX_WIDEN_FP4(from_e2m1, "cvt.rn.f16x2.e2m1x2")
 MX_WIDEN(from_e2m3, "cvt.rn.f16x2.e2m3x2")
 MX_WIDEN(from_e3m2, "cvt.rn.f16x2.e3m2x2")
 MX_WIDEN(from_ue8m0, "cvt.rn.bf16x2.ue8m0x2")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cvt.rs: sm_100a and sm_103a. Sources are written from the highest part of the result down.
+// cvt.rs: sm_100a and sm_103a.
 #include "apps/mx_capture/cuda/kernels.hpp"
+#include "libmx/format/cuda/instructions.cuh"
 
 namespace mx::capture {
 namespace {
@@ -19,30 +20,6 @@ void launch(const std::uint32_t* inputs, std::uint32_t* results, std::size_t cou
     const std::size_t blocks = (count + threads - 1) / threads;
     convert<Op><<<static_cast<unsigned>(blocks), threads>>>(inputs, results, count);
 }
-
-#define MX_STOCHASTIC_2(NAME, PTX)                                                                \
-    struct NAME {                                                                                 \
-        static constexpr const char* ptx = PTX;                                                   \
-        __device__ static std::uint32_t result(const std::uint32_t* in) {                         \
-            std::uint32_t word;                                                                   \
-            asm volatile(PTX " %0, %1, %2, %3;"                                                   \
-                         : "=r"(word)                                                             \
-                         : "f"(__uint_as_float(in[1])), "f"(__uint_as_float(in[0])), "r"(in[4])); \
-            return word;                                                                          \
-        }                                                                                         \
-    };
-#define MX_STOCHASTIC_4(NAME, PTX, TYPE, REGISTER)                                                \
-    struct NAME {                                                                                 \
-        static constexpr const char* ptx = PTX;                                                   \
-        __device__ static std::uint32_t result(const std::uint32_t* in) {                         \
-            TYPE word;                                                                            \
-            asm volatile(PTX " %0, {%1, %2, %3, %4}, %5;"                                         \
-                         : REGISTER(word)                                                         \
-                         : "f"(__uint_as_float(in[3])), "f"(__uint_as_float(in[2])),              \
-                           "f"(__uint_as_float(in[1])), "f"(__uint_as_float(in[0])), "r"(in[4])); \
-            return word;                                                                          \
-        }                                                                                         \
-    };
 
 MX_STOCHASTIC_2(f16, "cvt.rs.f16x2.f32")
 MX_STOCHASTIC_2(bf16, "cvt.rs.bf16x2.f32")

@@ -40,8 +40,8 @@ std::byte* host_device::take(memory_kind kind, std::size_t bytes) {
         const std::lock_guard lock(guard_);
         const std::size_t i = index_of(kind);
         if (refused() || bytes > most_[i] - held_[i]) {
-            throw no_room(shortage_of(
-                kind, bytes, {most_[0] - held_[0], static_cast<std::uint64_t>(most_[0])}));
+            throw no_room(shortage_of(kind, bytes,
+                                      {most_[0] - held_[0], static_cast<std::uint64_t>(most_[0])}));
         }
         held_[i] += bytes;
         peak_[i] = std::max(peak_[i], held_[i]);

@@ -8,7 +8,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_kernel.hpp"
+#include "libmx/quantize/dialect_bumps.hpp"
 
 namespace mx::pipeline {
 namespace {

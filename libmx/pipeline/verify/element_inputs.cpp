@@ -5,8 +5,8 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
-#include "libmx/format/decode.hpp"
 #include "libmx/pipeline/verify/vector_recipe.hpp"
+#include "libmx/quantize/element_cast.hpp"
 
 namespace mx::pipeline {
 
@@ -33,10 +33,9 @@ converter converter_of(const vector_format& f, const implementation& by,
                        const format::rounding_mode& mode) {
     const quantize::dialect& dialect = quantize::row_of(by.by);
     if (f.number == nullptr) {
-        return [&dialect, by](std::uint32_t x, std::uint32_t) {
-            const int code = quantize::convert_e8m0(dialect, x, by.toward_zero, by.saturate);
-            return quantize::converted{code, static_cast<float>(format::decode_e8m0(code))};
-        };
+        const quantize::element_cast c = quantize::cast_to_e8m0(
+            dialect, by.toward_zero ? format::rounding::zero : format::rounding::up, by.saturate);
+        return [c](std::uint32_t x, std::uint32_t) { return quantize::cast_element(c, x, 0); };
     }
     // Where nearest even was asked for, a dialect without it does what it has.
     format::rounding_mode how = mode;

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/quantize/cuda/batch_layout.hpp"
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <cstring>
+#include <limits>
 #include <type_traits>
+
+#include "libmx/base/status.hpp"
+#include "libmx/quantize/cuda/row_formats.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -13,6 +20,12 @@ constexpr std::size_t alignment = 256;
 std::size_t bytes_of(tensor::dtype type) {
     return static_cast<std::size_t>(tensor::row_of(type).bits / 8);
 }
+
+// What the parameters of a recipe that is not plain point at.
+struct pointed_at {
+    dialect by;
+    format::scale_format scales;
+};
 
 class piece {
   public:
@@ -42,6 +55,44 @@ const T* at(const std::byte* base, std::size_t offset) {
     return reinterpret_cast<const T*>(base + offset);
 }
 
+std::uint32_t side(std::uint64_t n) {
+    if (n > std::numeric_limits<std::uint32_t>::max()) {
+        throw base::error(
+            base::error_kind::unavailable,
+            fmt::format("a row of {} elements that belong together: leave out --backend cuda", n));
+    }
+    return static_cast<std::uint32_t>(n);
+}
+
+device_segment device_segment_of(const batch_segment& s, std::uint64_t cols,
+                                 std::size_t first_block) {
+    const segment_place& p = s.place;
+    return {s.row * cols + s.col, p.first,      p.row_stride,       p.tensor_id,       first_block,
+            side(p.rows),         side(p.cols), side(p.block_rows), side(p.block_cols)};
+}
+
+device_blocks blocks_of(const batch_layout& layout, const recipe_layout& of, std::byte* back) {
+    device_blocks d{};
+    d.stride = layout.stride;
+    if (of.wanted != detail::none) {
+        d.codes = at<std::uint8_t>(back, of.codes);
+        d.scale_code = at<std::uint8_t>(back, of.scale_code);
+        d.offset = at<std::uint16_t>(back, of.offset);
+        d.amax = at<std::uint32_t>(back, of.amax);
+        d.x_max = at<std::uint32_t>(back, of.x_max);
+        d.x_min = at<std::uint32_t>(back, of.x_min);
+    }
+    if (of.wanted == detail::stats) d.stats = at<block::block_stats>(back, of.stats);
+    return d;
+}
+
+// Segments share their block extents.
+int body_of(const batch_recipe& r, std::span<const batch_segment> segments) {
+    if (r.wanted != detail::none || r.parts || segments.empty()) return segment_body;
+    const segment_place& s = segments.front().place;
+    return cuda::body_of(*r.params, s.block_rows, s.block_cols);
+}
+
 }  // namespace
 
 batch_layout lay_out(const value_rectangle& values, std::span<const batch_segment> segments,
@@ -55,18 +106,32 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
     }
     l.first_blocks.push_back(blocks);
 
+    bool raises = false;
+    for (const batch_recipe& r : recipes) {
+        (r.params->plain ? l.plain_count : l.general_count) += 1;
+        raises = raises || r.params->bumps;
+    }
+
     piece there;
-    l.recipes = there.take(recipes.size() * sizeof(device_recipe));
+    l.recipes = there.take(l.plain_count * sizeof(device_recipe));
+    l.general = there.take(l.general_count * sizeof(general_recipe));
+    l.pointed_at = there.take(l.general_count * sizeof(pointed_at));
     l.segments = there.take(segments.size() * sizeof(device_segment));
     l.values = there.take(static_cast<std::size_t>(values.rows * values.cols) *
                           bytes_of(values.values.type));
     l.there_bytes = there.bytes();
 
-    piece back;
+    piece back, scratch;
+    if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
+    l.raises = raises;
+    if (raises) l.raised = scratch.take(blocks * l.stride);
     l.sums = back.take(recipes.size() * segments.size() * sizeof(block::segment_stats));
+    std::size_t plain = 0, general = l.plain_count;
     for (const batch_recipe& r : recipes) {
         recipe_layout of{};
         of.wanted = r.wanted;
+        of.plain = r.params->plain;
+        of.slot = (of.plain ? plain : general)++;
         if (r.wanted != detail::none) {
             of.codes = back.take(blocks * l.stride);
             of.scale_code = back.take(blocks);
@@ -75,9 +140,17 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
             of.x_max = back.take(blocks * sizeof(std::uint32_t));
             of.x_min = back.take(blocks * sizeof(std::uint32_t));
         }
-        if (r.wanted == detail::stats) of.stats = back.take(blocks * sizeof(block::block_stats));
+        const std::size_t stats = blocks * sizeof(block::block_stats);
+        if (r.wanted == detail::stats) {
+            of.stats = back.take(stats);
+        } else if (!of.plain) {
+            of.kept = scratch.take(stats);
+        }
+        of.values = r.values && !codes_tell_values(*r.params);
+        if (of.values) of.floats = back.take(blocks * l.stride * sizeof(float));
         l.by_recipe.push_back(of);
     }
+    l.scratch_bytes = scratch.bytes();
     l.back_bytes = back.bytes();
     return l;
 }
@@ -85,37 +158,43 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
 launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,
-            std::byte* /*device_scratch*/) {
+            std::byte* device_scratch) {
+    launch l{};
+    const std::size_t segment_count = segments.size();
+    auto* const sums = at<block::segment_stats>(device_back, layout.sums);
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const recipe_layout& of = layout.by_recipe[r];
-        device_recipe d{};
+        if (of.plain) {
+            device_recipe d{};
+            d.params = *recipes[r].params;
+            d.blocks = blocks_of(layout, of, device_back);
+            d.parts = recipes[r].parts;
+            d.body = static_cast<std::uint8_t>(body_of(recipes[r], segments));
+            l.bodies |= 1u << d.body;
+            store(there + layout.recipes + of.slot * sizeof d, d);
+            continue;
+        }
+        const std::size_t index = of.slot - layout.plain_count;
+        general_recipe d{};
         d.params = *recipes[r].params;
+        const pointed_at pointed{*d.params.by, *d.params.scale_format};
+        const std::size_t lies = layout.pointed_at + index * sizeof pointed;
+        store(there + lies, pointed);
+        d.params.by = at<dialect>(device_there, lies + offsetof(pointed_at, by));
+        d.params.conversion.by = d.params.by;
+        d.params.scale_format =
+            at<format::scale_format>(device_there, lies + offsetof(pointed_at, scales));
+        d.blocks = blocks_of(layout, of, device_back);
+        if (of.values) d.values = at<float>(device_back, of.floats);
+        d.kept = d.blocks.stats != nullptr ? d.blocks.stats
+                                           : at<block::block_stats>(device_scratch, of.kept);
+        d.sums = sums + of.slot * segment_count;
         d.parts = recipes[r].parts;
-        d.blocks.stride = layout.stride;
-        if (of.wanted != detail::none) {
-            d.blocks.codes = at<std::uint8_t>(device_back, of.codes);
-            d.blocks.scale_code = at<std::uint8_t>(device_back, of.scale_code);
-            d.blocks.offset = at<std::uint16_t>(device_back, of.offset);
-            d.blocks.amax = at<std::uint32_t>(device_back, of.amax);
-            d.blocks.x_max = at<std::uint32_t>(device_back, of.x_max);
-            d.blocks.x_min = at<std::uint32_t>(device_back, of.x_min);
-        }
-        if (of.wanted == detail::stats) {
-            d.blocks.stats = at<block::block_stats>(device_back, of.stats);
-        }
-        store(there + layout.recipes + r * sizeof d, d);
+        store(there + layout.general + index * sizeof d, d);
     }
-    for (std::size_t s = 0; s < segments.size(); ++s) {
-        const segment_place& p = segments[s].place;
-        const device_segment d{segments[s].row * values.cols + segments[s].col,
-                               p.first,
-                               p.row_stride,
-                               p.tensor_id,
-                               layout.first_blocks[s],
-                               static_cast<std::uint32_t>(p.rows),
-                               static_cast<std::uint32_t>(p.cols),
-                               static_cast<std::uint32_t>(p.block_rows),
-                               static_cast<std::uint32_t>(p.block_cols)};
+    for (std::size_t s = 0; s < segment_count; ++s) {
+        const device_segment d =
+            device_segment_of(segments[s], values.cols, layout.first_blocks[s]);
         store(there + layout.segments + s * sizeof d, d);
     }
     const std::size_t row = static_cast<std::size_t>(values.cols) * bytes_of(values.values.type);
@@ -127,25 +206,31 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
                         values.values.from(r * values.values.stride).data, row);
         }
     }
-    launch l{};
     l.values = {device_there + layout.values, values.cols, values.values.type};
     l.segments = at<device_segment>(device_there, layout.segments);
-    l.segment_count = static_cast<std::uint32_t>(segments.size());
+    l.segment_count = static_cast<std::uint32_t>(segment_count);
     l.recipes = at<device_recipe>(device_there, layout.recipes);
-    l.recipe_count = static_cast<std::uint32_t>(recipes.size());
-    l.stats = at<block::segment_stats>(device_back, layout.sums);
+    l.recipe_count = static_cast<std::uint32_t>(layout.plain_count);
+    l.stats = sums;
+    l.general = at<general_recipe>(device_there, layout.general);
+    l.general_count = static_cast<std::uint32_t>(layout.general_count);
+    l.block_count = layout.first_blocks.back();
+    l.stride = layout.stride;
+    if (layout.general_count != 0) l.x = at<float>(device_scratch, layout.x);
+    if (layout.raises) l.raised = at<std::uint8_t>(device_scratch, layout.raised);
     return l;
 }
 
 batch_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
                        const std::byte* back) {
     const std::size_t segments = layout.first_blocks.size() - 1;
-    batch_result r{at<block::segment_stats>(back, layout.sums) + recipe * segments + segment, {}};
-    const std::size_t first = layout.first_blocks[segment];
     const recipe_layout& of = layout.by_recipe[recipe];
+    batch_result r{at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment, {}};
+    const std::size_t first = layout.first_blocks[segment];
     details_view& d = r.details;
     d.blocks = layout.first_blocks[segment + 1] - first;
     d.stride = layout.stride;
+    if (of.values) d.values = at<float>(back, of.floats) + first * layout.stride;
     if (of.wanted == detail::none) return r;
     d.codes = at<std::uint8_t>(back, of.codes) + first * layout.stride;
     d.scale_code = at<std::uint8_t>(back, of.scale_code) + first;

@@ -2,12 +2,15 @@
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/row_kernels.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
 
 void start(const launch& l, base::cuda::stream& on) {
-    base::cuda::check(enqueue(l, on.handle()), "starting the kernel");
+    launch own = l;
+    own.by_instruction = bodies_by_instruction();
+    base::cuda::check(enqueue(own, on.handle()), "starting the kernel");
 }
 
 // Asked once.

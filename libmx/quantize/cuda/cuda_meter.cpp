@@ -8,6 +8,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/quantize/cuda/batch_layout.hpp"
 #include "libmx/quantize/cuda/meter_kernels.hpp"
+#include "libmx/quantize/cuda/row_kernels.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -87,6 +88,7 @@ class cuda_meter final : public device_meter {
         launch_ = fill(layout, none, segments, recipes, there_.data(), device_there, device_back,
                        device_back + layout.back_bytes);
         launch_.values = {values_.data(), cols, type};
+        launch_.by_instruction = bodies_by_instruction();
         stream_->copy_there(device_there, there_.data(), layout.there_bytes);
         stream_->wait();
     }

@@ -3,34 +3,35 @@
 
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/quantize/cuda/device_batch.hpp"
-#include "libmx/quantize/cuda/segment_body.hpp"
+#include "libmx/quantize/cuda/instruction_stand_in.hpp"
+#include "libmx/quantize/cuda/plain_on_host.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
 
-void work(const launch& l, std::uint32_t s, std::uint32_t r) {
-    const device_recipe& recipe = l.recipes[r];
-    block::segment_stats& out = l.stats[std::uint64_t{r} * l.segment_count + s];
-    if (recipe.parts) {
-        quantize_segment<true>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
-    } else {
-        quantize_segment<false>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
-    }
+template <typename Converter>
+void start(const launch& l, base::cuda::stream& on) {
+    static_cast<base::cuda::host_stream&>(on).queue([l] {
+        plain_on_host<Converter>(l);
+        general_on_host(l);
+    });
+}
+
+base::cuda::host_device& host() {
+    static base::cuda::host_device one;
+    return one;
 }
 
 }  // namespace
 
-void start_on_host(const launch& l, base::cuda::stream& on) {
-    static_cast<base::cuda::host_stream&>(on).queue([l] {
-        for (std::uint32_t s = 0; s < l.segment_count; ++s) {
-            for (std::uint32_t r = 0; r < l.recipe_count; ++r) work(l, s, r);
-        }
-    });
-}
+void start_on_host(const launch& l, base::cuda::stream& on) { start<grid_converter>(l, on); }
 
 std::unique_ptr<segment_batch> make_host_batch() {
-    static base::cuda::host_device host;
-    return make_device_batch(host, start_on_host);
+    return make_device_batch(host(), start_on_host);
+}
+
+std::unique_ptr<segment_batch> make_instruction_batch() {
+    return make_device_batch(host(), start<instruction_stand_in>);
 }
 
 }  // namespace mx::quantize::cuda

@@ -21,4 +21,7 @@ void start_on_host(const launch& l, base::cuda::stream& on);
 /// On a device that has whatever is asked for.
 std::unique_ptr<segment_batch> make_host_batch();
 
+/// The same with what stands for the device's converting instructions.
+std::unique_ptr<segment_batch> make_instruction_batch();
+
 }  // namespace mx::quantize::cuda

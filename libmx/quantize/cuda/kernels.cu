@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include "libmx/quantize/cuda/row_formats.hpp"
+#include "libmx/quantize/cuda/row_kernels.hpp"
 #include "libmx/quantize/cuda/segment_body.hpp"
 
 namespace mx::quantize::cuda {
@@ -23,6 +25,7 @@ __global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments
     const auto r = static_cast<std::uint32_t>(job % l.recipe_count);
     if (s >= l.segment_count) return;
     const device_recipe& recipe = l.recipes[r];
+    if (recipe.body != segment_body) return;
     const auto* from = reinterpret_cast<const std::uint32_t*>(&recipe.params);
     auto* to = reinterpret_cast<std::uint32_t*>(&shared[warp]);
     for (unsigned i = lane; i < sizeof(plain_params) / sizeof(std::uint32_t); i += lane_count) {
@@ -37,15 +40,39 @@ __global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments
     }
 }
 
-}  // namespace
-
-int enqueue(const launch& l, void* stream) {
+int enqueue_segments(const launch& l, void* stream) {
     const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.recipe_count;
-    if (jobs == 0) return cudaSuccess;
     const auto blocks = static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);
     quantize_segments<<<blocks, warps_per_block * lane_count, 0,
                         static_cast<cudaStream_t>(stream)>>>(l);
     return cudaGetLastError();
+}
+
+// Each body takes its own recipes of the launch.
+int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
+    const std::uint32_t instructions = bodies & l.by_instruction;
+    int code = cudaSuccess;
+    if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
+    for (const auto& paths : {fp8_paths(), narrow_paths()}) {
+        for (const instruction_path& p : paths) {
+            const std::uint32_t body = 1u << row_body_of(p.format);
+            if ((instructions & body) != 0 && code == cudaSuccess)
+                code = p.enqueue(l, body, stream);
+        }
+    }
+    return code;
+}
+
+}  // namespace
+
+int enqueue_plain(const launch& l, void* stream) {
+    if (l.segment_count == 0 || l.recipe_count == 0) return cudaSuccess;
+    constexpr std::uint32_t segments = 1u << segment_body;
+    int code = cudaSuccess;
+    if ((l.bodies & segments) != 0) code = enqueue_segments(l, stream);
+    const std::uint32_t rows = l.bodies & ~segments;
+    if (rows != 0 && code == cudaSuccess) code = enqueue_all_rows(l, rows, stream);
+    return code;
 }
 
 int has_code_for_device() {

@@ -19,4 +19,8 @@ std::unique_ptr<device_meter> make_meter() {
     throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
 }
 
+std::unique_ptr<element_batch> make_element_batch(base::notices* /*notices*/) {
+    throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
+}
+
 }  // namespace mx::quantize::cuda

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "libmx/base/status.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/cuda/one_segment.hpp"
 #include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::cuda {
-
-bool takes(const block_params& p) { return p.plain; }
 
 void load(const stored_values& values, const segment_place& place, block_run& run) {
     pack_blocks(values, place, run);  // callers look at x themselves
@@ -16,11 +13,6 @@ void load(const stored_values& values, const segment_place& place, block_run& ru
 }
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {
-    if (!takes(p)) {
-        throw base::error(base::error_kind::unavailable,
-                          "backend cuda has kernels for dialect ocp with E8M0 scales only; leave "
-                          "out --backend cuda");
-    }
     // Nobody hears of a device without room here: it is an error. At the end of a thread the
     // runtime is still there, also for main's, whose objects go before the static ones.
     static thread_local std::unique_ptr<segment_batch> batch;
@@ -32,12 +24,15 @@ block::segment_stats one_segment(segment_batch& batch, const block_params& p, bl
                                  block_details& details) {
     const segment_place& s = run.place;
     const batch_segment segment{s, 0, 0};
-    const batch_recipe recipe{&p, details.wanted, details.parts};
+    const batch_recipe recipe{&p, details.wanted, details.parts, details.values};
     batch.run({run.values, s.rows, s.cols}, {&segment, 1}, {&recipe, 1});
     const batch_result r = batch.result(0, 0);
     details.fit(run);
-    if (details.wanted == detail::none) return *r.stats;
     const details_view& v = r.details;
+    if (v.values != nullptr) {
+        std::copy_n(v.values, v.blocks * v.stride, details.values_of(p, run));
+    }
+    if (details.wanted == detail::none) return *r.stats;
     std::copy_n(v.codes, v.blocks * v.stride, details.codes.data());
     std::copy_n(v.scale_code, v.blocks, details.scale_code.data());
     std::copy_n(v.offset, v.blocks, details.offset.data());

@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/quantize/dialect_kernel.hpp"
+// Quantizing one block as a dialect other than ocp does, under a power-of-two scale, for host and
+// device.
+#pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
+#include <cstdint>
+#include <span>
 
+#include "libmx/base/random.hpp"
+#include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/chunk_terms.hpp"
-#include "libmx/quantize/dialect_element.hpp"
+#include "libmx/quantize/convert_element.hpp"
 #include "libmx/quantize/dialect_scale.hpp"
 #include "libmx/quantize/element_tally.hpp"
 #include "libmx/quantize/narrow_float.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
 
 namespace mx::quantize {
-namespace {
 
-using base::bits_of;
+namespace dialect_steps {
 
-std::uint32_t magnitude_of(float x) { return bits_of(x) & base::f32_magnitude_mask; }
+MX_HD inline std::uint32_t magnitude_of(float x) {
+    return base::bits_of(x) & base::f32_magnitude_mask;
+}
 
 // The block as the dialect's dtype holds it.
-float as_held(const block_params& p, float x) {
+MX_HD inline float as_held(const block_params& p, float x) {
     return p.by->arithmetic.value == element_kind::bfloat16 ? bfloat16_arithmetic::round(x) : x;
 }
 
 // Counts of the block, and the maximum that the dialect sees.
-std::uint32_t survey(const block_params& p, std::span<const float> x, block::block_stats& out) {
+MX_HD inline std::uint32_t survey(const block_params& p, std::span<const float> x,
+                                  block::block_stats& out) {
     std::uint32_t amax = 0;
     std::uint32_t least = ~0u;
     bool nan = false;
@@ -49,36 +54,55 @@ std::uint32_t survey(const block_params& p, std::span<const float> x, block::blo
     return amax;
 }
 
-bool flushed(const block_params& p, std::uint32_t amax) {
+MX_HD inline bool flushed(const block_params& p, std::uint32_t amax) {
     if (!p.flush_subnormals || amax == 0 || amax >= base::f32_infinity) return false;
     const int e = scale::binade_of(amax).exponent;
     return scale::floor_rounded_log2(scale::log2_in_float32, amax, e) <= -127;
 }
 
-void poison(block::block_stats& out, const conversion& c, std::span<std::uint8_t> codes,
-            std::span<float> values) {
+MX_HD_CALL inline converted element_of(const conversion& c, float y, std::uint32_t draw) {
+    return convert(c, base::bits_of(y), draw);
+}
+
+MX_HD inline void poison(block::block_stats& out, const conversion& c,
+                         std::span<std::uint8_t> codes, std::span<float> values) {
     out.count.poisoned = out.count.elements - out.count.nan - out.count.inf;
-    const int code = convert(c, 0x7fc00000u, 0).code;
-    std::fill(codes.begin(), codes.end(), static_cast<std::uint8_t>(std::max(code, 0)));
-    std::fill(values.begin(), values.end(), std::numeric_limits<float>::quiet_NaN());
+    const int code = element_of(c, base::quiet_nan(), 0).code;
+    for (std::uint8_t& to : codes) to = static_cast<std::uint8_t>(std::max(code, 0));
+    for (float& to : values) to = base::quiet_nan();
 }
 
 // Exponent of a power of two, subnormal ones included.
-int exponent_of(float power) { return scale::binade_of(bits_of(power)).exponent; }
+MX_HD inline int exponent_of(float power) {
+    return scale::binade_of(base::bits_of(power)).exponent;
+}
 
 // The magnitude part of a code.
-std::uint32_t magnitude_code(const format::element_params& f, int code) {
+MX_HD inline std::uint32_t magnitude_code(const format::element_params& f, int code) {
     const auto bits = static_cast<std::uint32_t>(code);
     const std::uint32_t sign = 1u << (f.bits - 1);
     if ((bits & sign) == 0) return bits;
     return f.floating ? bits ^ sign : (~bits + 1u) & ((sign << 1) - 1u);
 }
 
-}  // namespace
+// x / scale. The sign of a NaN element, which some conversions look at, stays: processors of some
+// kinds would lose it.
+MX_HD inline float quotient(float x, float scale) { return base::is_nan(x) ? x : x / scale; }
 
-block::block_stats quantize_dialect_block(const block_params& p, std::span<const float> x,
-                                          const block_place& place, std::span<std::uint8_t> codes,
-                                          std::span<float> values, bool parts) {
+}  // namespace dialect_steps
+
+/// As quantize_block; `codes` may be empty. Counts and sums follow the same definitions with the
+/// scale S, the codes and the values q of the dialect; y and r are exact. Everything is summed in
+/// double. The scale may be NaN or Inf: the finite elements of the block are then `poisoned`.
+///
+/// A dialect may leave a scale finite beside NaN and Inf elements; these are counted and stay out
+/// of rates and sums. A finite element that becomes NaN counts as poisoned.
+MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
+                                                       std::span<const float> x,
+                                                       const block_place& place,
+                                                       std::span<std::uint8_t> codes,
+                                                       std::span<float> values, bool parts) {
+    using namespace dialect_steps;
     block::block_stats out{};
     const conversion& c = p.conversion;
     const bool random = p.mode.how == format::rounding::stochastic;
@@ -93,7 +117,7 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
         dialect_scale(p, amax, random_scale ? base::random_u32(scale_key, place.first) : 0u);
     out.scale = s.value;
     out.scale_code = static_cast<std::uint8_t>(std::max(s.code, 0));
-    if (!std::isfinite(s.value)) {
+    if (!base::is_finite(s.value)) {
         poison(out, c, codes, values);
         return out;
     }
@@ -110,55 +134,39 @@ block::block_stats quantize_dialect_block(const block_params& p, std::span<const
         const float scale = raised != 0 ? s.value * 2.0f : s.value;
         const std::uint32_t draw = random ? base::random_u32(key, place.index(i)) : 0u;
         const float held = as_held(p, x[at]);
-        float y = held / scale;
+        float y = quotient(held, scale);
         if (narrow) y = bfloat16_arithmetic::round(y);
-        if (s.nan_quotients) y = std::numeric_limits<float>::quiet_NaN();
-        converted q = convert(c, bits_of(zeroed ? 0.0f : y), draw);
+        if (s.nan_quotients) y = base::quiet_nan();
+        converted q = element_of(c, zeroed ? 0.0f : y, draw);
         // ggml compares float32 products: one that overflows is never the nearest.
-        if (p.by->id == dialect_id::ggml && std::isinf(scale * q.value)) {
-            q = convert(c, bits_of(std::copysign(3.0f, y)), draw);
+        if (p.by->id == dialect_id::ggml && magnitude_of(scale * q.value) == base::f32_infinity) {
+            const std::uint32_t sign = base::bits_of(y) & base::f32_sign_mask;
+            q = element_of(c, base::float_from_bits(base::bits_of(3.0f) | sign), draw);
         }
-        codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
+        if (!codes.empty()) codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
         const float product = scale * q.value;
         const float returned = narrow ? bfloat16_arithmetic::round(product) : product;
-        if (!values.empty()) values[at] = returned;
-        if (std::isfinite(x[at]) && std::isfinite(q.value) && std::isfinite(scale)) {
+        if (!values.empty()) values[at] = base::is_nan(returned) ? base::quiet_nan() : returned;
+        if (base::is_finite(x[at]) && base::is_finite(q.value) && base::is_finite(scale)) {
             const format::encoded exact = format::encode_magnitude(
-                c.element, c.mode, bits_of(x[at]), exponent + raised, draw);
+                c.element, c.mode, base::bits_of(x[at]), exponent + raised, draw);
             const block::error_part part =
                 tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));
             out.counted_max = std::max(out.counted_max, magnitude_of(x[at]));
             const double exact_x = static_cast<double>(x[at]);
             const double d = static_cast<double>(scale) * static_cast<double>(q.value);
             terms.set(i % chunk_size, exact_x, d, d - exact_x, part);
-            out.count.dequant_overflow += std::isfinite(returned) ? 0u : 1u;
+            out.count.dequant_overflow += base::is_finite(returned) ? 0u : 1u;
         } else {
-            out.count.poisoned += std::isfinite(x[at]) ? 1u : 0u;
+            out.count.poisoned += base::is_finite(x[at]) ? 1u : 0u;
         }
         if (i % chunk_size == chunk_size - 1 || i == n - 1) {
-            terms.add_to(out.sum);
-            if (parts) terms.add_to(out.part);
+            add_chunk(terms, parts, out.sum, out.part);
             terms = {};
         }
     }
     tally.finish(c.element, out);
     return out;
-}
-
-void bumps_of_row(std::span<const float> row, std::span<std::uint8_t> bump) {
-    std::vector<std::uint32_t> largest(bump.size());
-    for (std::size_t i = 0; i < row.size(); ++i) {
-        std::uint32_t& m = largest[i % bump.size()];
-        m = std::max(m, magnitude_of(row[i]));
-    }
-    for (std::size_t i = 0; i < bump.size(); ++i) {
-        const std::uint32_t u = largest[i];
-        bump[i] = 0;
-        if (u == 0 || u >= base::f32_infinity) continue;
-        const int e = scale::binade_of(u).exponent;
-        const int rounded = scale::floor_rounded_log2(scale::log2_in_float32, u, e);
-        bump[i] = static_cast<double>(base::float_from_bits(u)) > 1.75 * base::exact_pow2(rounded);
-    }
 }
 
 }  // namespace mx::quantize

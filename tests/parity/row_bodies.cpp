@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body with a lane for a block, run by the host: with its own rounding, and with what stands
+// for the device's converting instructions.
+#include <array>
+#include <cmath>
+
+#include "libmx/format/cast.hpp"
+#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/host_batch.hpp"
+#include "libmx/quantize/cuda/one_segment.hpp"
+#include "libmx/quantize/cuda/row_formats.hpp"
+#include "libmx/quantize/plain_block.hpp"
+#include "tests/catch.hpp"
+#include "tests/parity/device_cases.hpp"
+
+namespace {
+
+namespace quantize = mx::quantize;
+namespace cuda = mx::quantize::cuda;
+namespace base = mx::base;
+
+bool always() { return true; }
+
+template <std::unique_ptr<quantize::segment_batch> (*make)()>
+mx::block::segment_stats by_host(const quantize::block_params& p, quantize::block_run& run,
+                                 quantize::block_details& details) {
+    static const auto batch = make();
+    return cuda::one_segment(*batch, p, run, details);
+}
+
+const std::array drivers{
+    quantize::driver{"rows", "rounding by arithmetic", always, cuda::load,
+                     by_host<cuda::make_host_batch>, nullptr, cuda::make_host_batch},
+    quantize::driver{"instructions", "rounding by the stand-in", always, cuda::load,
+                     by_host<cuda::make_instruction_batch>, nullptr, cuda::make_instruction_batch}};
+
+}  // namespace
+
+TEST_CASE("a lane for a block leaves the bytes of the reference") {
+    for (const quantize::driver& d : drivers) {
+        std::size_t compared = 0;
+        mx::tests::compare_rows(d, [&](const std::string& what, const std::string& difference) {
+            CAPTURE(d.name, what);
+            CHECK(difference == "");
+            ++compared;
+        });
+        CHECK(compared > 800);
+    }
+}
+
+TEST_CASE("recipes of rows have their body, and no others") {
+    const auto body = [](const char* text, std::uint64_t rows, std::uint64_t cols) {
+        return cuda::body_of(quantize::params_of(quantize::parse_recipe(text)), rows, cols);
+    };
+    for (const std::string_view format : cuda::row_formats) {
+        const std::string text = "mxfp8:element=" + std::string(format);
+        CHECK(body(text.c_str(), 1, 32) == cuda::row_body_of(format));
+        CHECK(body((text + ",round=away").c_str(), 1, 32) == cuda::segment_body);
+        CHECK(body((text + ",offset=fp16").c_str(), 1, 32) == cuda::segment_body);
+        CHECK(body(text.c_str(), 1, 33) == cuda::segment_body);
+        CHECK(body(text.c_str(), 2, 16) == cuda::segment_body);
+    }
+    CHECK(body("mxint8", 1, 32) == cuda::segment_body);
+    CHECK(body("mxfp4_e3m0", 1, 32) == cuda::segment_body);
+}
+
+TEST_CASE("bounds and the rounding by arithmetic say what the encoder says of every number") {
+    for (const std::string_view name : cuda::row_formats) {
+        const quantize::recipe r = quantize::parse_recipe("mxfp8:element=" + std::string(name));
+        const quantize::block_params p = quantize::params_of(r);
+        const cuda::row_grid g = cuda::row_grid_of(p);
+        std::uint64_t different = 0, compared = 0;
+        const auto one = [&](std::uint32_t bits, int exponent) {
+            const float y = base::float_from_bits(bits) * base::exact_pow2f(-exponent);
+            const std::uint32_t magnitude = bits & base::f32_magnitude_mask;
+            // What the body sends to the steps of the reference.
+            if (magnitude == 0 || !(std::abs(y) >= 0x1p-60f && std::abs(y) < g.far)) return;
+            const auto e = mx::format::encode_magnitude(p.element, {}, bits, exponent, 0);
+            const auto code = mx::format::with_sign(p.element, e.magnitude, e.negative);
+            const auto reaches = [&](std::uint32_t from) {
+                return (base::bits_of(y) & base::f32_magnitude_mask) >= from;
+            };
+            const bool same =
+                cuda::rounded(g, y) == p.value[code] &&
+                mx::format::cast_code(p.element, {}, base::bits_of(y), true, 0) == code &&
+                reaches(g.kept) == (e.magnitude != 0) &&
+                reaches(g.normal) == (e.magnitude >= p.element.smallest_normal) &&
+                reaches(g.top) == (e.magnitude == p.element.max_positive) &&
+                reaches(g.overflow) == e.beyond_max &&
+                reaches(g.clamp) == (e.unbounded > p.element.max_positive);
+            different += same ? 0u : 1u;
+            ++compared;
+        };
+        // All bf16 under every scale of the body.
+        for (int exponent = -126; exponent <= 126; ++exponent) {
+            for (std::uint32_t h = 0; h < 0x8000u; ++h) {
+                one((h | (h * 40503u & 0x8000u)) << 16, exponent);
+            }
+        }
+        // float32: every exponent, a step that meets no pattern, and all neighbours of what has few
+        // bits.
+        for (std::uint64_t x = 0; x < 0x100000000u; x += 4099) {
+            one(static_cast<std::uint32_t>(x), 0);
+        }
+        for (std::uint32_t h = 0; h < 0x10000u; ++h) {
+            for (std::uint32_t d = 0; d < 5; ++d) one((h << 16) + d - 2, h % 2 == 0 ? 0 : -9);
+        }
+        CAPTURE(name);
+        CHECK(different == 0);
+        CHECK(compared > 2000000);
+    }
+}
