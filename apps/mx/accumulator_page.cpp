@@ -123,10 +123,11 @@ constexpr std::string_view unknown =
     "as "
     "-133, so that it shows only in bf16, tf32 and scaled operands; -22 shows in f16 and e5m2. "
     "Field `exponent_floor`.\n"
-    "- fp8 `mma.sync` on B200 and H100 beyond the recordings: with f16 results no rule that we "
-    "tried "
-    "explains them, so there is no such row; on B200 the recordings bound F only from below; those "
-    "of H100 did not add the accumulator.\n"
+    "- fp8 `mma.sync` on B200 and H100 is what a compiler makes of it: ptxas 13.0 widens the "
+    "operands to f16, from the lower and from the upper half of each register, and makes two "
+    "instructions for f16 and an addition of c (`f16-halves`; `sm90.mma.fp8.halves`). Recordings "
+    "with f16 results agree; those with float32 results hardly tell on B200, and those of H100 are "
+    "of another kind that did not add c (`sm90.mma.fp8`): which code ran there is not published.\n"
     "- tcgen05 without accumulation is taken to be the same as an accumulator of +0.\n"
     "- CDNA4 is not modelled by anyone we know.\n";
 

@@ -27,6 +27,8 @@ struct library_problem {
     std::uint64_t seed = 0;
     std::size_t rows = 0, columns = 0;
     bool bf16 = false;  ///< outputs; else float32
+    /// Hopper's fp8: whether the library may leave sums in the matrix unit for all of k.
+    bool fast_accumulation = false;
 };
 struct library_product {
     std::vector<std::uint32_t> outputs;        ///< bits, rows x columns

@@ -78,11 +78,14 @@ class emulated_device final : public device {
 
     library_product multiply_by_library(const library_problem& p) override {
         const std::string name =
-            fmt::format("{}::{}", chip_->tcgen05 ? "tcgen05 kind" : "mma.sync kind",
-                        p.what.instruction_k == 64 ? "mxf4nvf4" : "mxf8f6f4");
+            p.what.scale == nullptr
+                ? "wgmma"
+                : fmt::format("{}::{}", chip_->tcgen05 ? "tcgen05 kind" : "mma.sync kind",
+                              p.what.instruction_k == 64 ? "mxf4nvf4" : "mxf8f6f4");
+        gemm::accumulator model = model_of(p.what, name);
+        if (p.what.scale == nullptr && !p.fast_accumulation) model.promote_every = 64;
         const auto d = gemm::multiply(generated_a(p.what, p.seed, p.rows),
-                                      generated_b(p.what, p.seed, p.columns), {},
-                                      model_of(p.what, name), {}, {});
+                                      generated_b(p.what, p.seed, p.columns), {}, model, {}, {});
         library_product product{d, {{"library", "emulator"}}};
         if (!p.bf16) return product;
         for (std::uint32_t& bits : product.outputs) {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace pipeline;
 
-// What cuBLASLt may multiply: MXFP8, MXFP4, NVFP4.
+// What cuBLASLt may multiply: MXFP8, MXFP4, NVFP4, and on Hopper fp8 with a scale per tensor.
 struct product_kind {
     std::string_view name;
     std::string_view a, b;
@@ -19,6 +19,9 @@ struct product_kind {
     std::size_t block;
     std::size_t instruction_k;
     std::string_view instruction;  // that such a product is expected to be made of
+    bool fast = false;
+
+    bool hopper() const { return scale.empty(); }
 };
 constexpr std::array product_kinds{
     product_kind{"mxfp8.e4m3.e4m3", "e4m3", "e4m3", "e8m0", 32, 32, "mxf8f6f4"},
@@ -26,7 +29,19 @@ constexpr std::array product_kinds{
     product_kind{"mxfp8.e5m2.e4m3", "e5m2", "e4m3", "e8m0", 32, 32, "mxf8f6f4"},
     product_kind{"mxfp4", "e2m1", "e2m1", "e8m0", 32, 64, "mxf4"},
     product_kind{"nvfp4", "e2m1", "e2m1", "ue4m3", 16, 64, "mxf4nvf4"},
+    product_kind{"fp8.e4m3.e4m3", "e4m3", "e4m3", "", 0, 32, "wgmma"},
+    product_kind{"fp8.e4m3.e5m2", "e4m3", "e5m2", "", 0, 32, "wgmma"},
+    product_kind{"fp8.e5m2.e4m3", "e5m2", "e4m3", "", 0, 32, "wgmma"},
+    product_kind{"fp8_fast.e4m3.e4m3", "e4m3", "e4m3", "", 0, 32, "wgmma", true},
+    product_kind{"fp8_fast.e4m3.e5m2", "e4m3", "e5m2", "", 0, 32, "wgmma", true},
+    product_kind{"fp8_fast.e5m2.e4m3", "e5m2", "e4m3", "", 0, 32, "wgmma", true},
 };
+
+std::string instruction_of(const product_kind& kind, const chip& c) {
+    if (kind.hopper()) return "wgmma (expected of the library)";
+    return fmt::format("{} kind::{}.block_scale (expected of the library)",
+                       c.tcgen05 ? "tcgen05.mma" : "mma.sync", kind.instruction);
+}
 
 struct shape {
     std::size_t rows, columns;
@@ -43,13 +58,13 @@ void record(const product_kind& kind, const library_problem& p, const chip& c, d
     io::metadata_map m = common;
     m.insert(product.facts.begin(), product.facts.end());
     m["kind"] = "gemm";
-    m["instruction"] = fmt::format("{} kind::{}.block_scale (expected of the library)",
-                                   c.tcgen05 ? "tcgen05.mma" : "mma.sync", kind.instruction);
+    m["instruction"] = instruction_of(kind, c);
+    if (kind.hopper()) m["fast_accumulation"] = kind.fast ? "true" : "false";
     m["a_format"] = kind.a;
     m["b_format"] = kind.b;
     m["acc_format"] = "f32";
     m["out_format"] = p.bf16 ? "bf16" : "f32";
-    m["scale_format"] = kind.scale;
+    m["scale_format"] = kind.hopper() ? "none" : kind.scale;
     m["scale_block"] = fmt::format("{}", kind.block);
     m["instruction_k"] = fmt::format("{}", kind.instruction_k);
     m["k_total"] = fmt::format("{}", p.what.depth());
@@ -66,9 +81,12 @@ void record(const product_kind& kind, const library_problem& p, const chip& c, d
 }  // namespace
 
 void append_products(std::vector<part>& parts, const chip& c, const amounts& a) {
-    if (!c.narrow_cvt) return;  // block scales in the library begin with Blackwell
     for (const product_kind& kind : product_kinds) {
+        // Block scales in the library begin with Blackwell.
+        if (kind.hopper() ? !c.wgmma : !c.narrow_cvt) continue;
         for (const shape& s : shapes) {
+            // The smallest and the largest of what is not about block scales.
+            if (kind.hopper() && (s.rows == 128) != (s.columns == 128)) continue;
             for (const std::size_t depth : depths) {
                 if (depth > a.largest_product) continue;
                 for (const bool bf16 : {false, true}) {
@@ -83,6 +101,7 @@ void append_products(std::vector<part>& parts, const chip& c, const amounts& a) 
                     p.rows = s.rows;
                     p.columns = s.columns;
                     p.bf16 = bf16;
+                    p.fast_accumulation = kind.fast;
                     parts.push_back({fmt::format("gemm/{}.{}x{}x{}.{}.safetensors", kind.name,
                                                  s.rows, s.columns, depth, bf16 ? "bf16" : "f32"),
                                      [&kind, p, c](device& d, const std::string& path,

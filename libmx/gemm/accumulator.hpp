@@ -37,7 +37,7 @@ enum class subnormal_alignment : std::uint8_t { least_exponent, leading_bit };
 /// How the accumulator enters.
 enum class entry : std::uint8_t {
     term,        ///< as one more term of the fused step
-    afterwards,  ///< the step runs with c = 0; c is added in float32, to nearest even
+    afterwards,  ///< the instruction runs with c = 0; c is added in c's format, to nearest even
     ignored,     ///< not at all (recordings that did not add it)
 };
 
@@ -46,7 +46,11 @@ enum class intake : std::uint8_t {
     codes,     ///< nothing: significands and exponents of the codes
     float32,   ///< dequantized to float32
     bfloat16,  ///< dequantized, and rounded to bfloat16 (to nearest even)
+    halves,    ///< fp8 widened to f16; an instruction is two steps (libmx/gemm/halves.hpp)
 };
+
+/// Steps of one instruction.
+constexpr int steps_at_once(intake enters) { return enters == intake::halves ? 2 : 1; }
 
 /// Operands a model takes, as bits of a set.
 enum operand_set : std::uint32_t {

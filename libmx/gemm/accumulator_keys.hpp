@@ -38,6 +38,9 @@ inline constexpr std::array intake_words{
     policy_word<intake>{intake::codes, "codes", "as they are"},
     policy_word<intake>{intake::float32, "float32", "dequantized to float32"},
     policy_word<intake>{intake::bfloat16, "bfloat16", "dequantized and rounded to bfloat16"},
+    policy_word<intake>{intake::halves, "f16-halves",
+                        "widened to f16; of every four k a step takes the first two, the next the "
+                        "others"},
 };
 inline constexpr std::array conversion_words{
     policy_word<conversion>{conversion::rz_fp32, "rz-fp32", "to float32, toward zero"},
@@ -58,7 +61,7 @@ inline constexpr std::array subnormal_words{
 };
 inline constexpr std::array entry_words{
     policy_word<entry>{entry::term, "term", "as one more term of the step"},
-    policy_word<entry>{entry::afterwards, "afterwards", "added to the step's result in float32"},
+    policy_word<entry>{entry::afterwards, "afterwards", "added to the instruction's result"},
     policy_word<entry>{entry::ignored, "ignored", "not at all"},
 };
 inline constexpr std::array evidence_words{

@@ -65,9 +65,16 @@ void validate(const accumulator& a) {
         }
     }
     require(a, "promote", a.promote_every, 0, 1 << 30);
-    if (a.promote_every != 0 && a.fused_length > 0 && a.promote_every % a.fused_length != 0) {
+    const int at_once = a.fused_length * steps_at_once(a.enters);
+    if (a.promote_every != 0 && at_once > 0 && a.promote_every % at_once != 0) {
         fail(fmt::format("accumulator '{}': promote={} is no multiple of the {} products of a step",
-                         a.name, a.promote_every, a.fused_length));
+                         a.name, a.promote_every, at_once));
+    }
+    if (a.enters == intake::halves && a.fused_length % 2 != 0) {
+        fail(
+            fmt::format("accumulator '{}': fused_length {} is odd, but its steps take two of "
+                        "every four k",
+                        a.name, a.fused_length));
     }
 }
 

@@ -30,8 +30,20 @@ constexpr std::string_view recorded_tf32 =
     "3000 dot products of 4 terms recorded on the chip agree (narrow range: no specials, no "
     "subnormals); corners after MMA-Sim";
 constexpr std::string_view recorded_fp8_sm100 =
-    "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
-    "range), as they do with any F from 23 on; the legacy path, not tcgen05";
+    "250 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
+    "range), as they do with any F from 23 on; the order of k is that of the machine code which "
+    "ptxas 13.0 makes; the legacy path, not tcgen05";
+constexpr std::string_view recorded_fp8_f16_sm100 =
+    "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow range; "
+    "they hardly depend on F); two f16 instructions and an addition in the machine code which "
+    "ptxas 13.0 makes, those as sm100.mma.f16.f16acc";
+constexpr std::string_view recorded_fp8_f16_sm90 =
+    "50 dot products of e4m3 x e4m3 recorded on the chip agree (narrow range; they hardly depend "
+    "on F); two f16 instructions and an addition in the machine code which ptxas 13.0 makes, those "
+    "as sm90.mma.f16.f16acc";
+constexpr std::string_view compiled_fp8_sm90 =
+    "the machine code which ptxas 13.0 makes: operands widened to f16, two f16 instructions as "
+    "sm90.mma.f16 and an addition. sm90.mma.fp8 is what others recorded";
 constexpr std::string_view recorded_fp8_sm90 =
     "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
     "range); the recordings did not add c";
@@ -78,11 +90,32 @@ constexpr accumulator recorded(accumulator a, entry c = entry::term) {
     return a;
 }
 
+// fp8 by instructions for f16.
+constexpr accumulator halved(accumulator a) {
+    a.enters = intake::halves;
+    a.c = entry::afterwards;
+    return a;
+}
+
+constexpr accumulator extrapolated(accumulator a) {
+    a.known_from = evidence::extrapolated;
+    return a;
+}
+
 // MMA-Sim's list of tested operands ends at pairs of one fp8 format.
 constexpr accumulator same_fp8(accumulator a) {
     a.compared = takes_fp8;
     a.mixed_compared = false;
     a.remark = same_fp8_only;
+    return a;
+}
+
+// Nobody lists the instruction as tested.
+constexpr accumulator fp8_extended(accumulator a) {
+    a.known_from = evidence::extrapolated;
+    a.remark =
+        "the model of mma.sync of fp8 on the chip, which ptxas 13.0 makes the same machine "
+        "instruction of (QMMA), with other formats; nobody lists fp6 and fp4 as tested";
     return a;
 }
 
@@ -149,14 +182,18 @@ constexpr std::array rows{
     recorded(
         unit("sm100.mma.f16.f16acc", "mma.sync", takes_f16, 16, 25, -22, rne16, recorded_f16_out)),
     recorded(unit("sm100.mma.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz, recorded_tf32)),
-    recorded(unit("sm100.mma.fp8", "mma.sync", takes_fp8, 32, 25, -133, rz, recorded_fp8_sm100),
-             entry::afterwards),
+    halved(recorded(
+        unit("sm100.mma.fp8", "mma.sync", takes_fp8, 16, 25, -133, rz, recorded_fp8_sm100))),
+    halved(recorded(unit("sm100.mma.fp8.f16acc", "mma.sync", takes_fp8, 16, 25, -22, rne16,
+                         recorded_fp8_f16_sm100))),
 
     unit("sm120.f16", "mma.sync", halves, 16, 25, -133, rz),
     unit("sm120.f16.f16acc", "mma.sync", takes_f16, 16, 25, -22, rne16),
     unit("sm120.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz),
     unit("sm120.fp8", "mma.sync", takes_fp8, 32, 25, -133, rz),
     unit("sm120.fp8.f16acc", "mma.sync", takes_fp8, 32, 25, -22, rne16),
+    fp8_extended(unit("sm120.f8f6f4", "mma.sync kind::f8f6f4", small, 32, 25, -133, rz)),
+    fp8_extended(unit("sm120.f8f6f4.f16acc", "mma.sync kind::f8f6f4", small, 32, 25, -22, rne16)),
     scaled(same_fp8(unit("sm120.mxf8f6f4", "mma.sync kind::mxf8f6f4", small, 32, 25, -133, rz)),
            scales_e8m0_32),
     grouped("sm120.mxf4", "mma.sync kind::mxf4", scales_e8m0_32, evidence::published, mma_sim),
@@ -174,6 +211,10 @@ constexpr std::array rows{
     recorded(unit("sm90.mma.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz, recorded_tf32)),
     recorded(unit("sm90.mma.fp8", "mma.sync", takes_fp8, 32, 13, -133, rz13, recorded_fp8_sm90),
              entry::ignored),
+    extrapolated(halved(
+        unit("sm90.mma.fp8.halves", "mma.sync", takes_fp8, 16, 25, -133, rz, compiled_fp8_sm90))),
+    halved(recorded(unit("sm90.mma.fp8.f16acc", "mma.sync", takes_fp8, 16, 25, -22, rne16,
+                         recorded_fp8_f16_sm90))),
 
     unit("sm89.f16", "mma.sync", halves, 8, 24, -132, rz),
     unit("sm89.f16.f16acc", "mma.sync", takes_f16, 8, 24, -21, rne16),

@@ -11,6 +11,7 @@
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
 #include "libmx/gemm/convert_sum.hpp"
+#include "libmx/gemm/halves.hpp"
 #include "libmx/gemm/multiply_checks.hpp"
 
 namespace mx::gemm {
@@ -21,6 +22,7 @@ struct plan {
     std::size_t steps = 0;     // of all of K
     std::size_t slice = 0;     // steps per slice
     std::size_t promoted = 0;  // steps until the sum moves to the float32 sum; 0: never
+    bool f16_sum = false;      // that sum is rounded to f16 every time
     bool descending = false;
     bool c_first = false;  // C is the first accumulator
     bool f16 = false;
@@ -29,14 +31,17 @@ struct plan {
 plan plan_of(const operand& a, std::span<const std::uint32_t> c, const accumulator& m,
              const arrangement& how) {
     const std::size_t length = step_length(m);
+    const auto at_once = static_cast<std::size_t>(steps_at_once(m.enters));
     plan p;
     p.steps = a.depth / length + (a.depth % length != 0 ? 1 : 0);
     // No arrangement changes an exact sum.
     const bool exact = m.how == algorithm::exact;
     const std::size_t slices = exact ? 1 : std::min(how.slices, p.steps);
     p.slice = p.steps / slices + (p.steps % slices != 0 ? 1 : 0);
+    p.slice = (p.slice + at_once - 1) / at_once * at_once;
     p.promoted = static_cast<std::size_t>(m.promote_every) / length;
-    if (m.c == entry::afterwards) p.promoted = 1;
+    if (m.c == entry::afterwards) p.promoted = at_once;
+    p.f16_sum = m.c == entry::afterwards && gives_f16(m);
     p.descending = how.order == k_order::descending;
     p.c_first = how.accumulate_c && !c.empty() && m.c != entry::ignored;
     p.f16 = gives_f16(m);
@@ -64,7 +69,11 @@ void walk_promoting(const engine& e, const plan& p, const tile& where, const ste
             p.descending ? range.first + range.count - done - count : range.first + done;
         std::fill(acc.begin(), acc.end(), 0u);
         e.walk(where, {first, count, p.descending}, acc.data());
-        for (std::size_t i = 0; i < acc.size(); ++i) sum[i] += as_float(p, acc[i]);
+        for (std::size_t i = 0; i < acc.size(); ++i) {
+            sum[i] += as_float(p, acc[i]);
+            // Float32 holds more than twice f16's bits: to round twice is to round once.
+            if (p.f16_sum) sum[i] = as_float(p, as_bits(p, sum[i]));
+        }
         done += count;
     }
     for (std::size_t i = 0; i < acc.size(); ++i) acc[i] = as_bits(p, sum[i]);
@@ -116,6 +125,7 @@ struct epilogue {
     }
 };
 
+// Of operands that fit, in the order in which steps take them.
 std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const operand& b,
                                       std::span<const std::uint32_t> c, const accumulator& model,
                                       const arrangement& how, const multiply_control& control) {
@@ -149,6 +159,21 @@ std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const
     return d;
 }
 
+// By another backend where the device has no room.
+std::vector<std::uint32_t> product_or_instead(const backend& by, const operand& a, const operand& b,
+                                              std::span<const std::uint32_t> c,
+                                              const accumulator& model, const arrangement& how,
+                                              const multiply_control& control) {
+    try {
+        return product_by(by, a, b, c, model, how, control);
+    } catch (const base::cuda::no_room& short_of) {
+        if (control.notices == nullptr) throw;
+        const backend& other = best_backend();
+        control.notices->once("multiplying", base::cuda::went_elsewhere(short_of, other.name));
+        return product_by(other, a, b, c, model, how, control);
+    }
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
@@ -161,14 +186,12 @@ std::vector<std::uint32_t> multiply_by(const backend& by, const operand& a, cons
                                        std::span<const std::uint32_t> c, const accumulator& model,
                                        const arrangement& how, const multiply_control& control) {
     require_fit(a, b, c, model, how);
-    try {
-        return product_by(by, a, b, c, model, how, control);
-    } catch (const base::cuda::no_room& short_of) {
-        if (control.notices == nullptr) throw;
-        const backend& other = best_backend();
-        control.notices->once("multiplying", base::cuda::went_elsewhere(short_of, other.name));
-        return product_by(other, a, b, c, model, how, control);
+    if (model.enters == intake::halves) {
+        const std::size_t length = step_length(model);
+        return product_or_instead(by, in_halves(a, length), in_halves(b, length), c, model, how,
+                                  control);
     }
+    return product_or_instead(by, a, b, c, model, how, control);
 }
 
 }  // namespace mx::gemm

@@ -77,11 +77,12 @@ TEST_CASE("one fraction bit more or less shows in every model but those whose da
             m.fraction_bits += by;
             return true;
         });
-        CHECK(found.size() == 21);
+        CHECK(found.size() == 23);
         // B200's recordings of fp8 only bound F from below, those of f16 results hardly depend on
         // it (H100's share their model with vectors that do).
-        CHECK(unchanged(found) ==
-              std::vector<std::string>{"sm100.mma.f16.f16acc", "sm100.mma.fp8"});
+        CHECK(unchanged(found) == std::vector<std::string>{"sm100.mma.f16.f16acc", "sm100.mma.fp8",
+                                                           "sm100.mma.fp8.f16acc",
+                                                           "sm90.mma.fp8.f16acc"});
     }
     const auto found = differences([](gemm::accumulator& m) {
         m.fraction_bits = 18;
@@ -94,7 +95,8 @@ TEST_CASE("one fraction bit more or less shows in every model but those whose da
 TEST_CASE("steps shorter by one show in every model") {
     const auto found = differences([](gemm::accumulator& m) {
         // The recordings of tf32 are of 4 terms.
-        m.fused_length = m.name.find("mma.tf32") != std::string::npos ? 3 : m.fused_length - 1;
+        const int by = m.enters == gemm::intake::halves ? 2 : 1;
+        m.fused_length = m.name.find("mma.tf32") != std::string::npos ? 3 : m.fused_length - by;
         // A step ends where a group does, and it is the steps of groups that are aligned.
         if (m.how == gemm::algorithm::grouped) m.fused_length = 48;
         return true;
@@ -146,6 +148,19 @@ TEST_CASE("the conversion, and how the accumulator enters, show") {
     CHECK(unchanged(entered).empty());
 }
 
+TEST_CASE("which of every four k a step takes shows in f16 results") {
+    const auto found = differences([](gemm::accumulator& m) {
+        if (m.enters != gemm::intake::halves) return false;
+        m.enters = gemm::intake::codes;
+        m.promote_every = 2 * m.fused_length;
+        m.c = gemm::entry::term;
+        return true;
+    });
+    CHECK(found.at("sm100.mma.fp8.f16acc") > 20);
+    CHECK(found.at("sm90.mma.fp8.f16acc") > 10);
+    CHECK(found.at("sm100.mma.fp8") == 0);  // too coarse to tell
+}
+
 TEST_CASE("any bit of any result is found, and named") {
     std::mt19937_64 random(5);
     int flipped = 0;
@@ -166,7 +181,7 @@ TEST_CASE("any bit of any result is found, and named") {
             CHECK(v.first.at(0).index == bit / 8 / (info.bytes / info.elements));
         }
     }
-    CHECK(flipped == 50 * 9 + 12);
+    CHECK(flipped == 50 * 9 + 15);
 }
 
 namespace {

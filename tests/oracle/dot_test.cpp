@@ -69,7 +69,8 @@ std::uint32_t code_of(const operand_format& f, source& random, int kind, std::ui
 
 problem make_problem(const gemm::accumulator& m, const operand_format& fa, const operand_format& fb,
                      const gemm::operand_scale* scale, source& random, int kind) {
-    const auto length = static_cast<std::size_t>(m.fused_length);
+    // The steps of an instruction.
+    const auto length = static_cast<std::size_t>(m.fused_length * steps_at_once(m.enters));
     problem p;
     const std::uint32_t around_a = random.word() % (1u << fa.exponent_bits);
     const std::uint32_t around_b = random.word() % (1u << fb.exponent_bits);
@@ -157,9 +158,46 @@ std::vector<oracle::addend> products_of(const operand_format& fa, const operand_
     return products;
 }
 
+// The same number read from f16, where it is normal from 2^-14 on.
+oracle::addend widened(oracle::addend x) {
+    if (x.what != oracle::number_class::finite || x.value == 0) return x;
+    x.exponent = -14;
+    while (abs(x.value) >= oracle::power_of_two(x.exponent + 1)) ++x.exponent;
+    return x;
+}
+
+// Two f16 steps, the first over k mod 4 = 0 and 1, and c added in its own format.
+std::uint32_t by_halves(const gemm::accumulator& m, const operand_format& fa,
+                        const operand_format& fb, const problem& p) {
+    const oracle::sum_target to = wanted_form(m.convert);
+    std::uint32_t sum = 0;
+    for (const std::size_t half : {0u, 1u}) {
+        oracle::fused_terms t;
+        for (std::size_t k = 0; k < p.a.size(); ++k) {
+            if (k % 4 / 2 != half) continue;
+            t.terms.push_back(oracle::product(widened(oracle::read_code(facts_of(fa), p.a[k])),
+                                              widened(oracle::read_code(facts_of(fb), p.b[k]))));
+            t.live.push_back(t.terms.back().value != 0);
+        }
+        t.terms.push_back(oracle::read_code(to.format, sum));
+        t.live.push_back(t.terms.back().value != 0);
+        sum = oracle::fused_sum(to, m.fraction_bits, m.exponent_floor, t);
+    }
+    const std::vector<oracle::addend> both{oracle::read_code(to.format, p.c),
+                                           oracle::read_code(to.format, sum)};
+    if (!gives_f16(m)) return oracle::exact_sum_f32(both);
+    std::uint32_t special = 0;
+    if (oracle::special_sum(to, both, special)) return special;
+    // -0 of two -0 alone.
+    const bool minus = both[0].negative && both[1].negative;
+    const oracle::rational exact = both[0].value + both[1].value;
+    return exact == 0 && minus ? 0x8000u : oracle::round_sum(to, exact);
+}
+
 std::uint32_t by_rationals(const gemm::accumulator& m, const operand_format& fa,
                            const operand_format& fb, const gemm::operand_scale* scale,
                            const problem& p) {
+    if (m.enters == gemm::intake::halves) return by_halves(m, fa, fb, p);
     const oracle::sum_target to = wanted_form(m.convert);
     const oracle::addend c = oracle::read_code(to.format, p.c);
     std::vector<oracle::addend> products = products_of(fa, fb, scale, p);

@@ -47,28 +47,66 @@ report::record file_record(const verification& v) {
         reasons.emplace_back(report::record{
             {"reason", s.reason}, {"places", integer(s.places)}, {"values", integer(s.values)}});
     }
-    return {{"file", v.file},
-            {"kind", v.kind},
-            {"recipe", v.by},
-            {"compared", integer(v.compared)},
-            {"skipped", integer(skipped)},
-            {"differences", integer(v.differences)},
-            {"skipped_because", std::move(reasons)}};
+    report::record r{{"file", v.file},
+                     {"kind", v.kind},
+                     {"recipe", v.by},
+                     {"compared", integer(v.compared)},
+                     {"skipped", integer(skipped)},
+                     {"differences", integer(v.differences)},
+                     {"skipped_because", std::move(reasons)}};
+    if (v.differences != 0 && !v.tensors.empty()) {
+        report::list tensors;
+        for (const pipeline::tensor_differences& t : v.tensors) {
+            tensors.emplace_back(report::record{{"tensor", t.tensor},
+                                                {"compared", integer(t.compared)},
+                                                {"differences", integer(t.differences)}});
+        }
+        r.emplace_back("tensors", std::move(tensors));
+    }
+    if (!v.fit) return r;
+    report::list equally(v.fit->equally.begin(), v.fit->equally.end());
+    r.emplace_back("best_fit", report::record{{"model", v.fit->model},
+                                              {"compared", integer(v.fit->compared)},
+                                              {"differences", integer(v.fit->differences)},
+                                              {"equally", std::move(equally)}});
+    return r;
+}
+
+report::record operands_record(const pipeline::output_operands& o) {
+    return {{"tile", integer(o.tile)},
+            {"row", integer(o.row)},
+            {"column", integer(o.column)},
+            {"a", o.a},
+            {"b", o.b},
+            {"sfa", o.sfa},
+            {"sfb", o.sfb},
+            {"c", o.c}};
 }
 
 report::record difference_record(const verification& v, const difference& d) {
-    return {{"file", v.file},
-            {"tensor", d.tensor},
-            {"recipe", d.by},
-            {"index", integer(d.index)},
-            {"block", optional_integer(d.block)},
-            {"position", optional_integer(d.position)},
-            {"input_hex", d.input.hex},
-            {"input", d.input.decimal},
-            {"expected_hex", d.expected.hex},
-            {"expected", d.expected.decimal},
-            {"got_hex", d.got.hex},
-            {"got", d.got.decimal}};
+    report::record r{{"file", v.file},
+                     {"tensor", d.tensor},
+                     {"recipe", d.by},
+                     {"index", integer(d.index)},
+                     {"block", optional_integer(d.block)},
+                     {"position", optional_integer(d.position)},
+                     {"input_hex", d.input.hex},
+                     {"input", d.input.decimal},
+                     {"expected_hex", d.expected.hex},
+                     {"expected", d.expected.decimal},
+                     {"got_hex", d.got.hex},
+                     {"got", d.got.decimal}};
+    if (d.operands) r.emplace_back("operands", operands_record(*d.operands));
+    return r;
+}
+
+// "mma/x.safetensors: best fit MODEL, 3 of 18432 outputs differ (as few: MODEL, MODEL)".
+std::string fit_text(const verification& v) {
+    const pipeline::model_fit& f = *v.fit;
+    std::string text = fmt::format("- best fit of {}: {}, {} of {} outputs differ", v.file, f.model,
+                                   f.differences, f.compared);
+    if (f.equally.empty()) return text;
+    return text + fmt::format(" (as few: {})", fmt::join(f.equally, " ; "));
 }
 
 // "12" or "12 (block 0, 12)" for the table.
@@ -106,6 +144,7 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
                            : fmt::format("{} differ", t.differences))};
     std::vector<pipeline::skipped_values> all;
     for (const verification& v : files) {
+        if (v.fit) notes.push_back(fit_text(v));
         for (const pipeline::skipped_values& s : v.skipped) {
             auto same = std::find_if(all.begin(), all.end(),
                                      [&](const auto& a) { return a.reason == s.reason; });
@@ -227,8 +266,9 @@ runner declare_verify(CLI::App& cmd) {
     cmd.description(
         "Compares the emulator with vectors that other implementations, or hardware, made: every "
         "tensor that the file declares as contract, bit for bit. NaNs are one class (of matrix "
-        "instructions their bits count as well); +0 and -0 differ. Exit code 0 when all is equal, "
-        "1 when anything differs. " +
+        "instructions their bits count as well); +0 and -0 differ. Where a recording of a matrix "
+        "instruction differs, or nothing models it, the model that fits best is named, and --json "
+        "has the operands. Exit code 0 when all is equal, 1 when anything differs. " +
         kinds_text());
     examples(cmd,
              "mx verify datasets/vectors/blocks\n"

@@ -79,6 +79,8 @@ class cuda_device final : public device {
         batch.steps = static_cast<int>(steps);
         batch.descriptor = i.descriptor;
         batch.accumulate = accumulate;
+        batch.f16 = i.what.f16;
+        batch.where = i.where;
         kernel.launch(batch);
         finish(i.ptx);
         if (failed.values()[0] != 0) {
@@ -141,10 +143,13 @@ class cuda_device final : public device {
 
 device_facts cuda_facts() {
     int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
-        throw base::error(base::error_kind::unavailable,
-                          "no CUDA card (or no driver for CUDA 13) on this machine; without a "
-                          "card only --emulate works");
+    const cudaError_t found = cudaGetDeviceCount(&count);
+    if (found != cudaSuccess || count == 0) {
+        throw base::error(
+            base::error_kind::unavailable,
+            fmt::format("no CUDA card, or no driver for CUDA 13, on this machine ({}); without a "
+                        "card only --emulate works",
+                        found == cudaSuccess ? "none is listed" : cudaGetErrorString(found)));
     }
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, 0), "properties of the card");

@@ -49,7 +49,9 @@ struct cublaslt {
 
     cublaslt() {
         void* library = nullptr;
-        for (const char* name : {"libcublasLt.so.13", "libcublasLt.so"}) {
+        // The toolkit's usual place is not on every machine's search path.
+        for (const char* name : {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
+                                 "libcublasLt.so", "libcublasLt.so.12"}) {
             if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         }
         if (library == nullptr) return;
@@ -107,7 +109,9 @@ std::vector<std::uint8_t> packed(const gemm::operand& x) {
     return bytes;
 }
 
+// No scales: nothing.
 std::vector<std::uint8_t> swizzled(const gemm::operand& x) {
+    if (x.scaling == 0) return {};
     const std::size_t columns = x.depth / x.scale_block;
     std::vector<std::uint8_t> scales(block::swizzled_bytes(x.rows, columns));
     block::swizzle(std::as_bytes(std::span(x.scales)), x.rows, columns,
@@ -187,15 +191,21 @@ library_product multiply_by_cublaslt(const library_problem& p) {
     check_library(call.MatmulDescCreate(desc.out(), CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
     set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
     set(desc.get(), CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
-    const cublasLtMatmulMatrixScale_t mode = p.what.scale->format == "ue4m3"
-                                                 ? CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3
-                                                 : CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
-    set(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
-    set(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
-    const void* scales_a = first_scales.data();
-    const void* scales_b = second_scales.data();
-    set(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales_a);
-    set(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales_b);
+    if (p.what.scale != nullptr) {
+        const cublasLtMatmulMatrixScale_t mode = p.what.scale->format == "ue4m3"
+                                                     ? CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3
+                                                     : CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+        set(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
+        set(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
+        const void* scales_a = first_scales.data();
+        const void* scales_b = second_scales.data();
+        set(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales_a);
+        set(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales_b);
+    } else {
+        // Without pointers a scale per tensor is 1.
+        const std::int8_t fast = p.fast_accumulation ? 1 : 0;
+        set(desc.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast);
+    }
     const std::uint64_t depth = p.what.depth();
     owned<cublasLtMatrixLayout_t> layout_a(call.MatrixLayoutDestroy);
     owned<cublasLtMatrixLayout_t> layout_b(call.MatrixLayoutDestroy);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile per warp. In bytes the fragments of every m16n8 shape with 32 bytes of K are the same (PTX
-// ISA, matrix fragments of mma.m16n8k16 for 16 bits, k8 for tf32, k32 for 8 bits, k64 for 4 bits):
-// lane 4 g + t has the words t and t + 4 of the rows g and g + 8 of A and of column g of B, and of
-// D the columns 2 t and 2 t + 1 of the rows g and g + 8.
+// mma.sync: a tile per warp.
 #pragma once
 
 #include "apps/mx_capture/cuda/kernels.hpp"
+#include "apps/mx_capture/cuda/layouts.hpp"
 
 namespace mx::capture {
 
@@ -24,17 +22,20 @@ __device__ inline fragments load_fragments(const mma_batch& p, std::size_t tile,
     const std::uint32_t* a = p.a + at * 16 * 8;
     const std::uint32_t* b = p.b + at * 8 * 8;
     fragments f;
-    f.a[0] = a[g * 8 + t];
-    f.a[1] = a[(g + 8) * 8 + t];
-    f.a[2] = a[g * 8 + t + 4];
-    f.a[3] = a[(g + 8) * 8 + t + 4];
-    f.b[0] = b[g * 8 + t];
-    f.b[1] = b[g * 8 + t + 4];
+    for (int i = 0; i < 4; ++i) f.a[i] = a[a_word(lane, i)];
+    for (int i = 0; i < 2; ++i) f.b[i] = b[b_word(lane, i)];
     // Scales with selectors {0, 0}: of A row g from lane 4 g, row g + 8 from lane 4 g + 1; of B
     // column g from lane 4 g (PTX ISA, block scaling of mma.sync; NVIDIA/cutlass,
-    // include/cute/atom/mma_traits_sm120.hpp). Other lanes hold copies.
-    f.sfa = p.sfa[at * 16 + static_cast<std::size_t>(g + 8 * (t % 2))];
+    // include/cute/atom/mma_traits_sm120.hpp: SFALayout, SFBLayout). Other lanes hold copies.
+    int half = t % 2;
+    if (p.where.scales == scale_layout::other_lanes) half = 1 - half;
+    if (p.where.scales == scale_layout::other_pairs) half = t / 2;
+    f.sfa = p.sfa[at * 16 + static_cast<std::size_t>(g + 8 * half)];
     f.sfb = p.sfb[at * 8 + static_cast<std::size_t>(g)];
+    if (p.where.scales == scale_layout::reversed) {
+        f.sfa = __byte_perm(f.sfa, 0, 0x0123);
+        f.sfb = __byte_perm(f.sfb, 0, 0x0123);
+    }
     return f;
 }
 
@@ -46,10 +47,7 @@ __global__ void mma_sync_kernel(mma_batch p) {
         static_cast<int>(blockIdx.x) * warps_per_block + static_cast<int>(threadIdx.x) / 32;
     if (index >= p.tiles) return;  // whole warps
     const auto tile = static_cast<std::size_t>(index);
-    const int g = lane / 4;
-    const int t = lane % 4;
-    const int places[4] = {g * 8 + 2 * t, g * 8 + 2 * t + 1, (g + 8) * 8 + 2 * t,
-                           (g + 8) * 8 + 2 * t + 1};
+    const int places[4] = {d_place(lane, 0), d_place(lane, 1), d_place(lane, 2), d_place(lane, 3)};
     const std::uint32_t* c = p.c + tile * 128;
     std::uint32_t* out = p.d + tile * 128;
     std::uint32_t d[Op::words];

@@ -9,8 +9,7 @@ constexpr int rows_of_a = 64;
 constexpr int rows_of_b = 8;
 constexpr int most_steps = 8;
 
-// Op::issue(d, a, b, read): D of m64n8, a warp has 16 rows: lane 4 g + t the columns 2 t and 2 t +
-// 1 of rows g and g + 8 (PTX ISA, wgmma.mma_async.m64n8 accumulator fragments).
+// Op::issue(d, a, b, read): D of m64n8, a warp has 16 rows.
 template <typename Op>
 __global__ void wgmma_kernel(mma_batch p) {
     __shared__ alignas(128) std::uint32_t a[most_steps * rows_of_a * 8];
@@ -22,10 +21,7 @@ __global__ void wgmma_kernel(mma_batch p) {
     fill_operand(b, rows_of_b, p.steps, p.b + tile * static_cast<std::size_t>(p.steps) * 64, 0, 8);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const bool mine = static_cast<int>(threadIdx.x) / 32 == home;
-    const int g = lane / 4;
-    const int t = lane % 4;
-    const int places[4] = {g * 8 + 2 * t, g * 8 + 2 * t + 1, (g + 8) * 8 + 2 * t,
-                           (g + 8) * 8 + 2 * t + 1};
+    const int places[4] = {d_place(lane, 0), d_place(lane, 1), d_place(lane, 2), d_place(lane, 3)};
     const std::uint32_t* c = p.c + tile * 128;
     std::uint32_t d[Op::words] = {};
     if (mine) {

@@ -3,14 +3,16 @@
 
 #include <cuda_runtime.h>
 
+#include "libmx/gemm/split_step.hpp"
+
 namespace mx::gemm::cuda {
 namespace {
 
 constexpr unsigned tile_cols = 32;
 constexpr unsigned tile_rows = 8;
 
-// One output per thread. The factors of a step lie in shared memory, rows apart by an odd number of
-// them, so that the lanes of a warp, each with a row of B, do not wait for one another.
+// Any step, one output per thread. The factors of a step lie in shared memory, rows apart by an odd
+// number of them, so that the lanes of a warp, each with a row of B, do not wait for one another.
 __global__ void __launch_bounds__(tile_cols* tile_rows) walk(tile_launch l) {
     extern __shared__ unsigned char raw[];
     const auto length = static_cast<unsigned>(l.kind.rule.length);
@@ -54,16 +56,149 @@ __global__ void __launch_bounds__(tile_cols* tile_rows) walk(tile_launch l) {
     if (mine) l.acc[row * l.where.cols + col] = sum;
 }
 
+// Fused steps whose terms fit 32 bits. A warp has 4 rows by 64 columns, a lane 8 outputs of them:
+// what it loads from shared memory is used several times, and of A all lanes load the same. Rows
+// are apart by an odd number of split_words. Where a step has a NaN or an infinity in a row or a
+// column its outputs are computed from the factors themselves.
+constexpr unsigned split_warps = 8;
+constexpr unsigned lane_rows = 4;
+constexpr unsigned lane_cols = 2;
+constexpr unsigned split_tile_rows = split_warps * lane_rows;
+constexpr unsigned split_tile_cols = 32 * lane_cols;
+constexpr unsigned split_tile = split_tile_rows + split_tile_cols;
+
+// Out of line: rare, and long.
+__device__ __noinline__ std::uint32_t step_of_factors(const step_rule& r, const factor* a,
+                                                      const factor* b, std::uint32_t c) {
+    return fused_step(r, a, b, c);
+}
+
+// `convert` is the rule's: its constants fold.
+template <int length, conversion convert>
+__global__ void __launch_bounds__(split_warps * 32, 2)
+    walk_split(const __grid_constant__ tile_launch l) {
+    constexpr unsigned pitch = length / 4 + 1 - length / 4 % 2;
+    __shared__ split_words magnitude[split_tile * pitch];
+    __shared__ split_words exponent[split_tile * pitch];
+    __shared__ split_words sign[split_tile * pitch];
+    __shared__ bool special[split_tile];
+    step_rule rule = l.kind.rule;
+    rule.convert = convert;
+    rule.zero = zero_sign::plus;
+    const std::uint64_t row0 = std::uint64_t{blockIdx.y} * split_tile_rows;
+    const std::uint64_t col0 = std::uint64_t{blockIdx.x} * split_tile_cols;
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned my_row = threadIdx.x / 32 * lane_rows;
+    const split_rows a{magnitude, exponent, sign, pitch};
+    constexpr unsigned of_b = split_tile_rows * pitch;
+    const split_rows b{magnitude + of_b, exponent + of_b, sign + of_b, pitch};
+    const auto place = [&](unsigned i, unsigned j) {
+        return (row0 + my_row + i) * l.where.cols + col0 + lane + 32 * j;
+    };
+    const auto mine = [&](unsigned i, unsigned j) {
+        return row0 + my_row + i < l.where.rows && col0 + lane + 32 * j < l.where.cols;
+    };
+    // The first factor of row `r` of the tile (first A's, then B's) in step `at`; none beyond the
+    // matrix.
+    const auto factors_of = [&](unsigned r, std::uint64_t at) -> const factor* {
+        const bool is_a = r < split_tile_rows;
+        const std::uint64_t in_tile = is_a ? row0 + r : col0 + (r - split_tile_rows);
+        if (in_tile >= (is_a ? l.where.rows : l.where.cols)) return nullptr;
+        const device_operand& from = is_a ? l.a : l.b;
+        const std::uint64_t first = (is_a ? l.where.row : l.where.col) + in_tile;
+        return from.factors + first * from.depth + at * length;
+    };
+    std::uint32_t sum[lane_rows][lane_cols] = {};
+#pragma unroll
+    for (unsigned i = 0; i < lane_rows; ++i) {
+#pragma unroll
+        for (unsigned j = 0; j < lane_cols; ++j) {
+            if (mine(i, j)) sum[i][j] = l.acc[place(i, j)];
+        }
+    }
+    for (std::uint64_t n = 0; n < l.steps.count; ++n) {
+        const std::uint64_t at = l.steps.at(n);
+        if (threadIdx.x < split_tile) special[threadIdx.x] = false;
+        __syncthreads();
+        for (unsigned k = threadIdx.x; k < split_tile * length; k += split_warps * 32) {
+            const unsigned r = k / length;
+            const factor* const row = factors_of(r, at);
+            const factor f = row == nullptr ? factor{} : row[k % length];
+            if (f.what != value_class::finite) special[r] = true;
+            const split_factor s = split(f, r < split_tile_rows ? split_raise(rule) : 0);
+            const unsigned word = r * pitch * 4 + k % length;
+            reinterpret_cast<std::uint32_t*>(magnitude)[word] = s.magnitude;
+            reinterpret_cast<std::int32_t*>(exponent)[word] = s.exponent;
+            reinterpret_cast<std::int32_t*>(sign)[word] = s.sign;
+        }
+        __syncthreads();
+        std::uint32_t before[lane_rows][lane_cols];
+#pragma unroll
+        for (unsigned i = 0; i < lane_rows; ++i) {
+#pragma unroll
+            for (unsigned j = 0; j < lane_cols; ++j) before[i][j] = sum[i][j];
+        }
+        split_step<lane_rows, lane_cols, length>(rule, a, my_row, b, lane, 32, sum);
+#pragma unroll
+        for (unsigned i = 0; i < lane_rows; ++i) {
+#pragma unroll
+            for (unsigned j = 0; j < lane_cols; ++j) {
+                const unsigned col = split_tile_rows + lane + 32 * j;
+                if (!special[my_row + i] && !special[col]) continue;
+                if (mine(i, j)) {
+                    sum[i][j] = step_of_factors(l.kind.rule, factors_of(my_row + i, at),
+                                                factors_of(col, at), before[i][j]);
+                }
+            }
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (unsigned i = 0; i < lane_rows; ++i) {
+#pragma unroll
+        for (unsigned j = 0; j < lane_cols; ++j) {
+            if (mine(i, j)) l.acc[place(i, j)] = sum[i][j];
+        }
+    }
+}
+
+dim3 grid_of(const tile_launch& l, unsigned cols, unsigned rows) {
+    return {static_cast<unsigned>((l.where.cols + cols - 1) / cols),
+            static_cast<unsigned>((l.where.rows + rows - 1) / rows)};
+}
+
+// Starts the kernel of such steps, if there is one; others take any step.
+template <int length, conversion convert>
+bool starts(const tile_launch& l, cudaStream_t stream) {
+    if (l.kind.rule.length != length || l.kind.rule.convert != convert) return false;
+    walk_split<length, convert>
+        <<<grid_of(l, split_tile_cols, split_tile_rows), split_warps * 32, 0, stream>>>(l);
+    return true;
+}
+
+bool starts_split(const tile_launch& l, cudaStream_t stream) {
+    if (l.kind.how != algorithm::fused || !takes_split(l.kind.rule)) return false;
+    return starts<32, conversion::rz_fp32>(l, stream) ||
+           starts<32, conversion::rz_e8m13>(l, stream) ||
+           starts<32, conversion::rne_fp16>(l, stream) ||
+           starts<16, conversion::rz_fp32>(l, stream) ||
+           starts<16, conversion::rz_e8m13>(l, stream) ||
+           starts<16, conversion::rne_fp16>(l, stream) ||
+           starts<8, conversion::rz_fp32>(l, stream) ||
+           starts<8, conversion::rne_fp16>(l, stream) || starts<4, conversion::rz_fp32>(l, stream);
+}
+
 }  // namespace
 
 int enqueue(const tile_launch& l, void* stream) {
     if (l.where.rows == 0 || l.where.cols == 0) return cudaSuccess;
-    const auto length = static_cast<unsigned>(l.kind.rule.length);
-    const unsigned pitch = length + 1 - length % 2;
-    const dim3 grid(static_cast<unsigned>((l.where.cols + tile_cols - 1) / tile_cols),
-                    static_cast<unsigned>((l.where.rows + tile_rows - 1) / tile_rows));
-    walk<<<grid, dim3(tile_cols, tile_rows), (tile_rows + tile_cols) * pitch * sizeof(factor),
-           static_cast<cudaStream_t>(stream)>>>(l);
+    const auto on = static_cast<cudaStream_t>(stream);
+    if (!starts_split(l, on)) {
+        const auto length = static_cast<unsigned>(l.kind.rule.length);
+        const unsigned pitch = length + 1 - length % 2;
+        walk<<<grid_of(l, tile_cols, tile_rows), dim3(tile_cols, tile_rows),
+               (tile_rows + tile_cols) * pitch * sizeof(factor), on>>>(l);
+    }
     return cudaGetLastError();
 }
 

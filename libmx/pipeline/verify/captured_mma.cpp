@@ -3,13 +3,16 @@
 // tiles of a distribution, DIST.H hashes of those of further ones, `hash_tiles` tiles each.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pipeline/vectors/mma_model.hpp"
 #include "libmx/pipeline/vectors/output_hash.hpp"
+#include "libmx/pipeline/verify/best_fit.hpp"
 #include "libmx/pipeline/verify/captured.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/mma_file.hpp"
@@ -18,6 +21,13 @@ namespace mx::pipeline {
 namespace {
 
 constexpr std::size_t most_tiles = 1u << 20;
+constexpr std::size_t most_fitted = 512;  // of a distribution
+
+// What a distribution holds in full.
+struct recorded_outputs {
+    const mma_distribution* distribution;
+    std::vector<std::uint32_t> bits;
+};
 
 struct capture {
     const vector_file& file;
@@ -25,7 +35,9 @@ struct capture {
     mma_case what;
     std::uint64_t seed = 0;
     std::optional<gemm::accumulator> model;
+    std::string_view without_model;  // why there is none
     std::size_t hash_tiles = 0;
+    std::vector<recorded_outputs> outputs = {};
 };
 
 // The hashes of the inputs of tiles [0, count), and of what the model makes of them.
@@ -83,8 +95,38 @@ std::size_t hash_groups(const vector_file& file, const std::string& tensor) {
     return static_cast<std::size_t>(shape[0]);
 }
 
+std::string hex_of(std::span<const std::uint32_t> codes, int bits) {
+    std::string text;
+    for (const std::uint32_t code : codes) {
+        text += fmt::format("{}{:0{}x}", text.empty() ? "" : " ", code, (bits + 3) / 4);
+    }
+    return text;
+}
+
+output_operands operands_of(const capture& c, const mma_distribution& d, std::uint64_t index) {
+    output_operands o;
+    o.tile = index / mma_tile_outputs;
+    o.row = index % mma_tile_outputs / mma_tile_cols;
+    o.column = index % mma_tile_cols;
+    const mma_tile tile = generate_mma_tile(c.what, d, c.seed, o.tile);
+    const auto part = [](const auto& all, std::uint64_t row, std::size_t width) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * width);
+        return std::vector<std::uint32_t>(begin, begin + static_cast<std::ptrdiff_t>(width));
+    };
+    const std::size_t depth = c.what.depth();
+    o.a = hex_of(part(tile.a, o.row, depth), c.what.a->code_bits());
+    o.b = hex_of(part(tile.b, o.column, depth), c.what.b->code_bits());
+    if (c.what.scale != nullptr) {
+        o.sfa = hex_of(part(tile.sfa, o.row, c.what.blocks()), 8);
+        o.sfb = hex_of(part(tile.sfb, o.column, c.what.blocks()), 8);
+    }
+    const std::uint32_t bits = tile.c[index % mma_tile_outputs];
+    o.c = d.accumulate ? hex_of({&bits, 1}, c.what.f16 ? 16 : 32) : "not read";
+    return o;
+}
+
 // Compares one distribution; returns the hash of its inputs.
-std::uint64_t compare_distribution(const capture& c, const mma_distribution& d) {
+std::uint64_t compare_distribution(capture& c, const mma_distribution& d) {
     const std::string outputs = fmt::format("{}.D", d.name);
     const std::string hashes = fmt::format("{}.H", d.name);
     const std::size_t whole = whole_tiles(c.file, outputs);
@@ -94,24 +136,42 @@ std::uint64_t compare_distribution(const capture& c, const mma_distribution& d) 
                                 most_tiles),
                     hashes);
     }
-    const auto recorded = accumulator_bits(c.file, outputs, c.what.f16, whole * mma_tile_outputs);
+    auto recorded = accumulator_bits(c.file, outputs, c.what.f16, whole * mma_tile_outputs);
     const auto recorded_hashes =
         groups == 0 ? std::vector<std::uint64_t>{} : words64(c.file, hashes, groups);
     const tile_results r = results_of(c, d, whole, groups);
     if (!c.model) {
-        c.found.skip("no accumulator model is for this instruction on this chip", whole + groups,
-                     recorded.size() + groups);
+        c.found.skip(c.without_model, whole + groups, recorded.size() + groups);
+        if (is_placed(c.file)) c.outputs.push_back({&d, std::move(recorded)});
         return r.inputs;
     }
+    const std::uint64_t before = c.found.differences();
     c.found.about(outputs, to_string(*c.model));
     for (std::size_t i = 0; i < recorded.size(); ++i) {
-        c.found.check_bits({i, {}, {}, {}}, c.what.f16 ? 16 : 32, recorded[i], r.outputs[i]);
+        const bool kept =
+            c.found.check_bits({i, {}, {}, {}}, c.what.f16 ? 16 : 32, recorded[i], r.outputs[i]);
+        if (kept) c.found.operands(operands_of(c, d, i));
     }
+    c.found.tally({outputs, recorded.size(), c.found.differences() - before});
     c.found.about(hashes, to_string(*c.model));
     for (std::size_t i = 0; i < groups; ++i) {
         c.found.check_integer({i, {}, {}, {}}, recorded_hashes[i], r.hashes[i]);
     }
+    c.outputs.push_back({&d, std::move(recorded)});
     return r.inputs;
+}
+
+std::optional<model_fit> fit_of(const capture& c) {
+    std::vector<recorded_tile> tiles;
+    for (const recorded_outputs& o : c.outputs) {
+        const std::size_t count = std::min(o.bits.size() / mma_tile_outputs, most_fitted);
+        for (std::size_t t = 0; t < count; ++t) {
+            tiles.push_back({generate_mma_tile(c.what, *o.distribution, c.seed, t),
+                             o.distribution->accumulate,
+                             std::span(o.bits).subspan(t * mma_tile_outputs, mma_tile_outputs)});
+        }
+    }
+    return best_fit(c.what, tiles, c.model);
 }
 
 void require_known_tensors(const vector_file& file) {
@@ -134,7 +194,7 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     facts.operands = mma_operands_of(file);
     facts.f16_result = file.at("acc_format") == "f16";
     facts.instruction_k = integer_of(file, "instruction_k", 1, 256);
-    capture c{file, found, {}, generator_seed(file, mma_inputs_version), {}, 0};
+    capture c{file, found, {}, generator_seed(file, mma_inputs_version), {}, no_model, 0};
     c.what.a = facts.operands.a;
     c.what.b = facts.operands.b;
     c.what.scale = facts.operands.scale;
@@ -149,8 +209,13 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     }
     c.hash_tiles = static_cast<std::size_t>(integer_of(file, "hash_tiles", 1, 256));
     c.model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
+    if (!is_placed(file)) {
+        c.model.reset();
+        c.without_model = not_placed;
+    }
     if (c.model) require_result(file, *c.model, c.what.f16);
     require_known_tensors(file);
+    found.spread(std::max<std::size_t>(2, options.show / 8));
     std::uint64_t inputs = 0;
     for (const mma_distribution& d : mma_distributions()) {
         if (file.has(fmt::format("{}.D", d.name))) inputs += mixed(compare_distribution(c, d));
@@ -160,6 +225,10 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
             fmt::format("was recorded of other inputs: their hash is {}, those of the seed "
                         "have {}",
                         stated, hash_text(inputs)));
+    }
+    const bool wanting = !c.model || found.differences() != 0;
+    if (wanting && !options.accumulator && is_placed(file)) {
+        if (auto fit = fit_of(c)) found.fit(std::move(*fit));
     }
     return fmt::format("{}: {} x {}", c.model ? to_string(*c.model) : "no model", c.what.a->name,
                        c.what.b->name);

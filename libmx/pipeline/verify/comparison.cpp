@@ -56,6 +56,7 @@ code_table e8m0_codes() {
 void comparison::about(std::string tensor, std::string by) {
     tensor_ = std::move(tensor);
     by_ = std::move(by);
+    kept_ = 0;
 }
 
 void comparison::check_f32(const vector_place& at, std::uint32_t expected, std::uint32_t got) {
@@ -64,12 +65,12 @@ void comparison::check_f32(const vector_place& at, std::uint32_t expected, std::
     differ(at, show_f32(expected), show_f32(got));
 }
 
-void comparison::check_bits(const vector_place& at, int bits, std::uint32_t expected,
+bool comparison::check_bits(const vector_place& at, int bits, std::uint32_t expected,
                             std::uint32_t got) {
     ++compared_;
-    if (expected == got) return;
+    if (expected == got) return false;
     if (bits == 32) return differ(at, show_f32(expected), show_f32(got));
-    differ(at, show_f16(expected), show_f16(got));
+    return differ(at, show_f16(expected), show_f16(got));
 }
 
 void comparison::check_code(const vector_place& at, const code_table& codes, std::uint32_t expected,
@@ -98,13 +99,15 @@ void comparison::skip(std::string_view reason, std::uint64_t places, std::uint64
     skipped_.push_back({std::string(reason), places, values});
 }
 
-void comparison::differ(const vector_place& at, shown_number expected, shown_number got) {
+bool comparison::differ(const vector_place& at, shown_number expected, shown_number got) {
     ++differences_;
-    if (first_.size() >= show_) return;
-    difference d{tensor_,       by_, at.index, at.block, at.position, {}, std::move(expected),
-                 std::move(got)};
+    if (first_.size() >= show_ || kept_ >= each_) return false;
+    ++kept_;
+    difference d{tensor_,        by_, at.index, at.block, at.position, {}, std::move(expected),
+                 std::move(got), {}};
     if (at.input) d.input = show_f32(*at.input);
     first_.push_back(std::move(d));
+    return true;
 }
 
 }  // namespace mx::pipeline

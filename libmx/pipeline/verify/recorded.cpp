@@ -26,6 +26,8 @@ constexpr std::array recording_rules{
     recording_rule{"fused-step with c = 0, then one float32 add of C (RNE)",
                    gemm::entry::afterwards, false},
     recording_rule{"fused-step, c ignored", gemm::entry::ignored, false},
+    recording_rule{"C rounded to f16 (RNE), added after two f16 steps (k mod 4 below 2 first)",
+                   gemm::entry::afterwards, true},
 };
 
 const recording_rule& rule_of(const vector_file& file) {

@@ -45,6 +45,8 @@ verification verify_vectors(const io::reader& file, const std::string& path,
     result.differences = found.differences();
     result.skipped = found.skipped();
     result.first = found.first();
+    result.tensors = found.tensors();
+    result.fit = found.fit();
     // A recording of an instruction that nothing models is kept for the day when something does.
     const bool unmodelled = is_recording(vectors) && !result.skipped.empty();
     if (result.compared == 0 && !unmodelled) vectors.fail("holds no value that could be compared");

@@ -33,6 +33,9 @@ struct verification {
     std::uint64_t differences = 0;
     std::vector<skipped_values> skipped;
     std::vector<difference> first;  ///< at most verify_options::show
+    /// Of recordings of matrix instructions.
+    std::vector<tensor_differences> tensors;
+    std::optional<model_fit> fit;  ///< where the model differs, or there is none
 };
 
 /// Compares every contract tensor of an opened file. Throws base::error: input when the metadata
