@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <new>
 
 #include "apps/mx/terminal.hpp"
@@ -32,7 +31,7 @@ int code_of(base::error_kind kind) {
 
 int complain(int code, const std::string& message) {
     io::discard_unfinished_outputs();
-    std::fputs(("mx: " + base::printable(message) + "\n").c_str(), stderr);
+    remark(message);
     return code;
 }
 

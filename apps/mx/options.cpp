@@ -77,6 +77,8 @@ pipeline::run_control control_of(const run_options& run) {
     control.driver = &chosen_backend(run.backend);
     control.cancel = &interrupted();
     control.on_progress = progress_bar(run.quiet);
+    control.notices = std::make_shared<base::notices>(
+        run.quiet ? std::function<void(const std::string&)>() : remark);
     return control;
 }
 

@@ -37,8 +37,8 @@ struct run_options {
 };
 void declare_run(CLI::App& cmd, run_options& run);
 
-/// Thread count, driver, cancel flag and progress bar for the library. Throws base::error when the
-/// backend asked for is unknown or cannot run here.
+/// Thread count, driver, cancel flag, progress bar and notices for the library. Throws base::error
+/// when the backend asked for is unknown or cannot run here.
 pipeline::run_control control_of(const run_options& run);
 
 /// -o, --output FILE of a converting command.

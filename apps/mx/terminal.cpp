@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
 #include "libmx/base/status.hpp"
 
@@ -24,8 +25,16 @@ void on_signal(int number) {
     std::signal(number, SIG_DFL);
 }
 
-// Whether a status is on the screen.
+// Whether a status is on the screen; whoever writes to stderr holds the guard.
 bool status_shown = false;
+std::mutex status_guard;
+
+void clear_shown() {
+    if (!status_shown) return;
+    std::fputs("\r\x1b[K", stderr);
+    std::fflush(stderr);
+    status_shown = false;
+}
 
 [[noreturn]] void fail() {
     const auto kind = errno == EPIPE ? base::error_kind::closed_pipe : base::error_kind::output;
@@ -60,16 +69,21 @@ int status_width() {
 }
 
 void show_status(const std::string& text) {
+    const std::lock_guard lock(status_guard);
     std::fputs(("\r" + text + "\x1b[K").c_str(), stderr);
     std::fflush(stderr);
     status_shown = true;
 }
 
 void clear_status() {
-    if (!status_shown) return;
-    std::fputs("\r\x1b[K", stderr);
-    std::fflush(stderr);
-    status_shown = false;
+    const std::lock_guard lock(status_guard);
+    clear_shown();
+}
+
+void remark(const std::string& message) {
+    const std::lock_guard lock(status_guard);
+    clear_shown();
+    std::fputs(("mx: " + base::printable(message) + "\n").c_str(), stderr);
 }
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }

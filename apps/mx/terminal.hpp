@@ -30,6 +30,9 @@ void show_status(const std::string& text);
 /// Takes that line away; print() does so before it writes, so that both can share a terminal.
 void clear_status();
 
+/// Writes the line "mx: message" to stderr, in place of the status. Of all threads.
+void remark(const std::string& message);
+
 /// Makes Ctrl-C, SIGTERM and SIGHUP raise interrupted() instead of ending the process, and turns
 /// a closed pipe into a write error. A second signal ends the process at once.
 void watch_signals();

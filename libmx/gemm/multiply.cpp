@@ -5,6 +5,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "libmx/base/cuda/device.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -124,12 +125,11 @@ struct epilogue {
     }
 };
 
-// Of operands that fit, in the order in which steps take them.
-std::vector<std::uint32_t> walk_all(const operand& a, const operand& b,
-                                    std::span<const std::uint32_t> c, const accumulator& model,
-                                    const arrangement& how, const multiply_control& control) {
-    const std::unique_ptr<engine> e =
-        backend_named(control.backend).make(a, b, model, control.threads);
+// Of operands in the order in which steps take them.
+std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const operand& b,
+                                      std::span<const std::uint32_t> c, const accumulator& model,
+                                      const arrangement& how, const multiply_control& control) {
+    const std::unique_ptr<engine> e = by.make(a, b, model, control.threads);
     const plan p = plan_of(a, c, model, how);
     const epilogue finish{how.alpha * (a.tensor_scale * b.tensor_scale),
                           c.empty() || how.accumulate_c ? 0.0F : how.beta};
@@ -159,15 +159,37 @@ std::vector<std::uint32_t> walk_all(const operand& a, const operand& b,
     return d;
 }
 
+// By the best backend of the CPU where the one that was wanted has no room.
+std::vector<std::uint32_t> product_somewhere(const backend& by, const operand& a, const operand& b,
+                                             std::span<const std::uint32_t> c,
+                                             const accumulator& model, const arrangement& how,
+                                             const multiply_control& control) {
+    try {
+        return product_by(by, a, b, c, model, how, control);
+    } catch (const base::cuda::no_room& short_of) {
+        if (control.notices == nullptr) throw;
+        const backend& other = best_backend();
+        control.notices->once("multiplying", base::cuda::went_elsewhere(short_of, other.name));
+        return product_by(other, a, b, c, model, how, control);
+    }
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
                                     std::span<const std::uint32_t> c, const accumulator& model,
                                     const arrangement& how, const multiply_control& control) {
+    return multiply_by(backend_named(control.backend), a, b, c, model, how, control);
+}
+
+std::vector<std::uint32_t> multiply_by(const backend& by, const operand& a, const operand& b,
+                                       std::span<const std::uint32_t> c, const accumulator& model,
+                                       const arrangement& how, const multiply_control& control) {
     require_fit(a, b, c, model, how);
-    if (model.enters != intake::halves) return walk_all(a, b, c, model, how, control);
+    if (model.enters != intake::halves) return product_somewhere(by, a, b, c, model, how, control);
     const std::size_t length = step_length(model);
-    return walk_all(in_halves(a, length), in_halves(b, length), c, model, how, control);
+    return product_somewhere(by, in_halves(a, length), in_halves(b, length), c, model, how,
+                             control);
 }
 
 }  // namespace mx::gemm

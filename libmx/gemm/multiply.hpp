@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/base/notices.hpp"
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/operand.hpp"
 
@@ -33,9 +34,14 @@ struct arrangement {
     bool accumulate_c = false;
 };
 
+struct backend;
+
 struct multiply_control {
     int threads = 0;
     std::string_view backend;  ///< "": the fastest; "scalar": the plain loop
+    /// Who hears that a device without room was replaced with the CPU, not owned; null: that is an
+    /// error.
+    base::notices* notices = nullptr;
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;
 };
@@ -48,5 +54,10 @@ struct multiply_control {
 std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
                                     std::span<const std::uint32_t> c, const accumulator& model,
                                     const arrangement& how, const multiply_control& control);
+
+/// The same by `by`, whatever `control` names.
+std::vector<std::uint32_t> multiply_by(const backend& by, const operand& a, const operand& b,
+                                       std::span<const std::uint32_t> c, const accumulator& model,
+                                       const arrangement& how, const multiply_control& control);
 
 }  // namespace mx::gemm

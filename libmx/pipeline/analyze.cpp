@@ -162,7 +162,7 @@ class analysis_run {
         for (const tensor_ref& t : tensors_) elements += t.info().elements;
         batch_progress report(control, elements, variants());
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
-            workers_.push_back(std::make_unique<panel_worker>(control.chosen_driver()));
+            workers_.push_back(std::make_unique<panel_worker>(control));
         }
         for (std::size_t first = 0; first < tensors_.size();) {
             std::size_t count = std::min(step, tensors_.size() - first);

@@ -37,7 +37,7 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
     }
     std::vector<std::unique_ptr<panel_worker>> workers;
     for (int i = 0; i < base::thread_count(control.threads); ++i) {
-        workers.push_back(std::make_unique<panel_worker>(control.chosen_driver()));
+        workers.push_back(std::make_unique<panel_worker>(control));
     }
     for (const pass& p : plan_passes(0, grids, panel_target_of(control.chosen_driver()))) {
         std::vector<panel_job> jobs;

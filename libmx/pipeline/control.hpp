@@ -5,8 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
+#include "libmx/base/notices.hpp"
 #include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/segment_batch.hpp"
 
 namespace mx::pipeline {
 
@@ -24,9 +27,20 @@ struct run_control {
     /// 64 MiB); a tensor with more of them is read twice. No figure depends on it but `passes`.
     std::uint64_t kept_elements = std::uint64_t{1} << 24;
     std::function<void(const progress&)> on_progress;  ///< called from one thread at a time
+    /// Who hears that a device without room was replaced with the CPU; null: that is an error.
+    std::shared_ptr<base::notices> notices = nullptr;
 
     const quantize::driver& chosen_driver() const {
         return driver != nullptr ? *driver : quantize::best_driver();
+    }
+    /// What takes the segments of a panel at once, for one thread; null of drivers that take them
+    /// one by one. Neither the notices nor the flag may go before it does.
+    std::unique_ptr<quantize::segment_batch> make_batch() const {
+        const quantize::driver& d = chosen_driver();
+        if (d.make_batch == nullptr) return nullptr;
+        std::unique_ptr<quantize::segment_batch> batch = d.make_batch();
+        batch->steer(notices.get(), cancel);
+        return batch;
     }
 };
 

@@ -12,6 +12,7 @@
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/block_table.hpp"
+#include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/scale_pairs.hpp"
@@ -42,8 +43,9 @@ struct panel_job {
 /// The scratch of one thread, kept from panel to panel.
 class panel_worker {
   public:
-    explicit panel_worker(const quantize::driver& d)
-        : driver_(&d), batch_(d.make_batch != nullptr ? d.make_batch() : nullptr) {}
+    /// By the driver of `control`, which has to outlive it.
+    explicit panel_worker(const run_control& control)
+        : driver_(&control.chosen_driver()), batch_(control.make_batch()) {}
 
     /// Adds what lies in the panel `where` to the totals of every job. `values` begins at the
     /// panel's first element; matrices follow each other at where.rows * values.stride elements.

@@ -206,9 +206,10 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
     }
 
     quantizer work{recipe, packed, *writer};
-    const quantize::driver& driver = control.chosen_driver();
-    for (int i = 0; driver.make_batch != nullptr && i < base::thread_count(control.threads); ++i) {
-        work.batches.push_back(driver.make_batch());
+    for (int i = 0; i < base::thread_count(control.threads); ++i) {
+        auto batch = control.make_batch();
+        if (batch == nullptr) break;
+        work.batches.push_back(std::move(batch));
     }
     if (!two_level) {
         const quantize::block_params params = quantize::params_of(recipe);

@@ -120,4 +120,50 @@ std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix
     return out;
 }
 
+std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_matrix& m,
+                                  const matrix_part& part,
+                                  const std::vector<quantize::recipe>& recipes) {
+    std::string reason;
+    const block::grid grid =
+        pipeline::lay_out({m.rows, m.cols}, recipes.front(), reason).value().grid;
+    const quantize::stored_values all{m.type, m.bytes.data(), m.cols};
+    std::vector<quantize::batch_segment> segments;
+    pipeline::for_each_segment(grid, {0, 1, part.row, part.rows, part.col, part.cols},
+                               [&](const pipeline::segment_in_panel& s) {
+                                   segments.push_back({{77, s.first, m.cols, s.rows, s.cols,
+                                                        grid.block_rows, grid.block_cols},
+                                                       s.row,
+                                                       s.col});
+                               });
+    std::vector<quantize::block_params> params;
+    for (const quantize::recipe& r : recipes) params.push_back(quantize::params_of(r));
+    std::vector<quantize::batch_recipe> asked;
+    for (std::size_t r = 0; r < params.size(); ++r) {
+        asked.push_back({&params[r], static_cast<quantize::detail>((r + 2) % 3), r % 2 == 0});
+    }
+    batch.run({all.from(part.row * m.cols + part.col), part.rows, part.cols}, segments, asked);
+    std::vector<std::byte> out;
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+        for (std::size_t r = 0; r < asked.size(); ++r) {
+            const quantize::batch_result got = batch.result(s, r);
+            append(out, *got.stats);
+            const quantize::details_view& d = got.details;
+            append(out, &d.blocks, 1);
+            append(out, &d.stride, 1);
+            if (asked[r].wanted == quantize::detail::none) continue;
+            append(out, d.scale_code, d.blocks);
+            append(out, d.offset, d.blocks);
+            append(out, d.amax, d.blocks);
+            append(out, d.x_max, d.blocks);
+            append(out, d.x_min, d.blocks);
+            for (std::size_t b = 0; b < d.blocks; ++b) {
+                append(out, d.codes + b * d.stride,
+                       quantize::extent_of(segments[s].place, b).size());
+                if (asked[r].wanted == quantize::detail::stats) append(out, d.stats[b]);
+            }
+        }
+    }
+    return out;
+}
+
 }  // namespace mx::tests

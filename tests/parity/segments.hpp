@@ -8,6 +8,7 @@
 
 #include "libmx/quantize/drivers.hpp"
 #include "libmx/quantize/recipe.hpp"
+#include "libmx/quantize/segment_batch.hpp"
 #include "libmx/tensor/dtypes.hpp"
 #include "tests/conformance/block_inputs.hpp"
 
@@ -33,5 +34,18 @@ std::vector<const quantize::driver*> drivers_here();
 /// every block.
 std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
                                   const quantize::recipe& r, quantize::detail wanted, bool parts);
+
+/// A part of a matrix, for batches: `rows` x `cols` of its elements from a corner on that a segment
+/// begins at.
+struct matrix_part {
+    std::uint64_t row = 0, rows = 0;
+    std::uint64_t col = 0, cols = 0;
+};
+
+/// The same of a batch, for a part of the matrix under all recipes at once, which share their block
+/// extents; what is wanted takes turns.
+std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_matrix& m,
+                                  const matrix_part& part,
+                                  const std::vector<quantize::recipe>& recipes);
 
 }  // namespace mx::tests

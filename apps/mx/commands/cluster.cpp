@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -13,6 +12,7 @@
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/role_options.hpp"
+#include "apps/mx/terminal.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/cluster/doctor.hpp"
@@ -116,7 +116,7 @@ int run(const options& o) {
     d.results = std::move(report.results);
     finish_with_page(to, d, o.page, o.run.quiet);
     if (failure.empty()) return exit_code::fine;
-    std::fputs(("mx: " + base::printable(failure) + "\n").c_str(), stderr);
+    remark(failure);
     return exit_code::difference;
 }
 

@@ -16,8 +16,7 @@ std::string missing();
 /// Models that have steps, which are not too long for the device.
 bool computes(const accumulator& m, const operand& a, const operand& b);
 
-/// The engine on the device; both operands have to fit its memory. Throws base::error
-/// (unavailable).
+/// The engine on the device; throws as make_device_engine (device_engine.hpp).
 std::unique_ptr<engine> make(const operand& a, const operand& b, const accumulator& m, int threads);
 
 }  // namespace mx::gemm::cuda

@@ -51,6 +51,7 @@ struct workspace {
     base::aligned_buffer<float> prepared;
     quantize::block_run run;
     quantize::block_details details;
+    std::unique_ptr<quantize::segment_batch> batch;  // of drivers that have one
 };
 
 class survey_run {
@@ -61,6 +62,7 @@ class survey_run {
         for (const quantize::recipe& r : recipes_) prepared_.emplace_back(r);
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             spaces_.push_back(std::make_unique<workspace>());
+            spaces_.back()->batch = control.make_batch();
         }
         for (const tensor_ref& t : tensors) all_work_ += t.info().elements * recipes_.size();
     }
@@ -185,7 +187,7 @@ class survey_run {
                                                 j.grid.block_cols};
             const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
             driver.load(values.from(at), place, run);
-            to.add(driver.quantize(params, run, details));
+            to.add(quantize::quantize_one(driver, space.batch.get(), params, run, details));
             const std::uint64_t across = place.grid_cols();
             for (std::size_t b = 0; b < run.blocks; ++b) {
                 const std::uint64_t index = s.index + b / across * j.grid.cols() + b % across;

@@ -136,7 +136,8 @@ void code_comparer::add_dump(const code_job& job, recent& r, std::size_t dump, c
     block_details& now = r[dump % 3];
     // Without codes of scales, the scale itself is among the statistics of a block.
     now.wanted = job.scales_have_codes ? detail::codes : detail::stats;
-    add_counts(driver_->quantize(job.params_of(dump), run_, now), to.dumps[dump]);
+    add_counts(quantize::quantize_one(*driver_, batch_.get(), job.params_of(dump), run_, now),
+               to.dumps[dump]);
     if (!job.zone.empty()) add_maxima(run_, now, job.zone, to.dumps[dump]);
     if (dump == 0) return;
     const block_details& before = r[(dump - 1) % 3];

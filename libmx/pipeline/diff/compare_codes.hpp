@@ -6,10 +6,12 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/diff/figures.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/clamp_zone.hpp"
@@ -39,7 +41,9 @@ struct code_job {
 /// The scratch of one thread, kept from panel to panel.
 class code_comparer {
   public:
-    explicit code_comparer(const quantize::driver& d) : driver_(&d) {}
+    /// By the driver of `control`, which has to outlive it.
+    explicit code_comparer(const run_control& control)
+        : driver_(&control.chosen_driver()), batch_(control.make_batch()) {}
 
     /// Adds what lies in the panel `where` to the figures of every job. `dumps` begin at the
     /// panel's first element, as in panel_worker::run.
@@ -56,6 +60,7 @@ class code_comparer {
     void add_dump(const code_job& job, recent& r, std::size_t dump, code_figures& to);
 
     const quantize::driver* driver_;
+    std::unique_ptr<quantize::segment_batch> batch_;  // of drivers that have one
     quantize::block_run run_;
     std::deque<recent> details_;  // by job
     std::vector<code_figures> tallies_;

@@ -7,8 +7,8 @@
 
 namespace mx::pipeline {
 
-panel_comparer::panel_comparer(const quantize::driver& d, std::size_t dumps)
-    : codes_(d), rooms_(dumps), rotated_(dumps), ready_(dumps) {}
+panel_comparer::panel_comparer(const run_control& control, std::size_t dumps)
+    : codes_(control), rooms_(dumps), rotated_(dumps), ready_(dumps) {}
 
 void panel_comparer::run(tensor_job& job, std::uint64_t tensor_id, const loaded_panel& first,
                          std::span<const std::unique_ptr<panel_reader>> others) {

@@ -45,7 +45,8 @@ inline constexpr std::size_t values_job = std::numeric_limits<std::size_t>::max(
 /// The scratch of one thread, kept from panel to panel.
 class panel_comparer {
   public:
-    panel_comparer(const quantize::driver& d, std::size_t dumps);
+    /// By the driver of `control`, which has to outlive it.
+    panel_comparer(const run_control& control, std::size_t dumps);
 
     /// Adds the panel `first` of the first dump, and the same panels of the others, which `others`
     /// read, to the figures of `job`.

@@ -40,7 +40,7 @@ class diff_run {
             zones_.push_back(quantize::clamp_zone_of(r));
         }
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
-            workers_.push_back(std::make_unique<panel_comparer>(control.chosen_driver(), count_));
+            workers_.push_back(std::make_unique<panel_comparer>(control, count_));
         }
         for (const matched_tensor& t : tensors_) result_.elements += t.info().elements;
         result_.tensors = tensors_.size();

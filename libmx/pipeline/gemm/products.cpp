@@ -31,6 +31,7 @@ std::vector<float> product_runner::multiply(const gemm::operand& a, const gemm::
     control.threads = control_.threads;
     control.backend = backend_;
     control.cancel = control_.cancel;
+    control.notices = control_.notices.get();
     if (control_.on_progress) {
         control.on_progress = [&](std::uint64_t done, std::uint64_t all) {
             const double share =

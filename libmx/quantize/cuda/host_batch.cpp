@@ -1,47 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/quantize/cuda/host_batch.hpp"
 
-#include "libmx/base/aligned.hpp"
-#include "libmx/quantize/cuda/batch_layout.hpp"
+#include "libmx/base/cuda/host_device.hpp"
+#include "libmx/quantize/cuda/device_batch.hpp"
 #include "libmx/quantize/cuda/segment_body.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
 
-class host_batch final : public segment_batch {
-  public:
-    void run(const value_rectangle& values, std::span<const batch_segment> segments,
-             std::span<const batch_recipe> recipes) override {
-        layout_ = lay_out(values, segments, recipes);
-        std::byte* const there = there_.room_for(layout_.there_bytes);
-        std::byte* const back = back_.room_for(layout_.back_bytes);
-        const launch l = fill(layout_, values, segments, recipes, there, there, back,
-                              scratch_.room_for(layout_.scratch_bytes));
-        for (std::uint32_t s = 0; s < l.segment_count; ++s) {
-            for (std::uint32_t r = 0; r < l.recipe_count; ++r) work(l, s, r);
-        }
+void work(const launch& l, std::uint32_t s, std::uint32_t r) {
+    const device_recipe& recipe = l.recipes[r];
+    block::segment_stats& out = l.stats[std::uint64_t{r} * l.segment_count + s];
+    if (recipe.parts) {
+        quantize_segment<true>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
+    } else {
+        quantize_segment<false>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
     }
-    batch_result result(std::size_t segment, std::size_t recipe) const override {
-        return result_of(layout_, segment, recipe, back_.data());
-    }
-
-  private:
-    static void work(const launch& l, std::uint32_t s, std::uint32_t r) {
-        const device_recipe& recipe = l.recipes[r];
-        block::segment_stats& out = l.stats[std::uint64_t{r} * l.segment_count + s];
-        if (recipe.parts) {
-            quantize_segment<true>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
-        } else {
-            quantize_segment<false>(recipe.params, l.segments[s], l.values, recipe.blocks, out);
-        }
-    }
-
-    batch_layout layout_;
-    base::aligned_buffer<std::byte> there_, back_, scratch_;
-};
+}
 
 }  // namespace
 
-std::unique_ptr<segment_batch> make_host_batch() { return std::make_unique<host_batch>(); }
+void start_on_host(const launch& l, base::cuda::stream& on) {
+    static_cast<base::cuda::host_stream&>(on).queue([l] {
+        for (std::uint32_t s = 0; s < l.segment_count; ++s) {
+            for (std::uint32_t r = 0; r < l.recipe_count; ++r) work(l, s, r);
+        }
+    });
+}
+
+std::unique_ptr<segment_batch> make_host_batch() {
+    static base::cuda::host_device host;
+    return make_device_batch(host, start_on_host);
+}
 
 }  // namespace mx::quantize::cuda

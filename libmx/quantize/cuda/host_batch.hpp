@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's work by the host, pointers and all: what tests compare with the reference where
-// there is no device. Not a backend: the vector drivers are faster.
+// Batches on the host in place of a device, slices, copies, pointers and all: what tests compare
+// with the reference where there is no device. Not a backend: the vector drivers are faster.
 #pragma once
 
 #include <memory>
 
+#include "libmx/quantize/cuda/kernels.hpp"
+#include "libmx/quantize/cuda/slices.hpp"
 #include "libmx/quantize/segment_batch.hpp"
+
+namespace mx::base::cuda {
+class stream;
+}
 
 namespace mx::quantize::cuda {
 
+/// The starter of a host_device.
+void start_on_host(const launch& l, base::cuda::stream& on);
+
+/// On a device that has whatever is asked for.
 std::unique_ptr<segment_batch> make_host_batch();
 
 }  // namespace mx::quantize::cuda

@@ -21,6 +21,8 @@ block::segment_stats quantize(const block_params& p, block_run& run, block_detai
                           "backend cuda has kernels for dialect ocp with E8M0 scales only; leave "
                           "out --backend cuda");
     }
+    // Nobody hears of a device without room here: it is an error. At the end of a thread the
+    // runtime is still there, also for main's, whose objects go before the static ones.
     static thread_local std::unique_ptr<segment_batch> batch;
     if (!batch) batch = make_batch();
     return one_segment(*batch, p, run, details);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/base/cuda/device.hpp"
+
+#include <fmt/format.h>
+
+namespace mx::base::cuda {
+
+no_room::no_room(const std::string& shortage)
+    : error(error_kind::unavailable,
+            fmt::format("backend cuda: {}; choose fewer --threads, or leave out --backend cuda",
+                        shortage)),
+      shortage_(shortage) {}
+
+std::byte* held_memory::room_for(std::size_t bytes) {
+    if (bytes <= size_) return data_;
+    release();
+    data_ = from_->take(kind_, bytes);
+    size_ = bytes;
+    return data_;
+}
+
+void held_memory::release() noexcept {
+    if (data_ == nullptr) return;
+    from_->give_back(kind_, data_, size_);
+    data_ = nullptr;
+    size_ = 0;
+}
+
+std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room) {
+    constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+    const std::uint64_t least = needed / mib + (needed % mib != 0 ? 1 : 0);
+    if (kind == memory_kind::pinned) {
+        return fmt::format("the host gives no pinned memory ({} MiB are needed)", least);
+    }
+    return fmt::format("the card has no room ({} MiB free of {} MiB, {} MiB are needed)",
+                       room.free / mib, room.all / mib, least);
+}
+
+std::string went_elsewhere(const no_room& short_of, std::string_view name) {
+    return fmt::format("backend cuda: {}; going on with backend {}, which leaves the same bytes",
+                       short_of.shortage(), name);
+}
+
+}  // namespace mx::base::cuda

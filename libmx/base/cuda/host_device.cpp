@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/base/cuda/host_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace mx::base::cuda {
+namespace {
+
+// What cudaMalloc promises.
+constexpr std::align_val_t alignment{256};
+
+}  // namespace
+
+host_stream::~host_stream() {
+    try {
+        wait();
+    } catch (const std::exception&) {
+        // Nobody asks any more.
+    }
+}
+
+void host_stream::copy_there(std::byte* device, const std::byte* host, std::size_t bytes) {
+    queue([=] { std::memcpy(device, host, bytes); });
+}
+
+void host_stream::copy_back(std::byte* host, const std::byte* device, std::size_t bytes) {
+    queue([=] { std::memcpy(host, device, bytes); });
+}
+
+void host_stream::wait() {
+    const std::vector<std::function<void()>> work = std::move(queued_);
+    queued_.clear();
+    for (const std::function<void()>& step : work) step();
+}
+
+std::byte* host_device::take(memory_kind kind, std::size_t bytes) {
+    {
+        const std::lock_guard lock(guard_);
+        const std::size_t i = index_of(kind);
+        if (refused() || bytes > most_[i] - held_[i]) {
+            throw no_room(shortage_of(kind, bytes,
+                                      {most_[0] - held_[0], static_cast<std::uint64_t>(most_[0])}));
+        }
+        held_[i] += bytes;
+        peak_[i] = std::max(peak_[i], held_[i]);
+    }
+    auto* const memory = static_cast<std::byte*>(::operator new(bytes, alignment));
+    std::memset(memory, 0xa5, bytes);
+    return memory;
+}
+
+void host_device::give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept {
+    ::operator delete(memory, alignment);
+    const std::lock_guard lock(guard_);
+    held_[index_of(kind)] -= bytes;
+}
+
+std::unique_ptr<stream> host_device::make_stream() {
+    const std::lock_guard lock(guard_);
+    if (refused()) throw no_room("the card has no room for a stream");
+    return std::make_unique<host_stream>();
+}
+
+memory_room host_device::room() noexcept {
+    const std::lock_guard lock(guard_);
+    return {most_[0] - held_[0], most_[0]};
+}
+
+std::size_t host_device::held(memory_kind kind) const {
+    const std::lock_guard lock(guard_);
+    return held_[index_of(kind)];
+}
+
+std::size_t host_device::peak(memory_kind kind) const {
+    const std::lock_guard lock(guard_);
+    return peak_[index_of(kind)];
+}
+
+std::size_t host_device::asked() const {
+    const std::lock_guard lock(guard_);
+    return asked_;
+}
+
+bool host_device::refused() {
+    const std::size_t number = asked_++;
+    return refuses_ && refuses_(number);
+}
+
+}  // namespace mx::base::cuda

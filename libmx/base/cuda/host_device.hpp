@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host in place of a device, for tests: as slow as a device may be, and as small as wanted.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+#include "libmx/base/cuda/device.hpp"
+
+namespace mx::base::cuda {
+
+/// Does nothing before it is waited for: whoever reads results too early, or writes to what is
+/// still to be copied, gets wrong bytes.
+class host_stream final : public stream {
+  public:
+    ~host_stream() override;
+    void queue(std::function<void()> work) { queued_.push_back(std::move(work)); }
+    void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) override;
+    void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) override;
+    void wait() override;
+    void* handle() override { return this; }
+
+  private:
+    std::vector<std::function<void()>> queued_;
+};
+
+/// Memory is filled with nonsense when it is taken.
+class host_device final : public device {
+  public:
+    /// Bytes that can be taken at a time, of either kind.
+    struct limits {
+        std::size_t device = std::numeric_limits<std::size_t>::max();
+        std::size_t pinned = std::numeric_limits<std::size_t>::max();
+    };
+    host_device() = default;
+    /// `refuses` is asked for everything that is taken, streams included, with a number that counts
+    /// from 0; it may be empty.
+    explicit host_device(const limits& most, std::function<bool(std::size_t)> refuses = {})
+        : most_{most.device, most.pinned}, refuses_(std::move(refuses)) {}
+
+    std::byte* take(memory_kind kind, std::size_t bytes) override;
+    void give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept override;
+    std::unique_ptr<stream> make_stream() override;
+    memory_room room() noexcept override;
+
+    /// Bytes that are taken, and the most that ever were.
+    std::size_t held(memory_kind kind) const;
+    std::size_t peak(memory_kind kind) const;
+    /// How often something was taken, or refused.
+    std::size_t asked() const;
+
+  private:
+    bool refused();
+    static std::size_t index_of(memory_kind kind) { return static_cast<std::size_t>(kind); }
+
+    mutable std::mutex guard_;
+    std::array<std::size_t, 2> most_{limits{}.device, limits{}.pinned};
+    std::array<std::size_t, 2> held_{}, peak_{};
+    std::size_t asked_ = 0;
+    std::function<bool(std::size_t)> refuses_;
+};
+
+}  // namespace mx::base::cuda

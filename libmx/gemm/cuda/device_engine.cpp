@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/gemm/cuda/device_engine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+namespace mx::gemm::cuda {
+namespace {
+
+using base::cuda::device;
+using base::cuda::held_memory;
+using base::cuda::memory_kind;
+using base::cuda::no_room;
+
+// Enough outputs for a kernel to fill a device, few enough for several to be under way.
+constexpr std::size_t tile_side = 512;
+// Of an operand on its way to the device, at a time: what is unpacked on the host, too.
+constexpr std::size_t part_bytes = std::size_t{4} << 20;
+
+constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+    return b != 0 && a > all / b ? all : a * b;
+}
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) { return a > all - b ? all : a + b; }
+
+// Factors and scales of a row.
+struct row_shape {
+    std::uint64_t depth, groups;
+
+    row_shape(const operand& x, const accumulator& m) {
+        const std::uint64_t length = step_length(m);
+        const std::uint64_t steps = x.depth / length + (x.depth % length != 0 ? 1 : 0);
+        depth = times(steps, length);
+        groups =
+            m.how == algorithm::grouped ? depth / static_cast<std::uint64_t>(m.group_length) : 0;
+    }
+    std::uint64_t bytes() const {
+        return plus(times(depth, sizeof(factor)), times(groups, sizeof(scale_factor)));
+    }
+};
+
+operand rows_of(const operand& x, std::size_t first, std::size_t rows) {
+    const auto cut = [](const auto& from, std::size_t at, std::size_t count) {
+        const auto begin = from.begin() + static_cast<std::ptrdiff_t>(at);
+        return std::vector(begin, begin + static_cast<std::ptrdiff_t>(count));
+    };
+    operand part;
+    part.rows = rows;
+    part.depth = x.depth;
+    part.format = x.format;
+    part.codes = cut(x.codes, first * x.depth, rows * x.depth);
+    part.scaling = x.scaling;
+    part.scale_block = x.scale_block;
+    if (x.scaling != 0) {
+        const std::size_t blocks = (x.depth + x.scale_block - 1) / x.scale_block;
+        part.scales = cut(x.scales, first * blocks, rows * blocks);
+    }
+    part.tensor_scale = x.tensor_scale;
+    return part;
+}
+
+// A stream with memory on both ends. The stream comes last: it waits before its memory goes.
+struct lane {
+    explicit lane(device& on)
+        : pinned(on, memory_kind::pinned), card(on, memory_kind::device), work(on.make_stream()) {}
+    held_memory pinned, card;
+    std::unique_ptr<base::cuda::stream> work;
+};
+
+// An operand's factors and scales, on the device for as long as the engine lives. Rows are unpacked
+// while those before are copied.
+class resident_operand {
+  public:
+    resident_operand(device& on, const operand& x, const accumulator& m)
+        : row_(x, m), factors_(on, memory_kind::device), scales_(on, memory_kind::device) {
+        const std::size_t factors = row_.depth * sizeof(factor);
+        const std::size_t scales = row_.groups * sizeof(scale_factor);
+        if (x.rows == 0 || factors == 0) return;
+        factors_.room_for(x.rows * factors);
+        if (scales != 0) scales_.room_for(x.rows * scales);
+        const std::size_t step =
+            std::min(x.rows, std::max<std::size_t>(1, part_bytes / (factors + scales)));
+        std::array<lane, 2> lanes{lane(on), lane(on)};
+        for (std::size_t first = 0, turn = 0; first < x.rows; first += step, ++turn) {
+            lane& l = lanes[turn % lanes.size()];
+            l.work->wait();
+            const std::size_t rows = std::min(step, x.rows - first);
+            std::byte* const here = l.pinned.room_for(step * (factors + scales));
+            const unpacked_operand part = unpack_operand(rows_of(x, first, rows), m);
+            std::memcpy(here, part.factors.data(), rows * factors);
+            l.work->copy_there(factors_.data() + first * factors, here, rows * factors);
+            if (scales == 0) continue;
+            std::memcpy(here + rows * factors, part.scales.data(), rows * scales);
+            l.work->copy_there(scales_.data() + first * scales, here + rows * factors,
+                               rows * scales);
+        }
+        for (lane& l : lanes) l.work->wait();
+    }
+    device_operand view() const {
+        return {reinterpret_cast<const factor*>(factors_.data()),
+                reinterpret_cast<const scale_factor*>(scales_.data()), row_.depth, row_.groups};
+    }
+
+  private:
+    row_shape row_;
+    held_memory factors_, scales_;
+};
+
+// Lanes of tiles. The first one is there from the beginning; where there is no room for more,
+// threads wait for one another.
+class lane_pool {
+  public:
+    lane_pool(device& on, std::size_t bytes) : device_(on), bytes_(bytes) {
+        idle_.push_back(made());
+    }
+
+    std::unique_ptr<lane> take() {
+        std::unique_lock lock(guard_);
+        if (idle_.empty() && !full_) {
+            idle_.reserve(++lanes_);  // giving back must not fail
+            lock.unlock();
+            try {
+                return made();
+            } catch (const no_room&) {
+                lock.lock();
+                full_ = true;
+            }
+        }
+        returned_.wait(lock, [&] { return !idle_.empty(); });
+        std::unique_ptr<lane> l = std::move(idle_.back());
+        idle_.pop_back();
+        return l;
+    }
+    void give_back(std::unique_ptr<lane> l) {
+        {
+            const std::lock_guard lock(guard_);
+            idle_.push_back(std::move(l));
+        }
+        returned_.notify_one();
+    }
+
+  private:
+    std::unique_ptr<lane> made() const {
+        auto l = std::make_unique<lane>(device_);
+        l->pinned.room_for(bytes_);
+        l->card.room_for(bytes_);
+        return l;
+    }
+
+    device& device_;
+    std::size_t bytes_;
+    std::mutex guard_;
+    std::condition_variable returned_;
+    std::vector<std::unique_ptr<lane>> idle_;
+    std::size_t lanes_ = 1;
+    bool full_ = false;
+};
+
+// A lane of the pool, given back whatever happens: another thread may wait for it.
+class borrowed_lane {
+  public:
+    explicit borrowed_lane(lane_pool& from) : from_(from), lane_(from.take()) {}
+    borrowed_lane(const borrowed_lane&) = delete;
+    borrowed_lane& operator=(const borrowed_lane&) = delete;
+    ~borrowed_lane() {
+        if (!done_) settle();
+        from_.give_back(std::move(lane_));
+    }
+    lane* operator->() const { return lane_.get(); }
+    void wait() {
+        lane_->work->wait();
+        done_ = true;
+    }
+
+  private:
+    void settle() noexcept {
+        try {
+            lane_->work->wait();
+        } catch (const std::exception&) {
+            // There is an error on its way already.
+        }
+    }
+    lane_pool& from_;
+    std::unique_ptr<lane> lane_;
+    bool done_ = false;
+};
+
+void require_room(device& on, std::uint64_t bytes) {
+    static_assert(sizeof(std::size_t) == sizeof bytes);
+    const base::cuda::memory_room room = on.room();
+    if (bytes == all || (room.all != 0 && bytes > room.free)) {
+        throw no_room(shortage_of(memory_kind::device, bytes, room));
+    }
+}
+
+class device_engine final : public engine {
+  public:
+    device_engine(device& on, starter start, const operand& a, const operand& b,
+                  const accumulator& m)
+        : start_(start),
+          kind_(kind_of(a, b, m)),
+          a_(on, a, m),
+          b_(on, b, m),
+          lanes_(on, std::min(a.rows, tile_side) * std::min(b.rows, tile_side) *
+                         sizeof(std::uint32_t)) {}
+
+    void walk(const tile& t, const step_range& steps, std::uint32_t* acc) const override {
+        const std::size_t bytes = t.rows * t.cols * sizeof *acc;
+        borrowed_lane l(lanes_);
+        std::byte* const here = l->pinned.room_for(bytes);
+        std::byte* const there = l->card.room_for(bytes);
+        std::memcpy(here, acc, bytes);
+        l->work->copy_there(there, here, bytes);
+        start_({kind_, a_.view(), b_.view(), t, steps, reinterpret_cast<std::uint32_t*>(there)},
+               *l->work);
+        l->work->copy_back(here, there, bytes);
+        l.wait();
+        std::memcpy(acc, here, bytes);
+    }
+
+    std::size_t tile_rows() const override { return tile_side; }
+    std::size_t tile_cols() const override { return tile_side; }
+
+  private:
+    starter start_;
+    step_kind kind_;
+    resident_operand a_, b_;
+    mutable lane_pool lanes_;
+};
+
+}  // namespace
+
+std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulator& m) {
+    return plus(times(a.rows, row_shape(a, m).bytes()), times(b.rows, row_shape(b, m).bytes()));
+}
+
+std::unique_ptr<engine> make_device_engine(device& on, starter start, const operand& a,
+                                           const operand& b, const accumulator& m) {
+    // Before anything is unpacked: factors are many times as large as codes.
+    require_room(on, resident_bytes(a, b, m));
+    return std::make_unique<device_engine>(on, start, a, b, m);
+}
+
+}  // namespace mx::gemm::cuda

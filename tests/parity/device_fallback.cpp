@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of the pipeline on a device with too little room, with the host in place of the device.
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+
+#include "libmx/base/cuda/host_device.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/pipeline/cluster/block_survey.hpp"
+#include "libmx/pipeline/convert.hpp"
+#include "libmx/pipeline/diff/diff.hpp"
+#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/host_batch.hpp"
+#include "libmx/quantize/drivers.hpp"
+#include "tests/catch.hpp"
+#include "tests/memory_model.hpp"
+#include "tests/parity/segments.hpp"
+
+namespace {
+
+namespace quantize = mx::quantize;
+namespace cuda = mx::quantize::cuda;
+using mx::base::cuda::host_device;
+using mx::base::cuda::memory_kind;
+
+constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t any_room = std::size_t{1} << 30;
+
+// The driver of runs through the pipeline, which makes its batches without an argument.
+host_device* pipeline_device = nullptr;
+cuda::slice_limits pipeline_limits;
+bool always() { return true; }
+std::unique_ptr<quantize::segment_batch> pipeline_batch() {
+    return cuda::make_device_batch(*pipeline_device, cuda::start_on_host, pipeline_limits);
+}
+mx::block::segment_stats never(const quantize::block_params&, quantize::block_run&,
+                               quantize::block_details&) {
+    throw std::logic_error("the batch was to be asked");
+}
+const quantize::driver small_device{
+    "small",       "a device with little room", always, cuda::load, never, cuda::takes, nullptr,
+    pipeline_batch};
+
+}  // namespace
+
+TEST_CASE("threads share a card, and a run of many threads says once that it is too small") {
+    const auto recipes = quantize::parse_recipes({"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1"});
+    const std::vector<mx::tests::block_kind> kinds(mx::tests::block_kinds.begin(),
+                                                   mx::tests::block_kinds.end());
+    const auto values = mx::tests::make_matrix(mx::tensor::dtype::bf16, 300, 3000, kinds,
+                                               *recipes.front().element, 5);
+    const mx::pipeline::matrix m{values.type, values.bytes.data(), values.rows, values.cols, "w"};
+    const auto squares = [&](const quantize::driver& d,
+                             const std::shared_ptr<mx::base::notices>& n) {
+        mx::pipeline::run_control control;
+        control.threads = 4;
+        control.driver = &d;
+        control.notices = n;
+        std::vector<double> out;
+        for (const auto& r : analyze_matrix(m, recipes, true, control)) {
+            out.push_back(r.totals.sum.error2.value());
+        }
+        return out;
+    };
+    const auto expected = squares(quantize::driver_named("scalar"), nullptr);
+    pipeline_limits = {20000, any_room};
+    for (const std::size_t room : {std::size_t{0}, std::size_t{25000}, any_room}) {
+        CAPTURE(room);
+        host_device device({room, no_limit});
+        pipeline_device = &device;
+        std::vector<std::string> lines;
+        const auto listener = std::make_shared<mx::base::notices>(
+            [&](const std::string& line) { lines.push_back(line); });
+        CHECK(squares(small_device, listener) == expected);
+        CHECK(device.peak(memory_kind::device) <= std::min(room, 4 * 2 * pipeline_limits.bytes));
+        CHECK(device.held(memory_kind::device) == 0);
+        CHECK(lines.size() <= 1);
+        if (room == 0) CHECK(lines.size() == 1);
+        if (room == any_room) CHECK(lines.empty());
+    }
+    host_device none({0, 0});
+    pipeline_device = &none;
+    CHECK_THROWS_AS(squares(small_device, nullptr), mx::base::error);
+}
+
+TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
+    mx::tests::memory_model model, other;
+    std::vector<float> values(64 * 200);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>(static_cast<int>(i * 7919 % 2003) - 1000) * 0.013f;
+    }
+    model.add("w", mx::tensor::dtype::f32, {64, 200}, values);
+    for (float& x : values) x *= 1.25f;
+    other.add("w", mx::tensor::dtype::f32, {64, 200}, values);
+    host_device none({0, 0});
+    pipeline_device = &none;
+    pipeline_limits = {};
+    std::vector<std::string> lines;
+    mx::pipeline::run_control control;
+    control.threads = 2;
+    control.driver = &small_device;
+    const auto listen = [&] {
+        lines.clear();
+        control.notices = std::make_shared<mx::base::notices>(
+            [&](const std::string& line) { lines.push_back(line); });
+    };
+
+    const auto path = std::filesystem::temp_directory_path() / "mx-device-room.safetensors";
+    const auto quantized = [&] {
+        mx::pipeline::quantize_model(model.all(), quantize::parse_recipe("mxfp4"), true,
+                                     path.string(), control);
+    };
+    CHECK_THROWS_AS(quantized(), mx::base::error);
+    CHECK_FALSE(std::filesystem::exists(path));
+    listen();
+    CHECK_NOTHROW(quantized());
+    CHECK(lines.size() == 1);
+    CHECK(std::filesystem::exists(path));
+    std::filesystem::remove(path);
+
+    mx::pipeline::diff_request request;
+    request.paths = {"a", "b"};
+    request.labels = mx::pipeline::label_dumps(request.paths, {});
+    request.recipes = quantize::parse_recipes({"mxfp4"});
+    const mx::io::reader* const dumps[] = {&model, &other};
+    listen();
+    const auto found = mx::pipeline::diff(dumps, model.all(), request, control);
+    CHECK(found.tensors == 1);
+    CHECK(lines.size() == 1);
+
+    mx::pipeline::analysis_request survey;
+    survey.recipes = request.recipes;
+    listen();
+    CHECK(mx::pipeline::survey_blocks(model.all(), survey, control).size() == 1);
+    CHECK(lines.size() == 1);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emulated products on a device, with the host in its place: operands in parts, tiles that come and
+// go, and too little room for either.
+#include <random>
+#include <set>
+#include <string>
+
+#include "libmx/base/cuda/host_device.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/backends.hpp"
+#include "libmx/gemm/cuda/cuda_engine.hpp"
+#include "libmx/gemm/cuda/device_engine.hpp"
+#include "libmx/gemm/multiply.hpp"
+#include "libmx/gemm/one_step.hpp"
+#include "tests/catch.hpp"
+#include "tests/parity/gemm_operands.hpp"
+
+namespace {
+
+using namespace mx::gemm;
+using namespace mx::tests;
+using mx::base::cuda::host_device;
+using mx::base::cuda::memory_kind;
+
+// The kernel's work.
+void start(const cuda::tile_launch& l, mx::base::cuda::stream& on) {
+    static_cast<mx::base::cuda::host_stream&>(on).queue([l] {
+        const auto length = static_cast<std::size_t>(l.kind.rule.length);
+        const std::size_t groups = groups_of(l.kind);
+        for (std::size_t r = 0; r < l.where.rows; ++r) {
+            for (std::size_t c = 0; c < l.where.cols; ++c) {
+                std::uint32_t& sum = l.acc[r * l.where.cols + c];
+                for (std::size_t i = 0; i < l.steps.count; ++i) {
+                    const std::size_t at = l.steps.at(i);
+                    sum =
+                        one_step(l.kind, l.a.factors + (l.where.row + r) * l.a.depth + at * length,
+                                 l.b.factors + (l.where.col + c) * l.b.depth + at * length,
+                                 l.a.scales + (l.where.row + r) * l.a.groups + at * groups,
+                                 l.b.scales + (l.where.col + c) * l.b.groups + at * groups, sum);
+                }
+            }
+        }
+    });
+}
+
+host_device* backend_device = nullptr;
+bool always() { return true; }
+std::unique_ptr<engine> make(const operand& a, const operand& b, const accumulator& m, int) {
+    return cuda::make_device_engine(*backend_device, start, a, b, m);
+}
+const backend on_host{"host", "the device's engine", always, cuda::computes, make};
+
+struct product {
+    const accumulator* model;
+    operand a, b;
+    std::vector<std::uint32_t> c;
+
+    product(const char* name, const char* format, std::uint32_t scaling, std::size_t rows,
+            std::size_t columns, std::size_t depth)
+        : model(find_accumulator(name)) {
+        REQUIRE(model != nullptr);
+        const operand_format* f = nullptr;
+        for (const operand_format& row : operand_formats) {
+            if (row.name == format) f = &row;
+        }
+        REQUIRE(f != nullptr);
+        REQUIRE(takes(*model, *f, *f, scaling));
+        std::mt19937_64 random(9);
+        const auto kind = operand_kind::finite_bits;
+        a = make_operand(*f, kind, side::left, scaling, rows, depth, random);
+        b = make_operand(*f, kind, side::right, scaling, columns, depth, random);
+        c = make_accumulators(gives_f16(*model), kind, rows * columns, random);
+    }
+
+    std::vector<std::uint32_t> by(const backend& which, int threads = 1,
+                                  mx::base::notices* notices = nullptr) const {
+        multiply_control control;
+        control.threads = threads;
+        control.notices = notices;
+        arrangement how;
+        how.slices = 2;
+        return multiply_by(which, a, b, c, *model, how, control);
+    }
+};
+
+const backend& plain() { return backend_named("scalar"); }
+
+// Operands of one part, of several, and with scales by group.
+const std::vector<product>& products() {
+    static const std::vector<product> all = [] {
+        std::vector<product> p;
+        p.emplace_back("sm90.wgmma.fp8", "e4m3", 0u, 37, 41, 300);
+        p.emplace_back("sm90.wgmma.fp8", "e5m2", 0u, 2000, 3, 640);
+        p.emplace_back("sm100.mxf4nvf4", "e2m1", scales_ue4m3_16, 65, 20, 200);
+        return p;
+    }();
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("products on a device leave the bits of the plain loop") {
+    for (const product& p : products()) {
+        host_device device;
+        backend_device = &device;
+        CAPTURE(p.model->name);
+        CHECK((p.by(on_host, 2) == p.by(plain())));
+        CHECK(device.held(memory_kind::device) == 0);
+        CHECK(device.held(memory_kind::pinned) == 0);
+        CHECK(device.peak(memory_kind::device) >= cuda::resident_bytes(p.a, p.b, *p.model));
+    }
+}
+
+TEST_CASE("products go on with the CPU where a device has no room, and say so once") {
+    for (const product& p : products()) {
+        CAPTURE(p.model->name);
+        const auto expected = p.by(plain());
+        std::size_t enough = 0;
+        {
+            host_device device;
+            backend_device = &device;
+            p.by(on_host);
+            enough = device.asked();
+        }
+        REQUIRE(enough >= 11);
+        for (std::size_t n = 0; n <= enough; ++n) {
+            CAPTURE(n);
+            host_device device({}, [&](std::size_t number) { return number >= n; });
+            backend_device = &device;
+            std::vector<std::string> lines;
+            mx::base::notices notices([&](const std::string& line) { lines.push_back(line); });
+            CHECK((p.by(on_host, 1, &notices) == expected));
+            CHECK((p.by(on_host, 1, &notices) == expected));
+            CHECK(lines.size() == 1);
+            CHECK(device.held(memory_kind::device) == 0);
+            if (n == enough) CHECK(device.asked() > enough);
+        }
+    }
+}
+
+TEST_CASE("threads wait for one another where there is room for one tile only") {
+    const product p("sm90.wgmma.fp8", "e4m3", 0u, 1030, 1030, 32);
+    const std::size_t tile = 512 * 512 * sizeof(std::uint32_t);
+    const std::size_t operands = cuda::resident_bytes(p.a, p.b, *p.model);
+    host_device device({operands + tile, std::numeric_limits<std::size_t>::max()});
+    backend_device = &device;
+    std::vector<std::string> lines;
+    mx::base::notices notices([&](const std::string& line) { lines.push_back(line); });
+    CHECK((p.by(on_host, 4, &notices) == p.by(plain(), 2)));
+    CHECK(lines.empty());
+    CHECK(device.peak(memory_kind::device) == operands + tile);
+
+    host_device smaller({operands + tile - 1, std::numeric_limits<std::size_t>::max()});
+    backend_device = &smaller;
+    CHECK((p.by(on_host, 4, &notices) == p.by(plain(), 2)));
+    REQUIRE(lines.size() == 1);
+    CHECK(lines.front().find("going on with backend " + std::string(best_backend().name)) !=
+          std::string::npos);
+}
+
+TEST_CASE("operands larger than a device are refused before anything is unpacked") {
+    product p("sm90.wgmma.fp8", "e4m3", 0u, 2, 2, 32);
+    CHECK(cuda::resident_bytes(p.a, p.b, *p.model) == 2 * 2 * 32 * sizeof(factor));
+    host_device device({1023, 1023});
+    backend_device = &device;
+    CHECK_THROWS_AS(p.by(on_host), mx::base::cuda::no_room);
+    CHECK(device.asked() == 0);
+    for (const auto& [rows, depth] : {std::pair{std::size_t{1} << 60, std::size_t{1} << 10},
+                                      {std::size_t{1} << 62, std::size_t{1}},
+                                      {std::size_t{3}, ~std::size_t{0}}}) {
+        p.a.rows = rows;
+        p.a.depth = depth;
+        CHECK(cuda::resident_bytes(p.a, p.b, *p.model) == ~std::uint64_t{0});
+        host_device any;
+        CHECK_THROWS_AS(cuda::make_device_engine(any, start, p.a, p.b, *p.model),
+                        mx::base::cuda::no_room);
+        CHECK(any.asked() == 0);
+    }
+}
