@@ -33,12 +33,12 @@ std::uint32_t descriptor_code(const pipeline::mma_case& what, const gemm::operan
     return row->code;
 }
 
-// K-major operands, nothing negated, dense, scales from byte 0 of their words.
-std::uint32_t descriptor_of(const pipeline::mma_case& what) {
+// K-major operands, nothing negated, dense, scales from byte 0 of their words. `group`: blocks.
+std::uint32_t descriptor_of(const pipeline::mma_case& what, std::size_t group) {
     const std::uint32_t formats =
         descriptor_code(what, *what.a) << 7 | descriptor_code(what, *what.b) << 10;
-    constexpr std::uint32_t shape = static_cast<std::uint32_t>(tcgen05_columns / 8) << 17 |
-                                    static_cast<std::uint32_t>(tcgen05_rows / 16) << 24;
+    const std::uint32_t shape = static_cast<std::uint32_t>(group * tcgen05_columns / 8) << 17 |
+                                static_cast<std::uint32_t>(group * tcgen05_rows / 16) << 24;
     if (what.scale == nullptr) return formats | shape | (what.f16 ? 0u : 1u) << 4;
     return formats | shape | (what.scale->format == "e8m0" ? 1u : 0u) << 23;
 }
@@ -49,6 +49,7 @@ pipeline::mma_case case_of(std::string_view a, std::string_view b, bool f16, std
 }
 
 std::string_view accumulator_name(bool f16) { return f16 ? "f16" : "f32"; }
+std::string_view group_name(std::size_t group) { return group == 1 ? "" : "_pair"; }
 
 struct lister {
     std::vector<instruction> list;
@@ -65,20 +66,31 @@ struct lister {
                         fmt::format("wgmma.mma_async.sync.aligned.m64n8k{}.{}.{}.{}", k, d, a, b),
                         unit::wgmma, case_of(a, b, f16, k)});
     }
+    // The blocks that multiply together are in the name where there are two.
     void tcgen05(std::string_view kind, std::string_view a, std::string_view b, bool f16,
-                 std::size_t k) {
+                 std::size_t k, std::size_t group = 1) {
         const pipeline::mma_case what = case_of(a, b, f16, k);
-        list.push_back({fmt::format("tcgen05.{}.{}.{}.{}", kind, a, b, accumulator_name(f16)),
-                        fmt::format("tcgen05.mma.cta_group::1.kind::{}", kind), unit::tcgen05, what,
-                        descriptor_of(what)});
+        list.push_back({fmt::format("tcgen05{}.{}.{}.{}.{}", group_name(group), kind, a, b,
+                                    accumulator_name(f16)),
+                        fmt::format("tcgen05.mma.cta_group::{}.kind::{}", group, kind),
+                        unit::tcgen05, what, descriptor_of(what, group)});
     }
     void tcgen05_scaled(std::string_view kind, std::string_view size, std::string_view a,
-                        std::string_view b, std::size_t k, const gemm::operand_scale* scale) {
+                        std::string_view b, std::size_t k, const gemm::operand_scale* scale,
+                        std::size_t group = 1) {
         const pipeline::mma_case what = case_of(a, b, false, k, scale);
         list.push_back(
-            {fmt::format("tcgen05.{}.{}.{}.{}x{}", kind, a, b, scale->format, scale->block),
-             fmt::format("tcgen05.mma.cta_group::1.kind::{}.block_scale{}", kind, size),
-             unit::tcgen05, what, descriptor_of(what)});
+            {fmt::format("tcgen05{}.{}.{}.{}.{}x{}", group_name(group), kind, a, b, scale->format,
+                         scale->block),
+             fmt::format("tcgen05.mma.cta_group::{}.kind::{}.block_scale{}", group, kind, size),
+             unit::tcgen05, what, descriptor_of(what, group)});
+    }
+    void mma_sync_mixed(std::string_view a, std::string_view b, bool f16, std::size_t k) {
+        const std::string_view d = accumulator_name(f16);
+        list.push_back({fmt::format("mma_sync.f8f6f4.{}.{}.{}", a, b, d),
+                        fmt::format("mma.sync.aligned.kind::f8f6f4.m16n8k{}.row.col.{}.{}.{}.{}", k,
+                                    d, a, b, d),
+                        unit::mma_sync, case_of(a, b, f16, k)});
     }
     void mma_sync_scaled(std::string_view kind, std::string_view vector, std::string_view a,
                          std::string_view b, std::size_t k, const gemm::operand_scale* scale) {
@@ -100,15 +112,32 @@ void put_bits(std::span<std::uint8_t> bytes, std::size_t first, int count, std::
 }
 
 // The first bit of element `k` of a slice. In shared memory 16 fp6 or fp4 codes of the kinds that
-// mix widths are packed into the beginning of 16 bytes (what TMA's 16U6_ALIGN16B and 16U4_ALIGN16B
-// make); in registers each has a byte, fp4 in its middle bits (NVIDIA/cutlass,
-// include/cute/atom/mma_traits_sm120.hpp).
+// mix widths are packed into the beginning of 16 bytes (PTX ISA, packing formats of tcgen05; what
+// TMA's 16U6_ALIGN16B and 16U4_ALIGN16B make); in registers each has a byte, fp4 in its middle bits
+// (NVIDIA/cutlass, include/cute/atom/mma_traits_sm120.hpp: fp4_shift_A).
 std::size_t first_bit(const instruction& i, const gemm::operand_format& f, std::size_t k) {
     const auto bits = static_cast<std::size_t>(f.code_bits());
     if (bits >= 8 || i.what.instruction_k == 64) return k * bits;
-    if (i.by == unit::tcgen05) return k / 16 * 128 + k % 16 * bits;
-    return k * 8 + (bits == 4 ? 2 : 0);
+    code_layout where = i.where.codes;
+    if (where == code_layout::documented) {
+        where = bits == 4 ? code_layout::middle_bits : code_layout::low_bits;
+        if (i.by == unit::tcgen05) where = code_layout::packed;
+    }
+    if (where == code_layout::packed) return k / 16 * 128 + k % 16 * bits;
+    if (where == code_layout::middle_bits) return k * 8 + 2;
+    return k * 8 + (where == code_layout::high_bits ? 8 - bits : 0);
 }
+
+// Pairs of blocks multiply as one block does, as far as anyone says: a few pairs of formats show
+// whether.
+struct format_pair {
+    std::string_view a, b;
+};
+constexpr std::array small_pairs{
+    format_pair{"e4m3", "e4m3"}, format_pair{"e5m2", "e5m2"}, format_pair{"e3m2", "e3m2"},
+    format_pair{"e2m3", "e2m3"}, format_pair{"e2m1", "e2m1"}, format_pair{"e4m3", "e5m2"},
+    format_pair{"e4m3", "e2m1"},
+};
 
 }  // namespace
 
@@ -128,10 +157,12 @@ std::vector<instruction> instructions_of(const chip& c) {
         l.wgmma("tf32", "tf32", false, 8);
     }
     if (c.tcgen05) {
-        l.tcgen05("f16", "bf16", "bf16", false, 16);
-        l.tcgen05("f16", "f16", "f16", false, 16);
-        l.tcgen05("f16", "f16", "f16", true, 16);
-        l.tcgen05("tf32", "tf32", "tf32", false, 8);
+        for (const std::size_t group : {std::size_t{1}, std::size_t{2}}) {
+            l.tcgen05("f16", "bf16", "bf16", false, 16, group);
+            l.tcgen05("f16", "f16", "f16", false, 16, group);
+            l.tcgen05("f16", "f16", "f16", true, 16, group);
+            l.tcgen05("tf32", "tf32", "tf32", false, 8, group);
+        }
     }
     for (const bool f16 : {false, true}) {
         for (const std::string_view a : fp8_formats) {
@@ -148,14 +179,25 @@ std::vector<instruction> instructions_of(const chip& c) {
                 l.tcgen05("f8f6f4", a, b, true, 32);
                 l.tcgen05_scaled("mxf8f6f4", "", a, b, 32, e8m0_32);
             }
-            if (c.scaled_mma) l.mma_sync_scaled("mxf8f6f4", "1X", a, b, 32, e8m0_32);
+            if (c.scaled_mma) {
+                l.mma_sync_mixed(a, b, false, 32);
+                l.mma_sync_mixed(a, b, true, 32);
+                l.mma_sync_scaled("mxf8f6f4", "1X", a, b, 32, e8m0_32);
+            }
         }
     }
     if (c.tcgen05) {
-        l.tcgen05_scaled("mxf4", ".block32", "e2m1", "e2m1", 64, e8m0_32);
-        l.tcgen05_scaled("mxf4nvf4", ".block32", "e2m1", "e2m1", 64, e8m0_32);
-        l.tcgen05_scaled("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, e8m0_16);
-        l.tcgen05_scaled("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, ue4m3_16);
+        for (const std::size_t group : {std::size_t{1}, std::size_t{2}}) {
+            l.tcgen05_scaled("mxf4", ".block32", "e2m1", "e2m1", 64, e8m0_32, group);
+            l.tcgen05_scaled("mxf4nvf4", ".block32", "e2m1", "e2m1", 64, e8m0_32, group);
+            l.tcgen05_scaled("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, e8m0_16, group);
+            l.tcgen05_scaled("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, ue4m3_16, group);
+        }
+        l.tcgen05("f8f6f4", "e4m3", "e4m3", true, 32, 2);
+        for (const format_pair& p : small_pairs) {
+            l.tcgen05("f8f6f4", p.a, p.b, false, 32, 2);
+            l.tcgen05_scaled("mxf8f6f4", "", p.a, p.b, 32, e8m0_32, 2);
+        }
     }
     if (c.scaled_mma) {
         l.mma_sync_scaled("mxf4", "2X", "e2m1", "e2m1", 64, e8m0_32);
@@ -191,9 +233,9 @@ std::vector<std::uint32_t> packed_scales(const pipeline::mma_case& what,
     const std::size_t each = what.instruction_k / what.scale->block;
     for (std::size_t step = 0; step < steps; ++step) {
         for (std::size_t row = 0; row < rows; ++row) {
-            for (std::size_t block = 0; block < each; ++block) {
-                const std::uint32_t code = scales[(row * steps + step) * each + block];
-                words[step * rows + row] |= code << (8 * block);
+            for (std::size_t byte = 0; byte < 4; ++byte) {
+                const std::uint32_t code = scales[(row * steps + step) * each + byte % each];
+                words[step * rows + row] |= code << (8 * byte);
             }
         }
     }

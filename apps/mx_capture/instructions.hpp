@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/mx_capture/chips.hpp"
+#include "apps/mx_capture/placements.hpp"
 #include "libmx/pipeline/vectors/mma_inputs.hpp"
 
 namespace mx::capture {
@@ -25,6 +26,7 @@ struct instruction {
     unit by = unit::mma_sync;
     pipeline::mma_case what;       ///< of a single instruction
     std::uint32_t descriptor = 0;  ///< tcgen05: the instruction descriptor
+    placement where{};             ///< of its operands
 
     /// Whether it can be told not to read the accumulator.
     bool can_discard() const { return by != unit::mma_sync; }
@@ -33,7 +35,8 @@ struct instruction {
 /// Every instruction that `c` has.
 std::vector<instruction> instructions_of(const chip& c);
 
-/// tcgen05.mma computes 128 x 16 outputs, wgmma 64 x 8: a tile takes part of them.
+/// tcgen05.mma computes 128 x 16 outputs (a pair of blocks twice as many rows and columns), wgmma
+/// 64 x 8: a tile takes part of them.
 inline constexpr std::size_t tcgen05_rows = 128;
 inline constexpr std::size_t tcgen05_columns = 16;
 inline constexpr std::size_t wgmma_rows = 64;
@@ -47,6 +50,7 @@ std::vector<std::uint8_t> packed_slices(const instruction& i, const gemm::operan
                                         std::size_t steps);
 
 /// `scales` (rows x blocks) as words: steps x rows, the first block of a step in the lowest byte.
+/// Fewer than four repeat, so that whichever bytes of the word are selected hold them.
 std::vector<std::uint32_t> packed_scales(const pipeline::mma_case& what,
                                          std::span<const std::uint8_t> scales, std::size_t rows,
                                          std::size_t steps);

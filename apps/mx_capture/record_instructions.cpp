@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "apps/mx_capture/known_products.hpp"
 #include "apps/mx_capture/parts.hpp"
 #include "apps/mx_capture/recording_file.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/pipeline/vectors/output_hash.hpp"
 #include "libmx/pipeline/verify/captured.hpp"
 
@@ -34,11 +36,13 @@ std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, d
     std::vector<std::uint64_t> hashes(groups);
     std::uint64_t inputs = 0;
     for (std::size_t first = 0; first < count; first += batch) {
-        std::vector<mma_tile> tiles;
-        for (std::size_t t = first; t < std::min(first + batch, count); ++t) {
-            tiles.push_back(generate_mma_tile(p.what, dist, p.seed, t));
-            inputs += hash_of(tiles.back(), t);
-        }
+        std::vector<mma_tile> tiles(std::min(batch, count - first));
+        std::vector<std::uint64_t> made(tiles.size());
+        base::parallel_for(tiles.size(), 0, nullptr, [&](std::uint64_t t, int) {
+            tiles[t] = generate_mma_tile(p.what, dist, p.seed, first + t);
+            made[t] = hash_of(tiles[t], first + t);
+        });
+        for (const std::uint64_t hash : made) inputs += hash;
         const auto got = d.multiply(p.i, p.what.steps, dist.accumulate, tiles);
         for (std::size_t j = 0; j < got.size(); ++j) {
             const std::size_t tile = first + j / mma_tile_outputs;
@@ -58,7 +62,8 @@ std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, d
     return inputs;
 }
 
-void record(const plan& p, device& d, const std::string& path, const io::metadata_map& common) {
+void record(plan p, device& d, const std::string& path, const io::metadata_map& common) {
+    const std::string placed = settle(p.i, p.what, d);
     recording_file file;
     std::uint64_t inputs = 0;
     for (const mma_distribution& dist : mma_distributions()) {
@@ -73,6 +78,7 @@ void record(const plan& p, device& d, const std::string& path, const io::metadat
     if (p.i.by == unit::tcgen05) {
         m["instruction_descriptor"] = fmt::format("{:#010x}", p.i.descriptor);
     }
+    m["placement"] = placed;
     m["a_format"] = p.what.a->name;
     m["b_format"] = p.what.b->name;
     m["acc_format"] = p.what.f16 ? "f16" : "f32";

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "apps/mx_capture/known_products.hpp"
 #include "apps/mx_capture/parts.hpp"
 #include "apps/mx_capture/recording_file.hpp"
 #include "libmx/io/reader.hpp"
@@ -114,12 +115,15 @@ void replay(const std::string& from, const chip& c, device& d, const std::string
             const io::metadata_map& common) {
     const auto reader = io::open_model(from, {});
     const vector_file file(*reader, from);
-    const instruction i = *instruction_for(file, c);
+    instruction i = *instruction_for(file, c);
     const auto total = static_cast<std::size_t>(integer_of(file, "k_total", 1, 1 << 16));
     const std::size_t steps = total / i.what.instruction_k;
     if (steps == 0 || steps > chain_steps || steps * i.what.instruction_k != total) {
         file.fail(fmt::format("its metadata says k_total={}", total));
     }
+    mma_case what = i.what;
+    what.steps = steps;
+    const std::string placed = settle(i, what, d);
     recording_file out;
     for (const io::tensor_info& t : file.tensors()) {
         if (!t.name.ends_with(".D")) continue;
@@ -133,6 +137,7 @@ void replay(const std::string& from, const chip& c, device& d, const std::string
     m["kind"] = "mma";
     m["name"] = i.name;
     m["instruction"] = i.ptx;
+    m["placement"] = placed;
     m["inputs"] = fmt::format("of {}", std::filesystem::path(from).filename().string());
     out.write(path, m);
 }

@@ -110,6 +110,15 @@ constexpr accumulator same_fp8(accumulator a) {
     return a;
 }
 
+// Nobody lists the instruction as tested.
+constexpr accumulator fp8_extended(accumulator a) {
+    a.known_from = evidence::extrapolated;
+    a.remark =
+        "the model of mma.sync of fp8 on the chip, which ptxas 13.0 makes the same machine "
+        "instruction of (QMMA), with other formats; nobody lists fp6 and fp4 as tested";
+    return a;
+}
+
 constexpr accumulator scaled(accumulator a, std::uint32_t scales) {
     a.scales = scales;
     return a;
@@ -183,6 +192,8 @@ constexpr std::array rows{
     unit("sm120.tf32", "mma.sync", takes_tf32, 8, 25, -133, rz),
     unit("sm120.fp8", "mma.sync", takes_fp8, 32, 25, -133, rz),
     unit("sm120.fp8.f16acc", "mma.sync", takes_fp8, 32, 25, -22, rne16),
+    fp8_extended(unit("sm120.f8f6f4", "mma.sync kind::f8f6f4", small, 32, 25, -133, rz)),
+    fp8_extended(unit("sm120.f8f6f4.f16acc", "mma.sync kind::f8f6f4", small, 32, 25, -22, rne16)),
     scaled(same_fp8(unit("sm120.mxf8f6f4", "mma.sync kind::mxf8f6f4", small, 32, 25, -133, rz)),
            scales_e8m0_32),
     grouped("sm120.mxf4", "mma.sync kind::mxf4", scales_e8m0_32, evidence::published, mma_sim),

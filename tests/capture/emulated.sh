@@ -35,9 +35,10 @@ record sm_90a wgmma.e4m3 again
 record sm_100a cvt/ conversions
 record sm_100a mxf4nvf4 fp4
 record sm_120a .e2m3.e5m2. consumer
+record sm_103a tcgen05_pair.mxf8f6f4.e4m3.e2m1 pairs
 record sm_100a gemm/nvfp4.128x128 products
 record sm_90a .e4m3.e5m2.128x128 tensor-scales
-for folder in hopper conversions fp4 consumer products tensor-scales; do
+for folder in hopper conversions fp4 consumer pairs products tensor-scales; do
     expect 0 'all are equal' "$mx" verify $folder
     grep -q '"recorded_from_hardware":false' $folder/manifest.json || fail "$folder: hardware?"
 done
@@ -67,6 +68,13 @@ cp conversions/cvt/e4m3.rn.safetensors one.safetensors
 turn one.safetensors $(($(wc -c <one.safetensors) - 8))
 expect 1 '1 differ' "$mx" verify one.safetensors
 grep -q cells.hash said || fail "$(cat said)"
+
+# Outputs of operands that the card read elsewhere are no outputs to compare.
+file=pairs/mma/tcgen05_pair.mxf8f6f4.e4m3.e2m1.e8m0x32.single.safetensors
+LC_ALL=C sed 's/"placement":"documented"/"placement":"none found"/' $file >one.safetensors
+cmp -s $file one.safetensors && fail "says nothing of where operands are"
+expect 0 'did not read its operands' "$mx" verify one.safetensors
+file=hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors
 
 # A model that is another shows.
 expect 1 'differ' "$mx" verify $file --accumulate sm90.wgmma.fp8:fraction_bits=14

@@ -40,9 +40,13 @@ TEST_CASE("every chip's instructions have names of their own") {
         }
     }
     CHECK(instructions_of(*find_chip("sm_90a")).size() == 4 + 4 + 8 + 8);
-    CHECK(instructions_of(*find_chip("sm_100a")).size() == 4 + 4 + 8 + 25 * 3 + 4);
-    CHECK(instructions_of(*find_chip("sm_120a")).size() == 4 + 8 + 25 + 3);
-    CHECK(find_chip(12, 1) == nullptr);
+    // Pairs of blocks: the first eight again, and f8f6f4, mxf8f6f4 of a few formats.
+    CHECK(instructions_of(*find_chip("sm_100a")).size() == 4 + 4 + 8 + 25 * 3 + 4 + 8 + 1 + 7 * 2);
+    CHECK(instructions_of(*find_chip("sm_120a")).size() == 4 + 8 + 25 * 3 + 3);
+    CHECK(instructions_of(*find_chip("sm_121a")).size() ==
+          instructions_of(*find_chip("sm_120a")).size());
+    CHECK(find_chip(12, 1) != nullptr);
+    CHECK(find_chip(9, 1) == nullptr);
 }
 
 // Fields as the PTX ISA's tables have them: D type from bit 4, A from 7, B from 10, N / 8 from 17,
@@ -61,6 +65,11 @@ TEST_CASE("instruction descriptors") {
           (shape | 1u << 7 | 3u << 10 | 1u << 23));
     CHECK(named(list, "tcgen05.mxf4nvf4.e2m1.e2m1.ue4m3x16").descriptor ==
           (shape | 1u << 7 | 1u << 10));
+    const std::uint32_t pair = 4u << 17 | 16u << 24;
+    CHECK(named(list, "tcgen05_pair.f8f6f4.e4m3.e2m1.f32").descriptor ==
+          (pair | 1u << 4 | 5u << 10));
+    CHECK(named(list, "tcgen05_pair.mxf4.e2m1.e2m1.e8m0x32").descriptor ==
+          (pair | 1u << 7 | 1u << 10 | 1u << 23));
 }
 
 TEST_CASE("slices of K hold the codes where the unit reads them") {
@@ -103,6 +112,12 @@ TEST_CASE("slices of K hold the codes where the unit reads them") {
         const std::vector<std::uint8_t> scales{1, 2, 3, 4, 5, 6, 7, 8};  // a row, two steps
         CHECK(packed_scales(i.what, scales, 1, 2) ==
               std::vector<std::uint32_t>{0x04030201u, 0x08070605u});
+        // Fewer than four repeat.
+        const instruction& two = named(b200, "tcgen05.mxf4.e2m1.e2m1.e8m0x32");
+        CHECK(packed_scales(two.what, scales, 2, 2) ==
+              std::vector<std::uint32_t>{0x02010201u, 0x06050605u, 0x04030403u, 0x08070807u});
+        const instruction& one = named(b200, "tcgen05.mxf8f6f4.e4m3.e4m3.e8m0x32");
+        CHECK(packed_scales(one.what, scales, 1, 1) == std::vector<std::uint32_t>{0x01010101u});
     }
 }
 

@@ -55,6 +55,10 @@ TEST_CASE("what the emulator answers to conversions") {
     CHECK(widened(*find_widening("e5m2.f16"), 0x7c) == 0x7c00);
     CHECK(widened(*find_widening("e4m3.f16"), 0x7f) == 0x7fff);
     CHECK(widened(*find_widening("ue8m0.bf16"), 0) == 0x0040);
+    CHECK(widened(*find_widening("e4m3.relu.f16"), 0x38) == 0x3c00);
+    CHECK(widened(*find_widening("e4m3.relu.f16"), 0xb8) == 0);
+    CHECK(widened(*find_widening("e4m3.relu.f16"), 0x80) == 0);
+    CHECK(widened(*find_widening("e4m3.relu.f16"), 0xff) == 0x7fff);
 }
 
 TEST_CASE("stochastic rounding: a carry out of the random bits goes up") {
@@ -70,6 +74,26 @@ TEST_CASE("stochastic rounding: a carry out of the random bits goes up") {
     const std::uint32_t z[4] = {0x3fa00000u, 0x3fa00000u, 0x3fa00000u, 0x3fa00000u};
     CHECK(stochastic_result(e2m1, random_byte_orders[0], z, 0x7f807f80u) == 0x2323u);
     CHECK(stochastic_result(e2m1, random_byte_orders[3], z, 0x80807f7fu) == 0x3232u);
+    // One unit of 16 bits short of half way: eight bits do not see it, sixteen do.
+    const std::uint32_t w[4] = {0x3f9fffc0u, 0, 0, 0};
+    CHECK((stochastic_result(e2m1, random_byte_orders[2], w, 0x00810000u) & 0xfu) == 3u);
+    CHECK((stochastic_result(e2m1, random_byte_orders[5], w, 0x00800000u) & 0xfu) == 2u);
+    CHECK((stochastic_result(e2m1, random_byte_orders[5], w, 0x00800001u) & 0xfu) == 3u);
+}
+
+TEST_CASE("stochastic rounding with .relu and .satfinite") {
+    const std::uint32_t x[4] = {0xbf800001u, 0x7f7fffffu, 0, 0};
+    const auto result = [&](const char* name, std::uint32_t random) {
+        return stochastic_result(*find_stochastic_narrowing(name), random_byte_orders[0], x,
+                                 random);
+    };
+    CHECK(result("bf16.rs", 0x00010000u) == 0x7f80bf80u);
+    CHECK(result("bf16.rs.sat", 0x00010000u) == 0x7f7fbf80u);
+    CHECK(result("bf16.rs.relu", 0x00010000u) == 0x7f800000u);
+    CHECK(result("f16.rs", 0) == 0x7c00bc00u);
+    CHECK(result("f16.rs.sat", 0) == 0x7bffbc00u);
+    CHECK((result("e4m3.rs", 0) & 0xffffu) == 0x7eb8u);
+    CHECK((result("e4m3.rs.relu", 0) & 0xffffu) == 0x7e00u);
 }
 
 TEST_CASE("stochastic inputs: every random byte of every value, then random ones") {

@@ -8,16 +8,22 @@ namespace {
 MX_NARROW(e4m3, "cvt.rn.satfinite.e4m3x2.f32")
 MX_NARROW(e4m3_relu, "cvt.rn.satfinite.relu.e4m3x2.f32")
 MX_NARROW_PACKED(e4m3_f16, "cvt.rn.satfinite.e4m3x2.f16x2")
+MX_NARROW_PACKED(e4m3_relu_f16, "cvt.rn.satfinite.relu.e4m3x2.f16x2")
 MX_NARROW(e5m2, "cvt.rn.satfinite.e5m2x2.f32")
 MX_NARROW(e5m2_relu, "cvt.rn.satfinite.relu.e5m2x2.f32")
 MX_NARROW_PACKED(e5m2_f16, "cvt.rn.satfinite.e5m2x2.f16x2")
-constexpr narrow_kernel narrow_rows[] = {narrow_row<e4m3>(),      narrow_row<e4m3_relu>(),
-                                         narrow_row<e4m3_f16>(),  narrow_row<e5m2>(),
-                                         narrow_row<e5m2_relu>(), narrow_row<e5m2_f16>()};
+MX_NARROW_PACKED(e5m2_relu_f16, "cvt.rn.satfinite.relu.e5m2x2.f16x2")
+constexpr narrow_kernel narrow_rows[] = {narrow_row<e4m3>(),     narrow_row<e4m3_relu>(),
+                                         narrow_row<e4m3_f16>(), narrow_row<e4m3_relu_f16>(),
+                                         narrow_row<e5m2>(),     narrow_row<e5m2_relu>(),
+                                         narrow_row<e5m2_f16>(), narrow_row<e5m2_relu_f16>()};
 
 MX_WIDEN(from_e4m3, "cvt.rn.f16x2.e4m3x2")
 MX_WIDEN(from_e5m2, "cvt.rn.f16x2.e5m2x2")
-constexpr widen_kernel widen_rows[] = {widen_row<from_e4m3>(), widen_row<from_e5m2>()};
+MX_WIDEN(from_e4m3_relu, "cvt.rn.relu.f16x2.e4m3x2")
+MX_WIDEN(from_e5m2_relu, "cvt.rn.relu.f16x2.e5m2x2")
+constexpr widen_kernel widen_rows[] = {widen_row<from_e4m3>(), widen_row<from_e5m2>(),
+                                       widen_row<from_e4m3_relu>(), widen_row<from_e5m2_relu>()};
 
 }  // namespace
 

@@ -45,19 +45,30 @@ void launch(const std::uint32_t* inputs, std::uint32_t* results, std::size_t cou
     };
 
 MX_STOCHASTIC_2(f16, "cvt.rs.f16x2.f32")
+MX_STOCHASTIC_2(f16_relu, "cvt.rs.relu.f16x2.f32")
+MX_STOCHASTIC_2(f16_sat, "cvt.rs.satfinite.f16x2.f32")
 MX_STOCHASTIC_2(bf16, "cvt.rs.bf16x2.f32")
-MX_STOCHASTIC_4(e4m3, "cvt.rs.satfinite.e4m3x4.f32", std::uint32_t, "=r")
-MX_STOCHASTIC_4(e5m2, "cvt.rs.satfinite.e5m2x4.f32", std::uint32_t, "=r")
-MX_STOCHASTIC_4(e3m2, "cvt.rs.satfinite.e3m2x4.f32", std::uint32_t, "=r")
-MX_STOCHASTIC_4(e2m3, "cvt.rs.satfinite.e2m3x4.f32", std::uint32_t, "=r")
+MX_STOCHASTIC_2(bf16_relu, "cvt.rs.relu.bf16x2.f32")
+MX_STOCHASTIC_2(bf16_sat, "cvt.rs.satfinite.bf16x2.f32")
+#define MX_STOCHASTIC_8(NAME)                                                      \
+    MX_STOCHASTIC_4(NAME, "cvt.rs.satfinite." #NAME "x4.f32", std::uint32_t, "=r") \
+    MX_STOCHASTIC_4(NAME##_relu, "cvt.rs.relu.satfinite." #NAME "x4.f32", std::uint32_t, "=r")
+MX_STOCHASTIC_8(e4m3)
+MX_STOCHASTIC_8(e5m2)
+MX_STOCHASTIC_8(e3m2)
+MX_STOCHASTIC_8(e2m3)
 MX_STOCHASTIC_4(e2m1, "cvt.rs.satfinite.e2m1x4.f32", std::uint16_t, "=h")
+MX_STOCHASTIC_4(e2m1_relu, "cvt.rs.relu.satfinite.e2m1x4.f32", std::uint16_t, "=h")
 
 template <typename Op>
 constexpr stochastic_kernel row() {
     return {Op::ptx, launch<Op>};
 }
-constexpr stochastic_kernel rows[] = {row<f16>(),  row<bf16>(), row<e4m3>(), row<e5m2>(),
-                                      row<e3m2>(), row<e2m3>(), row<e2m1>()};
+constexpr stochastic_kernel rows[] = {
+    row<f16>(),       row<f16_relu>(),  row<f16_sat>(), row<bf16>(),
+    row<bf16_relu>(), row<bf16_sat>(),  row<e4m3>(),    row<e4m3_relu>(),
+    row<e5m2>(),      row<e5m2_relu>(), row<e3m2>(),    row<e3m2_relu>(),
+    row<e2m3>(),      row<e2m3_relu>(), row<e2m1>(),    row<e2m1_relu>()};
 
 }  // namespace
 

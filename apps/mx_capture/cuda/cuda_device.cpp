@@ -79,6 +79,8 @@ class cuda_device final : public device {
         batch.steps = static_cast<int>(steps);
         batch.descriptor = i.descriptor;
         batch.accumulate = accumulate;
+        batch.f16 = i.what.f16;
+        batch.where = i.where;
         kernel.launch(batch);
         finish(i.ptx);
         if (failed.values()[0] != 0) {

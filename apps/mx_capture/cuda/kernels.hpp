@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "apps/mx_capture/placements.hpp"
+
 namespace mx::capture {
 
 /// Tiles on the device, as packed_slices and packed_scales lay them out, a tile after the other.
@@ -21,6 +23,8 @@ struct mma_batch {
     int tiles = 0, steps = 0;
     std::uint32_t descriptor = 0;  ///< tcgen05
     bool accumulate = true;        ///< whether the first step reads c
+    bool f16 = false;              ///< accumulators
+    placement where;               ///< of codes the host has seen to
 };
 
 struct mma_kernel {

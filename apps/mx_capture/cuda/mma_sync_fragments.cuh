@@ -26,9 +26,16 @@ __device__ inline fragments load_fragments(const mma_batch& p, std::size_t tile,
     for (int i = 0; i < 2; ++i) f.b[i] = b[b_word(lane, i)];
     // Scales with selectors {0, 0}: of A row g from lane 4 g, row g + 8 from lane 4 g + 1; of B
     // column g from lane 4 g (PTX ISA, block scaling of mma.sync; NVIDIA/cutlass,
-    // include/cute/atom/mma_traits_sm120.hpp). Other lanes hold copies.
-    f.sfa = p.sfa[at * 16 + static_cast<std::size_t>(g + 8 * (t % 2))];
+    // include/cute/atom/mma_traits_sm120.hpp: SFALayout, SFBLayout). Other lanes hold copies.
+    int half = t % 2;
+    if (p.where.scales == scale_layout::other_lanes) half = 1 - half;
+    if (p.where.scales == scale_layout::other_pairs) half = t / 2;
+    f.sfa = p.sfa[at * 16 + static_cast<std::size_t>(g + 8 * half)];
     f.sfb = p.sfb[at * 8 + static_cast<std::size_t>(g)];
+    if (p.where.scales == scale_layout::reversed) {
+        f.sfa = __byte_perm(f.sfa, 0, 0x0123);
+        f.sfb = __byte_perm(f.sfb, 0, 0x0123);
+    }
     return f;
 }
 

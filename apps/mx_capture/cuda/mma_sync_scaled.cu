@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sync with block scales: sm_120a.
+// mma.sync of any two of fp8, fp6 and fp4, and with block scales: sm_120a, sm_121a.
 #include "apps/mx_capture/cuda/mma_sync_fragments.cuh"
 
 namespace mx::capture {
@@ -27,6 +27,12 @@ namespace {
 #define MX_ALL_PAIRS(X) \
     MX_ALL_B(X, e4m3) MX_ALL_B(X, e5m2) MX_ALL_B(X, e3m2) MX_ALL_B(X, e2m3) MX_ALL_B(X, e2m1)
 MX_ALL_PAIRS(MX_SCALED_PAIR)
+#define MX_MIXED_PAIR(A, B)                                                            \
+    MX_MMA_F32(A##_##B##_f32,                                                          \
+               "mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32." #A "." #B ".f32") \
+    MX_MMA_F16(A##_##B##_f16,                                                          \
+               "mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f16." #A "." #B ".f16")
+MX_ALL_PAIRS(MX_MIXED_PAIR)
 
 MX_MMA_SCALED(mxf4,
               "mma.sync.aligned.kind::mxf4.block_scale.scale_vec::2X.m16n8k64.row.col.f32."
@@ -38,7 +44,8 @@ MX_MMA_SCALED(nvfp4,
               "mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32."
               "e2m1.e2m1.f32.ue4m3")
 
-#define MX_ROW(A, B) mma_sync_row<A##_##B>(),
+#define MX_ROW(A, B) \
+    mma_sync_row<A##_##B>(), mma_sync_row<A##_##B##_f32>(), mma_sync_row<A##_##B##_f16>(),
 constexpr mma_kernel rows[] = {MX_ALL_PAIRS(MX_ROW) mma_sync_row<mxf4>(),
                                mma_sync_row<mxf4nvf4_32>(), mma_sync_row<nvfp4>()};
 

@@ -1,54 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcgen05.mma: sm_100a and sm_103a. A tile per block of four warps; of the 128 x 16 outputs of the
-// instruction it has 16 rows and 8 columns, elsewhere operands are zero. Operands lie in shared
-// memory, accumulators and scales in tensor memory.
+// tcgen05.mma: sm_100a, sm_103a, sm_110a. A tile per block of four warps, or per pair of them. Of
+// the outputs, 128 x 16 per block and 256 x 32 per pair, the tile has 16 rows and 8 columns;
+// elsewhere operands are zero. Operands lie in shared memory, accumulators and scales in tensor
+// memory. In a pair each block has half of the rows of A and of the columns of B, and for its rows
+// all columns of D (PTX ISA, data path layouts A and D).
 #include "apps/mx_capture/cuda/shared_operands.cuh"
+#include "apps/mx_capture/cuda/tensor_memory.cuh"
 
 namespace mx::capture {
 namespace {
 
-constexpr int rows_of_a = 128;
+constexpr int rows_of_a = 128;  // of a block
 constexpr int rows_of_b = 16;
 constexpr int most_steps = 8;
 
-// Columns of tensor memory, 32 bits each: 16 of accumulators, then 4 per step of scales of A and of
-// B. An allocation is a power of two.
-constexpr std::uint32_t allocated_columns = 128;
+// Columns of tensor memory, 32 bits each: 16 of accumulators (32 in pairs), then 4 per step of
+// scales of A and of B. An allocation is a power of two.
+constexpr int allocated_columns = 128;
 constexpr std::uint32_t scale_a_column = 32;
 constexpr std::uint32_t scale_b_column = 64;
 constexpr std::uint32_t columns_per_step = 4;
 
-// A wait of this many tries, a second or so, has no end.
-constexpr int most_tries = 1 << 24;
-
-__device__ void before_sync() { asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory"); }
-__device__ void after_sync() { asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory"); }
-
-// The warp's 32 lanes, one per thread, 16 columns from `at`.
-__device__ void store_16(std::uint32_t at, const std::uint32_t (&r)[16]) {
-    asm volatile(
-        "tcgen05.st.sync.aligned.32x32b.x16.b32 [%0], "
-        "{%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16};" ::"r"(at),
-        "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]), "r"(r[6]), "r"(r[7]),
-        "r"(r[8]), "r"(r[9]), "r"(r[10]), "r"(r[11]), "r"(r[12]), "r"(r[13]), "r"(r[14]), "r"(r[15])
-        : "memory");
-}
-__device__ void load_16(std::uint32_t at, std::uint32_t (&r)[16]) {
-    asm volatile(
-        "tcgen05.ld.sync.aligned.32x32b.x16.b32 "
-        "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, [%16];"
-        : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]),
-          "=r"(r[7]), "=r"(r[8]), "=r"(r[9]), "=r"(r[10]), "=r"(r[11]), "=r"(r[12]), "=r"(r[13]),
-          "=r"(r[14]), "=r"(r[15])
-        : "r"(at)
-        : "memory");
-    asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
-}
-__device__ void store_4(std::uint32_t at, const std::uint32_t (&r)[4]) {
-    asm volatile("tcgen05.st.sync.aligned.32x32b.x4.b32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(r[0]),
-                 "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
-}
+// Shared memory that a block of a pair asks for and leaves alone: one pair at a time is on its
+// multiprocessors, so that none waits for tensor memory that another waits to share.
+constexpr std::size_t unused_bytes = 128 * 1024;
 
 // What an instruction reads and writes.
 struct operation {
@@ -57,37 +32,67 @@ struct operation {
     int read;
 };
 
-// Whether the arrivals came.
-__device__ bool wait_for(std::uint32_t barrier) {
-    for (int i = 0; i < most_tries; ++i) {
-        std::uint32_t done = 0;
-        asm volatile(
-            "{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0; "
-            "selp.u32 %0, 1, 0, p; }"
-            : "=r"(done)
-            : "r"(barrier)
-            : "memory");
-        if (done != 0) return true;
+// Rows of 32 bytes, 8 of them a pattern: the 16 bytes change sides from the fifth row on.
+__device__ std::uint32_t swizzled_offset(std::uint32_t row, std::uint32_t w) {
+    return row * 32 + (w / 4 ^ (row / 4 & 1u)) * 16 + w % 4 * 4;
+}
+
+__device__ void fill(const mma_batch& p, std::uint32_t* to, int rows, const std::uint32_t* from,
+                     int first, int count) {
+    if (p.where.matrix == matrix_layout::swizzled) {
+        fill_operand(to, rows, p.steps, from, first, count, swizzled_offset);
+    } else {
+        fill_operand(to, rows, p.steps, from, first, count);
     }
-    return false;
+}
+
+// Bits 46 to 48 are the constant 1, from 61 on the swizzle; base offset 0, relative offsets.
+__device__ std::uint64_t descriptor_at(const mma_batch& p, const std::uint32_t* operand) {
+    constexpr std::uint64_t fixed = std::uint64_t{1} << 46;
+    constexpr std::uint64_t swizzle_32 = std::uint64_t{6} << 61;
+    const std::uint64_t documented = matrix_descriptor(shared_address(operand)) | fixed;
+    const std::uint64_t address = documented & 0x3fffu;
+    switch (p.where.matrix) {
+        case matrix_layout::documented:
+            break;
+        case matrix_layout::offsets_swapped:
+            return address | std::uint64_t{stride_bytes >> 4} << 16 |
+                   std::uint64_t{leading_bytes >> 4} << 32 | fixed;
+        case matrix_layout::swizzled:
+            return address | std::uint64_t{1} << 16 | std::uint64_t{256 >> 4} << 32 | fixed |
+                   swizzle_32;
+    }
+    return documented;
 }
 
 // The scales of row r of A in lane r % 32, column r / 32, those of column n of B in lane n, in all
-// four quarters of the lanes alike; of the word, the bytes from 0 on (PTX ISA, scale factors of
-// tcgen05.mma; what tcgen05.cp.32x128b.warpx4 makes of a 128 x 4 tile of scales).
-__device__ void store_scales(const mma_batch& p, std::size_t tile, std::uint32_t lanes,
+// four quarters of the lanes alike; of the word, the bytes from 0 on (PTX ISA, block scaling of
+// tcgen05.mma; NVIDIA/cutlass, include/cute/atom/mma_traits_sm100.hpp: tmem_sf_frg; what
+// tcgen05.cp.32x128b.warpx4 makes of a 128 x 4 tile of scales). Each block of a pair has the scales
+// of its rows of A and of all columns of B (the same: MMA_ScaleFactor of the 2x1SM atoms).
+template <int GROUP>
+__device__ void store_scales(const mma_batch& p, std::size_t tile, std::uint32_t lanes, int rank,
                              int row_home, int column_home) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (GROUP == 2 && p.where.scales == scale_layout::other_pairs) {
+        column_home -= rank * rows_of_b;
+    }
     for (int step = 0; step < p.steps; ++step) {
         const std::size_t at =
             tile * static_cast<std::size_t>(p.steps) + static_cast<std::size_t>(step);
         std::uint32_t a[4];
         std::uint32_t b[4];
         for (int column = 0; column < 4; ++column) {
-            const int row = column * 32 + lane - row_home;
-            const int n = column * 32 + lane - column_home;
+            int place = column * 32 + lane;
+            if (p.where.scales == scale_layout::other_lanes) place = static_cast<int>(threadIdx.x);
+            const int row = place - row_home;
+            const int n = place - column_home;
             a[column] = row >= 0 && row < 16 ? p.sfa[at * 16 + static_cast<std::size_t>(row)] : 0u;
             b[column] = n >= 0 && n < 8 ? p.sfb[at * 8 + static_cast<std::size_t>(n)] : 0u;
+            if (p.where.scales == scale_layout::reversed) {
+                a[column] = __byte_perm(a[column], 0, 0x0123);
+                b[column] = __byte_perm(b[column], 0, 0x0123);
+            }
         }
         const std::uint32_t columns = columns_per_step * static_cast<std::uint32_t>(step);
         store_4(lanes + scale_a_column + columns, a);
@@ -98,64 +103,58 @@ __device__ void store_scales(const mma_batch& p, std::size_t tile, std::uint32_t
 // Op::issue(operation), by one thread.
 template <typename Op>
 __global__ void tcgen05_kernel(mma_batch p) {
-    __shared__ alignas(128) std::uint32_t a[most_steps * rows_of_a * 8];
-    __shared__ alignas(128) std::uint32_t b[most_steps * rows_of_b * 8];
+    constexpr int group = Op::group;
+    __shared__ alignas(1024) std::uint32_t a[most_steps * rows_of_a * 8];
+    __shared__ alignas(1024) std::uint32_t b[most_steps * rows_of_b * 8];
     __shared__ alignas(8) std::uint64_t barrier;
     __shared__ std::uint32_t tensor_memory;
-    const auto tile = static_cast<std::size_t>(blockIdx.x);
+    const int index = static_cast<int>(blockIdx.x) / group;
+    const auto tile = static_cast<std::size_t>(index);
     const int thread = static_cast<int>(threadIdx.x);
     const int warp = thread / 32;
+    const int rank = rank_in_group<group>();
     // Over a recording every part of the instruction's outputs is used.
-    const int row_home = static_cast<int>(blockIdx.x % 8) * 16;
-    const int column_home = static_cast<int>(blockIdx.x / 8 % 2) * 8;
-    fill_operand(a, rows_of_a, p.steps, p.a + tile * static_cast<std::size_t>(p.steps) * 128,
-                 row_home, 16);
-    fill_operand(b, rows_of_b, p.steps, p.b + tile * static_cast<std::size_t>(p.steps) * 64,
-                 column_home, 8);
+    const int row_home = index % (8 * group) * 16 - rank * rows_of_a;
+    const int column_home = index / (8 * group) % (2 * group) * 8;
+    fill(p, a, rows_of_a, p.a + tile * static_cast<std::size_t>(p.steps) * 128, row_home, 16);
+    fill(p, b, rows_of_b, p.b + tile * static_cast<std::size_t>(p.steps) * 64,
+         column_home - rank * rows_of_b, 8);
     const std::uint32_t barrier_at = shared_address(&barrier);
-    if (warp == 0) {
-        asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(
-                         shared_address(&tensor_memory)),
-                     "n"(allocated_columns)
-                     : "memory");
-        asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
-    }
+    synchronize<group>();  // both blocks are there
+    if (warp == 0) allocate<group, allocated_columns>(shared_address(&tensor_memory));
     if (thread == 0) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_at) : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     // What threads wrote to shared memory is read by the asynchronous proxy.
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    before_sync();
-    __syncthreads();
-    after_sync();
+    synchronize<group>();
 
-    // Row m of D is lane m, column n is column n; an f16 has a column of its own (NVIDIA/cutlass,
-    // include/cute/atom/mma_traits_sm100.hpp: tmem_frg_1sm<c_type, int32_t>), in the low half.
+    // Row m of D is lane m, column n is column n; an f16 has a column of its own, in the low half
+    // (PTX ISA, packing format for matrix D).
     const std::uint32_t lanes = tensor_memory + (static_cast<std::uint32_t>(warp) << 21);
+    const int shift = p.where.results == result_layout::high_half ? 16 : 0;
     const int row = thread - row_home;
     const bool mine = row >= 0 && row < 16;
-    std::uint32_t d[16];
-    for (int n = 0; n < 16; ++n) {
-        const int column = n - column_home;
-        d[n] = mine && column >= 0 && column < 8
-                   ? p.c[tile * 128 + static_cast<std::size_t>(row * 8 + column)]
-                   : 0u;
+    for (int part = 0; part < group; ++part) {
+        std::uint32_t d[16];
+        for (int n = 0; n < 16; ++n) {
+            const int column = part * 16 + n - column_home;
+            d[n] = mine && column >= 0 && column < 8
+                       ? p.c[tile * 128 + static_cast<std::size_t>(row * 8 + column)] << shift
+                       : 0u;
+        }
+        store_16(lanes + static_cast<std::uint32_t>(part * 16), d);
     }
-    store_16(lanes, d);
-    store_scales(p, tile, lanes, row_home, column_home);
-    asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
-    before_sync();
-    __syncthreads();
-    if (thread == 0) {
-        after_sync();
+    store_scales<group>(p, tile, lanes, rank, row_home, column_home);
+    wait_for_stores();
+    synchronize<group>();
+    if (thread == 0 && rank == 0) {
         for (int step = 0; step < p.steps; ++step) {
-            // Bits 46 to 48 are the constant 1; no swizzle, base offset 0, relative offsets.
-            constexpr std::uint64_t fixed = std::uint64_t{1} << 46;
             const std::uint32_t columns = columns_per_step * static_cast<std::uint32_t>(step);
             operation o;
-            o.a = matrix_descriptor(shared_address(a + step * rows_of_a * 8)) | fixed;
-            o.b = matrix_descriptor(shared_address(b + step * rows_of_b * 8)) | fixed;
+            o.a = descriptor_at(p, a + step * rows_of_a * 8);
+            o.b = descriptor_at(p, b + step * rows_of_b * 8);
             o.d = tensor_memory;
             o.descriptor = p.descriptor;
             o.scale_a = tensor_memory + scale_a_column + columns;
@@ -163,74 +162,96 @@ __global__ void tcgen05_kernel(mma_batch p) {
             o.read = step > 0 || p.accumulate ? 1 : 0;
             Op::issue(o);
         }
-        asm volatile(
-            "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(
-                barrier_at)
-            : "memory");
+        commit<group>(barrier_at);
     }
+    __syncthreads();
     const bool came = wait_for(barrier_at);
     if (!came) *p.failed = 1;
     __syncthreads();
     after_sync();
-    load_16(lanes, d);
-    for (int n = 0; n < 16; ++n) {
-        const int column = n - column_home;
-        if (mine && column >= 0 && column < 8) {
-            p.d[tile * 128 + static_cast<std::size_t>(row * 8 + column)] = d[n];
+    for (int part = 0; part < group; ++part) {
+        std::uint32_t d[16];
+        load_16(lanes + static_cast<std::uint32_t>(part * 16), d);
+        for (int n = 0; n < 16; ++n) {
+            const int column = part * 16 + n - column_home;
+            if (mine && column >= 0 && column < 8) {
+                p.d[tile * 128 + static_cast<std::size_t>(row * 8 + column)] =
+                    p.f16 ? d[n] >> shift & 0xffffu : d[n];
+            }
         }
     }
-    before_sync();
-    __syncthreads();
-    after_sync();
-    if (warp == 0) {
-        asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(tensor_memory),
-                     "n"(allocated_columns)
-                     : "memory");
-    }
+    synchronize<group>();
+    if (warp == 0) deallocate<group, allocated_columns>(tensor_memory);
 }
 
 template <typename Op>
 void launch(const mma_batch& p) {
-    tcgen05_kernel<Op><<<p.tiles, 128>>>(p);
+    cudaLaunchConfig_t how{};
+    how.gridDim = dim3(static_cast<unsigned>(p.tiles * Op::group));
+    how.blockDim = dim3(128);
+    cudaLaunchAttribute cluster{};
+    if (Op::group == 2) {
+        how.dynamicSmemBytes = unused_bytes;
+        // What fails shows in the launch.
+        (void)cudaFuncSetAttribute(tcgen05_kernel<Op>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(unused_bytes));
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim.x = 2;
+        cluster.val.clusterDim.y = 1;
+        cluster.val.clusterDim.z = 1;
+        how.attrs = &cluster;
+        how.numAttrs = 1;
+    }
+    (void)cudaLaunchKernelEx(&how, tcgen05_kernel<Op>, p);
 }
 
-#define MX_TCGEN05(NAME, PTX)                                               \
-    struct NAME {                                                           \
-        static constexpr const char* ptx = PTX;                             \
-        __device__ static void issue(const operation& o) {                  \
-            asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0; " PTX       \
-                         " [%0], %1, %2, %3, p; }" ::"r"(o.d),              \
-                         "l"(o.a), "l"(o.b), "r"(o.descriptor), "r"(o.read) \
-                         : "memory");                                       \
-        }                                                                   \
+#define MX_TCGEN05(NAME, GROUP, KIND)                                                       \
+    struct NAME {                                                                           \
+        static constexpr const char* ptx = "tcgen05.mma.cta_group::" #GROUP ".kind::" KIND; \
+        static constexpr int group = GROUP;                                                 \
+        __device__ static void issue(const operation& o) {                                  \
+            asm volatile(                                                                   \
+                "{ .reg .pred p; setp.ne.b32 p, %4, 0; "                                    \
+                "tcgen05.mma.cta_group::" #GROUP ".kind::" KIND                             \
+                " [%0], %1, %2, %3, p; }" ::"r"(o.d),                                       \
+                "l"(o.a), "l"(o.b), "r"(o.descriptor), "r"(o.read)                          \
+                : "memory");                                                                \
+        }                                                                                   \
     };
-#define MX_TCGEN05_SCALED(NAME, PTX)                                                         \
-    struct NAME {                                                                            \
-        static constexpr const char* ptx = PTX;                                              \
-        __device__ static void issue(const operation& o) {                                   \
-            asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0; " PTX                        \
-                         " [%0], %1, %2, %3, [%5], [%6], p; }" ::"r"(o.d),                   \
-                         "l"(o.a), "l"(o.b), "r"(o.descriptor), "r"(o.read), "r"(o.scale_a), \
-                         "r"(o.scale_b)                                                      \
-                         : "memory");                                                        \
-        }                                                                                    \
+#define MX_TCGEN05_SCALED(NAME, GROUP, KIND)                                                       \
+    struct NAME {                                                                                  \
+        static constexpr const char* ptx = "tcgen05.mma.cta_group::" #GROUP ".kind::" KIND;        \
+        static constexpr int group = GROUP;                                                        \
+        __device__ static void issue(const operation& o) {                                         \
+            asm volatile(                                                                          \
+                "{ .reg .pred p; setp.ne.b32 p, %4, 0; "                                           \
+                "tcgen05.mma.cta_group::" #GROUP ".kind::" KIND                                    \
+                " [%0], %1, %2, %3, [%5], [%6], p; }" ::"r"(o.d),                                  \
+                "l"(o.a), "l"(o.b), "r"(o.descriptor), "r"(o.read), "r"(o.scale_a), "r"(o.scale_b) \
+                : "memory");                                                                       \
+        }                                                                                          \
     };
 
-MX_TCGEN05(kind_f16, "tcgen05.mma.cta_group::1.kind::f16")
-MX_TCGEN05(kind_tf32, "tcgen05.mma.cta_group::1.kind::tf32")
-MX_TCGEN05(kind_f8f6f4, "tcgen05.mma.cta_group::1.kind::f8f6f4")
-MX_TCGEN05_SCALED(kind_mxf8f6f4, "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale")
-MX_TCGEN05_SCALED(kind_mxf4, "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32")
-MX_TCGEN05_SCALED(kind_mxf4nvf4_32, "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32")
-MX_TCGEN05_SCALED(kind_mxf4nvf4_16, "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16")
+#define MX_KINDS(SUFFIX, GROUP)                                                        \
+    MX_TCGEN05(kind_f16##SUFFIX, GROUP, "f16")                                         \
+    MX_TCGEN05(kind_tf32##SUFFIX, GROUP, "tf32")                                       \
+    MX_TCGEN05(kind_f8f6f4##SUFFIX, GROUP, "f8f6f4")                                   \
+    MX_TCGEN05_SCALED(kind_mxf8f6f4##SUFFIX, GROUP, "mxf8f6f4.block_scale")            \
+    MX_TCGEN05_SCALED(kind_mxf4##SUFFIX, GROUP, "mxf4.block_scale.block32")            \
+    MX_TCGEN05_SCALED(kind_mxf4nvf4_32##SUFFIX, GROUP, "mxf4nvf4.block_scale.block32") \
+    MX_TCGEN05_SCALED(kind_mxf4nvf4_16##SUFFIX, GROUP, "mxf4nvf4.block_scale.block16")
+MX_KINDS(, 1)
+MX_KINDS(_pair, 2)
 
 template <typename Op>
 constexpr mma_kernel row() {
     return {Op::ptx, launch<Op>};
 }
-constexpr mma_kernel rows[] = {row<kind_f16>(),        row<kind_tf32>(), row<kind_f8f6f4>(),
-                               row<kind_mxf8f6f4>(),   row<kind_mxf4>(), row<kind_mxf4nvf4_32>(),
-                               row<kind_mxf4nvf4_16>()};
+#define MX_ROWS(SUFFIX)                                                                          \
+    row<kind_f16##SUFFIX>(), row<kind_tf32##SUFFIX>(), row<kind_f8f6f4##SUFFIX>(),               \
+        row<kind_mxf8f6f4##SUFFIX>(), row<kind_mxf4##SUFFIX>(), row<kind_mxf4nvf4_32##SUFFIX>(), \
+        row<kind_mxf4nvf4_16##SUFFIX>()
+constexpr mma_kernel rows[] = {MX_ROWS(), MX_ROWS(_pair)};
 
 }  // namespace
 

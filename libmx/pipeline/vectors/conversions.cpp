@@ -21,6 +21,11 @@ bool is_nan(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f32
 
 constexpr std::uint32_t half_nan = 0x7fffu;
 
+// .relu: +0 in place of what is below, -0 included; NaN stays.
+std::uint32_t without_negative(std::uint32_t x) {
+    return (x & base::f32_sign_mask) != 0 && !is_nan(x) ? 0u : x;
+}
+
 // Without saturation the code counts on into the NaN, whose field follows the largest.
 std::uint32_t e8m0_of(std::uint32_t x, bool toward_zero, bool saturate) {
     if (saturate) return format::cast_e8m0(x, toward_zero);
@@ -38,23 +43,30 @@ std::uint32_t reversed_byte(std::uint32_t byte) {
     return result;
 }
 
+// What a half becomes that must be finite.
+std::uint32_t at_most(std::uint32_t largest, std::uint32_t half, bool saturate) {
+    return saturate && (half & 0x7fffu) > largest ? (half & 0x8000u) | largest : half;
+}
+
 // Random bits stand under the last bit kept, subnormals included.
-std::uint32_t bf16_of(std::uint32_t x, std::uint32_t random16) {
+std::uint32_t bf16_of(std::uint32_t x, std::uint32_t random16, bool saturate) {
     if (is_nan(x)) return half_nan;
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
     const std::uint32_t sum = magnitude >= base::f32_infinity ? magnitude : magnitude + random16;
-    return sum >> 16 | (x & base::f32_sign_mask) >> 16;
+    return at_most(0x7f7fu, sum >> 16 | (x & base::f32_sign_mask) >> 16, saturate);
 }
 
-std::uint32_t f16_of(std::uint32_t x, std::uint32_t random13) {
+std::uint32_t f16_of(std::uint32_t x, std::uint32_t random13, bool saturate) {
     if (is_nan(x)) return half_nan;
     constexpr format::element_params f16{true, true,    16,      10,     -14,
                                          -24,  0x7bffu, 0x7bffu, 0x400u, 0x7fff};
     const std::uint32_t sign = (x & base::f32_sign_mask) >> 16;
-    if ((x & base::f32_magnitude_mask) == base::f32_infinity) return sign | 0x7c00u;
+    if ((x & base::f32_magnitude_mask) == base::f32_infinity) {
+        return at_most(0x7bffu, sign | 0x7c00u, saturate);
+    }
     const format::rounding_mode mode{format::rounding::stochastic, format::tie_rule::up, 13, false};
     const format::encoded e = format::encode_magnitude(f16, mode, x, 0, random13 << 19);
-    return sign | (e.unbounded > 0x7bffu ? 0x7c00u : e.magnitude);
+    return at_most(0x7bffu, sign | (e.unbounded > 0x7bffu ? 0x7c00u : e.magnitude), saturate);
 }
 
 }  // namespace
@@ -73,7 +85,7 @@ std::uint32_t narrower::operator()(std::uint32_t x) const {
     if (element_ == nullptr) {
         return e8m0_of(x, row_->how == conversion_rounding::zero, row_->saturate);
     }
-    if (row_->relu && (x & base::f32_sign_mask) != 0 && !is_nan(x)) x = 0;
+    if (row_->relu) x = without_negative(x);
     return format::cast_code(format::params_of(*element_, false), {}, x, row_->saturate, 0);
 }
 
@@ -83,26 +95,41 @@ std::uint32_t widened(const widening& row, std::uint32_t code) {
         return base::bits_of(static_cast<float>(format::decode_e8m0(static_cast<int>(code)))) >> 16;
     }
     const float value = format::decode(*format::find_element_format(row.format), code);
-    const std::uint32_t bits = base::bits_of(value);
+    std::uint32_t bits = base::bits_of(value);
+    if (row.relu) bits = without_negative(bits);
     return is_nan(bits) ? half_nan : gemm::f16_from_f32(bits);
 }
 
 std::uint32_t stochastic_result(const stochastic_narrowing& row, const random_byte_order& order,
                                 const std::uint32_t* x, std::uint32_t random) {
+    const auto value = [&](std::size_t i) { return row.relu ? without_negative(x[i]) : x[i]; };
     if (row.values == 2) {
         const std::uint32_t low = random & 0xffffu;
         const std::uint32_t high = random >> 16;
-        if (row.format == "bf16") return bf16_of(x[0], low) | bf16_of(x[1], high) << 16;
-        return f16_of(x[0], low & 0x1fffu) | f16_of(x[1], high & 0x1fffu) << 16;
+        if (row.format == "bf16") {
+            return bf16_of(value(0), low, row.saturate) | bf16_of(value(1), high, row.saturate)
+                                                              << 16;
+        }
+        return f16_of(value(0), low & 0x1fffu, row.saturate) |
+               f16_of(value(1), high & 0x1fffu, row.saturate) << 16;
     }
     const format::element_params f =
         format::params_of(*format::find_element_format(row.format), false);
-    const format::rounding_mode mode{format::rounding::stochastic, format::tie_rule::up, 8, false};
     std::uint32_t result = 0;
     for (std::size_t i = 0; i < 4; ++i) {
-        std::uint32_t byte = random >> (8 * order.byte[i]) & 0xffu;
-        if (order.reversed[i]) byte = reversed_byte(byte);
-        const std::uint32_t code = format::cast_code(f, mode, x[i], true, byte << 24);
+        const auto byte_at = [&](int at) {
+            const std::uint32_t byte = random >> (8 * at) & 0xffu;
+            return order.reversed[i] ? reversed_byte(byte) : byte;
+        };
+        std::uint32_t draw = byte_at(order.byte[i]) << 24;
+        int bits = 8;
+        if (order.below[i] >= 0) {
+            draw |= byte_at(order.below[i]) << 16;
+            bits = 16;
+        }
+        const format::rounding_mode mode{format::rounding::stochastic, format::tie_rule::up, bits,
+                                         false};
+        const std::uint32_t code = format::cast_code(f, mode, value(i), true, draw);
         result |= code << (row.code_bits * static_cast<int>(i));
     }
     return result;

@@ -11,6 +11,11 @@ bool is_recording(const vector_file& file) {
     return file.find("recorded_from_hardware") != nullptr;
 }
 
+bool is_placed(const vector_file& file) {
+    const std::string* where = file.find("placement");
+    return where == nullptr || *where != no_placement;
+}
+
 bool has_generated_inputs(const vector_file& file) {
     const std::string* inputs = file.find("inputs");
     return inputs != nullptr && *inputs == "generated";

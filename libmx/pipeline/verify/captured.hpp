@@ -11,6 +11,20 @@
 
 namespace mx::pipeline {
 
+/// What a recording's metadata says under "placement" of where its operands were: as documented, or
+/// nowhere that gave known products. Anything else is what deviated.
+inline constexpr std::string_view documented_placement = "documented";
+inline constexpr std::string_view no_placement = "none found";
+
+/// Why a recording is skipped.
+inline constexpr std::string_view no_model =
+    "no accumulator model is for this instruction on this chip";
+inline constexpr std::string_view not_placed =
+    "the card did not read its operands where they were: the outputs say nothing of arithmetic";
+
+/// Whether it was found where the instruction reads its operands. Others say nothing of arithmetic.
+bool is_placed(const vector_file& file);
+
 /// Whether mx_capture wrote the file.
 bool is_recording(const vector_file& file);
 

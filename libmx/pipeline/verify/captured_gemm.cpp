@@ -64,7 +64,7 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     }
     auto model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
     if (!model) {
-        found.skip("no accumulator model is for this instruction on this chip", 1, recorded.size());
+        found.skip(no_model, 1, recorded.size());
         return "no model";
     }
     const std::uint64_t seed = generator_seed(file, mma_inputs_version);

@@ -160,9 +160,8 @@ std::string verify_mma(const vector_file& file, const verify_options& options, c
     std::optional<gemm::accumulator> model = options.accumulator;
     // A recording states no parameters.
     if (!model && is_recording(file)) model = captured_model_of(file, facts);
-    if (!model && is_recording(file)) {
-        found.skip("no accumulator model is for this instruction on this chip", 1,
-                   file.tensors().size());
+    if (!is_placed(file) || (!model && is_recording(file))) {
+        found.skip(is_placed(file) ? no_model : not_placed, 1, file.tensors().size());
         return "no model";
     }
     if (!model) model = mma_model_of(file, facts);

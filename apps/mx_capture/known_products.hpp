@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products that need no model: small whole numbers, exact in every matrix unit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/mx_capture/device.hpp"
+
+namespace mx::capture {
+
+struct known_product {
+    pipeline::mma_tile tile;
+    std::vector<std::uint32_t> d;  ///< bits, as device::multiply gives them
+};
+
+/// Elements of 0, +-1 and +-2, scales of 1/2, 1 and 2, whole accumulators up to 100.
+known_product known_product_of(const pipeline::mma_case& what, std::uint64_t index);
+
+/// Asks the device where operands of `i` lie when it multiplies `what` (i.what with steps), and
+/// leaves that in `i`; the placement's name, or pipeline::no_placement, with `i` as documented.
+std::string settle(instruction& i, const pipeline::mma_case& what, device& d);
+
+}  // namespace mx::capture
