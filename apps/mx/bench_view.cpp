@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "apps/mx/outputs.hpp"
+#include "apps/mx/placed_bench_view.hpp"
 #include "apps/mx/values.hpp"
 
 namespace mx::app {
@@ -17,8 +17,6 @@ using pipeline::throughput;
 using pipeline::throughput_request;
 using pipeline::throughput_row;
 using report::cell;
-
-constexpr long bar_cells = 24;
 
 std::string threads_text(int threads) {
     return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
@@ -65,14 +63,6 @@ report::record joint_result_of(const throughput_request& request, const throughp
     return record;
 }
 
-// A share of 1 as a bar.
-std::string bar_text(double share) {
-    const long filled =
-        std::clamp(std::lround(share * static_cast<double>(bar_cells)), 0L, bar_cells);
-    return std::string(static_cast<std::size_t>(filled), '=') +
-           std::string(static_cast<std::size_t>(bar_cells - filled), '.');
-}
-
 std::string count_text(std::uint64_t elements) {
     return elements < 1000000 ? fmt::format("{}", elements)
                               : fmt::format("{} million", elements / 1000000);
@@ -115,7 +105,7 @@ report::section roofline(const throughput_request& request, const throughput& t)
     s.columns = {{"recipe", "recipe"},
                  {"rate", "G elements/s", cell::fixed, 3},
                  {"fraction", "of read\nbandwidth", cell::fixed, 3},
-                 {"bar", "0" + std::string(bar_cells - 2, ' ') + "1"}};
+                 {"bar", bar_title()}};
     const bool joint = std::any_of(t.rows.begin(), t.rows.end(),
                                    [](const throughput_row& r) { return r.recipes.size() > 1; });
     if (joint) {
@@ -152,6 +142,7 @@ report::document bench_document(const throughput_request& request, const through
     }
     if (!together.empty()) d.tail.emplace_back("together", std::move(together));
     d.sections = {memory_section(request, t), roofline(request, t)};
+    add_placed(request, t, d);
     return d;
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -23,13 +25,17 @@ report::value scales_of(const product_operands& o) {
 report::record result_of(const product_throughput_request& request, const product_rate& r) {
     const gemm::accumulator& m = request.models[r.model];
     const product_operands o = pipeline::operands_for(m);
-    return {{"accumulator", gemm::to_string(m)},
-            {"operands", text(o.format->name)},
-            {"scales", scales_of(o)},
-            {"backend", text(r.backend->name)},
-            {"kernels", r.by_kernels},
-            {"threads", integer(r.threads)},
-            {"multiply_adds_per_second", real(r.multiply_adds_per_second)}};
+    report::record record{{"accumulator", gemm::to_string(m)},
+                          {"operands", text(o.format->name)},
+                          {"scales", scales_of(o)},
+                          {"backend", text(r.backend->name)},
+                          {"kernels", r.by_kernels},
+                          {"threads", integer(r.threads)},
+                          {"multiply_adds_per_second", real(r.multiply_adds_per_second)}};
+    if (r.times_processor > 0) {
+        record.emplace_back("times_two_threads_of_the_processor", real(r.times_processor));
+    }
+    return record;
 }
 
 report::record table_row(const product_throughput_request& request, const product_rate& r) {
@@ -42,7 +48,8 @@ report::record table_row(const product_throughput_request& request, const produc
             {"operands", text(o.format->name)},
             {"scales", scales_of(o)},
             {"rate", real(r.multiply_adds_per_second * 1e-9)},
-            {"each", real(r.multiply_adds_per_second / r.threads * 1e-9)}};
+            {"each", real(r.multiply_adds_per_second / r.threads * 1e-9)},
+            {"times", r.times_processor > 0 ? real(r.times_processor) : undefined()}};
 }
 
 }  // namespace
@@ -62,6 +69,12 @@ report::document product_bench_document(const product_throughput_request& reques
                  {"scales", "scales"},
                  {"rate", "G multiply-\nadds/s", cell::fixed, 3},
                  {"each", "per\nthread", cell::fixed, 3}};
+    const bool device = std::any_of(rates.begin(), rates.end(),
+                                    [](const product_rate& r) { return r.times_processor > 0; });
+    if (device) {
+        s.columns.push_back({"times", fmt::format("times {}\nthreads", pipeline::processor_threads),
+                             cell::fixed, 1});
+    }
     s.group_field = "group";
     for (const product_rate& r : rates) {
         d.results.push_back(result_of(request, r));
@@ -72,6 +85,13 @@ report::document product_bench_document(const product_throughput_request& reques
         "count. A pass is a whole product, operands unpacked anew; it has fewer rows where the "
         "time would not be enough. Every backend gives the same bits.",
         request.seconds));
+    if (device) {
+        s.notes.push_back(
+            fmt::format("Times {0} threads: the rate of a card as a multiple of that of the "
+                        "processor's fastest "
+                        "backend with {0} threads, in this run.",
+                        pipeline::processor_threads));
+    }
     d.sections = {std::move(s)};
     return d;
 }

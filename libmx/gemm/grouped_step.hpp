@@ -31,46 +31,54 @@ MX_HD inline group_sum add_group(const factor* a, const factor* b, int length, i
     return g;
 }
 
-/// A step of L products in groups; sa[g] and sb[g] are the scales of group g. Elements have no
-/// NaN and no Inf, and their exponents take no part in the alignment. `least_exponent` is the sum
-/// of the two formats' least exponents.
-MX_HD inline std::uint32_t grouped_step(const step_rule& r, int least_exponent, const factor* a,
-                                        const factor* b, const scale_factor* sa,
-                                        const scale_factor* sb, std::uint32_t c) {
+/// The accumulator `c` after groups whose sums are `sum_of(g)`, asked for twice; `minus_zeros` is
+/// then whether every product is -0.
+template <typename Sums>
+MX_HD inline std::uint32_t step_of_groups(const step_rule& r, int groups, int least_exponent,
+                                          const scale_factor* sa, const scale_factor* sb,
+                                          std::uint32_t c, bool& minus_zeros, Sums sum_of) {
     const factor accumulated = unpack_accumulator(r.convert, c);
     special_terms special;
     special.add(accumulated);
-    const int groups = r.length / r.group_length;
     for (int g = 0; g < groups; ++g) special.nan = special.nan || sa[g].nan || sb[g].nan;
     if (special.any()) return special.result(r.convert);
 
     int top = r.exponent_floor;
     if (accumulated.significand != 0 && accumulated.exponent > top) top = accumulated.exponent;
-    bool minus_zeros = accumulated.significand == 0 && accumulated.negative;
     for (int g = 0; g < groups; ++g) {
-        const int at = g * r.group_length;
-        const group_sum dot =
-            add_group(a + at, b + at, r.group_length, least_exponent, minus_zeros);
+        const bool dot = sum_of(g).live;
         const int e = int{sa[g].exponent} + int{sb[g].exponent};
-        const bool live = dot.live && sa[g].significand != 0 && sb[g].significand != 0;
+        const bool live = dot && sa[g].significand != 0 && sb[g].significand != 0;
         if (live && e > top) top = e;
-        minus_zeros = minus_zeros && !dot.live;
+        minus_zeros = minus_zeros && !dot;
     }
+    minus_zeros = minus_zeros && accumulated.significand == 0 && accumulated.negative;
     const int unit = top - r.fraction_bits;
     std::int64_t sum =
         shifted_toward_zero(accumulated.significand,
                             accumulated.exponent - accumulator_fraction_bits(r.convert) - unit);
     for (int g = 0; g < groups; ++g) {
-        const int at = g * r.group_length;
-        const std::int64_t dot =
-            add_group(a + at, b + at, r.group_length, least_exponent, minus_zeros).sum;
-        const std::int64_t term = dot * sa[g].significand * sb[g].significand;
+        const std::int64_t term = sum_of(g).sum * sa[g].significand * sb[g].significand;
         if (term == 0) continue;
         const int lowest =
             int{sa[g].exponent} + int{sb[g].exponent} + least_exponent - r.product_fraction_bits;
         sum += shifted_toward_zero(term, lowest - unit);
     }
     return convert_sum(r, sum, unit, minus_zeros);
+}
+
+/// A step of L products in groups; sa[g] and sb[g] are the scales of group g. Elements have no
+/// NaN and no Inf, and their exponents take no part in the alignment. `least_exponent` is the sum
+/// of the two formats' least exponents.
+MX_HD inline std::uint32_t grouped_step(const step_rule& r, int least_exponent, const factor* a,
+                                        const factor* b, const scale_factor* sa,
+                                        const scale_factor* sb, std::uint32_t c) {
+    bool minus_zeros = true;
+    return step_of_groups(
+        r, r.length / r.group_length, least_exponent, sa, sb, c, minus_zeros, [&](int g) {
+            const int at = g * r.group_length;
+            return add_group(a + at, b + at, r.group_length, least_exponent, minus_zeros);
+        });
 }
 
 }  // namespace mx::gemm

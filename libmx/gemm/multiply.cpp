@@ -125,7 +125,7 @@ struct epilogue {
     }
 };
 
-// Of operands that fit, in the order in which steps take them.
+// Of operands in the order in which steps take them.
 std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const operand& b,
                                       std::span<const std::uint32_t> c, const accumulator& model,
                                       const arrangement& how, const multiply_control& control) {
@@ -159,11 +159,11 @@ std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const
     return d;
 }
 
-// By another backend where the device has no room.
-std::vector<std::uint32_t> product_or_instead(const backend& by, const operand& a, const operand& b,
-                                              std::span<const std::uint32_t> c,
-                                              const accumulator& model, const arrangement& how,
-                                              const multiply_control& control) {
+// By the best backend of the CPU where the one that was wanted has no room.
+std::vector<std::uint32_t> product_somewhere(const backend& by, const operand& a, const operand& b,
+                                             std::span<const std::uint32_t> c,
+                                             const accumulator& model, const arrangement& how,
+                                             const multiply_control& control) {
     try {
         return product_by(by, a, b, c, model, how, control);
     } catch (const base::cuda::no_room& short_of) {
@@ -186,12 +186,10 @@ std::vector<std::uint32_t> multiply_by(const backend& by, const operand& a, cons
                                        std::span<const std::uint32_t> c, const accumulator& model,
                                        const arrangement& how, const multiply_control& control) {
     require_fit(a, b, c, model, how);
-    if (model.enters == intake::halves) {
-        const std::size_t length = step_length(model);
-        return product_or_instead(by, in_halves(a, length), in_halves(b, length), c, model, how,
-                                  control);
-    }
-    return product_or_instead(by, a, b, c, model, how, control);
+    if (model.enters != intake::halves) return product_somewhere(by, a, b, c, model, how, control);
+    const std::size_t length = step_length(model);
+    return product_somewhere(by, in_halves(a, length), in_halves(b, length), c, model, how,
+                             control);
 }
 
 }  // namespace mx::gemm

@@ -16,12 +16,14 @@ namespace mx::gemm {
 struct step_kind {
     algorithm how;
     step_rule rule;
-    int least_exponent;  ///< see grouped_step
+    int least_exponent;             ///< see grouped_step
+    int element_fraction_bits = 0;  ///< of products of elements, scales left out
 };
 
 inline step_kind kind_of(const operand& a, const operand& b, const accumulator& m) {
     step_kind k{m.how, rule_of(m, fraction_bits_of(a) + fraction_bits_of(b)),
-                a.format->least_exponent() + b.format->least_exponent()};
+                a.format->least_exponent() + b.format->least_exponent(),
+                a.format->mantissa_bits + b.format->mantissa_bits};
     // Subnormals that are normalized have exponents down to the lowest bit's.
     if (m.subnormals == subnormal_alignment::leading_bit) {
         k.least_exponent -= a.format->mantissa_bits + b.format->mantissa_bits;

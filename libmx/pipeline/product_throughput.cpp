@@ -43,22 +43,33 @@ class measurement {
             all_.push_back({&m, make_operand(of, request.rows, request.depth, 1),
                             make_operand(of, request.columns, request.depth, 2), 0});
         }
-        cells_ = request.threads.size() * request.backends.size();
+        const gemm::backend& best = gemm::best_backend();
+        bool device = false, processor = false;
+        for (const int threads : request.threads) {
+            for (const gemm::backend* b : request.backends) {
+                device = device || b->missing != nullptr;
+                processor = processor || (b == &best && threads == processor_threads);
+            }
+        }
+        if (device && !processor) cells_.push_back({&best, processor_threads});
+        for (const int threads : request.threads) {
+            for (const gemm::backend* b : request.backends) cells_.push_back({b, threads});
+        }
     }
 
     std::vector<product_rate> run() {
         std::vector<product_rate> rates;
-        for (const int threads : request_.threads) {
-            for (const gemm::backend* b : request_.backends) {
-                take_turns(*b, threads);
-                for (std::size_t m = 0; m < all_.size(); ++m) {
-                    const contestant& c = all_[m];
-                    const bool kernels = b->name != "scalar" && b->computes(*c.model, c.a, c.b);
-                    rates.push_back({m, b, threads, kernels, c.best});
-                }
-                ++cells_done_;
+        for (const cell& at : cells_) {
+            take_turns(*at.backend, at.threads);
+            for (std::size_t m = 0; m < all_.size(); ++m) {
+                const contestant& c = all_[m];
+                const bool kernels =
+                    at.backend->name != "scalar" && at.backend->computes(*c.model, c.a, c.b);
+                rates.push_back({m, at.backend, at.threads, kernels, c.best});
             }
+            ++cells_done_;
         }
+        compare_with_processor(rates);
         return rates;
     }
 
@@ -105,14 +116,19 @@ class measurement {
     void report(double share) const {
         if (!on_progress_) return;
         const double done = (static_cast<double>(cells_done_) + share) * 1000;
-        on_progress_({static_cast<std::uint64_t>(std::lround(done)), cells_ * 1000});
+        on_progress_({static_cast<std::uint64_t>(std::lround(done)), cells_.size() * 1000});
     }
 
     const product_throughput_request& request_;
     const std::atomic<bool>* cancel_;
     const std::function<void(const progress&)>& on_progress_;
     std::vector<contestant> all_;
-    std::size_t cells_ = 0, cells_done_ = 0;
+    struct cell {
+        const gemm::backend* backend;
+        int threads;
+    };
+    std::vector<cell> cells_;
+    std::size_t cells_done_ = 0;
 };
 
 }  // namespace
@@ -170,6 +186,19 @@ gemm::operand make_operand(const product_operands& of, std::size_t rows, std::si
         o.scales[i] = static_cast<std::uint8_t>(one - 4 + i % 8);
     }
     return o;
+}
+
+void compare_with_processor(std::vector<product_rate>& rates) {
+    for (product_rate& r : rates) {
+        if (r.backend->missing == nullptr) continue;
+        double processor = 0;
+        for (const product_rate& other : rates) {
+            if (other.model != r.model || other.threads != processor_threads) continue;
+            if (other.backend->missing != nullptr) continue;
+            processor = std::max(processor, other.multiply_adds_per_second);
+        }
+        if (processor > 0) r.times_processor = r.multiply_adds_per_second / processor;
+    }
 }
 
 std::vector<product_rate> measure_product_throughput(

@@ -26,6 +26,10 @@ struct product_throughput_request {
     double seconds = 3;  ///< aimed at for each backend and thread count, warming up left out
 };
 
+/// What backends on a device are compared with, in the same run: the fastest backend of the
+/// processor with as many threads.
+inline constexpr int processor_threads = 2;
+
 /// What a model is measured with: both operands in the first format that it takes, fp8 before fp6
 /// and fp4, under the finest scales that it takes.
 struct product_operands {
@@ -45,11 +49,18 @@ struct product_rate {
     int threads;
     bool by_kernels;                  ///< false: the plain loop, whatever the backend
     double multiply_adds_per_second;  ///< best of all passes
+    /// Times the processor's rate (processor_threads); 0 for backends of the processor.
+    double times_processor = 0;
 };
 
+/// Fills in times_processor: of every backend on a device, the rate of the same model by a backend
+/// of the processor with processor_threads; the fastest one where there are several.
+void compare_with_processor(std::vector<product_rate>& rates);
+
 /// Runs gemm::multiply over such operands; what the codes are hardly matters to the time. Passes of
-/// all models take turns. By thread count, backend, then model. Throws base::error (cancelled) soon
-/// after `cancel` is raised.
+/// all models take turns. By thread count, backend, then model; where a backend has a device and
+/// none of the processor is asked for with processor_threads, its fastest comes first. Throws
+/// base::error (cancelled) soon after `cancel` is raised.
 std::vector<product_rate> measure_product_throughput(
     const product_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const progress&)>& on_progress);

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <memory>
 
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/pipeline/file_throughput.hpp"
 #include "libmx/pipeline/memory.hpp"
 #include "libmx/pipeline/normal_values.hpp"
 
@@ -98,16 +101,83 @@ class measurement {
     measurement(const throughput_request& request, const std::atomic<bool>* cancel,
                 const std::function<void(const progress&)>& on_progress)
         : request_(request), cancel_(cancel), on_progress_(on_progress) {
-        cells_ = request.threads.size() * request.drivers.size();
+        for (const quantize::driver* d : request.drivers) {
+            cells_ += request.threads.size() * (request.files.empty() ? 1 : 2);
+            if (d->make_batch != nullptr) ++cells_;
+        }
     }
 
     throughput run() {
+        for (const quantize::driver* d : request_.drivers) {
+            if (d->make_batch != nullptr) on_device(*d);
+        }
         for (const int threads : request_.threads) at_threads(threads);
+        add_placed();
         return std::move(result_);
     }
 
   private:
+    void on_device(const quantize::driver& d) {
+        const std::unique_ptr<quantize::device_meter> meter = quantize::make_meter(d);
+        const device_request what{request_.recipes, d, request_.type, request_.seconds};
+        result_.devices.push_back(
+            measure_device(*meter, what, cancel_, [this](double share) { report(share); }));
+        device_of_[&d] = result_.devices.size() - 1;
+        ++cells_done_;
+    }
+
+    // Before the matrix takes memory: all that the system has left keeps the files.
+    void from_files(int threads, const quantize::driver& d) {
+        run_control control;
+        control.threads = threads;
+        control.driver = &d;
+        control.cancel = cancel_;
+        const auto recipes = static_cast<double>(request_.recipes.size());
+        for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
+            report(static_cast<double>(r) / recipes);
+            const file_rate got = measure_files(request_.files, request_.recipes[r],
+                                                request_.seconds / recipes, control);
+            files_.push_back({r, &d, threads, got});
+        }
+        ++cells_done_;
+    }
+
+    // What is left to be said when all roofs are known.
+    void add_placed() {
+        std::vector<placed_rate>& placed = result_.placed;
+        for (const device_throughput& d : result_.devices) {
+            placed.insert(placed.end(), d.rates.begin(), d.rates.end());
+        }
+        const auto stored = static_cast<double>(bytes_of(request_.type));
+        for (const throughput_row& r : result_.rows) {
+            if (device_of_.count(r.driver) == 0 || r.recipes.size() > 1) continue;
+            add_rate({r.recipes.front(), r.driver, r.threads, r.histograms, values_place::memory,
+                      pass_output::sums, r.elements_per_second, 0, roof::pinned_copy, 0},
+                     stored);
+        }
+        for (const rate_of_files& f : files_) {
+            add_rate({f.recipe, f.driver, f.threads, false, values_place::files, pass_output::sums,
+                      f.rate.elements_per_second, 0, roof::memory_read, 0},
+                     f.rate.bytes_per_element);
+        }
+    }
+
+    void add_rate(placed_rate r, double bytes) {
+        const auto device = device_of_.find(r.driver);
+        if (device != device_of_.end()) {
+            r.bound = roof::pinned_copy;
+            const double pinned = result_.devices[device->second].bandwidth.pinned;
+            return result_.placed.push_back(rate_below(pinned, bytes, r));
+        }
+        for (const bandwidth& b : result_.bandwidths) {
+            if (b.threads == r.threads) result_.placed.push_back(rate_below(b.read, bytes, r));
+        }
+    }
+
     void at_threads(int threads) {
+        for (const quantize::driver* d : request_.drivers) {
+            if (!request_.files.empty()) from_files(threads, *d);
+        }
         const std::uint64_t elements =
             request_.elements != 0 ? request_.elements : default_elements(request_.type);
         const std::uint64_t wanted = elements * bytes_of(request_.type);
@@ -183,7 +253,16 @@ class measurement {
     const throughput_request& request_;
     const std::atomic<bool>* cancel_;
     const std::function<void(const progress&)>& on_progress_;
+    struct rate_of_files {
+        std::size_t recipe;
+        const quantize::driver* driver;
+        int threads;
+        file_rate rate;
+    };
+
     std::size_t cells_ = 0, cells_done_ = 0;
+    std::vector<rate_of_files> files_;
+    std::map<const quantize::driver*, std::size_t> device_of_;  // index into result_.devices
     throughput result_{};
 };
 

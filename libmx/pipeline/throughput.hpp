@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/device_throughput.hpp"
+#include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/placed_rates.hpp"
 #include "libmx/quantize/drivers.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
@@ -23,6 +26,7 @@ struct throughput_request {
     double seconds = 3;       ///< aimed at for each driver and thread count, warming up left out
     bool histograms = false;  ///< measure every recipe with histograms too
     bool together = false;    ///< measure all recipes in one pass too
+    std::vector<tensor_ref> files;  ///< analyse these too, every recipe in a pass of its own
 };
 
 /// Best of all passes, in bytes per second.
@@ -45,16 +49,20 @@ struct throughput_row {
 };
 
 struct throughput {
-    std::uint64_t elements;             ///< of the matrix
-    std::uint64_t memory;               ///< bytes that bandwidths were measured over
-    std::vector<bandwidth> bandwidths;  ///< one per thread count
-    std::vector<throughput_row> rows;   ///< by thread count, driver, then recipe
+    std::uint64_t elements;                  ///< of the matrix
+    std::uint64_t memory;                    ///< bytes that bandwidths were measured over
+    std::vector<bandwidth> bandwidths;       ///< one per thread count
+    std::vector<throughput_row> rows;        ///< by thread count, driver, then recipe
+    std::vector<device_throughput> devices;  ///< of drivers that have one
+    /// By place of the values. From memory: of drivers with a device, the rows above again.
+    std::vector<placed_rate> placed;
 };
 
 /// Elements of a matrix that fills the memory that bandwidths are measured over.
 std::uint64_t default_elements(tensor::dtype type);
 
-/// Runs analyze_matrix over normally distributed values. Passes of all recipes and of plain reading
+/// Runs analyze_matrix over normally distributed values, and measure_device and measure_files where
+/// there is something to measure. Passes of all recipes and of plain reading
 /// take turns, so that a change of the machine's speed hits all alike. Throws base::error
 /// (cancelled) soon after `cancel` is raised.
 throughput measure_throughput(const throughput_request& request, const std::atomic<bool>* cancel,

@@ -37,17 +37,17 @@ class chunk_terms {
     T e[chunk_size] = {};
     block::error_part part[chunk_size] = {};
 
-    void set(int i, T x_i, T d_i, T e_i, block::error_part part_i) {
+    MX_HD void set(int i, T x_i, T d_i, T e_i, block::error_part part_i) {
         x[i] = x_i;
         d[i] = d_i;
         e[i] = e_i;
         part[i] = part_i;
     }
-    void set(int i, const element_term<T>& t, block::error_part part_i) {
+    MX_HD void set(int i, const element_term<T>& t, block::error_part part_i) {
         set(i, t.x, t.d, t.e, part_i);
     }
-    element_term<T> term(int i) const { return {x[i], d[i], e[i]}; }
-    void add_to(block::block_sums& sum) const {
+    MX_HD element_term<T> term(int i) const { return {x[i], d[i], e[i]}; }
+    MX_HD void add_to(block::block_sums& sum) const {
         T error2[chunk_size], x2[chunk_size], xd[chunk_size], d2[chunk_size];
         double error[chunk_size];
         T max_error = 0;
@@ -67,14 +67,14 @@ class chunk_terms {
         sum.max_error = std::max(sum.max_error, static_cast<double>(max_error));
     }
     /// The squared errors once more, each to its part; those of other parts count as zero.
-    void add_to(block::block_parts& parts) const {
+    MX_HD void add_to(block::block_parts& parts) const {
         parts.clamp_error2 += error2_of(block::error_part::clamp);
         parts.underflow_error2 += error2_of(block::error_part::underflow);
         parts.grid_error2 += error2_of(block::error_part::grid);
     }
 
   private:
-    double error2_of(block::error_part of) const {
+    MX_HD double error2_of(block::error_part of) const {
         T error2[chunk_size];
         for (int i = 0; i < chunk_size; ++i) error2[i] = part[i] == of ? term(i).error2() : T{0};
         return static_cast<double>(sum_chunk(error2));

@@ -85,10 +85,6 @@ MX_HD inline std::uint32_t magnitude_code(const format::element_params& f, int c
     return f.floating ? bits ^ sign : (~bits + 1u) & ((sign << 1) - 1u);
 }
 
-// x / scale. The sign of a NaN element, which some conversions look at, stays: processors of some
-// kinds would lose it.
-MX_HD inline float quotient(float x, float scale) { return base::is_nan(x) ? x : x / scale; }
-
 }  // namespace dialect_steps
 
 /// As quantize_block; `codes` may be empty. Counts and sums follow the same definitions with the
@@ -124,6 +120,8 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
 
     const bool zeroed = flushed(p, amax);
     const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
+    const bool has_nan = out.count.nan != 0;
+    const bool keeps_codes = !codes.empty();
     const int exponent = exponent_of(s.value);
     element_tally tally;
     chunk_terms<double> terms;
@@ -134,7 +132,9 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
         const float scale = raised != 0 ? s.value * 2.0f : s.value;
         const std::uint32_t draw = random ? base::random_u32(key, place.index(i)) : 0u;
         const float held = as_held(p, x[at]);
-        float y = quotient(held, scale);
+        float y = held / scale;
+        // Its sign, which some conversions look at, is lost in divisions of some processors.
+        if (has_nan && base::is_nan(held)) y = held;
         if (narrow) y = bfloat16_arithmetic::round(y);
         if (s.nan_quotients) y = base::quiet_nan();
         converted q = element_of(c, zeroed ? 0.0f : y, draw);
@@ -143,7 +143,7 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
             const std::uint32_t sign = base::bits_of(y) & base::f32_sign_mask;
             q = element_of(c, base::float_from_bits(base::bits_of(3.0f) | sign), draw);
         }
-        if (!codes.empty()) codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
+        if (keeps_codes) codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
         const float product = scale * q.value;
         const float returned = narrow ? bfloat16_arithmetic::round(product) : product;
         if (!values.empty()) values[at] = base::is_nan(returned) ? base::quiet_nan() : returned;

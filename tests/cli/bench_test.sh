@@ -34,14 +34,24 @@ chosen=$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*(chosen).*/\1/p')
 "$mx" bench --size 1 --seconds 0 --threads 1 --json - >bench.json
 want "$(count "\"backend\":\"$chosen\",\"threads\":1,\"dtype\":\"BF16\"")" 13 'default recipes'
 
+# From files: one more record per recipe, backend and thread count.
+"$mx" synth -o tiny.safetensors --quiet
+"$mx" bench tiny.safetensors --size 1 --seconds 0 --threads 1,2 --backend all --recipe mxfp4 \
+    --json bench.json >table 2>stderr
+[ ! -s stderr ] || fail "on stderr: $(cat stderr)"
+awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
+want "$(count '^{"values":"files","writes":"sums","recipe":"mxfp4","backend":"[a-z0-9]*","threads":[12],"histograms":false,"elements_per_second":'"$positive"',"bytes_per_second":'"$positive"',"roof":"\(memory_read\|pinned_copy\)","fraction_of_roof":'"$positive"'},\{0,1\}$')" \
+    $((2 * backends)) 'rates from files'
+
 # Products: one record per model, backend and thread count.
 "$mx" bench --gemm --mnk 33,40,130 --seconds 0 --threads 1,2 --backend all --json bench.json \
     --accumulate sm100.mxf4nvf4 --accumulate sm90.wgmma.fp8:promote=128 --accumulate fp32.pairwise \
     --csv bench.csv >table 2>stderr
 [ ! -s stderr ] || fail "on stderr: $(cat stderr)"
 awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
+times='\(,"times_two_threads_of_the_processor":'$positive'\)\{0,1\}'  # of a card
 product() {
-    want "$(count '^{"accumulator":"'"$1"'","operands":"'"$2"'","scales":'"$3"',"backend":"[a-z0-9]*","kernels":\(true\|false\),"threads":[12],"multiply_adds_per_second":'"$positive"'},\{0,1\}$')" \
+    want "$(count '^{"accumulator":"'"$1"'","operands":"'"$2"'","scales":'"$3"',"backend":"[a-z0-9]*","kernels":\(true\|false\),"threads":[12],"multiply_adds_per_second":'"$positive$times"'},\{0,1\}$')" \
         $((2 * backends)) "products of $1"
 }
 product sm100.mxf4nvf4 e2m1 '"ue4m3 per 16"'
@@ -71,6 +81,12 @@ expect 2 "sm100.mxf4" --gemm --accumulate sm100.mxf5
 expect 2 "gemm" --accumulate sm100.mxf4
 expect 2 "not in range" --threads 1,0
 expect 3 "No such file" --json nowhere/bench.json
+expect 2 'suits no tensor' tiny.safetensors --recipe mxfp4:axis=5
+expect 2 'FILE excludes --gemm' tiny.safetensors --gemm
+expect 3 'No such file' nowhere.safetensors
+export CUDA_VISIBLE_DEVICES=-1
+expect 4 'cuda cannot run here' --backend cuda
+expect 4 'cuda cannot run here' --backend cuda --gemm
 expect 4 'cannot run here' --backend "$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*not here.*/\1/p' | head -1)"
 
 # On a terminal the bar shows the time left and is gone before the table begins.

@@ -5,11 +5,12 @@
 
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/drivers.hpp"
+#include "tests/gpu/thinning.hpp"
 #include "tests/parity/device_cases.hpp"
 
 namespace {
 
-int compare() {
+int compare(std::uint64_t every) {
     if (!mx::quantize::cuda::available()) {
         std::cout << "skipped: backend cuda: " << mx::quantize::cuda::missing() << "\n";
         return 77;
@@ -22,19 +23,19 @@ int compare() {
         ++different;
         std::cout << what << ": " << difference << "\n";
     };
-    mx::tests::compare_segments(device, on_case);
-    mx::tests::compare_general_segments(device, on_case);
+    mx::tests::compare_segments(device, on_case, every);
+    mx::tests::compare_general_segments(device, on_case, every);
     mx::tests::compare_matrices(device, on_case);
-    mx::tests::compare_rows(device, on_case);
+    mx::tests::compare_rows(device, on_case, every);
     std::cout << cases << " cases, " << different << " differ\n";
-    return cases > 1000 && different == 0 ? 0 : 1;
+    return cases > 1000 / every && different == 0 ? 0 : 1;
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
     try {
-        return compare();
+        return compare(mx::tests::every_of(argc, argv));
     } catch (const std::exception& e) {
         std::cout << e.what() << "\n";
         return 1;

@@ -26,15 +26,18 @@ const std::vector<block_kind> all_kinds(block_kinds.begin(), block_kinds.end());
 class comparison {
   public:
     comparison(const quantize::driver& d,
-               const std::function<void(const std::string&, const std::string&)>& on_case)
-        : driver_(d), on_case_(on_case) {}
+               const std::function<void(const std::string&, const std::string&)>& on_case,
+               std::uint64_t every)
+        : driver_(d), on_case_(on_case), every_(every) {}
 
     // Types and what is wanted per block take turns.
     void run(const recipe& r, std::uint64_t rows, std::uint64_t cols) {
-        const dtype type = types[cases_ % types.size()];
-        const auto wanted = static_cast<detail>(cases_ / 3 % 3);
-        const bool parts = cases_ % 2 == 0;
-        const auto m = make_matrix(type, rows, cols, all_kinds, *r.element, 100 + cases_++);
+        const std::uint64_t which = cases_++;
+        if (which % every_ != 0) return;
+        const dtype type = types[which % types.size()];
+        const auto wanted = static_cast<detail>(which / 3 % 3);
+        const bool parts = which % 2 == 0;
+        const auto m = make_matrix(type, rows, cols, all_kinds, *r.element, 100 + which);
         const auto expected = everything(*drivers_here().front(), m, r, wanted, parts);
         const auto got = everything(driver_, m, r, wanted, parts);
         std::size_t at = 0;
@@ -50,6 +53,7 @@ class comparison {
   private:
     const quantize::driver& driver_;
     const std::function<void(const std::string&, const std::string&)>& on_case_;
+    std::uint64_t every_;
     std::uint64_t cases_ = 0;
 };
 
@@ -152,8 +156,9 @@ std::vector<quantize::recipe> row_recipes() {
 }  // namespace
 
 void compare_segments(const quantize::driver& d,
-                      const std::function<void(const std::string&, const std::string&)>& on_case) {
-    comparison c(d, on_case);
+                      const std::function<void(const std::string&, const std::string&)>& on_case,
+                      std::uint64_t every) {
+    comparison c(d, on_case, every);
     std::uint64_t turn = 0;
     for (const auto& f : format::element_formats) {
         for (const auto& rule : scale::scale_rules) {
@@ -187,8 +192,9 @@ void compare_segments(const quantize::driver& d,
 
 void compare_general_segments(
     const quantize::driver& d,
-    const std::function<void(const std::string&, const std::string&)>& on_case) {
-    comparison c(d, on_case);
+    const std::function<void(const std::string&, const std::string&)>& on_case,
+    std::uint64_t every) {
+    comparison c(d, on_case, every);
     for (const recipe& r : general_recipes()) c.run(r, 3, 32 * 40 + 9);
     for (const char* shape : {"1x32", "1x16", "1x7", "1x33", "1x100", "1x5000", "32x1", "200x1",
                               "4x4", "3x5", "64x96", "128x128"}) {
@@ -244,21 +250,28 @@ void compare_matrices(const quantize::driver& d,
 }
 
 void compare_rows(const quantize::driver& d,
-                  const std::function<void(const std::string&, const std::string&)>& on_case) {
+                  const std::function<void(const std::string&, const std::string&)>& on_case,
+                  std::uint64_t every) {
     const auto recipes = row_recipes();
     std::uint64_t turn = 0;
     for (const recipe& r : recipes) {
         for (const dtype type : types) {
+            if (turn % every != 0) {
+                ++turn;
+                continue;
+            }
             // Rows that begin at sixteen bytes, and rows that do not.
             const std::uint64_t cols = turn++ % 2 == 0 ? 32 * 40 : 32 * 40 + 9;
             for (const bool trained : {false, true}) {
                 const auto m = trained ? weights(type, 5, cols)
                                        : make_matrix(type, 3, cols, all_kinds, *r.element, turn);
-                const auto expected =
-                    everything(*drivers_here().front(), m, r, detail::none, false);
-                on_case(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
-                            ", rows of " + std::to_string(cols) + (trained ? ", weights" : ""),
-                        everything(d, m, r, detail::none, false) == expected ? "" : "differs");
+                for (const detail wanted : {detail::none, detail::codes}) {
+                    const auto expected = everything(*drivers_here().front(), m, r, wanted, false);
+                    on_case(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
+                                ", rows of " + std::to_string(cols) + (trained ? ", weights" : "") +
+                                (wanted == detail::none ? "" : ", codes"),
+                            everything(d, m, r, wanted, false) == expected ? "" : "differs");
+                }
             }
         }
     }

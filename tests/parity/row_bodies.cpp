@@ -60,6 +60,15 @@ TEST_CASE("recipes of rows have their body, and no others") {
         CHECK(body(text.c_str(), 1, 33) == cuda::segment_body);
         CHECK(body(text.c_str(), 2, 16) == cuda::segment_body);
     }
+    // A device's instructions for all formats leave nothing of any body of rows.
+    std::uint32_t all = 0;
+    for (const std::string_view format : cuda::row_formats) {
+        const std::uint32_t own = cuda::with_codes(1u << cuda::row_body_of(format));
+        CHECK((all & own) == 0);
+        all |= own;
+    }
+    CHECK(all == cuda::with_codes(cuda::row_bodies));
+    CHECK((all & 1u << cuda::segment_body) == 0);
     CHECK(body("mxint8", 1, 32) == cuda::segment_body);
     CHECK(body("mxfp4_e3m0", 1, 32) == cuda::segment_body);
 }

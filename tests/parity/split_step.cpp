@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// split_step, which a GPU takes for several outputs at once, against fused_step.
+// split_step and packed_step, which GPUs take, against fused_step and grouped_step.
 #include "libmx/gemm/split_step.hpp"
 
 #include <random>
@@ -7,6 +7,7 @@
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/one_step.hpp"
+#include "libmx/gemm/packed_groups.hpp"
 #include "libmx/gemm/unpacked_operand.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/gemm_operands.hpp"
@@ -113,4 +114,41 @@ TEST_CASE("outputs of split_step are those of fused_step, for every model that i
     }
     CHECK(models > 25);
     CHECK(compared > 40000);
+}
+
+TEST_CASE("outputs of packed_step are those of grouped_step, for every model that it takes") {
+    std::mt19937_64 random(4);
+    std::size_t compared = 0;
+    const operand_format& e2m1 = *find_operand_format("e2m1");
+    for (accumulator m : accumulators()) {
+        if (m.how != algorithm::grouped) continue;
+        for (const operand_scale& scale : operand_scales) {
+            if (!takes(m, e2m1, e2m1, scale.bit)) continue;
+            for (int round = 0; round < 800; ++round) {
+                m.subnormals = round % 2 == 0 ? subnormal_alignment::least_exponent
+                                              : subnormal_alignment::leading_bit;
+                const operand_kind how =
+                    operand_kinds[static_cast<std::size_t>(round) % operand_kinds.size()];
+                const operand a = make_operand(e2m1, how, side::left, scale.bit, 1, 64, random);
+                const operand b = make_operand(e2m1, how, side::right, scale.bit, 1, 64, random);
+                const std::uint32_t c = make_accumulators(false, how, 1, random)[0];
+                const step_kind kind = kind_of(a, b, m);
+                REQUIRE(takes_packed(kind.rule, kind.element_fraction_bits));
+                const unpacked_operand x = unpack_operand(a, m);
+                const unpacked_operand y = unpack_operand(b, m);
+                packed_group left[packed_groups] = {};
+                packed_group right[packed_groups] = {};
+                for (int k = 0; k < 64; ++k) {
+                    pack(left[k / 16], k % 16, x.row(0)[k], kind.least_exponent / 2);
+                    pack(right[k / 16], k % 16, y.row(0)[k], kind.least_exponent / 2);
+                }
+                CAPTURE(m.name, scale.format, name_of(how));
+                CHECK(packed_step(kind.rule, kind.least_exponent, left, right, x.scale_row(0),
+                                  y.scale_row(0), c) ==
+                      one_step(kind, x.row(0), y.row(0), x.scale_row(0), y.scale_row(0), c));
+                ++compared;
+            }
+        }
+    }
+    CHECK(compared > 4000);
 }

@@ -10,6 +10,7 @@
 #include "apps/mx/bench_view.hpp"
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
+#include "apps/mx/input_records.hpp"
 #include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
@@ -43,6 +44,7 @@ constexpr std::array default_models{
 constexpr std::string_view every_backend = "all";
 
 struct options {
+    input_options in;
     output_options out;
     std::vector<std::string> recipes;
     std::string dtype = "BF16";
@@ -125,7 +127,13 @@ int run(const options& o) {
     request.type = dtype_of(o.dtype);
     request.drivers = drivers_of(o.backend);
     request.threads = threads_of(o.threads);
-    outputs to(o.out, {});
+    outputs to(o.out, o.in.files);
+    std::unique_ptr<pipeline::model> model;
+    if (!o.in.files.empty()) {
+        model = std::make_unique<pipeline::model>(open_inputs(o.in));
+        to.check_inputs(paths_of(*model, {}));
+        request.files = model->select({});
+    }
     const pipeline::throughput t = pipeline::measure_throughput(
         request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
     to.finish(bench_document(request, t), o.quiet);
@@ -137,7 +145,8 @@ void declare_products(CLI::App& cmd, options& o) {
         cmd.add_flag("--gemm", o.products,
                      "measure emulated matrix products: multiply-adds per second of 'mx gemm'");
     products->group("Matrix products");
-    for (const char* name : {"--recipe", "--dtype", "--size", "--histograms", "--together"}) {
+    for (const char* name :
+         {"FILE", "--recipe", "--dtype", "--size", "--histograms", "--together"}) {
         products->excludes(cmd.get_option(name));
     }
     cmd.add_option("-a,--accumulate", o.models,
@@ -161,6 +170,10 @@ void declare_products(CLI::App& cmd, options& o) {
 
 runner declare_bench(CLI::App& cmd) {
     const auto o = std::make_shared<options>();
+    cmd.add_option("FILE", o->in.files,
+                   "files that 'mx analyze' is measured with as well, from the page cache")
+        ->type_name("")
+        ->group("Measurement");
     cmd.add_option("-r,--recipe", o->recipes, "what to measure, e.g. mxfp4:scale=even; repeatable")
         ->allow_extra_args(false)
         ->type_name("RECIPE")
@@ -206,12 +219,15 @@ runner declare_bench(CLI::App& cmd) {
         "Measures elements per second of the code that 'mx analyze' runs, over values in memory, "
         "and sets it beside this machine's memory bandwidth, measured in the same run by the same "
         "number of threads: nothing can go through a checkpoint faster than memory is read. With "
-        "--gemm: multiply-adds per second of emulated matrix products.");
+        "--backend cuda also what the card does with values that lie in its own memory, beside how "
+        "fast that memory and the way there are. With --gemm: multiply-adds per second of emulated "
+        "matrix products.");
     examples(cmd,
              "mx bench\n"
              "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"
              "mx bench --backend all --threads 1,2 --json bench.json\n"
              "mx bench --together --histograms\n"
+             "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
              "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n");
     return [o] { return run(*o); };
 }

@@ -7,12 +7,14 @@
 #include "apps/mx/backends.hpp"
 #include "apps/mx/build_facts.hpp"
 #include "apps/mx/commands.hpp"
+#include "apps/mx/device_words.hpp"
 #include "apps/mx/exact.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/quantize/device_meter.hpp"
 
 namespace mx::app {
 namespace {
@@ -43,6 +45,12 @@ int run(const output_options& o) {
         } else if (!b.available()) {
             state =
                 b.missing != nullptr ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
+        }
+        if (b.make_batch != nullptr && b.available()) {
+            const base::cuda::device_facts device = quantize::make_meter(b)->facts();
+            state +=
+                fmt::format(" ({}; CUDA {}, driver for CUDA {})", device_words(device),
+                            cuda_version_text(device.runtime), cuda_version_text(device.driver));
         }
         rows.push_back({{"item", text(fmt::format("backend {}", b.name))},
                         {"value", text(fmt::format("{}{}", b.summary, state))}});

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "libmx/gemm/packed_groups.hpp"
 #include "libmx/gemm/split_step.hpp"
 
 namespace mx::gemm::cuda {
@@ -162,6 +163,86 @@ __global__ void __launch_bounds__(split_warps * 32, 2)
     }
 }
 
+// Steps of four groups of 4-bit elements: a warp has 4 rows by 32 columns. A row takes an odd
+// number of words.
+constexpr unsigned packed_rows = 32;
+constexpr unsigned packed_cols = 32;
+constexpr unsigned packed_words = sizeof(packed_group) / sizeof(std::uint32_t);
+constexpr unsigned packed_pitch = packed_groups * packed_words + 1;
+
+__device__ inline void load_groups(const std::uint32_t* row, packed_group (&to)[packed_groups]) {
+#pragma unroll
+    for (unsigned g = 0; g < packed_groups; ++g) {
+#pragma unroll
+        for (unsigned i = 0; i < 4; ++i) to[g].bytes[i] = row[g * packed_words + i];
+        to[g].nonzero = row[g * packed_words + 4];
+    }
+}
+
+template <conversion convert>
+__global__ void __launch_bounds__(split_warps * 32)
+    walk_packed(const __grid_constant__ tile_launch l) {
+    __shared__ std::uint32_t words[(packed_rows + packed_cols) * packed_pitch];
+    step_rule rule = l.kind.rule;
+    rule.convert = convert;
+    rule.zero = zero_sign::plus;
+    const int least_of_operand = l.kind.least_exponent / 2;
+    const std::uint64_t row0 = std::uint64_t{blockIdx.y} * packed_rows;
+    const std::uint64_t col = std::uint64_t{blockIdx.x} * packed_cols + threadIdx.x % 32;
+    const unsigned my_row = threadIdx.x / 32 * lane_rows;
+    std::uint32_t sum[lane_rows] = {};
+    const auto mine = [&](unsigned i) {
+        return row0 + my_row + i < l.where.rows && col < l.where.cols;
+    };
+#pragma unroll
+    for (unsigned i = 0; i < lane_rows; ++i) {
+        if (mine(i)) sum[i] = l.acc[(row0 + my_row + i) * l.where.cols + col];
+    }
+    for (std::uint64_t n = 0; n < l.steps.count; ++n) {
+        const std::uint64_t at = l.steps.at(n);
+        // A thread for each group.
+        const unsigned r = threadIdx.x / packed_groups;
+        const unsigned g = threadIdx.x % packed_groups;
+        const bool is_a = r < packed_rows;
+        const std::uint64_t in_tile =
+            is_a ? row0 + r : std::uint64_t{blockIdx.x} * packed_cols + (r - packed_rows);
+        packed_group group{};
+        if (in_tile < (is_a ? l.where.rows : l.where.cols)) {
+            const device_operand& from = is_a ? l.a : l.b;
+            const factor* const f = from.factors +
+                                    ((is_a ? l.where.row : l.where.col) + in_tile) * from.depth +
+                                    (at * packed_groups + g) * packed_group_length;
+#pragma unroll
+            for (int k = 0; k < packed_group_length; ++k) pack(group, k, f[k], least_of_operand);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < 4; ++i) {
+            words[r * packed_pitch + g * packed_words + i] = group.bytes[i];
+        }
+        words[r * packed_pitch + g * packed_words + 4] = group.nonzero;
+        __syncthreads();
+        packed_group b[packed_groups];
+        load_groups(words + (packed_rows + threadIdx.x % 32) * packed_pitch, b);
+#pragma unroll
+        for (unsigned i = 0; i < lane_rows; ++i) {
+            if (!mine(i)) continue;
+            packed_group a[packed_groups];
+            load_groups(words + (my_row + i) * packed_pitch, a);
+            sum[i] = packed_step(
+                rule, l.kind.least_exponent, a, b,
+                l.a.scales + (l.where.row + row0 + my_row + i) * l.a.groups + at * packed_groups,
+                l.b.scales + (l.where.col + col) * l.b.groups + at * packed_groups, sum[i]);
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (unsigned i = 0; i < lane_rows; ++i) {
+        if (mine(i)) l.acc[(row0 + my_row + i) * l.where.cols + col] = sum[i];
+    }
+}
+static_assert((packed_rows + packed_cols) * packed_groups == split_warps * 32);
+static_assert(split_warps * lane_rows == packed_rows);
+
 dim3 grid_of(const tile_launch& l, unsigned cols, unsigned rows) {
     return {static_cast<unsigned>((l.where.cols + cols - 1) / cols),
             static_cast<unsigned>((l.where.rows + rows - 1) / rows)};
@@ -188,12 +269,22 @@ bool starts_split(const tile_launch& l, cudaStream_t stream) {
            starts<8, conversion::rne_fp16>(l, stream) || starts<4, conversion::rz_fp32>(l, stream);
 }
 
+// The 4-bit models give float32, toward zero.
+bool starts_packed(const tile_launch& l, cudaStream_t stream) {
+    const step_rule& r = l.kind.rule;
+    if (l.kind.how != algorithm::grouped || r.convert != conversion::rz_fp32) return false;
+    if (!takes_packed(r, l.kind.element_fraction_bits)) return false;
+    walk_packed<conversion::rz_fp32>
+        <<<grid_of(l, packed_cols, packed_rows), split_warps * 32, 0, stream>>>(l);
+    return true;
+}
+
 }  // namespace
 
 int enqueue(const tile_launch& l, void* stream) {
     if (l.where.rows == 0 || l.where.cols == 0) return cudaSuccess;
     const auto on = static_cast<cudaStream_t>(stream);
-    if (!starts_split(l, on)) {
+    if (!starts_split(l, on) && !starts_packed(l, on)) {
         const auto length = static_cast<unsigned>(l.kind.rule.length);
         const unsigned pitch = length + 1 - length % 2;
         walk<<<grid_of(l, tile_cols, tile_rows), dim3(tile_cols, tile_rows),

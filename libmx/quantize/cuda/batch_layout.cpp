@@ -88,9 +88,10 @@ device_blocks blocks_of(const batch_layout& layout, const recipe_layout& of, std
 
 // Segments share their block extents.
 int body_of(const batch_recipe& r, std::span<const batch_segment> segments) {
-    if (r.wanted != detail::none || r.parts || segments.empty()) return segment_body;
+    if (r.wanted == detail::stats || r.parts || segments.empty()) return segment_body;
     const segment_place& s = segments.front().place;
-    return cuda::body_of(*r.params, s.block_rows, s.block_cols);
+    const int body = cuda::body_of(*r.params, s.block_rows, s.block_cols);
+    return body != segment_body && r.wanted == detail::codes ? body + coded_rows : body;
 }
 
 }  // namespace

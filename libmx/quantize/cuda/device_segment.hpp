@@ -24,7 +24,7 @@ struct device_segment {
     std::uint32_t block_rows, block_cols;
 };
 
-/// Values on the device: f32, bf16 or f16.
+/// Values on the device: f32, bf16 or f16, the first at a multiple of 16 bytes.
 struct device_values {
     const std::byte* data;
     std::uint64_t stride;  ///< elements from one row to the next

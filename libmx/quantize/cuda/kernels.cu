@@ -50,14 +50,13 @@ int enqueue_segments(const launch& l, void* stream) {
 
 // Each body takes its own recipes of the launch.
 int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
-    const std::uint32_t instructions = bodies & l.by_instruction;
+    const std::uint32_t instructions = bodies & with_codes(l.by_instruction);
     int code = cudaSuccess;
     if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
     for (const auto& paths : {fp8_paths(), narrow_paths()}) {
         for (const instruction_path& p : paths) {
-            const std::uint32_t body = 1u << row_body_of(p.format);
-            if ((instructions & body) != 0 && code == cudaSuccess)
-                code = p.enqueue(l, body, stream);
+            const std::uint32_t own = instructions & with_codes(1u << row_body_of(p.format));
+            if (own != 0 && code == cudaSuccess) code = p.enqueue(l, own, stream);
         }
     }
     return code;

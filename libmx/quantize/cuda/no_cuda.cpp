@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of cuda_batch.cpp in a build without CUDA.
+// In place of cuda_batch.cpp and cuda_meter.cpp in a build without CUDA.
 #include "libmx/base/cuda/missing.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/cuda_meter.hpp"
 
 namespace mx::quantize::cuda {
 
@@ -11,6 +12,10 @@ bool available() { return false; }
 std::string missing() { return std::string(base::cuda::not_built); }
 
 std::unique_ptr<segment_batch> make_batch() {
+    throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
+}
+
+std::unique_ptr<device_meter> make_meter() {
     throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
 }
 

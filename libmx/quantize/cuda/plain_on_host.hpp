@@ -13,6 +13,18 @@ namespace mx::quantize::cuda {
 
 namespace detail {
 
+template <bool coded, typename Converter>
+void rows_on_host(const launch& l, const device_recipe& r, const device_segment* segments,
+                  std::uint32_t count, block::segment_stats* out) {
+    if (l.values.type == tensor::dtype::bf16) {
+        quantize_rows<coded, bf16_block, Converter>(r.params, segments, count, l.values, r.blocks,
+                                                    out);
+    } else {
+        quantize_rows<coded, float_block, Converter>(r.params, segments, count, l.values, r.blocks,
+                                                     out);
+    }
+}
+
 template <typename Converter>
 void one_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
     const device_recipe& r = l.recipes[recipe];
@@ -27,10 +39,10 @@ void one_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
                 quantize_segment<false>(r.params, segments[i], l.values, r.blocks, out[i]);
             }
         }
-    } else if (l.values.type == tensor::dtype::bf16) {
-        quantize_rows<bf16_block, Converter>(r.params, segments, count, l.values, out);
+    } else if (r.body < first_row_body + coded_rows) {
+        rows_on_host<false, Converter>(l, r, segments, count, out);
     } else {
-        quantize_rows<float_block, Converter>(r.params, segments, count, l.values, out);
+        rows_on_host<true, Converter>(l, r, segments, count, out);
     }
 }
 

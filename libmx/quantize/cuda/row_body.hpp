@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segments whose blocks are short pieces of rows, under the common recipe (row_grid.hpp), when
-// nothing is wanted per block: the figures of segment_body.hpp with a lane for a block.
+// at most codes are wanted per block: the figures of segment_body.hpp with a lane for a block.
 //
 // Sixteen lanes work on a segment. Lane k has the blocks k, k + 16, k + 32, ... and with them
 // segment lane k: all sums of determinism.md down to the last four levels are additions inside a
@@ -31,7 +31,7 @@ namespace detail {
 // terms at a time: what lies in memory there, every thread of the device has room for.
 template <typename T>
 MX_HD void add_terms(const plain_params& p, const device_values& values, std::uint64_t at,
-                     block::block_stats& out) {
+                     std::uint8_t* codes, block::block_stats& out) {
     const int exponent = scale_exponent(out);
     const std::uint32_t size = out.count.elements;
     const element_encoder encoder(p, exponent);
@@ -39,6 +39,7 @@ MX_HD void add_terms(const plain_params& p, const device_values& values, std::ui
     std::uint8_t code[chunk_size];
     for (std::uint32_t i = 0; i < size; ++i) {
         code[i] = encoder.encode(load_value(values, at + i), 0, tally).code;
+        if (codes != nullptr) codes[i] = code[i];
     }
     tally.finish(p.element, out);
     const auto term = [&](std::uint32_t i) {
@@ -67,18 +68,22 @@ MX_HD void add_terms(const plain_params& p, const device_values& values, std::ui
     }
 }
 
+// Everything of a block, and its codes where they are wanted.
 template <typename Dummy = void>
 MX_HD MX_OUT_OF_LINE void block_by_steps(const plain_params& p, device_values values,
-                                         std::uint64_t at, std::uint32_t size,
+                                         std::uint64_t at, std::uint32_t size, std::uint8_t* codes,
                                          block::block_stats& out) {
     block_survey seen;
     for (std::uint32_t i = 0; i < size; ++i) seen.add(load_value(values, at + i));
     out = {};
-    if (!begin_block(p, seen, size, out) || !choose_scale(p, seen, seen.amax, out)) return;
+    if (!begin_block(p, seen, size, out) || !choose_scale(p, seen, seen.amax, out)) {
+        for (std::uint32_t i = 0; codes != nullptr && i < size; ++i) codes[i] = p.poisoned_code;
+        return;
+    }
     if (sums_in_x(p, seen, scale_exponent(out))) {
-        add_terms<double>(p, values, at, out);
+        add_terms<double>(p, values, at, codes, out);
     } else {
-        add_terms<float>(p, values, at, out);
+        add_terms<float>(p, values, at, codes, out);
         scale_sums(out.sum, out.part, base::exact_pow2(scale_exponent(out)));
     }
 }
@@ -143,6 +148,7 @@ class row_tree {
         }
     }
     MX_HD float most() const { return most_; }
+    MX_HD value_pair value(int i) const { return q_(i); }
 
   private:
     const Values& y_;
@@ -212,11 +218,45 @@ MX_HD inline void count_row(const row_grid& g, const Values& y, float least, flo
     sums.dead += underflow == nonzero ? 1u : 0u;
 }
 
-// A block, as it is added to its lane.
-template <typename Values, typename Converter>
+// The codes of a block that was scaled, sixteen at a time where there are 32.
+template <typename Values, typename Tree>
+MX_HD inline void write_codes(const row_grid& g, const Values& y, const Tree& tree,
+                              std::uint32_t size, std::uint8_t* codes) {
+    constexpr int half = chunk_size / 2;
+    sixteen_bytes out[2] = {};
+    MX_UNROLL
+    for (int i = 0; i < half; ++i) {
+        const value_pair q = tree.value(i);
+        out[0].word[i / 4] |= code_of(g, q.first, y[i]) << (i % 4 * 8);
+        out[1].word[i / 4] |= code_of(g, q.second, y[i + half]) << (i % 4 * 8);
+    }
+    if (size == chunk_size) {
+        store_sixteen(codes, out[0]);
+        store_sixteen(codes + half, out[1]);
+        return;
+    }
+    MX_UNROLL
+    for (int i = 0; i < chunk_size; ++i) {
+        if (i >= static_cast<int>(size)) continue;
+        codes[i] = static_cast<std::uint8_t>(out[i / half].word[i % half / 4] >> (i % 4 * 8));
+    }
+}
+
+MX_HD inline void write_facts(const device_blocks& to, std::uint64_t at, std::uint8_t scale_code,
+                              std::uint32_t most, std::uint32_t least) {
+    to.scale_code[at] = scale_code;
+    to.offset[at] = 0;
+    to.amax[at] = most;
+    to.x_max[at] = most;
+    to.x_min[at] = least;
+}
+
+// A block, as it is added to its lane, and as it is written where codes are wanted.
+template <bool coded, typename Values, typename Converter>
 MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Converter& convert,
                           const device_values& values, std::uint64_t at, std::uint32_t size,
-                          lane_sums& sums) {
+                          const device_blocks& to, std::uint64_t index, lane_sums& sums) {
+    std::uint8_t* const codes = coded ? to.codes + index * to.stride : nullptr;
     Values x;
     x.load(values, at, size);
     magnitude_range r = x.range();
@@ -231,12 +271,13 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     const float most_y = base::float_from_bits(r.most) * reciprocal;
     // NaN, Inf, subnormals, a scale at an end of its range, terms that float32 loses.
     const bool plain =
-        r.most == 0 || (r.most - 0x00800000u < 0x7f000000u && exponent < 255 && code >= 1 &&
-                        code <= 253 && least_y >= least_float_term && most_y < g.far);
+        r.most == 0 || (least >= 0x00800000u && r.most < base::f32_infinity && exponent < 255 &&
+                        code >= 1 && code <= 253 && least_y >= least_float_term && most_y < g.far);
     if (!plain) {
         block::block_stats stats;
-        block_by_steps(p, values, at, size, stats);
+        block_by_steps(p, values, at, size, codes, stats);
         add_steps(stats, sums);
+        if constexpr (coded) write_facts(to, index, stats.scale_code, stats.x_max, stats.x_min);
         return;
     }
     x.scale(reciprocal);
@@ -261,20 +302,26 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     sums.max_error = larger{}(sums.max_error, static_cast<double>(tree.most()) * s);
     sums.counted_max = larger{}(sums.counted_max, r.most);
     count_row(g, x, least_y, most_y, r.least == 0, size, sums);
+    if constexpr (coded) {
+        write_codes(g, x, tree, size, codes);
+        // A block of zeros has the least scale under every rule.
+        write_facts(to, index, static_cast<std::uint8_t>(r.most == 0 ? 0 : code), r.most, least);
+    }
 }
 
 // The blocks of lane k.
-template <typename Values, typename Converter>
+template <bool coded, typename Values, typename Converter>
 MX_HD inline void add_rows(const plain_params& p, const row_grid& g, const Converter& convert,
-                           const device_segment& s, const device_values& values, std::uint32_t k,
-                           lane_sums& sums) {
+                           const device_segment& s, const device_values& values,
+                           const device_blocks& to, std::uint32_t k, lane_sums& sums) {
     const std::uint32_t across = (s.cols + s.block_cols - 1) / s.block_cols;
     std::uint32_t row = k / across;
     std::uint32_t col = k - row * across;
     while (row < s.rows) {
         const std::uint32_t first = col * s.block_cols;
-        add_row<Values>(p, g, convert, values, s.at + row * values.stride + first,
-                        std::min(s.block_cols, s.cols - first), sums);
+        add_row<coded, Values>(p, g, convert, values, s.at + row * values.stride + first,
+                               std::min(s.block_cols, s.cols - first), to,
+                               s.first_block + std::uint64_t{row} * across + col, sums);
         col += lanes_per_segment;
         while (col >= across) {
             col -= across;
@@ -327,12 +374,13 @@ MX_HD inline void finish_rows(const device_segment* segments, std::uint32_t coun
 }  // namespace detail
 
 /// What scalar::quantize makes of one segment, or of two neighbours in the list, under a recipe
-/// that takes_rows() approves, byte for byte. Called by all lanes of a warp. Values is the kind of
-/// block for the stored type: bf16_block for bf16, float_block for all.
-template <typename Values, typename Converter>
+/// that takes_rows() approves, byte for byte; with `coded` also codes and the facts of scales,
+/// which `to` has room for. Called by all lanes of a warp. Values is the kind of block for the
+/// stored type: bf16_block for bf16, float_block for all.
+template <bool coded, typename Values, typename Converter>
 MX_HD inline void quantize_rows(const plain_params& p, const device_segment* segments,
                                 std::uint32_t count, const device_values& values,
-                                block::segment_stats* out) {
+                                const device_blocks& to, block::segment_stats* out) {
     const row_grid g = row_grid_of(p);
     const Converter convert(p);
     per_lane<detail::lane_sums> sums;
@@ -340,8 +388,9 @@ MX_HD inline void quantize_rows(const plain_params& p, const device_segment* seg
         sums[lane] = {};
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         if (which >= count) return;
-        detail::add_rows<Values>(p, g, convert, segments[which], values,
-                                 static_cast<std::uint32_t>(lane % lanes_per_segment), sums[lane]);
+        detail::add_rows<coded, Values>(p, g, convert, segments[which], values, to,
+                                        static_cast<std::uint32_t>(lane % lanes_per_segment),
+                                        sums[lane]);
     });
     detail::finish_rows(segments, count, sums, out);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which body takes a recipe of which nothing is wanted per block: that of segments, or that of rows
-// with one number for each element format that some device converts by an instruction.
+// Which body takes a recipe: that of segments, or that of rows with one number for each element
+// format that some device converts by an instruction, and one more where codes are wanted.
 #pragma once
 
 #include <array>
@@ -27,6 +27,13 @@ constexpr int row_body_of(std::string_view format) {
     }
     return body;
 }
+
+/// The body of the same format that also writes codes: that many bits higher.
+inline constexpr int coded_rows = static_cast<int>(row_formats.size());
+inline constexpr std::uint32_t row_bodies = ((1u << coded_rows) - 1u) << first_row_body;
+
+/// Bodies, as bits, and those of the same formats that write codes.
+constexpr std::uint32_t with_codes(std::uint32_t bodies) { return bodies | bodies << coded_rows; }
 
 inline int body_of(const plain_params& p, std::uint64_t block_rows, std::uint64_t block_cols) {
     if (!takes_rows(p, block_rows, block_cols)) return segment_body;

@@ -36,6 +36,12 @@ struct row_grid {
     std::uint32_t rule_step;
     int rule_base;
 
+    // Magnitude code of a normal number: bits >> code_shift, less code_base; others are shifted
+    // into the lowest binade, `normals` codes higher.
+    int code_shift, sign_shift;
+    std::uint32_t code_base, normals;
+    float least_normal;
+
     // The same of two bf16 in a word: they have room for a mantissa of three bits.
     std::uint32_t to_magics, least_magics, largests;
 };
@@ -62,6 +68,11 @@ MX_HD inline row_grid row_grid_of(const plain_params& p) {
     g.to_magics = twice((static_cast<std::uint32_t>(7 - m) << 7) + 0x40u);
     g.least_magics = twice(static_cast<std::uint32_t>(f.emin + 127) << 7) + g.to_magics;
     g.largests = twice(base::bits_of(largest) >> 16);
+    g.code_shift = 23 - m;
+    g.sign_shift = f.bits - 1;
+    g.code_base = static_cast<std::uint32_t>(f.emin + 126) << m;
+    g.normals = 1u << m;
+    g.least_normal = base::exact_pow2f(f.emin);
     const scale::rule_step step = scale::step_of(p.rule, p.facts);
     g.rule_step = scale::one_binade - step.from;
     g.rule_base = step.base;
@@ -90,6 +101,15 @@ MX_HD inline float rounded(const row_grid& g, float y) {
     const float magic = base::float_from_bits(std::max(own, g.least_magic));
     const float q = (y + magic) - magic;
     return smaller_of(larger_of(q, -g.largest), g.largest);
+}
+
+/// The code of a number of the grid, with the sign of `y`.
+MX_HD inline std::uint32_t code_of(const row_grid& g, float q, float y) {
+    const float magnitude = base::float_from_bits(base::bits_of(q) & base::f32_magnitude_mask);
+    const bool low = magnitude < g.least_normal;
+    const std::uint32_t bits = base::bits_of(low ? magnitude + g.least_normal : magnitude);
+    const std::uint32_t sign = base::bits_of(y) >> 31 << g.sign_shift;
+    return ((bits >> g.code_shift) - g.code_base - (low ? g.normals : 0u)) | sign;
 }
 
 /// What two elements become.

@@ -43,6 +43,14 @@ MX_HD inline sixteen_bytes load_sixteen(const std::byte* from) {
 #endif
 }
 
+MX_HD inline void store_sixteen(std::uint8_t* to, const sixteen_bytes& v) {
+#if defined(__CUDA_ARCH__)
+    *reinterpret_cast<uint4*>(to) = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
+#else
+    std::memcpy(to, &v, sizeof v);
+#endif
+}
+
 }  // namespace detail
 
 class bf16_block {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast `analyze` goes through files that the system holds in memory.
+#pragma once
+
+#include <vector>
+
+#include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/model.hpp"
+#include "libmx/quantize/recipe.hpp"
+
+namespace mx::pipeline {
+
+struct file_rate {
+    double elements_per_second;  ///< of the tensors that the recipe suits; best of all passes
+    double bytes_per_element;    ///< of them, as they are stored
+};
+
+/// analyze() under one recipe, five times or more and for `seconds` (a pass before them brings the
+/// files into memory). Throws base::error: usage when the recipe suits no tensor; else that of
+/// analyze().
+file_rate measure_files(const std::vector<tensor_ref>& tensors, const quantize::recipe& recipe,
+                        double seconds, const run_control& control);
+
+}  // namespace mx::pipeline

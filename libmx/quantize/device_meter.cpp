@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/quantize/device_meter.hpp"
+
+#include "libmx/quantize/cuda/cuda_meter.hpp"
+
+namespace mx::quantize {
+
+std::unique_ptr<device_meter> make_meter(const driver& d) {
+    return d.make_batch != nullptr ? cuda::make_meter() : nullptr;
+}
+
+}  // namespace mx::quantize
