@@ -141,7 +141,7 @@ TEST_CASE("products go on with the CPU where a device has no room, and say so on
 
 TEST_CASE("threads wait for one another where there is room for one tile only") {
     const product p("sm90.wgmma.fp8", "e4m3", 0u, 1030, 1030, 32);
-    const std::size_t tile = 512 * 512 * sizeof(std::uint32_t);
+    const std::size_t tile = 1024 * 1024 * sizeof(std::uint32_t);
     const std::size_t operands = cuda::resident_bytes(p.a, p.b, *p.model);
     host_device device({operands + tile, std::numeric_limits<std::size_t>::max()});
     backend_device = &device;

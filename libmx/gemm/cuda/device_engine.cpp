@@ -18,7 +18,7 @@ using base::cuda::memory_kind;
 using base::cuda::no_room;
 
 // Enough outputs for a kernel to fill a device, few enough for several to be under way.
-constexpr std::size_t tile_side = 512;
+constexpr std::size_t tile_side = 1024;
 // Of an operand on its way to the device, at a time: what is unpacked on the host, too.
 constexpr std::size_t part_bytes = std::size_t{4} << 20;
 
