@@ -220,7 +220,8 @@ void compare_general_segments(
 }
 
 void compare_matrices(const quantize::driver& d,
-                      const std::function<void(const std::string&, const std::string&)>& on_case) {
+                      const std::function<void(const std::string&, const std::string&)>& on_case,
+                      std::uint64_t every) {
     std::vector<recipe> recipes;
     for (const char* text :
          {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
@@ -230,10 +231,12 @@ void compare_matrices(const quantize::driver& d,
           "mxfp8:dialect=systems-scaling,scale=floor-bump"}) {
         recipes.push_back(quantize::parse_recipe(text));
     }
+    std::uint64_t turn = 0;
     for (const dtype type : types) {
-        const auto m = make_matrix(type, 300, 1100, all_kinds, *recipes.front().element, 7);
+        const auto m = make_matrix(type, 300 / every, 1100, all_kinds, *recipes.front().element, 7);
         const pipeline::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
         for (const bool histograms : {false, true}) {
+            if (turn++ % every != 0) continue;
             pipeline::run_control control;
             control.threads = 2;
             control.driver = drivers_here().front();
@@ -278,8 +281,10 @@ void compare_rows(const quantize::driver& d,
     // Some of every kind, beside one that another body takes.
     std::vector<recipe> some{quantize::parse_recipe("mxfp4:round=stochastic")};
     for (std::size_t i = 0; i < recipes.size(); i += 11) some.push_back(recipes[i]);
+    std::uint64_t matrix_turn = 0;
     for (const dtype type : {dtype::bf16, dtype::f32}) {
         for (const auto& [rows, cols] : {std::pair{300, 1100}, {77, 64}, {5000, 40}, {3, 33000}}) {
+            if (matrix_turn++ % every != 0) continue;
             const auto m =
                 weights(type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
             const pipeline::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};

@@ -24,12 +24,14 @@ void compare_general_segments(
     const std::function<void(const std::string&, const std::string&)>& on_case,
     std::uint64_t every = 1);
 
-/// Whole matrices under several recipes at once, as mx analyze goes through them.
+/// Whole matrices under several recipes at once, as mx analyze goes through them. Takes one of
+/// `every` (300 at most), and of its rows as many.
 void compare_matrices(const quantize::driver& d,
-                      const std::function<void(const std::string&, const std::string&)>& on_case);
+                      const std::function<void(const std::string&, const std::string&)>& on_case,
+                      std::uint64_t every = 1);
 
 /// Recipes that the body of rows takes (libmx/quantize/cuda/row_body.hpp), segment by segment and
-/// as whole matrices, codes wanted or nothing per block.
+/// as whole matrices, codes wanted or nothing per block. Takes one case of `every`.
 void compare_rows(const quantize::driver& d,
                   const std::function<void(const std::string&, const std::string&)>& on_case,
                   std::uint64_t every = 1);

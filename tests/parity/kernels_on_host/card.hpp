@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUDA's language is to a kernel, for a C++ compiler: included before all else in sources that
+// translate.cmake made of .cu files. The threads of a block are fibres (card.cpp), which wait for
+// one another at every barrier and exchange; what CUDA leaves undefined there is an error.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#include "tests/parity/kernels_on_host/fibres.hpp"
+
+// Code of the device and code of the host of one name are different functions, which a linker must
+// not take for one another.
+#define mx mx_card
+
+#define __CUDACC__
+#define __CUDA_ARCH__ 900
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+#define threadIdx (::card::here().thread)
+#define blockIdx (::card::here().block)
+#define blockDim (::card::here().block_size)
+#define gridDim (::card::here().grid)
+
+using dim3 = card::extent;
+using cudaStream_t = card::stream*;
+
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct float2 {
+    float x, y;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+template <typename T>
+T __ldg(const T* from) {
+    return *from;
+}
+
+// The runtime.
+enum cudaError_t : int { cudaSuccess = 0 };
+inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(card::last_error()); }
+struct cudaFuncAttributes {};
+template <typename Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
+    return cudaSuccess;
+}
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+    *value = 3;
+    return cudaSuccess;
+}
+template <typename Kernel>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel*, int, std::size_t) {
+    *blocks = 2;
+    return cudaSuccess;
+}
+
+// Barriers and exchanges.
+inline void __syncthreads() { card::sync_block(); }
+inline void __syncwarp() { card::exchange("__syncwarp", ~0u, 0); }
+inline std::uint32_t __shfl_xor_sync(std::uint32_t lanes, std::uint32_t own, int mask) {
+    const std::uint32_t* const all = card::exchange("__shfl_xor_sync", lanes, own);
+    return all[(card::here().lane ^ static_cast<unsigned>(mask)) % card::warp_size];
+}
+inline int __any_sync(std::uint32_t lanes, int own) {
+    const std::uint32_t* const all = card::exchange("__any_sync", lanes, own != 0 ? 1u : 0u);
+    return std::any_of(all, all + card::warp_size, [](std::uint32_t one) { return one != 0; });
+}
+// Fibres of a stream take turns only where they wait.
+template <typename T>
+T atomicAdd(T* to, T value) {
+    const T before = *to;
+    *to += value;
+    return before;
+}
+inline std::uint32_t atomicMin(std::uint32_t* to, std::uint32_t value) {
+    const std::uint32_t before = *to;
+    *to = std::min(before, value);
+    return before;
+}
+
+// Numbers.
+inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline int __dp4a(int a, int b, int c) {
+    for (int i = 0; i < 32; i += 8) {
+        c += static_cast<std::int8_t>(a >> i & 0xff) * static_cast<std::int8_t>(b >> i & 0xff);
+    }
+    return c;
+}
+
+namespace card {
+
+/// PTX's shr.u32.
+inline std::uint32_t shifted_right(std::uint32_t x, std::uint32_t by) {
+    return by < 32 ? x >> by : 0;
+}
+
+/// Two operations on the halves of words, as numbers without sign.
+template <typename Operation>
+std::uint32_t by_halves(std::uint32_t a, std::uint32_t b, Operation operation) {
+    const auto half = [&](int at) {
+        return static_cast<std::uint32_t>(operation(a >> at & 0xffffu, b >> at & 0xffffu)) &
+               0xffffu;
+    };
+    return half(0) | half(16) << 16;
+}
+inline std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return std::max(a, b); }
+inline std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return std::min(a, b); }
+
+}  // namespace card
+
+inline unsigned __vimax3_u16x2(unsigned a, unsigned b, unsigned c) {
+    return card::by_halves(card::by_halves(a, b, card::larger), c, card::larger);
+}
+inline unsigned __vimin3_u16x2(unsigned a, unsigned b, unsigned c) {
+    return card::by_halves(card::by_halves(a, b, card::smaller), c, card::smaller);
+}
+inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) {
+    const auto sum = [](std::uint32_t x, std::uint32_t y) { return x + y; };
+    return card::by_halves(card::by_halves(a, b, sum), c, card::larger);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled as the kernels are: see card.hpp.
+#include "tests/parity/kernels_on_host/entries.hpp"
+
+#include "libmx/gemm/cuda/kernels.hpp"
+#include "libmx/quantize/cuda/element_kernel.hpp"
+#include "libmx/quantize/cuda/kernels.hpp"
+#include "libmx/quantize/cuda/meter_kernels.hpp"
+#include "libmx/quantize/cuda/row_kernels.hpp"
+
+namespace card {
+namespace {
+
+template <typename T>
+T copy_of(const void* bytes) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T own;
+    std::memcpy(static_cast<void*>(&own), bytes, sizeof own);
+    return own;
+}
+
+}  // namespace
+
+int enqueue_segments(const void* launch, void* stream) {
+    return mx::quantize::cuda::enqueue(copy_of<mx::quantize::cuda::launch>(launch), stream);
+}
+int enqueue_elements(const void* launch, void* stream) {
+    using mx::quantize::cuda::element_launch;
+    return mx::quantize::cuda::enqueue(copy_of<element_launch>(launch), stream);
+}
+int enqueue_products(const void* launch, void* stream) {
+    return mx::gemm::cuda::enqueue(copy_of<mx::gemm::cuda::tile_launch>(launch), stream);
+}
+int enqueue_read(const std::byte* from, std::uint64_t bytes, std::uint32_t* sum, void* stream) {
+    return mx::quantize::cuda::enqueue_read(from, bytes, sum, stream);
+}
+int enqueue_copy(std::byte* to, const std::byte* from, std::uint64_t bytes, void* stream) {
+    return mx::quantize::cuda::enqueue_copy(to, from, bytes, stream);
+}
+
+int compare_conversions(const char* format, const void* expected, const void* words,
+                        unsigned long long* different, void* stream) {
+    using namespace mx::quantize::cuda;
+    for (const auto& paths : {fp8_paths(), narrow_paths()}) {
+        for (const instruction_path& p : paths) {
+            if (p.format != format) continue;
+            return p.compare(copy_of<expected_conversion>(expected), copy_of<word_range>(words),
+                             different, stream);
+        }
+    }
+    return -1;
+}
+
+}  // namespace card

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/parity/kernels_on_host/fibres.hpp"
+
+#include <ucontext.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libmx/base/cuda/host_device.hpp"
+
+namespace card {
+namespace {
+
+// What every device since sm_50 has: of a block without an attribute, and of grids.
+constexpr std::size_t most_shared = 48 * 1024;
+constexpr unsigned most_threads = 1024;
+constexpr unsigned most_rows = 65535;
+constexpr int invalid_configuration = 9;
+
+constexpr std::size_t stack_bytes = std::size_t{256} << 10;
+
+// Threads that wait for one another.
+struct meeting {
+    unsigned members = 0, arrived = 0;
+    std::uint64_t number = 0;
+    const char* what = "";
+    std::uint32_t value[2][warp_size];
+};
+
+struct fibre {
+    ucontext_t context;
+    std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
+    position at;
+    bool done = true;
+};
+
+struct variable {
+    unsigned line;
+    std::unique_ptr<std::byte[]> memory;
+};
+
+std::string text_of(const extent& e) {
+    return "(" + std::to_string(e.x) + ", " + std::to_string(e.y) + ")";
+}
+
+// The blocks of an operating system's thread.
+class machine {
+  public:
+    void run_block(const grid& g, const extent& block, const std::function<void()>& thread);
+    const position& here() const { return fibres_[current_]->at; }
+    const std::uint32_t* meet(meeting& m, const char* what, std::uint32_t own);
+    meeting& own_warp() { return warps_[current_ / warp_size]; }
+    meeting& whole_block() { return block_; }
+    std::byte* shared(unsigned line, std::size_t bytes);
+    [[noreturn]] void fail(const std::string& what);
+
+  private:
+    static void entry();
+    void prepare(const grid& g, const extent& block);
+    // The next thread that is not done, or the caller of run_block().
+    void leave();
+
+    std::vector<std::unique_ptr<fibre>> fibres_;
+    std::vector<meeting> warps_;
+    meeting block_;
+    std::vector<variable> shared_;
+    std::size_t shared_bytes_ = 0;
+    const std::function<void()>* thread_ = nullptr;
+    ucontext_t caller_;
+    unsigned count_ = 0, alive_ = 0, current_ = 0;
+    unsigned step_ = 1;  // to the next thread, modulo count_
+    unsigned idle_ = 0;  // threads that were asked since something happened
+    std::string wrong_;
+};
+
+machine& own_machine() {
+    static thread_local machine one;
+    return one;
+}
+
+void machine::entry() {
+    machine& m = own_machine();
+    for (;;) {
+        (*m.thread_)();
+        m.fibres_[m.current_]->done = true;
+        m.alive_ -= 1;
+        m.idle_ = 0;
+        m.leave();
+    }
+}
+
+void machine::prepare(const grid& g, const extent& block) {
+    count_ = g.threads.x * g.threads.y * g.threads.z;
+    while (fibres_.size() < count_) {
+        auto made = std::make_unique<fibre>();
+        getcontext(&made->context);
+        made->context.uc_stack.ss_sp = made->stack.get();
+        made->context.uc_stack.ss_size = stack_bytes;
+        made->context.uc_link = nullptr;
+        makecontext(&made->context, entry, 0);
+        fibres_.push_back(std::move(made));
+    }
+    for (unsigned i = 0; i < count_; ++i) {
+        const extent thread(i % g.threads.x, i / g.threads.x % g.threads.y,
+                            i / g.threads.x / g.threads.y);
+        fibres_[i]->at = {thread, block, g.threads, g.blocks, i % warp_size};
+        fibres_[i]->done = false;
+    }
+    warps_.assign((count_ + warp_size - 1) / warp_size, {});
+    for (meeting& w : warps_) w.members = warp_size;
+    warps_.back().members = (count_ - 1) % warp_size + 1;
+    block_ = {};
+    block_.members = count_;
+    shared_.clear();
+    shared_bytes_ = 0;
+    alive_ = count_;
+    idle_ = 0;
+    // Upwards, then downwards: what needs an order of threads meets two of them.
+    step_ = block.x % 2 == 0 ? 1 : count_ - 1;
+    current_ = block.x % 2 == 0 ? 0 : count_ - 1;
+}
+
+void machine::run_block(const grid& g, const extent& block, const std::function<void()>& thread) {
+    prepare(g, block);
+    thread_ = &thread;
+    if (g.shared_bytes != 0) shared(0, g.shared_bytes);
+    swapcontext(&caller_, &fibres_[current_]->context);
+    if (wrong_.empty()) return;
+    const std::string what = std::move(wrong_);
+    wrong_.clear();
+    fibres_.clear();  // they never come back from where they are
+    throw failure(what);
+}
+
+void machine::leave() {
+    ucontext_t& own = fibres_[current_]->context;
+    if (alive_ == 0) {
+        swapcontext(&own, &caller_);
+        return;
+    }
+    do current_ = (current_ + step_) % count_;
+    while (fibres_[current_]->done);
+    swapcontext(&own, &fibres_[current_]->context);
+}
+
+void machine::fail(const std::string& what) {
+    const position& p = here();
+    wrong_ = "thread " + text_of(p.thread) + " of block " + text_of(p.block) + ": " + what;
+    setcontext(&caller_);
+    std::abort();
+}
+
+const std::uint32_t* machine::meet(meeting& m, const char* what, std::uint32_t own) {
+    if (m.arrived == 0) m.what = what;
+    if (std::strcmp(m.what, what) != 0) {
+        fail(std::string(what) + " while others of its warp wait at " + m.what);
+    }
+    const std::uint64_t number = m.number;
+    // In the next meeting values go to the other place, so that those who are late find these.
+    std::uint32_t* const values = m.value[number % 2];
+    values[current_ % warp_size] = own;
+    if (++m.arrived == m.members) {
+        m.arrived = 0;
+        ++m.number;
+        idle_ = 0;
+    }
+    while (m.number == number) {
+        if (++idle_ > 2 * count_) fail("waits in vain at " + std::string(what));
+        leave();
+    }
+    return values;
+}
+
+std::byte* machine::shared(unsigned line, std::size_t bytes) {
+    for (const variable& v : shared_) {
+        if (v.line == line) return v.memory.get();
+    }
+    shared_bytes_ += bytes;
+    if (shared_bytes_ > most_shared) fail("more shared memory than a block has");
+    shared_.push_back({line, std::unique_ptr<std::byte[]>(new std::byte[bytes])});
+    std::memset(shared_.back().memory.get(), 0xa5, bytes);
+    return shared_.back().memory.get();
+}
+
+thread_local int refused = 0;
+
+}  // namespace
+
+void run(const grid& g, const std::function<void()>& thread) {
+    machine& m = own_machine();
+    for (unsigned y = 0; y < g.blocks.y; ++y) {
+        for (unsigned x = 0; x < g.blocks.x; ++x) m.run_block(g, extent(x, y, 0), thread);
+    }
+}
+
+void start(const grid& g, std::function<void()> thread) {
+    const std::uint64_t threads = std::uint64_t{g.threads.x} * g.threads.y * g.threads.z;
+    const bool taken = threads != 0 && threads <= most_threads && g.blocks.x != 0 &&
+                       g.blocks.x <= 0x7fffffffu && g.blocks.y != 0 && g.blocks.y <= most_rows &&
+                       g.blocks.z == 1 && g.shared_bytes <= most_shared;
+    if (!taken) {
+        refused = invalid_configuration;
+        return;
+    }
+    reinterpret_cast<mx::base::cuda::host_stream*>(g.on)->queue(
+        [g, thread = std::move(thread)] { run(g, thread); });
+}
+
+int last_error() { return std::exchange(refused, 0); }
+const position& here() { return own_machine().here(); }
+void sync_block() { own_machine().meet(own_machine().whole_block(), "__syncthreads", 0); }
+
+const std::uint32_t* exchange(const char* what, std::uint32_t lanes, std::uint32_t own) {
+    machine& m = own_machine();
+    if (lanes != ~std::uint32_t{0}) m.fail(std::string(what) + " of a part of a warp");
+    return m.meet(m.own_warp(), what, own);
+}
+
+void* shared_memory(unsigned line, std::size_t bytes) { return own_machine().shared(line, bytes); }
+unsigned char* dynamic_shared() {
+    return reinterpret_cast<unsigned char*>(own_machine().shared(0, 0));
+}
+
+}  // namespace card

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of threads on the host, block after block: a fibre for each thread, which runs until it
+// waits for others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <type_traits>
+
+namespace card {
+
+inline constexpr unsigned warp_size = 32;
+
+struct extent {
+    unsigned x = 1, y = 1, z = 1;
+    constexpr extent(unsigned of_x = 1, unsigned of_y = 1, unsigned of_z = 1)
+        : x(of_x), y(of_y), z(of_z) {}
+};
+
+/// Where a thread is.
+struct position {
+    extent thread, block, block_size, grid;
+    unsigned lane = 0;
+};
+
+/// What kernels are queued on: the host_stream that somebody's handle points to.
+class stream;
+
+/// A kernel does what CUDA leaves undefined: threads that wait in vain, too much shared memory.
+class failure : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct grid {
+    extent blocks, threads;
+    std::size_t shared_bytes;
+    card::stream* on;
+    grid(extent of_blocks, extent of_threads, std::size_t shared, card::stream* queue)
+        : blocks(of_blocks), threads(of_threads), shared_bytes(shared), on(queue) {}
+};
+
+/// Queues the kernel `thread`, called once for each thread. Dimensions that no device takes are
+/// left to last_error().
+void start(const grid& g, std::function<void()> thread);
+
+/// Runs a grid. Throws failure.
+void run(const grid& g, const std::function<void()>& thread);
+
+/// The runtime's code for the last start that was refused, told once; 0 for none.
+int last_error();
+
+// For threads.
+const position& here();
+void sync_block();
+
+/// Waits for all lanes of the warp. Returns what each gave, up to the next exchange; `what` and
+/// `lanes` have to be the same for all of them, and `lanes` all.
+const std::uint32_t* exchange(const char* what, std::uint32_t lanes, std::uint32_t own);
+
+/// The block's variable that is declared in this line: nonsense at first.
+void* shared_memory(unsigned line, std::size_t bytes);
+template <typename T>
+T& shared(unsigned line) {
+    static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    return *static_cast<T*>(shared_memory(line, sizeof(T)));
+}
+/// As many bytes as the launch says.
+unsigned char* dynamic_shared();
+
+/// PTX's cvt by the emulator: one value to a code, saturated to nearest even, and a code to the
+/// bits of a binary16. The format is the one that the instruction names.
+std::uint32_t narrowed(const char* ptx, std::uint32_t bits);
+std::uint32_t widened(const char* ptx, std::uint32_t code);
+
+}  // namespace card

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA kernels of quantization themselves, grids, shared memory and exchanges, by the host: one
+// case of several of those that a device is put to.
+#include <array>
+#include <numeric>
+
+#include "libmx/base/cuda/host_device.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/format/decode.hpp"
+#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/element_stream.hpp"
+#include "libmx/quantize/cuda/one_segment.hpp"
+#include "libmx/quantize/cuda/row_formats.hpp"
+#include "libmx/quantize/cuda/row_kernels.hpp"
+#include "tests/catch.hpp"
+#include "tests/parity/device_cases.hpp"
+#include "tests/parity/element_cases.hpp"
+#include "tests/parity/kernels_on_host/entries.hpp"
+
+namespace {
+
+namespace quantize = mx::quantize;
+namespace cuda = mx::quantize::cuda;
+using mx::base::cuda::host_stream;
+
+bool always() { return true; }
+
+mx::base::cuda::host_device& host() {
+    static mx::base::cuda::host_device one;
+    return one;
+}
+
+void check(int code) {
+    if (code != 0) throw mx::base::error(mx::base::error_kind::unavailable, "no such grid");
+}
+
+template <std::uint32_t by_instruction>
+void start(const cuda::launch& l, mx::base::cuda::stream& on) {
+    cuda::launch own = l;
+    own.by_instruction = by_instruction;
+    check(card::enqueue_segments(&own, on.handle()));
+}
+
+void start_elements(const cuda::element_launch& l, mx::base::cuda::stream& on) {
+    check(card::enqueue_elements(&l, on.handle()));
+}
+
+template <std::uint32_t by_instruction>
+std::unique_ptr<quantize::segment_batch> make_batch() {
+    return cuda::make_device_batch(host(), start<by_instruction>);
+}
+
+template <std::uint32_t by_instruction>
+mx::block::segment_stats by_kernels(const quantize::block_params& p, quantize::block_run& run,
+                                    quantize::block_details& details) {
+    static const auto batch = make_batch<by_instruction>();
+    return cuda::one_segment(*batch, p, run, details);
+}
+
+template <std::uint32_t by_instruction>
+constexpr quantize::driver driver{
+    "kernels", "as a device runs them",   always, cuda::load, by_kernels<by_instruction>,
+    nullptr,   make_batch<by_instruction>};
+
+// Compares and counts.
+class judge {
+  public:
+    void operator()(const std::string& what, const std::string& difference) {
+        CAPTURE(what);
+        CHECK(difference == "");
+        ++count;
+    }
+    std::size_t count = 0;
+};
+
+const quantize::driver& arithmetic = driver<0>;
+const quantize::driver& instructions = driver<~0u>;
+
+}  // namespace
+
+TEST_CASE("kernels leave the bytes of the reference, segment by segment") {
+    judge one;
+    mx::tests::compare_segments(arithmetic, std::ref(one), 29);
+    mx::tests::compare_general_segments(arithmetic, std::ref(one), 13);
+    CHECK(one.count > 100);
+}
+
+TEST_CASE("kernels of rows leave the bytes of the reference, by arithmetic and by instruction") {
+    judge one;
+    mx::tests::compare_rows(arithmetic, std::ref(one), 13);
+    mx::tests::compare_rows(instructions, std::ref(one), 17);
+    CHECK(one.count > 100);
+}
+
+TEST_CASE("kernels leave the bytes of the reference, panel by panel") {
+    judge one;
+    mx::tests::compare_matrices(instructions, std::ref(one), 5);
+    CHECK(one.count == 30);
+}
+
+TEST_CASE("the kernel of casts leaves the bytes of the host") {
+    judge one;
+    const auto batch = cuda::make_streamed_elements(host(), start_elements, nullptr, 20000);
+    mx::tests::compare_casts(*batch, std::ref(one));
+    // More values than threads.
+    const auto long_batch = cuda::make_streamed_elements(host(), start_elements, nullptr);
+    mx::tests::compare_long_cast(*long_batch, 2048 * 256 + 777, std::ref(one));
+    CHECK(one.count > 500);
+}
+
+TEST_CASE("conversions are compared word by word") {
+    for (const std::string_view name : cuda::row_formats) {
+        CAPTURE(name);
+        const auto& f = *mx::format::find_element_format(name);
+        cuda::expected_conversion expected{mx::format::params_of(f, false), {}};
+        for (std::uint32_t code = 0; code < 256; ++code) {
+            expected.value[code] = mx::format::decode(f, code);
+        }
+        const auto differences = [&](const cuda::word_range& words) {
+            unsigned long long count = 0;
+            host_stream on;
+            check(card::compare_conversions(std::string(name).c_str(), &expected, &words, &count,
+                                            on.handle()));
+            on.wait();
+            return count;
+        };
+        const cuda::word_range bf16{0, 1u << 16, 1u << 16, true};
+        CHECK(differences(bf16) == 0);
+        CHECK(differences({0, 40961, 100000, true}) == 0);
+        // All words whose code has another value, in either half.
+        expected.value[1] *= 2;
+        std::uint64_t wrong = 0;
+        for (std::uint32_t h = 0; h < 1u << 16; ++h) {
+            if ((h & 0x7f80u) == 0x7f80u) continue;
+            wrong += mx::format::cast_code(expected.element, {}, h << 16, true, 0) == 1 ? 1u : 0u;
+        }
+        CHECK(wrong > 0);
+        CHECK(differences(bf16) >= wrong);
+    }
+}
+
+TEST_CASE("the kernels of the meter read and copy all words once") {
+    for (const std::size_t words : {4, 400, 1536 * 4, 1536 * 8 * 4 + 12, 100000}) {
+        CAPTURE(words);
+        std::vector<std::uint32_t> from(words + 4), to(words + 4);
+        std::iota(from.begin(), from.end(), 77u);
+        const auto aligned = [](std::vector<std::uint32_t>& v) {
+            const auto at = reinterpret_cast<std::uintptr_t>(v.data());
+            return v.data() + (16 - at % 16) % 16 / 4;
+        };
+        std::uint32_t* const x = aligned(from);
+        std::uint32_t* const y = aligned(to);
+        std::uint32_t sum = 5;
+        host_stream on;
+        const auto* const bytes = reinterpret_cast<const std::byte*>(x);
+        check(card::enqueue_read(bytes, words * 4, &sum, on.handle()));
+        check(card::enqueue_copy(reinterpret_cast<std::byte*>(y), bytes, words * 4, on.handle()));
+        on.wait();
+        CHECK(sum == std::accumulate(x, x + words, 5u));
+        CHECK(std::equal(x, x + words, y));
+    }
+}
