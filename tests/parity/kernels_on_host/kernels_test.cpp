@@ -141,7 +141,8 @@ TEST_CASE("conversions are compared word by word") {
 }
 
 TEST_CASE("the kernels of the meter read and copy all words once") {
-    for (const std::size_t words : {4, 400, 1536 * 4, 1536 * 8 * 4 + 12, 100000}) {
+    for (const std::size_t words :
+         {4u, 400u, 1536u * 4u, 11000u * 4u, 1536u * 8u * 4u + 12u, 100000u}) {
         CAPTURE(words);
         std::vector<std::uint32_t> from(words + 4), to(words + 4);
         std::iota(from.begin(), from.end(), 77u);
