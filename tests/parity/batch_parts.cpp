@@ -2,7 +2,10 @@
 // What is kept of a panel's blocks at a time, however its tensor is shaped.
 #include <algorithm>
 
+#include "libmx/base/exact_sum.hpp"
+#include "libmx/base/random.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/segment_places.hpp"
 #include "libmx/quantize/driver_batch.hpp"
 #include "libmx/quantize/drivers.hpp"
@@ -106,4 +109,53 @@ TEST_CASE("blocks that are larger than their matrix have room for what they hold
     const auto small = mx::pipeline::place_of(s, {{1, 8, 3}, 4, 2}, 1);
     CHECK(small.block_size() == 8);
     CHECK(small.blocks() == 4);
+}
+
+TEST_CASE("room for no more than a block holds changes no figure, whoever quantizes") {
+    const auto recipes =
+        quantize::parse_recipes({"mxfp4:block=1x64", "mxfp8:block=4x32,scale=even"});
+    const auto m = mx::tests::make_matrix(
+        mx::tensor::dtype::f32, 999, 5,
+        {mx::tests::block_kinds.begin(), mx::tests::block_kinds.end()}, *recipes[0].element, 4);
+    const mx::pipeline::matrix values{m.type, m.bytes.data(), m.rows, m.cols, "w"};
+    const quantize::driver& scalar = *mx::tests::drivers_here().front();
+    for (const quantize::recipe& r : recipes) {
+        // Segment by segment, with room for whole blocks.
+        std::string reason;
+        const mx::block::grid g = mx::pipeline::lay_out({m.rows, m.cols}, r, reason)->grid;
+        const auto params = quantize::params_of(r);
+        mx::base::exact_sum error2, x2;
+        std::uint64_t clamp = 0, blocks = 0;
+        mx::pipeline::for_each_segment(
+            g, {0, 1, 0, m.rows, 0, m.cols}, [&](const segment_in_panel& s) {
+                const quantize::segment_place place{mx::base::tensor_id("w"),
+                                                    s.first,
+                                                    m.cols,
+                                                    s.rows,
+                                                    s.cols,
+                                                    g.block_rows,
+                                                    g.block_cols};
+                const quantize::stored_values all{m.type, m.bytes.data(), m.cols};
+                quantize::block_run run;
+                quantize::block_details details;
+                scalar.load(all.from(s.row * m.cols + s.col), place, run);
+                const auto stats = scalar.quantize(params, run, details);
+                error2.add(stats.sum.error2);
+                x2.add(stats.sum.x2);
+                clamp += stats.count.clamp;
+                blocks += stats.block.blocks;
+            });
+        CHECK(blocks == (g.block_rows == 1 ? 999u : 250u));
+        for (const quantize::driver* d : mx::tests::drivers_here()) {
+            CAPTURE(d->name, quantize::to_string(r));
+            mx::pipeline::run_control control;
+            control.driver = d;
+            const auto all = analyze_matrix(values, {&r, 1}, true, control);
+            const auto& got = all.front();
+            CHECK(got.totals.sum.error2.value() == error2.value());
+            CHECK(got.totals.sum.x2.value() == x2.value());
+            CHECK(got.totals.count.clamp == clamp);
+            CHECK(got.totals.block.blocks == blocks);
+        }
+    }
 }
