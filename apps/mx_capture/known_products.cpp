@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx_capture/known_products.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/gemm/convert_sum.hpp"
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/verify/captured.hpp"
@@ -100,11 +103,19 @@ std::string settle(instruction& i, const mma_case& what, device& d) {
     if (places.size() == 1) return to_string(i.where);
     std::vector<known_product> known;
     for (std::uint64_t t = 0; t < tiles; ++t) known.push_back(known_product_of(what, t));
+    std::string refused;
     for (const placement& p : places) {
         i.where = p;
-        if (gives(d, i, what, known)) return to_string(p);
+        try {
+            if (gives(d, i, what, known)) return to_string(p);
+        } catch (const base::error& e) {
+            // Another may do; where the card answers no more, none will.
+            if (refused.empty())
+                refused = fmt::format("placement '{}': {}", to_string(p), e.what());
+        }
     }
     i.where = places.front();
+    if (!refused.empty()) throw base::error(base::error_kind::unavailable, refused);
     return std::string(no_placement);
 }
 

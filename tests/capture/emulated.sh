@@ -41,6 +41,8 @@ record sm_90a .e4m3.e5m2.128x128 tensor-scales
 for folder in hopper conversions fp4 consumer pairs products tensor-scales; do
     expect 0 'all are equal' "$mx" verify $folder
     grep -q '"recorded_from_hardware":false' $folder/manifest.json || fail "$folder: hardware?"
+    grep -q '"only":"[^"]' $folder/manifest.json || fail "$folder: all parts?"
+    grep -q '"not_recorded":\[\]' $folder/manifest.json || fail "$folder: failures?"
 done
 expect 0 'fp8:promote=64' "$mx" verify tensor-scales/gemm/fp8.*.f32.safetensors
 expect 0 'wgmma.fp8: e4m3' "$mx" verify tensor-scales/gemm/fp8_fast.*.f32.safetensors
@@ -84,6 +86,16 @@ LC_ALL=C sed 's/"seed":"1"/"seed":"2"/' $file >one.safetensors
 expect 3 'other inputs' "$mx" verify one.safetensors
 LC_ALL=C sed 's#"mma-inputs/1"#"mma-inputs/0"#' $file >one.safetensors
 expect 3 'generator' "$mx" verify one.safetensors
+
+# Probes that the operands do not have, and more inputs than anybody makes.
+nvfp4=fp4/mma/tcgen05.mxf4nvf4.e2m1.e2m1.ue4m3x16.single.safetensors
+LC_ALL=C sed 's/"scale_format":"ue4m3"/"scale_format":"none" /' $nvfp4 >one.safetensors
+expect 3 'there are 0' "$mx" verify one.safetensors
+LC_ALL=C sed 's/"hash_tiles":"64"/"hash_tiles":"65"/' $nvfp4 >one.safetensors
+expect 3 'other inputs' "$mx" verify one.safetensors
+LC_ALL=C sed 's/"random_inputs":"4096"/"random_inputs":"9999"/' \
+    conversions/cvt/e2m1.rs.safetensors >one.safetensors
+expect 3 'fewer values' "$mx" verify one.safetensors
 
 # A folder is what its manifest says, or nothing.
 turn $file $(($(wc -c <$file) - 4))

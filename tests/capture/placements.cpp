@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx_capture/placements.hpp"
 
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "apps/mx_capture/known_products.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/pipeline/verify/captured.hpp"
 #include "tests/catch.hpp"
 
@@ -25,6 +27,9 @@ class card final : public device {
     std::vector<std::uint32_t> multiply(const instruction& i, std::size_t steps, bool accumulate,
                                         std::span<const mma_tile> tiles) override {
         ++asked;
+        if (refuses && parts_of(i.where) == parts_of(*refuses)) {
+            throw mx::base::error(mx::base::error_kind::unavailable, "did not arrive");
+        }
         if (parts_of(i.where) == parts_of(reads_)) {
             return emulated_->multiply(i, steps, accumulate, tiles);
         }
@@ -50,6 +55,7 @@ class card final : public device {
     library_product multiply_by_library(const library_problem&) override { return {}; }
 
     int asked = 0;
+    std::optional<placement> refuses = {};
 
   private:
     std::unique_ptr<device> emulated_;
@@ -111,12 +117,20 @@ TEST_CASE("the card decides where operands lie") {
     CHECK(parts_of(i.where) == parts_of(reads));
     CHECK(one.asked > 2);
 
+    // A placement that the card refuses is none, and others may be.
+    card refusing(c, reads);
+    refusing.refuses = placement{};
+    CHECK(settle(i, i.what, refusing) == "codes in low bits of bytes, scales reversed");
+    CHECK(refusing.asked == one.asked);
+
     // None: the documented one stays, and the recording says so.
     reads.results = result_layout::high_half;
     card none(c, reads);
     CHECK(settle(i, i.what, none) == mx::pipeline::no_placement);
     CHECK(parts_of(i.where) == parts_of(placement{}));
     CHECK(none.asked == static_cast<int>(placements_of(i).size()));
+    none.refuses = placement{};
+    CHECK_THROWS_WITH(settle(i, i.what, none), "placement 'documented': did not arrive");
 }
 
 TEST_CASE("codes lie where the placement says") {

@@ -83,9 +83,14 @@ std::string verify_widening(const vector_file& file, comparison& found) {
 // Which byte of the random word goes where is not known of every chip: the order that fits best.
 std::string verify_stochastic_narrowing(const vector_file& file, comparison& found) {
     const stochastic_narrowing& row = known(file, find_stochastic_narrowing(file.at("conversion")));
-    const auto inputs =
-        stochastic_inputs(row, generator_seed(file, conversion_inputs_version),
-                          static_cast<std::size_t>(integer_of(file, "random_inputs", 0, 1 << 24)));
+    const int random = integer_of(file, "random_inputs", 0, 1 << 24);
+    // Before inputs are made: the outputs must be there.
+    if (file.info("results.word").elements < static_cast<std::uint64_t>(random)) {
+        file.fail(fmt::format("has fewer values than its metadata says: random_inputs={}", random),
+                  "results.word");
+    }
+    const auto inputs = stochastic_inputs(row, generator_seed(file, conversion_inputs_version),
+                                          static_cast<std::size_t>(random));
     const auto expected = file.u32("results.word", inputs.size());
     const random_byte_order* best = nullptr;
     std::size_t fewest = inputs.size() + 1;
