@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/mx/commands.hpp"
@@ -18,6 +19,7 @@
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/verify.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::app {
 namespace {
@@ -163,6 +165,29 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
     return notes;
 }
 
+constexpr std::string_view file_end = ".safetensors";
+
+// What tells the files apart: without the folder that all are in, and without what all end with.
+std::vector<report::record> table_rows(std::vector<report::record> rows) {
+    if (rows.size() < 2) return rows;
+    const std::string first = report::text_of(rows.front(), "file");
+    std::size_t common = first.rfind('/') + 1;
+    bool same_end = true;
+    for (const report::record& r : rows) {
+        const std::string path = report::text_of(r, "file");
+        while (path.compare(0, common, first, 0, common) != 0) {
+            common = common < 2 ? 0 : first.rfind('/', common - 2) + 1;
+        }
+        same_end = same_end && path.ends_with(file_end);
+    }
+    for (report::record& r : rows) {
+        std::string path = report::text_of(r, "file").substr(common);
+        if (same_end) path.resize(path.size() - file_end.size());
+        r.front().second = std::move(path);
+    }
+    return rows;
+}
+
 report::document document_of(const std::vector<verification>& files) {
     const totals t = totals_of(files);
     report::document d;
@@ -194,7 +219,7 @@ report::document document_of(const std::vector<verification>& files) {
                            {"compared", "compared", cell::integer},
                            {"skipped", "skipped", cell::integer},
                            {"differences", "differences", cell::integer}},
-                          std::move(rows),
+                          table_rows(std::move(rows)),
                           {},
                           notes_of(files, t)});
     if (!shown.empty()) {
