@@ -49,6 +49,12 @@ bool same(std::uint32_t x, std::uint32_t y, bool f16) {
     return x == y || ((x | y) & magnitude) == 0;
 }
 
+std::vector<known_product> known_products_of(const mma_case& what) {
+    std::vector<known_product> known;
+    for (std::uint64_t t = 0; t < tiles; ++t) known.push_back(known_product_of(what, t));
+    return known;
+}
+
 bool gives(device& d, const instruction& i, const mma_case& what,
            const std::vector<known_product>& known) {
     std::vector<mma_tile> stack;
@@ -101,8 +107,7 @@ std::string settle(instruction& i, const mma_case& what, device& d) {
     i.where = places.front();
     // Where there is nothing to choose, a product that is not the known one is for the recording.
     if (places.size() == 1) return to_string(i.where);
-    std::vector<known_product> known;
-    for (std::uint64_t t = 0; t < tiles; ++t) known.push_back(known_product_of(what, t));
+    const std::vector<known_product> known = known_products_of(what);
     std::string refused;
     for (const placement& p : places) {
         i.where = p;
@@ -117,6 +122,10 @@ std::string settle(instruction& i, const mma_case& what, device& d) {
     i.where = places.front();
     if (!refused.empty()) throw base::error(base::error_kind::unavailable, refused);
     return std::string(no_placement);
+}
+
+bool gives_known_products(const instruction& i, const mma_case& what, device& d) {
+    return gives(d, i, what, known_products_of(what));
 }
 
 }  // namespace mx::capture

@@ -23,4 +23,7 @@ known_product known_product_of(const pipeline::mma_case& what, std::uint64_t ind
 /// Throws base::error (unavailable) when none gives the products and the device refused one.
 std::string settle(instruction& i, const pipeline::mma_case& what, device& d);
 
+/// Whether the known products come out of `i` as it is.
+bool gives_known_products(const instruction& i, const pipeline::mma_case& what, device& d);
+
 }  // namespace mx::capture

@@ -244,8 +244,12 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     if (wanting && !options.accumulator && is_placed(file)) {
         if (auto fit = fit_of(c)) found.fit(std::move(*fit));
     }
-    return fmt::format("{}: {} x {}", c.model ? to_string(*c.model) : "no model", c.what.a->name,
-                       c.what.b->name);
+    const std::string* known = file.find("known_products");
+    return fmt::format("{}: {} x {}{}", c.model ? to_string(*c.model) : "no model", c.what.a->name,
+                       c.what.b->name,
+                       known != nullptr && *known == known_products_missed
+                           ? ", small whole numbers do not come out"
+                           : "");
 }
 
 }  // namespace mx::pipeline
