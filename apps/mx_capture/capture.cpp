@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -26,8 +25,6 @@ namespace fs = std::filesystem;
 constexpr unsigned part_seconds = 300;
 // A card that answers no more is not asked for hours.
 constexpr std::size_t most_late = 8;
-// A recording that is ended from outside has a manifest of what it has.
-constexpr std::chrono::seconds between_manifests{20};
 
 // The facts cross from one process to another as lines.
 std::string to_lines(const device_facts& f) {
@@ -111,6 +108,18 @@ void say(const std::string& line) {
     std::fflush(stderr);
 }
 
+// What a process that was killed left of a file: io::output_file writes under ".NAME." and more.
+void remove_unfinished(const fs::path& file) {
+    std::error_code failure;
+    const std::string beginning = "." + file.filename().string() + ".";
+    std::vector<fs::path> left;
+    for (fs::directory_iterator it(file.parent_path(), failure), end; !failure && it != end;
+         it.increment(failure)) {
+        if (it->path().filename().string().starts_with(beginning)) left.push_back(it->path());
+    }
+    for (const fs::path& path : left) fs::remove(path, failure);
+}
+
 void write_manifest(const manifest& m, const std::string& folder) {
     m.write((fs::path(folder) / pipeline::capture_manifest).string());
 }
@@ -122,7 +131,6 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
                   const std::string& folder, const io::metadata_map& common, manifest& m) {
     std::size_t next = 0;
     std::size_t late = 0;
-    auto written = std::chrono::steady_clock::now();
     // The parts from `from` on, as failures.
     const auto write_with_rest = [&](std::size_t from, std::string_view reason) {
         manifest whole = m;
@@ -142,6 +150,7 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
         };
         const auto ended = [&](std::size_t n, const outcome& o) {
             const part& p = parts[first + n];
+            if (!o.fine) remove_unfinished(fs::path(folder) / p.file);
             if (!o.fine && !o.late && n != 0) return;
             ++next;
             late += o.late ? 1u : 0u;
@@ -153,9 +162,8 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
                 say(fmt::format("[{}/{}] {}: not recorded: {}", next, parts.size(), p.file,
                                 base::printable(o.text)));
             }
-            if (std::chrono::steady_clock::now() - written < between_manifests) return;
+            // A recording that is ended from outside has a manifest of what it has.
             write_with_rest(next, "not asked: the recording was ended before");
-            written = std::chrono::steady_clock::now();
         };
         run_series(parts.size() - next, record, part_seconds, ended);
     }

@@ -48,6 +48,15 @@ expect 0 'fp8:promote=64' "$mx" verify tensor-scales/gemm/fp8.*.f32.safetensors
 expect 0 'wgmma.fp8: e4m3' "$mx" verify tensor-scales/gemm/fp8_fast.*.f32.safetensors
 for file in hopper/mma/*; do cmp "$file" "again/mma/$(basename "$file")"; done
 
+# A part whose process dies, here of a file that is too large, costs nothing else and leaves nothing.
+(ulimit -f 150; "$capture" --quick --emulate sm_90a \
+    --only gemm/fp8.e4m3.e4m3 -o small 2>log) || fail "$(cat log)"
+grep -q '^2 files in small, 2 parts not recorded' log || fail "$(cat log)"
+[ "$(grep -c '"reason":' small/manifest.json)" -eq 2 ] || fail "$(cat small/manifest.json)"
+[ -z "$(find small -name '.*' -type f)" ] || fail "left over: $(find small -name '.*' -type f)"
+expect 0 '2 files compared: all are equal' "$mx" verify small
+grep -q '^- not recorded in small: 2 parts' said || fail "$(cat said)"
+
 # Vector files are asked again: their own outputs come back.
 "$capture" --quick --emulate sm_100a --only replay. --replay "$vectors" -o replays 2>log ||
     fail "$(cat log)"

@@ -16,6 +16,7 @@
 #include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/pipeline/verify/capture_folder.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/verify.hpp"
 #include "libmx/report/cells.hpp"
@@ -188,6 +189,18 @@ std::vector<report::record> table_rows(std::vector<report::record> rows) {
     return rows;
 }
 
+// A recording may lack what the card refused.
+void note_missing_parts(report::document& d, const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+        if (!pipeline::is_capture(path)) continue;
+        const std::size_t count = pipeline::parts_not_recorded(path);
+        if (count == 0) continue;
+        d.sections.front().notes.push_back(
+            fmt::format("- not recorded in {}: {}, its manifest says why", path,
+                        count == 1 ? "one part" : fmt::format("{} parts", count)));
+    }
+}
+
 report::document document_of(const std::vector<verification>& files) {
     const totals t = totals_of(files);
     report::document d;
@@ -251,7 +264,9 @@ int run(const options& o) {
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
         files.push_back(pipeline::verify_vectors(*file, path, what));
     }
-    to.finish(document_of(files), o.quiet);
+    report::document d = document_of(files);
+    note_missing_parts(d, o.paths);
+    to.finish(d, o.quiet);
     return totals_of(files).differences == 0 ? exit_code::fine : exit_code::difference;
 }
 
