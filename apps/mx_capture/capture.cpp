@@ -194,6 +194,16 @@ std::size_t capture(const request& what) {
     m.only = what.only;
     m.date = date_text("%Y-%m-%dT%H:%M:%SZ");
     m.program = io::sha256_of("/proc/self/exe");
+    std::vector<part> parts = parts_of(*c, what.how_much);
+    if (!what.replay.empty()) append_replays(parts, *c, what.replay);
+    parts.erase(
+        std::remove_if(parts.begin(), parts.end(),
+                       [&](const part& p) { return p.file.find(what.only) == std::string::npos; }),
+        parts.end());
+    if (parts.empty()) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("no part has '{}' in its file name", what.only));
+    }
     const std::string folder =
         !what.out.empty()
             ? what.out
@@ -204,12 +214,6 @@ std::size_t capture(const request& what) {
                                   {"device", m.facts.name},
                                   {"recorded_from_hardware", emulated ? "false" : "true"},
                                   {"source", fmt::format("mx_capture {}", MX_VERSION)}};
-    std::vector<part> parts = parts_of(*c, what.how_much);
-    if (!what.replay.empty()) append_replays(parts, *c, what.replay);
-    parts.erase(
-        std::remove_if(parts.begin(), parts.end(),
-                       [&](const part& p) { return p.file.find(what.only) == std::string::npos; }),
-        parts.end());
     const auto open = [&] { return emulated ? make_emulated_device(*c) : make_cuda_device(); };
     record_parts(parts, open, folder, common, m);
     say(fmt::format("{} files in {}, {} parts not recorded", m.files.size(), folder,

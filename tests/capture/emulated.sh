@@ -128,4 +128,6 @@ expect 3 'no file of a recording' "$mx" verify again
 # Folders and words that do not exist.
 expect 3 'not empty' "$capture" --quick --emulate sm_90a -o fp4
 expect 2 'sm_100a' "$capture" --quick --emulate sm_100 -o new
+expect 2 'no part has' "$capture" --quick --emulate sm_90a --only tcgen05 -o new
+[ ! -e new ] || fail 'a folder of nothing'
 expect 2 '' "$capture" --nonsense
