@@ -67,8 +67,8 @@ if(NOT mx_cuda_wanted STREQUAL "off")
 endif()
 
 # mx_cuda_sources(TARGET ARCHITECTURES ARCH... FILES FILE...): adds CUDA sources to a target, each
-# compiled for the architectures named: "90a" machine code for sm_90a, "120-virtual" PTX for
-# compute_120. Warnings are errors; a product is not fused into an addition; C++20.
+# compiled for the architectures named: "90a" machine code for sm_90a, "100-virtual" PTX for
+# compute_100. Warnings are errors; a product is not fused into an addition; C++20.
 function(mx_cuda_sources target)
   cmake_parse_arguments(cuda "" "" "ARCHITECTURES;FILES" ${ARGN})
   set(options)
