@@ -27,17 +27,24 @@ if(NOT mx_cuda_wanted STREQUAL "off")
   mark_as_advanced(MX_NVCC)
   set(MX_CUDA_MISSING "no nvcc. Install CUDA 13 or later, or set CUDA_PATH to where it is")
   if(MX_NVCC)
-    if(NOT DEFINED CMAKE_CUDA_COMPILER)
-      set(CMAKE_CUDA_COMPILER ${MX_NVCC})
-    endif()
     # Every source states its own architectures; this one is for CMake's trial compilation, which
     # would otherwise ask for one that the toolkit may have dropped.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80)
     endif()
     # nvcc does not take every C++ compiler; where the build uses clang, g++ is behind nvcc.
-    if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX}
+       AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+    endif()
+    # Tried in a project of its own, which is told by the environment: in this one a compiler that
+    # does not work is an error, also where CUDA is welcome and not asked for.
+    if(NOT DEFINED CMAKE_CUDA_COMPILER)
+      set(ENV{CUDACXX} ${MX_NVCC})
+      set(ENV{CUDAARCHS} ${CMAKE_CUDA_ARCHITECTURES})
+      if(CMAKE_CUDA_HOST_COMPILER)
+        set(ENV{CUDAHOSTCXX} ${CMAKE_CUDA_HOST_COMPILER})
+      endif()
     endif()
     include(CheckLanguage)
     check_language(CUDA)
@@ -60,8 +67,8 @@ if(NOT mx_cuda_wanted STREQUAL "off")
 endif()
 
 # mx_cuda_sources(TARGET ARCHITECTURES ARCH... FILES FILE...): adds CUDA sources to a target, each
-# compiled for the architectures named: "90a" machine code for sm_90a, "120-virtual" PTX for
-# compute_120. Warnings are errors; a product is not fused into an addition; C++20.
+# compiled for the architectures named: "90a" machine code for sm_90a, "100-virtual" PTX for
+# compute_100. Warnings are errors; a product is not fused into an addition; C++20.
 function(mx_cuda_sources target)
   cmake_parse_arguments(cuda "" "" "ARCHITECTURES;FILES" ${ARGN})
   set(options)

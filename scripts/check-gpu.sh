@@ -44,6 +44,15 @@ work=$(realpath "$work")
 # Beside the results: files of some GiB are made there.
 scratch=$(mktemp -d "$(dirname "$work")/.gpu-check-XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
+# timeout has a process group of its own, which a terminal's interrupt does not reach.
+running=
+stop() {
+    [ -z "$running" ] || { kill "$running"; wait "$running"; } 2>/dev/null
+    echo "stopped; what there is lies in $work" >&2
+    exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
 mx=$build/mx
 results=()
 failed=0
@@ -62,7 +71,10 @@ step() {
     shift 2
     local file=$work/${name//[ \/]/-}.log
     say "== $name (at most $limit s): $*"
-    timeout -k 20 "$limit" "$@" >"$file" 2>&1 </dev/null || code=$?
+    timeout -k 20 "$limit" "$@" >"$file" 2>&1 </dev/null &
+    running=$!
+    wait "$running" || code=$?
+    running=
     cat "$file" >>"$work/log.txt"
     local last
     last=$(grep -v '^ *$' "$file" | tail -n 1 | cut -c 1-160)
@@ -142,7 +154,7 @@ for tool in memcheck racecheck synccheck initcheck; do
 done
 
 short=() && [ $quick = no ] || short=(--quick)
-on_device 'capture' 1800 "$build/mx_capture" "${short[@]}" --out "$work/capture"
+on_device 'capture' 3000 "$build/mx_capture" "${short[@]}" --out "$work/capture"
 if [ -e "$work/capture/manifest.json" ]; then
     step 'capture verified' 3600 "$mx" verify "$work/capture"
 else
@@ -244,7 +256,8 @@ speed() {
 } | tee "$work/summary.txt" | tee -a "$work/log.txt"
 echo
 echo "Everything is in $work"
-[ $device = no ] || echo "To send it: tar czf $(basename "$work").tar.gz -C $(dirname "$work") $(basename "$work")"
+[ $device = no ] || printf 'To send it: tar czf %q -C %q %q\n' "$(basename "$work").tar.gz" \
+    "$(dirname "$work")" "$(basename "$work")"
 if [ $failed -ne 0 ]; then exit 1; fi
 if [ $device = no ]; then
     echo "skipped: $(printf '%s\n' "${results[@]}" | sed -n 's/^device  *skipped  *//p')"

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <ctime>
@@ -22,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned part_seconds = 300;
+// A card that answers no more is not asked for hours.
+constexpr std::size_t most_late = 8;
 
 // The facts cross from one process to another as lines.
 std::string to_lines(const device_facts& f) {
@@ -46,7 +49,12 @@ device_facts from_lines(const std::string& text) {
 }
 
 device_facts card_facts() {
-    const outcome o = run_isolated([] { return to_lines(cuda_facts()); }, 120);
+    const auto ask = [] {
+        const device_facts facts = cuda_facts();
+        make_cuda_device();  // where the card is busy or forbidden, this says so
+        return to_lines(facts);
+    };
+    const outcome o = run_isolated(ask, part_seconds);
     if (!o.fine) throw base::error(base::error_kind::unavailable, o.text);
     return from_lines(o.text);
 }
@@ -100,6 +108,73 @@ void say(const std::string& line) {
     std::fflush(stderr);
 }
 
+// What a process that was killed left of a file: io::output_file writes under ".NAME." and more.
+void remove_unfinished(const fs::path& file) {
+    std::error_code failure;
+    const std::string beginning = "." + file.filename().string() + ".";
+    std::vector<fs::path> left;
+    for (fs::directory_iterator it(file.parent_path(), failure), end; !failure && it != end;
+         it.increment(failure)) {
+        if (it->path().filename().string().starts_with(beginning)) left.push_back(it->path());
+    }
+    for (const fs::path& path : left) fs::remove(path, failure);
+}
+
+void write_manifest(const manifest& m, const std::string& folder) {
+    m.write((fs::path(folder) / pipeline::capture_manifest).string());
+}
+
+// Opening a card takes longer than most parts: a process records one part after the other, until
+// one fails and takes its context with it. What failed behind others is asked once more, first in a
+// process.
+void record_parts(const std::vector<part>& parts, const open_device& open,
+                  const std::string& folder, const io::metadata_map& common, manifest& m) {
+    std::size_t next = 0;
+    std::size_t late = 0;
+    // The parts from `from` on, as failures.
+    const auto write_with_rest = [&](std::size_t from, std::string_view reason) {
+        manifest whole = m;
+        for (; from < parts.size(); ++from) {
+            whole.failures.push_back({parts[from].file, std::string(reason)});
+        }
+        write_manifest(whole, folder);
+    };
+    while (next < parts.size() && late < most_late) {
+        const std::size_t first = next;
+        std::unique_ptr<device> d;
+        const auto record = [&](std::size_t n) {
+            if (!d) d = open();
+            const part& p = parts[first + n];
+            p.record(*d, (fs::path(folder) / p.file).string(), common);
+            return std::string();
+        };
+        const auto ended = [&](std::size_t n, const outcome& o) {
+            const part& p = parts[first + n];
+            if (!o.fine) remove_unfinished(fs::path(folder) / p.file);
+            if (!o.fine && !o.late && n != 0) return;
+            ++next;
+            late += o.late ? 1u : 0u;
+            if (o.fine) {
+                m.add_file(folder, p.file);
+                say(fmt::format("[{}/{}] {}", next, parts.size(), p.file));
+            } else {
+                m.failures.push_back({p.file, o.text});
+                say(fmt::format("[{}/{}] {}: not recorded: {}", next, parts.size(), p.file,
+                                base::printable(o.text)));
+            }
+            // A recording that is ended from outside has a manifest of what it has.
+            write_with_rest(next, "not asked: the recording was ended before");
+        };
+        run_series(parts.size() - next, record, part_seconds, ended);
+    }
+    for (; next < parts.size(); ++next) {
+        m.failures.push_back({parts[next].file, fmt::format("not asked: {} parts before were not "
+                                                            "done in time",
+                                                            late)});
+    }
+    write_manifest(m, folder);
+}
+
 }  // namespace
 
 std::size_t capture(const request& what) {
@@ -116,8 +191,19 @@ std::size_t capture(const request& what) {
     }
     m.target = *c;
     m.how_much = what.how_much;
+    m.only = what.only;
     m.date = date_text("%Y-%m-%dT%H:%M:%SZ");
     m.program = io::sha256_of("/proc/self/exe");
+    std::vector<part> parts = parts_of(*c, what.how_much);
+    if (!what.replay.empty()) append_replays(parts, *c, what.replay);
+    parts.erase(
+        std::remove_if(parts.begin(), parts.end(),
+                       [&](const part& p) { return p.file.find(what.only) == std::string::npos; }),
+        parts.end());
+    if (parts.empty()) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("no part has '{}' in its file name", what.only));
+    }
     const std::string folder =
         !what.out.empty()
             ? what.out
@@ -128,30 +214,8 @@ std::size_t capture(const request& what) {
                                   {"device", m.facts.name},
                                   {"recorded_from_hardware", emulated ? "false" : "true"},
                                   {"source", fmt::format("mx_capture {}", MX_VERSION)}};
-    std::vector<part> parts = parts_of(*c, what.how_much);
-    if (!what.replay.empty()) append_replays(parts, *c, what.replay);
-    std::size_t done = 0;
-    for (const part& p : parts) {
-        ++done;
-        if (p.file.find(what.only) == std::string::npos) continue;
-        const std::string path = (fs::path(folder) / p.file).string();
-        const outcome o = run_isolated(
-            [&] {
-                const auto d = emulated ? make_emulated_device(*c) : make_cuda_device();
-                p.record(*d, path, common);
-                return std::string();
-            },
-            part_seconds);
-        if (o.fine) {
-            m.add_file(folder, p.file);
-            say(fmt::format("[{}/{}] {}", done, parts.size(), p.file));
-        } else {
-            m.failures.push_back({p.file, o.text});
-            say(fmt::format("[{}/{}] {}: not recorded: {}", done, parts.size(), p.file,
-                            base::printable(o.text)));
-        }
-    }
-    m.write((fs::path(folder) / pipeline::capture_manifest).string());
+    const auto open = [&] { return emulated ? make_emulated_device(*c) : make_cuda_device(); };
+    record_parts(parts, open, folder, common, m);
     say(fmt::format("{} files in {}, {} parts not recorded", m.files.size(), folder,
                     m.failures.size()));
     if (m.files.empty()) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx_capture/known_products.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/gemm/convert_sum.hpp"
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/verify/captured.hpp"
@@ -44,6 +47,12 @@ struct chooser {
 bool same(std::uint32_t x, std::uint32_t y, bool f16) {
     const std::uint32_t magnitude = f16 ? 0x7fffu : 0x7fffffffu;
     return x == y || ((x | y) & magnitude) == 0;
+}
+
+std::vector<known_product> known_products_of(const mma_case& what) {
+    std::vector<known_product> known;
+    for (std::uint64_t t = 0; t < tiles; ++t) known.push_back(known_product_of(what, t));
+    return known;
 }
 
 bool gives(device& d, const instruction& i, const mma_case& what,
@@ -98,14 +107,25 @@ std::string settle(instruction& i, const mma_case& what, device& d) {
     i.where = places.front();
     // Where there is nothing to choose, a product that is not the known one is for the recording.
     if (places.size() == 1) return to_string(i.where);
-    std::vector<known_product> known;
-    for (std::uint64_t t = 0; t < tiles; ++t) known.push_back(known_product_of(what, t));
+    const std::vector<known_product> known = known_products_of(what);
+    std::string refused;
     for (const placement& p : places) {
         i.where = p;
-        if (gives(d, i, what, known)) return to_string(p);
+        try {
+            if (gives(d, i, what, known)) return to_string(p);
+        } catch (const base::error& e) {
+            // Another may do; where the card answers no more, none will.
+            if (refused.empty())
+                refused = fmt::format("placement '{}': {}", to_string(p), e.what());
+        }
     }
     i.where = places.front();
+    if (!refused.empty()) throw base::error(base::error_kind::unavailable, refused);
     return std::string(no_placement);
+}
+
+bool gives_known_products(const instruction& i, const mma_case& what, device& d) {
+    return gives(d, i, what, known_products_of(what));
 }
 
 }  // namespace mx::capture

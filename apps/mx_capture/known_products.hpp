@@ -20,6 +20,10 @@ known_product known_product_of(const pipeline::mma_case& what, std::uint64_t ind
 
 /// Asks the device where operands of `i` lie when it multiplies `what` (i.what with steps), and
 /// leaves that in `i`; the placement's name, or pipeline::no_placement, with `i` as documented.
+/// Throws base::error (unavailable) when none gives the products and the device refused one.
 std::string settle(instruction& i, const pipeline::mma_case& what, device& d);
+
+/// Whether the known products come out of `i` as it is.
+bool gives_known_products(const instruction& i, const pipeline::mma_case& what, device& d);
 
 }  // namespace mx::capture

@@ -36,6 +36,7 @@ void manifest::write(const std::string& path) const {
               {"driver", facts.driver},
               {"cuda_runtime", facts.runtime},
               {"cublaslt", facts.cublaslt},
+              {"only", only.empty() ? report::value() : report::value(only)},
               {"seed", tally(how_much.seed)},
               {"tiles", tally(how_much.tiles)},
               {"hash_groups", tally(how_much.hash_groups)},

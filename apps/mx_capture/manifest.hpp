@@ -18,6 +18,7 @@ struct manifest {
     device_facts facts;
     chip target;
     amounts how_much;
+    std::string only;     ///< parts whose file name has this in it; "": all
     std::string date;     ///< UTC
     std::string program;  ///< SHA-256 of the program that recorded
     std::vector<report::record> files;

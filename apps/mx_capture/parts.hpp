@@ -31,7 +31,7 @@ inline constexpr std::size_t hash_tiles = 64;
 /// Instructions in a chain.
 inline constexpr std::size_t chain_steps = 8;
 
-/// Opens what answers; called once per part, in the part's own process.
+/// Opens what answers; called once per process.
 using open_device = std::function<std::unique_ptr<device>()>;
 
 struct part {

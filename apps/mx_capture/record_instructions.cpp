@@ -64,6 +64,7 @@ std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, d
 
 void record(plan p, device& d, const std::string& path, const io::metadata_map& common) {
     const std::string placed = settle(p.i, p.what, d);
+    const bool known = gives_known_products(p.i, p.what, d);
     recording_file file;
     std::uint64_t inputs = 0;
     for (const mma_distribution& dist : mma_distributions()) {
@@ -79,6 +80,7 @@ void record(plan p, device& d, const std::string& path, const io::metadata_map& 
         m["instruction_descriptor"] = fmt::format("{:#010x}", p.i.descriptor);
     }
     m["placement"] = placed;
+    m["known_products"] = known ? known_products_given : known_products_missed;
     m["a_format"] = p.what.a->name;
     m["b_format"] = p.what.b->name;
     m["acc_format"] = p.what.f16 ? "f16" : "f32";

@@ -124,6 +124,7 @@ void replay(const std::string& from, const chip& c, device& d, const std::string
     mma_case what = i.what;
     what.steps = steps;
     const std::string placed = settle(i, what, d);
+    const bool known = gives_known_products(i, what, d);
     recording_file out;
     for (const io::tensor_info& t : file.tensors()) {
         if (!t.name.ends_with(".D")) continue;
@@ -138,6 +139,7 @@ void replay(const std::string& from, const chip& c, device& d, const std::string
     m["name"] = i.name;
     m["instruction"] = i.ptx;
     m["placement"] = placed;
+    m["known_products"] = known ? known_products_given : known_products_missed;
     m["inputs"] = fmt::format("of {}", std::filesystem::path(from).filename().string());
     out.write(path, m);
 }

@@ -8,12 +8,22 @@
 namespace mx::base {
 namespace {
 
+// What a message quotes of a file may be as long as the file.
+constexpr std::size_t most_of_message = 1000;
+
+std::string shortened(const std::string& message) {
+    if (message.size() <= most_of_message) return message;
+    std::size_t end = most_of_message;
+    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
+    return message.substr(0, end) + "...";
+}
+
 std::string compose(const std::string& message, const error_place& place) {
     std::string line;
     if (!place.file.empty()) line += printable(place.file) + ": ";
     if (!place.tensor.empty()) line += fmt::format("tensor '{}': ", printable(place.tensor));
     if (place.offset) line += fmt::format("at byte {}: ", *place.offset);
-    return line + printable(message);
+    return line + printable(shortened(message));
 }
 
 }  // namespace

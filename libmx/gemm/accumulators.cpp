@@ -38,8 +38,9 @@ constexpr std::string_view recorded_fp8_f16_sm100 =
     "they hardly depend on F); two f16 instructions and an addition in the machine code which "
     "ptxas 13.0 makes, those as sm100.mma.f16.f16acc";
 constexpr std::string_view recorded_fp8_f16_sm90 =
-    "50 dot products of e4m3 x e4m3 recorded on the chip agree (narrow range; they hardly depend "
-    "on F); two f16 instructions and an addition in the machine code which ptxas 13.0 makes, those "
+    "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow range; "
+    "they hardly depend on F); two f16 instructions and an addition in the machine code which "
+    "ptxas 13.0 makes, those "
     "as sm90.mma.f16.f16acc";
 constexpr std::string_view compiled_fp8_sm90 =
     "the machine code which ptxas 13.0 makes: operands widened to f16, two f16 instructions as "

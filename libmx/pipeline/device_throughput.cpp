@@ -10,7 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/normal_values.hpp"
-#include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/segment_places.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -35,10 +35,9 @@ layout layout_of(std::uint64_t rows, const quantize::recipe& r) {
     const block::view& v = g.over;
     layout l{{}, v.cols};
     const std::uint64_t id = base::tensor_id("bench");
-    for_each_segment(g, {0, v.batch, 0, v.rows, 0, v.cols}, [&](const segment_in_panel& s) {
-        l.segments.push_back({{id, s.first, v.cols, s.rows, s.cols, g.block_rows, g.block_cols},
-                              s.batch * v.rows + s.row,
-                              s.col});
+    const panel all{0, v.batch, 0, v.rows, 0, v.cols};
+    for_each_segment(g, all, [&](const segment_in_panel& s) {
+        l.segments.push_back(batch_segment_of(s, g, all, id));
     });
     return l;
 }

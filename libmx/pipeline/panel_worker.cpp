@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/panel_worker.hpp"
 
+#include "libmx/pipeline/segment_places.hpp"
+
 namespace mx::pipeline {
 
 using quantize::detail;
@@ -59,11 +61,6 @@ void panel_worker::run_prepared(const panel& where, const quantize::stored_value
 
 namespace {
 
-quantize::segment_place place_of(const segment_in_panel& s, const block::grid& grid,
-                                 std::uint64_t tensor_id) {
-    return {tensor_id, s.first, grid.over.cols, s.rows, s.cols, grid.block_rows, grid.block_cols};
-}
-
 // What a job wants of every block.
 detail wanted_by(const panel_job& job) {
     const bool codes = job.into->histograms != nullptr || job.scales != nullptr;
@@ -100,7 +97,8 @@ void panel_worker::run_segments(const panel& where, const quantize::stored_value
             details_.wanted = wanted_by(job);
             details_.parts = job.into->decompose;
             const block::segment_stats stats = driver_->quantize(*job.params, run_, details_);
-            add_segment(s, place, job, stats, quantize::view_of(*job.params, run_, details_), tallies_[j]);
+            add_segment(s, place, job, stats, quantize::view_of(*job.params, run_, details_),
+                        tallies_[j]);
         }
         watch_.end_segment();
     });
@@ -115,20 +113,20 @@ void panel_worker::run_batch(const panel& where, const quantize::stored_values& 
     recipes_.clear();
     for_each_segment(grid, where, [&](const segment_in_panel& s) {
         segments_.push_back(s);
-        places_.push_back({place_of(s, grid, tensor_id), s.batch * where.rows + s.row, s.col});
+        places_.push_back(batch_segment_of(s, grid, where, tensor_id));
     });
     for (const std::size_t j : alike) {
         recipes_.push_back({jobs[j].params, wanted_by(jobs[j]), jobs[j].into->decompose});
     }
-    batch_->run({values, where.batches * where.rows, where.cols}, places_, recipes_);
-    for (std::size_t s = 0; s < segments_.size(); ++s) {
+    const quantize::value_rectangle all{values, where.batches * where.rows, where.cols};
+    quantize::run_in_parts(*batch_, all, places_, recipes_, [&](std::size_t s, std::size_t at) {
         for (std::size_t i = 0; i < alike.size(); ++i) {
-            const quantize::batch_result r = batch_->result(s, i);
+            const quantize::batch_result r = batch_->result(at, i);
             add_segment(segments_[s], places_[s].place, jobs[alike[i]], *r.stats, r.details,
                         tallies_[alike[i]]);
         }
         watch_.end_segment();
-    }
+    });
 }
 
 void panel_worker::add_segment(const segment_in_panel& s, const quantize::segment_place& place,

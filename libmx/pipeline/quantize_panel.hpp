@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/segment_places.hpp"
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_bumps.hpp"
 #include "libmx/quantize/segment_batch.hpp"
@@ -71,18 +72,15 @@ void quantize_panel(quantize::segment_batch& batch, const quantize::block_params
     std::vector<quantize::batch_segment> places;
     for_each_segment(g, where, [&](const segment_in_panel& s) {
         segments.push_back(s);
-        places.push_back(
-            {{tensor_id, s.first, g.over.cols, s.rows, s.cols, g.block_rows, g.block_cols},
-             s.batch * where.rows + s.row,
-             s.col});
+        places.push_back(batch_segment_of(s, g, where, tensor_id));
     });
     const quantize::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(), where.cols};
     const quantize::batch_recipe recipe{&params, quantize::detail::stats, false,
                                         scratch.wants_values};
-    batch.run({values, where.batches * where.rows, where.cols}, places, {&recipe, 1});
-    for (std::size_t i = 0; i < segments.size(); ++i) {
+    const quantize::value_rectangle all{values, where.batches * where.rows, where.cols};
+    const auto on_segment = [&](std::size_t i, std::size_t in_part) {
         const quantize::segment_place& place = places[i].place;
-        const quantize::details_view d = batch.result(i, 0).details;
+        const quantize::details_view d = batch.result(in_part, 0).details;
         for (std::size_t b = 0; b < d.blocks; ++b) {
             const quantize::block_extent e = quantize::extent_of(place, b);
             const std::span codes(d.codes + b * d.stride, e.size());
@@ -103,7 +101,8 @@ void quantize_panel(quantize::segment_batch& batch, const quantize::block_params
             }
             on_block(at, d.stats[b], codes);
         }
-    }
+    };
+    quantize::run_in_parts(batch, all, places, {&recipe, 1}, on_segment);
 }
 
 }  // namespace mx::pipeline

@@ -17,6 +17,7 @@ namespace mx::quantize {
 class device_meter {
   public:
     virtual ~device_meter() = default;
+    /// Of a device without room, too; all else comes after open().
     virtual base::cuda::device_facts facts() const = 0;
 
     /// Takes memory to measure with. The caller fills what is returned, pinned memory of the host,

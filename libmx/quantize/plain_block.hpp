@@ -37,14 +37,6 @@ struct block_survey {
         low = v < low ? v : low;
         high = v > high ? v : high;
     }
-    MX_HD void merge(const block_survey& other) {
-        nan += other.nan;
-        inf += other.inf;
-        amax = std::max(amax, other.amax);
-        least = std::min(least, other.least);
-        low = other.low < low ? other.low : low;
-        high = other.high > high ? other.high : high;
-    }
     /// Magnitude bits of the smallest element that is not zero, 0 if there is none.
     MX_HD std::uint32_t amin() const { return least + 1u; }
 };

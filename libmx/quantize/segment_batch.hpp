@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "libmx/base/notices.hpp"
@@ -73,6 +74,14 @@ class segment_batch {
     base::notices* notices_ = nullptr;
     const std::atomic<bool>* cancel_ = nullptr;
 };
+
+/// Runs the segments in as few parts as keep what is left of their blocks within `most` bytes (a
+/// single segment is never divided), and calls on_segment(segment, its place in the batch's last
+/// run) for each of them in order, while its results are there.
+void run_in_parts(segment_batch& batch, const value_rectangle& values,
+                  std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
+                  const std::function<void(std::size_t segment, std::size_t in_run)>& on_segment,
+                  std::uint64_t most = std::uint64_t{128} << 20);
 
 /// driver::quantize for what driver::load put into `run`, by the driver's batch where there is one
 /// (it may be null), so that what it has to tell is heard.

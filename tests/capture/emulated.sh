@@ -41,10 +41,21 @@ record sm_90a .e4m3.e5m2.128x128 tensor-scales
 for folder in hopper conversions fp4 consumer pairs products tensor-scales; do
     expect 0 'all are equal' "$mx" verify $folder
     grep -q '"recorded_from_hardware":false' $folder/manifest.json || fail "$folder: hardware?"
+    grep -q '"only":"[^"]' $folder/manifest.json || fail "$folder: all parts?"
+    grep -q '"not_recorded":\[\]' $folder/manifest.json || fail "$folder: failures?"
 done
 expect 0 'fp8:promote=64' "$mx" verify tensor-scales/gemm/fp8.*.f32.safetensors
 expect 0 'wgmma.fp8: e4m3' "$mx" verify tensor-scales/gemm/fp8_fast.*.f32.safetensors
 for file in hopper/mma/*; do cmp "$file" "again/mma/$(basename "$file")"; done
+
+# A part whose process dies, here of a file that is too large, costs nothing else and leaves nothing.
+(ulimit -f 150; "$capture" --quick --emulate sm_90a \
+    --only gemm/fp8.e4m3.e4m3 -o small 2>log) || fail "$(cat log)"
+grep -q '^2 files in small, 2 parts not recorded' log || fail "$(cat log)"
+[ "$(grep -c '"reason":' small/manifest.json)" -eq 2 ] || fail "$(cat small/manifest.json)"
+[ -z "$(find small -name '.*' -type f)" ] || fail "left over: $(find small -name '.*' -type f)"
+expect 0 '2 files compared: all are equal' "$mx" verify small
+grep -q '^- not recorded in small: 2 parts' said || fail "$(cat said)"
 
 # Vector files are asked again: their own outputs come back.
 "$capture" --quick --emulate sm_100a --only replay. --replay "$vectors" -o replays 2>log ||
@@ -76,6 +87,11 @@ cmp -s $file one.safetensors && fail "says nothing of where operands are"
 expect 0 'did not read its operands' "$mx" verify one.safetensors
 file=hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors
 
+# Whether small whole numbers came out is beside the model.
+LC_ALL=C sed 's/"known_products":"given",/"known_products":"not given",/; s/"emulated sm_90a"/"emulated sm"/' \
+    hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors >one.safetensors
+expect 0 'wgmma.fp8: e4m3 x e4m3, small whole' "$mx" verify one.safetensors
+
 # A model that is another shows.
 expect 1 'differ' "$mx" verify $file --accumulate sm90.wgmma.fp8:fraction_bits=14
 
@@ -84,6 +100,16 @@ LC_ALL=C sed 's/"seed":"1"/"seed":"2"/' $file >one.safetensors
 expect 3 'other inputs' "$mx" verify one.safetensors
 LC_ALL=C sed 's#"mma-inputs/1"#"mma-inputs/0"#' $file >one.safetensors
 expect 3 'generator' "$mx" verify one.safetensors
+
+# Probes that the operands do not have, and more inputs than anybody makes.
+nvfp4=fp4/mma/tcgen05.mxf4nvf4.e2m1.e2m1.ue4m3x16.single.safetensors
+LC_ALL=C sed 's/"scale_format":"ue4m3"/"scale_format":"none" /' $nvfp4 >one.safetensors
+expect 3 'there are 0' "$mx" verify one.safetensors
+LC_ALL=C sed 's/"hash_tiles":"64"/"hash_tiles":"65"/' $nvfp4 >one.safetensors
+expect 3 'other inputs' "$mx" verify one.safetensors
+LC_ALL=C sed 's/"random_inputs":"4096"/"random_inputs":"99999"/; s/"mx_capture /"mx_capture/' \
+    conversions/cvt/e2m1.rs.safetensors >one.safetensors
+expect 3 'fewer values' "$mx" verify one.safetensors
 
 # A folder is what its manifest says, or nothing.
 turn $file $(($(wc -c <$file) - 4))
@@ -102,4 +128,6 @@ expect 3 'no file of a recording' "$mx" verify again
 # Folders and words that do not exist.
 expect 3 'not empty' "$capture" --quick --emulate sm_90a -o fp4
 expect 2 'sm_100a' "$capture" --quick --emulate sm_100 -o new
+expect 2 'no part has' "$capture" --quick --emulate sm_90a --only tcgen05 -o new
+[ ! -e new ] || fail 'a folder of nothing'
 expect 2 '' "$capture" --nonsense

@@ -75,3 +75,21 @@ says "$out/summary.txt" '^compare: same bytes  *failed'
 says "$out/summary.txt" '^mxfp4, values on the card.*0.7  *0.25  *missed$'
 says "$out/summary.txt" '^sm100.mxf8f6f4, times.*100  *150.5  *reached$'
 says "$out/summary.txt" '^mxfp4, from a file.*-  *not measured$'
+
+# What is stopped stops at once, and what it ran with it.
+printf '#!/bin/sh\necho $$ >"%s/pid"\nexec sleep 60\n' "$scratch" >made/mx_capture
+"$check" --build made --quick --output stopped >stdout 2>stderr &
+script=$!
+tries=0
+until [ -s pid ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 300 ] || fail "the recording does not begin: $(cat stdout stderr)"
+    sleep 0.1
+done
+kill "$script"
+code=0
+wait "$script" || code=$?
+[ "$code" -eq 143 ] || fail "exit code $code of what was stopped"
+says stderr '^stopped; what there is lies in .*/stopped$'
+if kill -0 "$(cat pid)" 2>/dev/null; then fail 'the recording goes on'; fi
+[ -z "$(ls -d .gpu-check-* 2>/dev/null)" ] || fail "left over: $(ls -d .gpu-check-*)"

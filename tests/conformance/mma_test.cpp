@@ -181,7 +181,7 @@ TEST_CASE("any bit of any result is found, and named") {
             CHECK(v.first.at(0).index == bit / 8 / (info.bytes / info.elements));
         }
     }
-    CHECK(flipped == 50 * 9 + 15);
+    CHECK(flipped == 50 * 9 + 16);
 }
 
 namespace {

@@ -56,7 +56,7 @@ class comparison {
     void run(const std::string& what, const element_cast& to) {
         constexpr std::array<std::size_t, 7> lengths{8704, 1, 257, 4095, 1000, 2, 6001};
         const std::size_t type = cases_ % types_.size();
-        const std::size_t width = types_[type] == dtype::f32 ? 4 : 2;
+        const auto width = static_cast<std::size_t>(tensor::row_of(types_[type]).bits / 8);
         const std::size_t all = inputs_[type].size() / width;
         const std::size_t count = std::min(lengths[cases_ % lengths.size()], all);
         const std::size_t at = cases_ * 7919 % (all - count + 1);

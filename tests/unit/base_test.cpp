@@ -149,3 +149,15 @@ TEST_CASE("names from files are printed without control characters") {
     const error e(error_kind::input, "bad", {"f", "t", 12});
     CHECK(std::string(e.what()) == "f: tensor 't': at byte 12: bad");
 }
+
+TEST_CASE("messages that quote a whole file are cut, between characters") {
+    std::string text = "says ";
+    while (text.size() < 5000) text += "\xc3\xbc";
+    const mx::base::error e(mx::base::error_kind::input, text, {"file", {}, {}});
+    const std::string line = e.what();
+    CHECK(line.size() < 1100);
+    CHECK(line.starts_with("file: says \xc3\xbc"));
+    CHECK(line.ends_with("\xc3\xbc..."));
+    const std::string whole(900, 'x');
+    CHECK(mx::base::error(mx::base::error_kind::input, whole).what() == whole);
+}

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/mx/commands.hpp"
@@ -15,9 +16,11 @@
 #include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/pipeline/verify/capture_folder.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/verify.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::app {
 namespace {
@@ -163,6 +166,41 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
     return notes;
 }
 
+constexpr std::string_view file_end = ".safetensors";
+
+// What tells the files apart: without the folder that all are in, and without what all end with.
+std::vector<report::record> table_rows(std::vector<report::record> rows) {
+    if (rows.size() < 2) return rows;
+    const std::string first = report::text_of(rows.front(), "file");
+    std::size_t common = first.rfind('/') + 1;
+    bool same_end = true;
+    for (const report::record& r : rows) {
+        const std::string path = report::text_of(r, "file");
+        while (path.compare(0, common, first, 0, common) != 0) {
+            common = common < 2 ? 0 : first.rfind('/', common - 2) + 1;
+        }
+        same_end = same_end && path.ends_with(file_end);
+    }
+    for (report::record& r : rows) {
+        std::string path = report::text_of(r, "file").substr(common);
+        if (same_end) path.resize(path.size() - file_end.size());
+        r.front().second = std::move(path);
+    }
+    return rows;
+}
+
+// A recording may lack what the card refused.
+void note_missing_parts(report::document& d, const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+        if (!pipeline::is_capture(path)) continue;
+        const std::size_t count = pipeline::parts_not_recorded(path);
+        if (count == 0) continue;
+        d.sections.front().notes.push_back(
+            fmt::format("- not recorded in {}: {}, its manifest says why", path,
+                        count == 1 ? "one part" : fmt::format("{} parts", count)));
+    }
+}
+
 report::document document_of(const std::vector<verification>& files) {
     const totals t = totals_of(files);
     report::document d;
@@ -194,7 +232,7 @@ report::document document_of(const std::vector<verification>& files) {
                            {"compared", "compared", cell::integer},
                            {"skipped", "skipped", cell::integer},
                            {"differences", "differences", cell::integer}},
-                          std::move(rows),
+                          table_rows(std::move(rows)),
                           {},
                           notes_of(files, t)});
     if (!shown.empty()) {
@@ -226,7 +264,9 @@ int run(const options& o) {
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
         files.push_back(pipeline::verify_vectors(*file, path, what));
     }
-    to.finish(document_of(files), o.quiet);
+    report::document d = document_of(files);
+    note_missing_parts(d, o.paths);
+    to.finish(d, o.quiet);
     return totals_of(files).differences == 0 ? exit_code::fine : exit_code::difference;
 }
 

@@ -101,7 +101,7 @@ std::string obstacle(int (*has_code)()) {
     if (code == cudaErrorMemoryAllocation) return {};
     cudaDeviceProp device{};
     cudaGetDeviceProperties(&device, 0);
-    return fmt::format("no kernels for {} ({})", device.name, cudaGetErrorString(code));
+    return fmt::format("{} cannot run the kernels ({})", device.name, cudaGetErrorString(code));
 }
 
 device& first_device() {

@@ -12,6 +12,7 @@
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/recipe_totals.hpp"
+#include "libmx/pipeline/segment_places.hpp"
 #include "libmx/pipeline/sweep.hpp"
 #include "libmx/quantize/driver.hpp"
 
@@ -182,9 +183,7 @@ class survey_run {
         quantize::block_details& details = space.details;
         details.wanted = quick ? quantize::detail::codes : quantize::detail::stats;
         for_each_segment(j.grid, where, [&](const segment_in_panel& s) {
-            const quantize::segment_place place{tensor_id,        s.first, j.grid.over.cols,
-                                                s.rows,           s.cols,  j.grid.block_rows,
-                                                j.grid.block_cols};
+            const quantize::segment_place place = place_of(s, j.grid, tensor_id);
             const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
             driver.load(values.from(at), place, run);
             to.add(quantize::quantize_one(driver, space.batch.get(), params, run, details));

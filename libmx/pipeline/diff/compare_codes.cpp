@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/pipeline/segment_places.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -108,10 +109,8 @@ void code_comparer::run(const panel& where, std::span<const quantize::stored_val
         }
         const block::grid& grid = jobs[j].grid;
         for_each_segment(grid, where, [&](const segment_in_panel& s) {
-            const quantize::segment_place place{tensor_id, s.first,         grid.over.cols, s.rows,
-                                                s.cols,    grid.block_rows, grid.block_cols};
             const std::uint64_t at = (s.batch * where.rows + s.row) * where.cols + s.col;
-            run_segment(place, at, dumps, jobs);
+            run_segment(place_of(s, grid, tensor_id), at, dumps, jobs);
         });
     }
     for (std::size_t j = 0; j < jobs.size(); ++j) {

@@ -94,4 +94,13 @@ std::vector<std::string> captured_files(const std::string& folder) {
     return paths;
 }
 
+std::size_t parts_not_recorded(const std::string& folder) {
+    const std::string manifest = (fs::path(folder) / capture_manifest).string();
+    const results_input input = open_results(manifest);
+    const report::value* missing = report::find(input.content.tail, "not_recorded");
+    const auto* list = missing == nullptr ? nullptr : std::get_if<report::list>(missing);
+    if (list == nullptr) fail(manifest, "does not say which parts were not recorded");
+    return list->size();
+}
+
 }  // namespace mx::pipeline

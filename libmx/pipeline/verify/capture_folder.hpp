@@ -2,6 +2,7 @@
 // The folder that mx_capture writes: manifest.json and the files that it lists.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,5 +20,8 @@ bool is_capture(const std::string& folder);
 /// has the size and SHA-256 that the manifest states, and that no other vector file is. Throws
 /// base::error (input).
 std::vector<std::string> captured_files(const std::string& folder);
+
+/// How many parts its manifest says were not recorded. Throws base::error (input).
+std::size_t parts_not_recorded(const std::string& folder);
 
 }  // namespace mx::pipeline

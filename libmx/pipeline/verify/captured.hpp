@@ -16,6 +16,12 @@ namespace mx::pipeline {
 inline constexpr std::string_view documented_placement = "documented";
 inline constexpr std::string_view no_placement = "none found";
 
+/// What they say under "known_products": whether small whole numbers, which every matrix unit adds
+/// up exactly, came out. Where an instruction has one placement only, this tells operands that were
+/// read elsewhere from arithmetic that is another.
+inline constexpr std::string_view known_products_given = "given";
+inline constexpr std::string_view known_products_missed = "not given";
+
 /// Why a recording is skipped.
 inline constexpr std::string_view no_model =
     "no accumulator model is for this instruction on this chip";

@@ -24,6 +24,13 @@ const Row& known(const vector_file& file, const Row* row) {
                           file.at("conversion")));
 }
 
+// What is not compared would count as agreed.
+void require_tensors(const vector_file& file, std::size_t count) {
+    if (file.tensors().size() == count) return;
+    file.fail(fmt::format("has {} tensors; a recording of this conversion has {}",
+                          file.tensors().size(), count));
+}
+
 std::uint64_t codes_of(const widening& row) {
     if (row.format == "e8m0") return 256;
     return static_cast<std::uint64_t>(format::find_element_format(row.format)->codes());
@@ -59,20 +66,24 @@ std::string verify_narrowing(const vector_file& file, comparison& found) {
     const narrower convert(row);
     found.about("all.code", std::string(row.format));
     compare_codes(file, "all.code", convert, all_halves(row.from), found);
-    if (file.has("strata.code")) {
-        found.about("strata.code", std::string(row.format));
-        compare_codes(file, "strata.code", convert, stratified_floats(seed), found);
+    if (row.from != conversion_input::f32) {
+        require_tensors(file, 1);
+        return std::string(row.instruction);
     }
-    if (file.has("cells.hash")) {
+    found.about("strata.code", std::string(row.format));
+    compare_codes(file, "strata.code", convert, stratified_floats(seed), found);
+    if (!row.relu) {
         found.about("cells.hash", std::string(row.format));
         compare_cells(file, convert, found);
     }
+    require_tensors(file, row.relu ? 2 : 3);
     return std::string(row.instruction);
 }
 
 std::string verify_widening(const vector_file& file, comparison& found) {
     const widening& row = known(file, find_widening(file.at("conversion")));
     const auto expected = file.u16("codes.value", codes_of(row));
+    require_tensors(file, 1);
     found.about("codes.value", std::string(row.format));
     for (std::uint32_t code = 0; code < expected.size(); ++code) {
         found.check_integer({code, {}, {}, {}}, expected[code], widened(row, code));
@@ -83,10 +94,16 @@ std::string verify_widening(const vector_file& file, comparison& found) {
 // Which byte of the random word goes where is not known of every chip: the order that fits best.
 std::string verify_stochastic_narrowing(const vector_file& file, comparison& found) {
     const stochastic_narrowing& row = known(file, find_stochastic_narrowing(file.at("conversion")));
-    const auto inputs =
-        stochastic_inputs(row, generator_seed(file, conversion_inputs_version),
-                          static_cast<std::size_t>(integer_of(file, "random_inputs", 0, 1 << 24)));
+    const int random = integer_of(file, "random_inputs", 0, 1 << 24);
+    // Before inputs are made: the outputs must be there.
+    if (file.info("results.word").elements < static_cast<std::uint64_t>(random)) {
+        file.fail(fmt::format("has fewer values than its metadata says: random_inputs={}", random),
+                  "results.word");
+    }
+    const auto inputs = stochastic_inputs(row, generator_seed(file, conversion_inputs_version),
+                                          static_cast<std::size_t>(random));
     const auto expected = file.u32("results.word", inputs.size());
+    require_tensors(file, 1);
     const random_byte_order* best = nullptr;
     std::size_t fewest = inputs.size() + 1;
     for (const random_byte_order& order : random_byte_orders) {

@@ -21,7 +21,8 @@ namespace mx::pipeline {
 namespace {
 
 constexpr std::size_t most_tiles = 1u << 20;
-constexpr std::size_t most_fitted = 512;  // of a distribution
+constexpr std::size_t most_terms = std::size_t{1} << 27;  // tiles x k, of a distribution
+constexpr std::size_t most_fitted = 512;                  // of a distribution
 
 // What a distribution holds in full.
 struct recorded_outputs {
@@ -125,17 +126,30 @@ output_operands operands_of(const capture& c, const mma_distribution& d, std::ui
     return o;
 }
 
+// What the case has of the distribution, and no more than anybody records.
+void require_tiles(const capture& c, const mma_distribution& d, std::size_t whole,
+                   std::size_t groups) {
+    const std::string outputs = fmt::format("{}.D", d.name);
+    if (d.probes != nullptr && (whole != d.probes(c.what) || groups != 0)) {
+        c.file.fail(fmt::format("holds {} tiles; of {} x {}, k_total={}, there are {}", whole,
+                                c.what.a->name, c.what.b->name, c.what.depth(), d.probes(c.what)),
+                    outputs);
+    }
+    const std::size_t most = std::min(most_tiles, most_terms / c.what.depth());
+    if (whole > most || groups > (most - whole) / c.hash_tiles) {
+        c.file.fail(fmt::format("calls for {} tiles and {} groups of {}; at most {} tiles are made",
+                                whole, groups, c.hash_tiles, most),
+                    outputs);
+    }
+}
+
 // Compares one distribution; returns the hash of its inputs.
 std::uint64_t compare_distribution(capture& c, const mma_distribution& d) {
     const std::string outputs = fmt::format("{}.D", d.name);
     const std::string hashes = fmt::format("{}.H", d.name);
     const std::size_t whole = whole_tiles(c.file, outputs);
     const std::size_t groups = hash_groups(c.file, hashes);
-    if (whole + groups * c.hash_tiles > most_tiles) {
-        c.file.fail(fmt::format("calls for {} tiles; at most {} are made", groups * c.hash_tiles,
-                                most_tiles),
-                    hashes);
-    }
+    require_tiles(c, d, whole, groups);
     auto recorded = accumulator_bits(c.file, outputs, c.what.f16, whole * mma_tile_outputs);
     const auto recorded_hashes =
         groups == 0 ? std::vector<std::uint64_t>{} : words64(c.file, hashes, groups);
@@ -230,8 +244,12 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     if (wanting && !options.accumulator && is_placed(file)) {
         if (auto fit = fit_of(c)) found.fit(std::move(*fit));
     }
-    return fmt::format("{}: {} x {}", c.model ? to_string(*c.model) : "no model", c.what.a->name,
-                       c.what.b->name);
+    const std::string* known = file.find("known_products");
+    return fmt::format("{}: {} x {}{}", c.model ? to_string(*c.model) : "no model", c.what.a->name,
+                       c.what.b->name,
+                       known != nullptr && *known == known_products_missed
+                           ? ", small whole numbers do not come out"
+                           : "");
 }
 
 }  // namespace mx::pipeline

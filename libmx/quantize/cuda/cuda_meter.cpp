@@ -2,6 +2,7 @@
 #include "libmx/quantize/cuda/cuda_meter.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/base/cuda/stopwatch.hpp"
@@ -28,6 +29,8 @@ class cuda_meter final : public device_meter {
     base::cuda::device_facts facts() const override { return base::cuda::facts_of_device(); }
 
     std::span<std::byte> open() override {
+        stream_ = device_.make_stream();
+        watch_.emplace();
         resident_ = std::min(most_resident, device_.room().free / 4) / step * step;
         if (resident_ == 0) {
             throw base::error(base::error_kind::unavailable,
@@ -101,9 +104,9 @@ class cuda_meter final : public device_meter {
   private:
     template <typename Queue>
     double seconds_of(Queue&& queue) {
-        watch_.start(stream_->handle());
+        watch_->start(stream_->handle());
         queue();
-        return watch_.stop(stream_->handle());
+        return watch_->stop(stream_->handle());
     }
 
     base::cuda::device& device_ = base::cuda::first_device();
@@ -112,9 +115,10 @@ class cuda_meter final : public device_meter {
     held_memory card_{device_, memory_kind::device};
     held_memory pinned_{device_, memory_kind::pinned}, there_{device_, memory_kind::pinned};
     launch launch_{};
-    // The stream comes last: it waits before the memory goes.
-    std::unique_ptr<base::cuda::stream> stream_ = device_.make_stream();
-    base::cuda::stopwatch watch_;
+    // The stream comes last: it waits before the memory goes. Who asks for facts alone takes
+    // nothing of the device, and hears them of one without room, too.
+    std::unique_ptr<base::cuda::stream> stream_;
+    std::optional<base::cuda::stopwatch> watch_;
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/quantize/cuda/element_stream.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
+
+#include "libmx/quantize/drivers.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -113,11 +113,11 @@ class streamed_elements final : public element_batch {
                 return by_device(to, from, results);
             } catch (const base::cuda::no_room& short_of) {
                 for (std::optional<slot>& s : slots_) s.reset();
+                device_.trim();
                 if (notices_ == nullptr) throw;
-                notices_->once("casting", fmt::format("backend cuda: {}; going on with the CPU, "
-                                                      "which leaves the same bytes",
-                                                      short_of.shortage()));
-                host_ = make_host_elements();
+                const driver& other = best_driver();
+                notices_->once("casting", base::cuda::went_elsewhere(short_of, other.name));
+                host_ = quantize::make_element_batch(other, nullptr);
             } catch (...) {
                 for (std::optional<slot>& s : slots_) s.reset();
                 throw;

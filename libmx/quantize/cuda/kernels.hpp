@@ -29,8 +29,8 @@ struct general_recipe {
     bool parts;
 };
 
-/// Segments under recipes: plain ones with a warp for each pair, the others with a thread for each
-/// block.
+/// Segments under recipes: plain ones with a warp or half a warp for each pair, the others with a
+/// thread for each block.
 struct launch {
     device_values values;
     const device_segment* segments;

@@ -9,14 +9,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "libmx/base/half.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/quantize/cuda/device_segment.hpp"
 #include "libmx/quantize/cuda/lane_group.hpp"
 #include "libmx/quantize/plain_block.hpp"
+#include "libmx/quantize/stored_value.hpp"
 
 namespace mx::quantize::cuda {
 namespace detail {
@@ -32,14 +31,7 @@ struct quad {
 };
 
 MX_HD inline float load_value(const device_values& values, std::uint64_t at) {
-    if (values.type == tensor::dtype::f32) {
-        float x;
-        std::memcpy(&x, __builtin_assume_aligned(values.data + at * sizeof x, sizeof x), sizeof x);
-        return x;
-    }
-    std::uint16_t h;
-    std::memcpy(&h, __builtin_assume_aligned(values.data + at * sizeof h, sizeof h), sizeof h);
-    return values.type == tensor::dtype::bf16 ? base::float_from_bf16(h) : base::float_from_half(h);
+    return stored_value(values.type, values.data, at);
 }
 
 // A block, as each of its lanes sees it.
