@@ -30,7 +30,7 @@ constexpr std::string_view recorded_tf32 =
     "3000 dot products of 4 terms recorded on the chip agree (narrow range: no specials, no "
     "subnormals); corners after MMA-Sim";
 constexpr std::string_view recorded_fp8_sm100 =
-    "250 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
+    "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
     "range), as they do with any F from 23 on; the order of k is that of the machine code which "
     "ptxas 13.0 makes; the legacy path, not tcgen05";
 constexpr std::string_view recorded_fp8_f16_sm100 =

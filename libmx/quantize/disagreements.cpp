@@ -10,8 +10,8 @@
 
 #include "libmx/format/decode.hpp"
 #include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_element.hpp"
 #include "libmx/quantize/dialect_bumps.hpp"
+#include "libmx/quantize/dialect_element.hpp"
 
 namespace mx::quantize {
 namespace {
