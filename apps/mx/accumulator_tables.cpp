@@ -17,7 +17,6 @@ namespace {
 
 using gemm::accumulator;
 using gemm::accumulator_key;
-using report::cell;
 
 struct chip {
     std::string_view prefix;

@@ -16,16 +16,6 @@ namespace {
 using namespace mx::gemm;
 using namespace mx::tests;
 
-std::vector<std::uint32_t> scalings_of(const accumulator& m, const operand_format& a,
-                                       const operand_format& b) {
-    std::vector<std::uint32_t> out;
-    if (takes(m, a, b, 0)) out.push_back(0);
-    for (const operand_scale& s : operand_scales) {
-        if (takes(m, a, b, s.bit)) out.push_back(s.bit);
-    }
-    return out;
-}
-
 int compare(std::uint64_t every) {
     if (!cuda::available()) {
         std::cout << "skipped: backend cuda: " << cuda::missing() << "\n";

@@ -146,4 +146,14 @@ std::vector<std::uint32_t> make_accumulators(bool f16, operand_kind kind, std::s
     return c;
 }
 
+std::vector<std::uint32_t> scalings_of(const gemm::accumulator& m, const gemm::operand_format& a,
+                                       const gemm::operand_format& b) {
+    std::vector<std::uint32_t> out;
+    if (gemm::takes(m, a, b, 0)) out.push_back(0);
+    for (const gemm::operand_scale& s : gemm::operand_scales) {
+        if (gemm::takes(m, a, b, s.bit)) out.push_back(s.bit);
+    }
+    return out;
+}
+
 }  // namespace mx::tests

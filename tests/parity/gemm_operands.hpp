@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 
@@ -33,6 +34,11 @@ inline constexpr std::array operand_kinds{operand_kind::any_bits,   operand_kind
                                           operand_kind::zeros,      operand_kind::few_special};
 
 std::string_view name_of(operand_kind kind);
+
+/// The scalings under which a model takes two formats: 0 where it takes them without, and bits of
+/// scale_set.
+std::vector<std::uint32_t> scalings_of(const gemm::accumulator& m, const gemm::operand_format& a,
+                                       const gemm::operand_format& b);
 
 /// Which of the two operands: cancelling products have the sign of one of them.
 enum class side : std::uint8_t { left, right };

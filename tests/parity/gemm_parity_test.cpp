@@ -58,17 +58,6 @@ std::string disagreement(const product& p, const accumulator& m, const arrangeme
     return "";
 }
 
-// The scalings under which a model takes two formats.
-std::vector<std::uint32_t> scalings_of(const accumulator& m, const operand_format& a,
-                                       const operand_format& b) {
-    std::vector<std::uint32_t> out;
-    if (takes(m, a, b, 0)) out.push_back(0);
-    for (const operand_scale& s : operand_scales) {
-        if (takes(m, a, b, s.bit)) out.push_back(s.bit);
-    }
-    return out;
-}
-
 // Calls body(model, format of A, format of B, scaling) for all that the vector kernels are for.
 template <class Body>
 void each_pair(Body body) {
