@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's conversion instructions against the emulator: every float32, every code, and a good
 // deal of what stochastic rounding can be asked. Instructions that the device has not are named.
-#include <exception>
 #include <initializer_list>
 #include <iostream>
 #include <set>
@@ -16,6 +15,7 @@
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/cuda/row_formats.hpp"
 #include "libmx/quantize/cuda/row_kernels.hpp"
+#include "tests/gpu/card_test.hpp"
 
 namespace {
 
@@ -212,10 +212,5 @@ int compare() {
 }  // namespace
 
 int main() {
-    try {
-        return compare();
-    } catch (const std::exception& e) {
-        std::cout << e.what() << "\n";
-        return 1;
-    }
+    return mx::tests::exit_code_of([&] { return compare(); });
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts of values without blocks by backend cuda against the host, byte for byte, on the device.
-#include <exception>
 #include <iostream>
 
 #include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "tests/gpu/card_test.hpp"
 #include "tests/parity/element_cases.hpp"
 
 namespace {
@@ -31,10 +31,5 @@ int compare() {
 }  // namespace
 
 int main() {
-    try {
-        return compare();
-    } catch (const std::exception& e) {
-        std::cout << e.what() << "\n";
-        return 1;
-    }
+    return mx::tests::exit_code_of([&] { return compare(); });
 }

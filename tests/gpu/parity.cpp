@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of backend cuda against the reference, byte for byte, on the device.
-#include <exception>
 #include <iostream>
 
 #include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/drivers.hpp"
+#include "tests/gpu/card_test.hpp"
 #include "tests/gpu/thinning.hpp"
 #include "tests/parity/device_cases.hpp"
 
@@ -34,10 +34,5 @@ int compare(std::uint64_t every) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    try {
-        return compare(mx::tests::every_of(argc, argv));
-    } catch (const std::exception& e) {
-        std::cout << e.what() << "\n";
-        return 1;
-    }
+    return mx::tests::exit_code_of([&] { return compare(mx::tests::every_of(argc, argv)); });
 }

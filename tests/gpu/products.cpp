@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emulated products on the device against the plain loop, bit for bit.
-#include <exception>
 #include <iostream>
 #include <random>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/cuda/cuda_engine.hpp"
 #include "libmx/gemm/multiply.hpp"
+#include "tests/gpu/card_test.hpp"
 #include "tests/gpu/thinning.hpp"
 #include "tests/parity/gemm_operands.hpp"
 
@@ -67,10 +67,5 @@ int compare(std::uint64_t every) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    try {
-        return compare(every_of(argc, argv));
-    } catch (const std::exception& e) {
-        std::cout << e.what() << "\n";
-        return 1;
-    }
+    return mx::tests::exit_code_of([&] { return compare(every_of(argc, argv)); });
 }

@@ -156,30 +156,6 @@ class row_tree {
     float most_ = 0;
 };
 
-MX_HD inline void add_steps(const block::block_stats& b, lane_sums& sums) {
-    sums.error2 += b.sum.error2;
-    sums.x2 += b.sum.x2;
-    sums.xd += b.sum.xd;
-    sums.d2 += b.sum.d2;
-    sums.error += b.sum.error;
-    sums.max_error = larger{}(sums.max_error, b.sum.max_error);
-    sums.nan += b.count.nan;
-    sums.inf += b.count.inf;
-    sums.poisoned += b.count.poisoned;
-    sums.nonzero += b.count.nonzero;
-    sums.overflow += b.count.overflow;
-    sums.clamp += b.count.clamp;
-    sums.top_code += b.count.top_code;
-    sums.underflow += b.count.underflow;
-    sums.subnormal += b.count.subnormal;
-    sums.zero += b.is.zero ? 1u : 0u;
-    sums.eligible += b.is.eligible ? 1u : 0u;
-    sums.collapsed += b.is.collapsed ? 1u : 0u;
-    sums.saturated += b.is.saturated ? 1u : 0u;
-    sums.dead += b.is.dead ? 1u : 0u;
-    sums.counted_max = larger{}(sums.counted_max, b.counted_max);
-}
-
 inline constexpr float least_float_term = 0x1p-60f;  // see sums_in_x
 
 // Counts and verdicts of a block whose magnitudes |y| lie between `least`, the smallest that is not
@@ -276,7 +252,8 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     if (!plain) {
         block::block_stats stats;
         block_by_steps(p, values, at, size, codes, stats);
-        add_steps(stats, sums);
+        add_sums(stats, sums);
+        add_counts(stats, sums);
         if constexpr (coded) write_facts(to, index, stats.scale_code, stats.x_max, stats.x_min);
         return;
     }

@@ -358,6 +358,37 @@ MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
     });
 }
 
+// What a block adds to the sums of its segment lane.
+MX_HD inline void add_sums(const block::block_stats& b, lane_sums& sums) {
+    sums.error2 += b.sum.error2;
+    sums.x2 += b.sum.x2;
+    sums.xd += b.sum.xd;
+    sums.d2 += b.sum.d2;
+    sums.error += b.sum.error;
+}
+
+// What it adds to figures that any lane may keep.
+MX_HD inline void add_counts(const block::block_stats& b, lane_sums& sums) {
+    sums.max_error = larger{}(sums.max_error, b.sum.max_error);
+    sums.elements += b.count.elements;
+    sums.nan += b.count.nan;
+    sums.inf += b.count.inf;
+    sums.poisoned += b.count.poisoned;
+    sums.nonzero += b.count.nonzero;
+    sums.overflow += b.count.overflow;
+    sums.clamp += b.count.clamp;
+    sums.top_code += b.count.top_code;
+    sums.underflow += b.count.underflow;
+    sums.subnormal += b.count.subnormal;
+    sums.blocks += 1;
+    sums.zero += b.is.zero ? 1u : 0u;
+    sums.eligible += b.is.eligible ? 1u : 0u;
+    sums.collapsed += b.is.collapsed ? 1u : 0u;
+    sums.saturated += b.is.saturated ? 1u : 0u;
+    sums.dead += b.is.dead ? 1u : 0u;
+    sums.counted_max = larger{}(sums.counted_max, b.counted_max);
+}
+
 // A block done: its sums to the lane that keeps them, its facts to where they are wanted.
 MX_HD inline void add_block(const device_segment& s, std::uint32_t round, int lane,
                             const lane_block& b, lane_sums& sums, const device_blocks& to) {
@@ -365,35 +396,13 @@ MX_HD inline void add_block(const device_segment& s, std::uint32_t round, int la
     const int sub = lane % lanes_per_block;
     const block::block_stats& stats = b.stats;
     if (sub == static_cast<int>(round % 4)) {
-        sums.error2 += stats.sum.error2;
-        sums.x2 += stats.sum.x2;
-        sums.xd += stats.sum.xd;
-        sums.d2 += stats.sum.d2;
-        sums.error += stats.sum.error;
+        add_sums(stats, sums);
         sums.clamp_error2 += stats.part.clamp_error2;
         sums.underflow_error2 += stats.part.underflow_error2;
         sums.grid_error2 += stats.part.grid_error2;
     }
     if (sub != 0) return;
-    sums.max_error = larger{}(sums.max_error, stats.sum.max_error);
-    const block::block_counts& c = stats.count;
-    sums.elements += c.elements;
-    sums.nan += c.nan;
-    sums.inf += c.inf;
-    sums.poisoned += c.poisoned;
-    sums.nonzero += c.nonzero;
-    sums.overflow += c.overflow;
-    sums.clamp += c.clamp;
-    sums.top_code += c.top_code;
-    sums.underflow += c.underflow;
-    sums.subnormal += c.subnormal;
-    sums.blocks += 1;
-    sums.zero += stats.is.zero ? 1u : 0u;
-    sums.eligible += stats.is.eligible ? 1u : 0u;
-    sums.collapsed += stats.is.collapsed ? 1u : 0u;
-    sums.saturated += stats.is.saturated ? 1u : 0u;
-    sums.dead += stats.is.dead ? 1u : 0u;
-    sums.counted_max = larger{}(sums.counted_max, stats.counted_max);
+    add_counts(stats, sums);
     const std::uint64_t at = s.first_block + b.index;
     if (to.scale_code != nullptr) {
         to.scale_code[at] = stats.scale_code;
