@@ -9,13 +9,13 @@
 
 namespace mx::app {
 
-const quantize::driver& chosen_backend(const std::string& option) {
+const quantize::backend& chosen_backend(const std::string& option) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): read before any thread is started
     const char* variable = std::getenv(backend_variable);
     const bool by_option = !option.empty();
-    if (!by_option && (variable == nullptr || *variable == 0)) return quantize::best_driver();
+    if (!by_option && (variable == nullptr || *variable == 0)) return quantize::best_backend();
     try {
-        return quantize::driver_named(by_option ? option : std::string(variable));
+        return quantize::backend_named(by_option ? option : std::string(variable));
     } catch (const base::error& e) {
         throw base::error(
             e.kind(),

@@ -45,7 +45,7 @@ report::list bandwidth_list(const throughput& t) {
 
 report::record result_of(const throughput_request& request, const throughput_row& r) {
     return {{"recipe", recipe_name(request, r.recipes.front())},
-            {"backend", text(r.driver->name)},
+            {"backend", text(r.backend->name)},
             {"threads", integer(r.threads)},
             {"dtype", text(tensor::row_of(request.type).name)},
             {"histograms", r.histograms},
@@ -72,7 +72,7 @@ report::record table_row(const throughput_request& request, const throughput_row
     std::string name = r.recipes.size() == 1 ? recipe_name(request, r.recipes.front())
                                              : fmt::format("all {} in one pass", r.recipes.size());
     if (r.histograms) name += " +histograms";
-    return {{"group", fmt::format("{}, {}", r.driver->name, threads_text(r.threads))},
+    return {{"group", fmt::format("{}, {}", r.backend->name, threads_text(r.threads))},
             {"recipe", std::move(name)},
             {"rate", real(r.elements_per_second * 1e-9)},
             {"fraction", real(r.fraction)},

@@ -64,7 +64,7 @@ void declare_run(CLI::App& cmd, run_options& run) {
         ->type_name("N")
         ->group("Run");
     std::vector<std::string_view> names;
-    for (const quantize::driver& d : quantize::drivers()) names.push_back(d.name);
+    for (const quantize::backend& d : quantize::backends()) names.push_back(d.name);
     cmd.add_option("--backend", run.backend, fmt::format("one of: {}", fmt::join(names, ", ")))
         ->type_name("NAME")
         ->group("Run");
@@ -74,7 +74,7 @@ void declare_run(CLI::App& cmd, run_options& run) {
 pipeline::run_control control_of(const run_options& run) {
     pipeline::run_control control;
     control.threads = run.threads;
-    control.driver = &chosen_backend(run.backend);
+    control.backend = &chosen_backend(run.backend);
     control.cancel = &interrupted();
     control.on_progress = progress_bar(run.quiet);
     control.notices = std::make_shared<base::notices>(

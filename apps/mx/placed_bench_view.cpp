@@ -57,7 +57,7 @@ report::record record_of(const throughput_request& request, const placed_rate& r
     return {{"values", text(name_of(r.from))},
             {"writes", text(name_of(r.writes))},
             {"recipe", quantize::to_string(request.recipes[r.recipe])},
-            {"backend", text(r.driver->name)},
+            {"backend", text(r.backend->name)},
             {"threads", r.threads == 0 ? undefined() : integer(r.threads)},
             {"histograms", r.histograms},
             {"elements_per_second", real(r.elements_per_second)},
@@ -93,7 +93,7 @@ std::string group_of(const placed_rate& r) {
     }
     const std::string threads =
         r.threads == 0 ? "" : fmt::format(", {} thread{}", r.threads, r.threads == 1 ? "" : "s");
-    return fmt::format("{}{}: {}; roof: {}", r.driver->name, threads, from,
+    return fmt::format("{}{}: {}; roof: {}", r.backend->name, threads, from,
                        pipeline::row_of(r.bound).words);
 }
 

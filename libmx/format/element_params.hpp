@@ -25,6 +25,7 @@ struct element_params {
     MX_HD constexpr std::uint32_t limit(bool negative) const {
         return max_positive + (max_negative - max_positive) * static_cast<std::uint32_t>(negative);
     }
+    friend bool operator==(const element_params&, const element_params&) = default;
 };
 
 /// The parameters of `f`; `full_range` lets integers use the code -2^(n-1).

@@ -23,6 +23,7 @@ struct rounding_mode {
     /// stochastic: the fraction is rounded to k bits (ties to even) before r is added, in place of
     /// being cut to k bits (gfloat `Stochastic`).
     bool round_fraction = false;
+    friend bool operator==(const rounding_mode&, const rounding_mode&) = default;
 };
 
 /// A rounded element. Magnitude codes are without sign; `unbounded` may exceed the format (there it

@@ -2,49 +2,45 @@
 #include "libmx/metrics/metrics.hpp"
 
 #include <array>
+#include <cmath>
 
 #include "libmx/metrics/decomposition.hpp"
 #include "libmx/metrics/distributions.hpp"
-#include "libmx/metrics/error.hpp"
-#include "libmx/metrics/rates.hpp"
 
 namespace mx::metrics {
 namespace {
 
 constexpr std::array metrics{
-    metric{"rmse", "", "sqrt(mean((x - d)^2)), the R-MSE", when::always, rmse},
-    metric{"nrmse", "", "rmse / sqrt(mean(x^2))", when::always, nrmse},
-    metric{"sqnr_db", "dB", "-20 log10(nrmse)", when::always, sqnr_db},
-    metric{"rms", "", "sqrt(mean(x^2))", when::always, rms},
+    metric{"rmse", "", "sqrt(mean((x - d)^2)), the R-MSE", &row::rmse},
+    metric{"nrmse", "", "rmse / sqrt(mean(x^2))", &row::nrmse},
+    metric{"sqnr_db", "dB", "-20 log10(nrmse)", &row::sqnr_db},
+    metric{"rms", "", "sqrt(mean(x^2))", &row::rms},
     metric{"crest_factor", "", "max |x| / rms, x as quantized (after the recipe's transform)",
-           when::always, crest_factor},
-    metric{"exact", "", "true when every d equals its x", when::always, exact},
-    metric{"max_abs_error", "", "max |x - d|", when::always, max_abs_error},
-    metric{"overflow_rate", "share", "|y| beyond the largest value", when::always, overflow_rate},
-    metric{"clamp_rate", "share", "rounded |y| beyond the largest value", when::always, clamp_rate},
-    metric{"top_code_rate", "share", "q is the largest code of its sign", when::always,
-           top_code_rate},
-    metric{"underflow_rate", "share", "x != 0 and q = 0", when::always, underflow_rate},
-    metric{"subnormal_rate", "share", "0 < |q| < smallest normal", when::always, subnormal_rate},
+           &row::crest_factor},
+    metric{"exact", "", "true when every d equals its x", &row::exact},
+    metric{"max_abs_error", "", "max |x - d|", &row::max_abs_error},
+    metric{"overflow_rate", "share", "|y| beyond the largest value", &row::overflow_rate},
+    metric{"clamp_rate", "share", "rounded |y| beyond the largest value", &row::clamp_rate},
+    metric{"top_code_rate", "share", "q is the largest code of its sign", &row::top_code_rate},
+    metric{"underflow_rate", "share", "x != 0 and q = 0", &row::underflow_rate},
+    metric{"subnormal_rate", "share", "0 < |q| < smallest normal", &row::subnormal_rate},
     metric{"dequant_overflow", "count",
            "elements whose d overflows in the dialect's own arithmetic; null under ocp",
-           when::always, dequant_overflow},
+           &row::dequant_overflow},
     metric{"eligible_blocks", "count", "blocks with two or more non-zero finite elements",
-           when::always, eligible_blocks},
+           &row::eligible_blocks},
     metric{"collapsed_block_rate", "share",
-           "eligible blocks whose non-zero inputs all carry one code magnitude", when::always,
-           collapsed_block_rate},
+           "eligible blocks whose non-zero inputs all carry one code magnitude", &row::collapsed_block_rate},
     metric{"saturated_block_rate", "share",
-           "eligible blocks whose non-zero inputs all carry the largest code", when::always,
-           saturated_block_rate},
+           "eligible blocks whose non-zero inputs all carry the largest code", &row::saturated_block_rate},
     metric{"dead_block_rate", "share", "eligible blocks whose non-zero inputs all underflow",
-           when::always, dead_block_rate},
-    metric{"zero_blocks", "count", "blocks of zeros only", when::always, zero_blocks},
-    metric{"mean_error", "", "mean(d - x)", when::always, mean_error},
-    metric{"gain", "", "sum(x d) / sum(x^2)", when::always, gain},
-    metric{"cosine", "", "sum(x d) / sqrt(sum(x^2) sum(d^2))", when::always, cosine},
+           &row::dead_block_rate},
+    metric{"zero_blocks", "count", "blocks of zeros only", &row::zero_blocks},
+    metric{"mean_error", "", "mean(d - x)", &row::mean_error},
+    metric{"gain", "", "sum(x d) / sum(x^2)", &row::gain},
+    metric{"cosine", "", "sum(x d) / sqrt(sum(x^2) sum(d^2))", &row::cosine},
     metric{"bits_per_element", "bits", "element bits plus scale and offset bits per block",
-           when::always, bits_per_element},
+           &row::bits_per_element},
     metric{"squared_error", "",
            "sum((x - d)^2) as an object: the total, and its parts clamp (the elements of "
            "clamp_rate), underflow (of the others, those of underflow_rate) and grid (the rest)",
@@ -68,6 +64,15 @@ constexpr std::array metrics{
 };
 
 }  // namespace
+
+report::value metric::value_of(const row& r, const totals& t) const {
+    if (member == nullptr) return finish(t);
+    const double x = r.*member;
+    if (std::isnan(x)) return {};
+    if (unit == "count") return static_cast<std::int64_t>(x);
+    if (member == &row::exact) return x != 0;
+    return x;
+}
 
 std::span<const metric> all() { return metrics; }
 

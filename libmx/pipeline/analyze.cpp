@@ -93,8 +93,11 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("poisoned", tally(t.count.poisoned));
     r.emplace_back("inexact_inputs", tally(inexact));
     add_prologue(r, j);
+    const metrics::row figures = metrics::row_of(t);
     for (const metrics::metric& m : metrics::all()) {
-        if (wanted(m.collected, request)) r.emplace_back(std::string(m.name), m.finish(t));
+        if (wanted(m.collected, request)) {
+            r.emplace_back(std::string(m.name), m.value_of(figures, t));
+        }
     }
     return r;
 }
@@ -151,7 +154,7 @@ class analysis_run {
     }
 
     analysis run(const run_control& control) {
-        panel_target_ = panel_target_of(control.chosen_driver());
+        panel_target_ = panel_target_of(control.chosen_backend());
         const std::size_t at_once = counts_bins() ? histogram_jobs_at_once : jobs_at_once;
         const std::size_t step =
             std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, variants()));

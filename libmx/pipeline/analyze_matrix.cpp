@@ -38,7 +38,7 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
     for (int i = 0; i < base::thread_count(control.threads); ++i) {
         workers.push_back(std::make_unique<panel_worker>(control));
     }
-    for (const pass& p : plan_passes(0, grids, panel_target_of(control.chosen_driver()))) {
+    for (const pass& p : plan_passes(0, grids, panel_target_of(control.chosen_backend()))) {
         std::vector<panel_job> jobs;
         for (const grid_job& g : p.jobs) {
             jobs.push_back({&params[g.job], g.grid, sums[g.job].get(), nullptr,

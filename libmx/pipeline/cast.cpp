@@ -14,7 +14,7 @@
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
 #include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/element_batch.hpp"
+#include "libmx/quantize/caster.hpp"
 #include "libmx/quantize/stored_value.hpp"
 
 namespace mx::pipeline {
@@ -53,8 +53,8 @@ target find_target(const cast_request& request) {
 }
 
 // What casts a thread's panels.
-struct caster {
-    std::unique_ptr<quantize::element_batch> batch;
+struct worker {
+    std::unique_ptr<quantize::caster> by;
     std::vector<std::uint8_t> codes;
     std::vector<float> values;
 };
@@ -84,10 +84,7 @@ std::vector<std::string_view> castable_formats() {
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const run_control& control) {
     const target to = find_target(request);
-    const quantize::driver& driver = control.chosen_driver();
-    // Devices read what is stored by themselves.
-    const panel_form form =
-        driver.make_element_batch != nullptr ? panel_form::stored : panel_form::widened;
+    const quantize::backend& backend = control.chosen_backend();
     conversion result;
     const std::vector<tensor_ref> chosen = numeric_only(tensors, result.skipped);
     std::vector<io::planned_array> plan;
@@ -107,7 +104,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         const block::grid row{{1, 1, info.elements}, 1, block::segment_elements};
         const grid_job job{t, row};
         if (info.elements != 0)
-            passes.push_back(plan_passes(t, std::span(&job, 1), panel_target_of(driver)).front());
+            passes.push_back(plan_passes(t, std::span(&job, 1), panel_target_of(backend)).front());
         result.elements += info.elements;
     }
     result.tensors = chosen.size();
@@ -120,27 +117,27 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
             *tensor::byte_count(plan[t].type, *tensor::element_count(plan[t].shape));
     }
 
-    std::vector<caster> casters(static_cast<std::size_t>(base::thread_count(control.threads)));
-    sweep(chosen, passes, control, form, [&](const loaded_panel& p) {
+    std::vector<worker> workers(static_cast<std::size_t>(base::thread_count(control.threads)));
+    sweep(chosen, passes, control, panel_form::stored, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
         const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
         const auto count = static_cast<std::size_t>(p.where.elements());
-        caster& c = casters[static_cast<std::size_t>(p.thread)];
-        if (!c.batch) c.batch = quantize::make_element_batch(driver, control.notices.get());
+        worker& w = workers[static_cast<std::size_t>(p.thread)];
+        if (!w.by) w.by = backend.make_caster(control.notices.get());
         if (!request.packed) {
-            c.values.resize(count);
-            c.batch->cast(to.cast, {p.values, count, p.where.col, key}, {nullptr, c.values.data()});
-            writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(c.values)));
+            w.values.resize(count);
+            w.by->cast(to.cast, {p.values, count, p.where.col, key}, {nullptr, w.values.data()});
+            writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(w.values)));
             return;
         }
-        c.codes.resize(count);
+        w.codes.resize(count);
         const std::size_t without_code =
-            c.batch->cast(to.cast, {p.values, count, p.where.col, key}, {c.codes.data(), nullptr});
+            w.by->cast(to.cast, {p.values, count, p.where.col, key}, {w.codes.data(), nullptr});
         if (without_code < count) {
             const float x = quantize::stored_value(p.values.type, p.values.data, without_code);
             fail_without_code(request, chosen[t].info(), x, p.where.col + without_code);
         }
-        streams[t]->put(p.where.col, c.codes);
+        streams[t]->put(p.where.col, w.codes);
     });
     writer->commit();
     return result;

@@ -8,8 +8,7 @@
 #include <memory>
 
 #include "libmx/base/notices.hpp"
-#include "libmx/quantize/drivers.hpp"
-#include "libmx/quantize/segment_batch.hpp"
+#include "libmx/quantize/backends.hpp"
 
 namespace mx::pipeline {
 
@@ -21,26 +20,23 @@ struct progress {
 
 struct run_control {
     int threads = 0;                            ///< 0: as many as OpenMP offers
-    const quantize::driver* driver = nullptr;   ///< null: the fastest one available
+    const quantize::backend* backend = nullptr;  ///< null: the fastest one available
     const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop; the run throws (cancelled)
     /// Elements whose values stay in memory between a prologue and the sweep behind it (float32:
     /// 64 MiB); a tensor with more of them is read twice. No figure depends on it but `passes`.
     std::uint64_t kept_elements = std::uint64_t{1} << 24;
     std::function<void(const progress&)> on_progress;  ///< called from one thread at a time
-    /// Who hears that a device without room was replaced with the CPU; null: that is an error.
+    /// Hears when the processor takes over from a device without room; null: that is an error.
     std::shared_ptr<base::notices> notices = nullptr;
 
-    const quantize::driver& chosen_driver() const {
-        return driver != nullptr ? *driver : quantize::best_driver();
+    const quantize::backend& chosen_backend() const {
+        return backend != nullptr ? *backend : quantize::best_backend();
     }
-    /// What takes the segments of a panel at once, for one thread; null of drivers that take them
-    /// one by one. Neither the notices nor the flag may go before it does.
-    std::unique_ptr<quantize::segment_batch> make_batch() const {
-        const quantize::driver& d = chosen_driver();
-        if (d.make_batch == nullptr) return nullptr;
-        std::unique_ptr<quantize::segment_batch> batch = d.make_batch();
-        batch->steer(notices.get(), cancel);
-        return batch;
+    /// What quantizes for one thread. Neither the notices nor the flag may go before it does.
+    std::unique_ptr<quantize::quantizer> make_quantizer() const {
+        std::unique_ptr<quantize::quantizer> q = chosen_backend().make_quantizer();
+        q->steer(notices.get(), cancel);
+        return q;
     }
 };
 

@@ -10,7 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/normal_values.hpp"
-#include "libmx/pipeline/segment_places.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -24,7 +24,7 @@ double bytes_of(tensor::dtype type) { return tensor::row_of(type).bits / 8.0; }
 
 // The segments of a whole matrix, and its columns as the recipe sees it.
 struct layout {
-    std::vector<quantize::batch_segment> segments;
+    std::vector<quantize::placed_segment> segments;
     std::uint64_t cols;
 };
 layout layout_of(std::uint64_t rows, const quantize::recipe& r) {
@@ -37,7 +37,7 @@ layout layout_of(std::uint64_t rows, const quantize::recipe& r) {
     const std::uint64_t id = base::tensor_id("bench");
     const panel all{0, v.batch, 0, v.rows, 0, v.cols};
     for_each_segment(g, all, [&](const segment_in_panel& s) {
-        l.segments.push_back(batch_segment_of(s, g, all, id));
+        l.segments.push_back(placed_segment_of(s, g, all, id));
     });
     return l;
 }
@@ -95,7 +95,7 @@ class measurement {
             });
             placed_rate rate{};
             rate.recipe = recipe;
-            rate.driver = &request_.driver;
+            rate.backend = &request_.backend;
             rate.from = values_place::device;
             rate.writes = writes;
             rate.elements_per_second = best;

@@ -31,7 +31,7 @@ struct device_throughput {
 
 struct device_request {
     const std::vector<quantize::recipe>& recipes;
-    const quantize::driver& driver;  ///< one with a meter
+    const quantize::backend& backend;  ///< one with a meter
     tensor::dtype type;
     double seconds;
 };

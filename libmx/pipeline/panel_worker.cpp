@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/panel_worker.hpp"
 
-#include "libmx/pipeline/segment_places.hpp"
-
 namespace mx::pipeline {
 
 using quantize::detail;
@@ -67,8 +65,8 @@ detail wanted_by(const panel_job& job) {
     return job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
 }
 
-void add_histograms(const quantize::segment_place& place, const quantize::details_view& d, int bits,
-                    metrics::histogram_tally& to) {
+void add_histograms(const quantize::segment_place& place, const quantize::block_results& d,
+                    int bits, metrics::histogram_tally& to) {
     for (std::size_t b = 0; b < d.blocks; ++b) {
         to.add({d.scale_code[b], d.amax[b], d.x_max[b], d.x_min[b]});
     }
@@ -86,65 +84,32 @@ void add_histograms(const quantize::segment_place& place, const quantize::detail
 void panel_worker::run_segments(const panel& where, const quantize::stored_values& values,
                                 std::uint64_t tensor_id, std::span<const panel_job> jobs,
                                 std::span<const std::size_t> alike) {
-    if (batch_) return run_batch(where, values, tensor_id, jobs, alike);
-    const block::grid& grid = jobs[alike.front()].grid;
-    for_each_segment(grid, where, [&](const segment_in_panel& s) {
-        const quantize::segment_place place = place_of(s, grid, tensor_id);
-        const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
-        driver_->load(values.from(at), place, run_);
-        for (const std::size_t j : alike) {
-            const panel_job& job = jobs[j];
-            details_.wanted = wanted_by(job);
-            details_.parts = job.into->decompose;
-            const block::segment_stats stats = driver_->quantize(*job.params, run_, details_);
-            add_segment(s, place, job, stats, quantize::view_of(*job.params, run_, details_),
-                        tallies_[j]);
-        }
-        watch_.end_segment();
-    });
-}
-
-void panel_worker::run_batch(const panel& where, const quantize::stored_values& values,
-                             std::uint64_t tensor_id, std::span<const panel_job> jobs,
-                             std::span<const std::size_t> alike) {
-    const block::grid& grid = jobs[alike.front()].grid;
-    segments_.clear();
-    places_.clear();
     recipes_.clear();
-    for_each_segment(grid, where, [&](const segment_in_panel& s) {
-        segments_.push_back(s);
-        places_.push_back(batch_segment_of(s, grid, where, tensor_id));
-    });
     for (const std::size_t j : alike) {
         recipes_.push_back({jobs[j].params, wanted_by(jobs[j]), jobs[j].into->decompose});
     }
-    const quantize::value_rectangle all{values, where.batches * where.rows, where.cols};
-    quantize::run_in_parts(*batch_, all, places_, recipes_, [&](std::size_t s, std::size_t at) {
-        for (std::size_t i = 0; i < alike.size(); ++i) {
-            const quantize::batch_result r = batch_->result(at, i);
-            add_segment(segments_[s], places_[s].place, jobs[alike[i]], *r.stats, r.details,
-                        tallies_[alike[i]]);
-        }
-        watch_.end_segment();
-    });
+    quantizer_.run(jobs[alike.front()].grid, where, values, tensor_id, recipes_,
+                   [&](const quantized_segment& s) {
+                       for (std::size_t i = 0; i < alike.size(); ++i) {
+                           add_segment(s, jobs[alike[i]], s.by_recipe[i], tallies_[alike[i]]);
+                       }
+                       watch_.end_segment();
+                   });
 }
 
-void panel_worker::add_segment(const segment_in_panel& s, const quantize::segment_place& place,
-                               const panel_job& job, const block::segment_stats& stats,
-                               const quantize::details_view& details, tally& to) {
-    to.totals.add(stats);
-    if (details.codes == nullptr) return;
+void panel_worker::add_segment(const quantized_segment& s, const panel_job& job,
+                               const quantize::segment_result& result, tally& to) {
+    to.totals.add(*result.stats);
+    const quantize::block_results& blocks = result.of_blocks;
+    if (blocks.codes == nullptr) return;
     if (job.scales != nullptr) {
-        watch_.see(*job.scales, job.scales_member, std::span(details.scale_code, details.blocks));
+        watch_.see(*job.scales, job.scales_member, std::span(blocks.scale_code, blocks.blocks));
     }
     if (job.into->histograms) {
-        add_histograms(place, details, job.params->element.bits, *to.histograms);
+        add_histograms(s.place, blocks, job.params->element.bits, *to.histograms);
     }
     if (job.rows == nullptr) return;
-    const std::uint64_t across = place.grid_cols();
-    for (std::size_t b = 0; b < details.blocks; ++b) {
-        job.rows->put(s.index + b / across * job.grid.cols() + b % across, details.stats[b]);
-    }
+    for (std::size_t b = 0; b < blocks.blocks; ++b) job.rows->put(s.index_of(b), blocks.stats[b]);
 }
 
 }  // namespace mx::pipeline

@@ -13,10 +13,9 @@
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/block_table.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/panels.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/scale_pairs.hpp"
-#include "libmx/quantize/segment_batch.hpp"
 
 namespace mx::pipeline {
 
@@ -43,9 +42,8 @@ struct panel_job {
 /// The scratch of one thread, kept from panel to panel.
 class panel_worker {
   public:
-    /// By the driver of `control`, which has to outlive it.
-    explicit panel_worker(const run_control& control)
-        : driver_(&control.chosen_driver()), batch_(control.make_batch()) {}
+    /// By the backend of `control`, which has to outlive it.
+    explicit panel_worker(const run_control& control) : quantizer_(control) {}
 
     /// Adds what lies in the panel `where` to the totals of every job. `values` begins at the
     /// panel's first element; matrices follow each other at where.rows * values.stride elements.
@@ -63,20 +61,11 @@ class panel_worker {
     void run_segments(const panel& where, const quantize::stored_values& values,
                       std::uint64_t tensor_id, std::span<const panel_job> jobs,
                       std::span<const std::size_t> alike);
-    void run_batch(const panel& where, const quantize::stored_values& values,
-                   std::uint64_t tensor_id, std::span<const panel_job> jobs,
-                   std::span<const std::size_t> alike);
-    void add_segment(const segment_in_panel& s, const quantize::segment_place& place,
-                     const panel_job& job, const block::segment_stats& stats,
-                     const quantize::details_view& details, tally& to);
+    void add_segment(const quantized_segment& s, const panel_job& job,
+                     const quantize::segment_result& result, tally& to);
 
-    const quantize::driver* driver_;
-    quantize::block_run run_;
-    quantize::block_details details_;
-    std::unique_ptr<quantize::segment_batch> batch_;  // of drivers that have one
-    std::vector<segment_in_panel> segments_;          // of a batch
-    std::vector<quantize::batch_segment> places_;
-    std::vector<quantize::batch_recipe> recipes_;
+    panel_quantizer quantizer_;
+    std::vector<quantize::recipe_request> recipes_;
     std::vector<tally> tallies_;  // one per job of the panel
     scale_watch watch_;
     base::aligned_buffer<float> prepared_;

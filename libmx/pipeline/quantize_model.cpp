@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <deque>
 #include <memory>
 
 #include "libmx/base/parallel.hpp"
@@ -28,18 +29,6 @@ struct parts {
     std::unique_ptr<code_stream> codes;
 };
 
-// Copies a block's results into a panel-shaped buffer.
-template <typename T>
-void scatter(std::span<const T> from, const block_in_panel& b, std::uint64_t panel_cols,
-             std::vector<T>& to) {
-    const auto cols = static_cast<std::size_t>(b.cols);
-    for (std::size_t r = 0; r < static_cast<std::size_t>(b.rows); ++r) {
-        const auto row = from.subspan(r * cols, cols);
-        std::copy(row.begin(), row.end(),
-                  to.begin() + static_cast<std::ptrdiff_t>(b.at + r * panel_cols));
-    }
-}
-
 // Calls write(first element, offset in the panel, count) for every contiguous run of a panel.
 template <typename Write>
 void for_each_run(const panel& p, const block::view& v, Write&& write) {
@@ -49,65 +38,62 @@ void for_each_run(const panel& p, const block::view& v, Write&& write) {
 }
 
 // Quantizes panels into the arrays of their tensor.
-struct quantizer {
-    const quantize::recipe& recipe;
-    bool packed;
-    io::array_writer& writer;
-    /// By thread, of drivers that work on a device; else empty.
-    std::vector<std::unique_ptr<quantize::segment_batch>> batches = {};
+class panel_writer {
+  public:
+    panel_writer(const quantize::recipe& recipe, bool packed, io::array_writer& writer,
+                 const run_control& control)
+        : recipe_(recipe), packed_(packed), writer_(writer) {
+        for (int i = 0; i < base::thread_count(control.threads); ++i) by_.emplace_back(control);
+    }
 
     void run(const loaded_panel& p, const quantize::block_params& params, const std::string& name,
-             const parts& to) const {
+             const parts& to) {
         const block::grid& grid = to.layout.grid;
-        const preparation how{0, 1, recipe.rotate};
+        const preparation how{0, 1, recipe_.rotate};
         base::aligned_buffer<float> room;
-        std::span<const float> x = p.x;
-        if (how.rotates()) {
-            prepare(how, grid, p.where, p.values, room);
-            x = std::span<const float>(room.data(), p.x.size());
-        }
-        const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
-        const bool has_codes = quantize::scales_have_codes(recipe);
-        block_scratch scratch;
-        scratch.wants_values = !packed;
-        std::vector<std::uint8_t> panel_codes(packed ? p.x.size() : 0);
-        std::vector<float> panel_values(packed ? 0 : p.x.size());
-        run_buffer<std::uint8_t> scale_codes(writer, to.scales);
-        run_buffer<float> scales(writer, to.scales);
-        run_buffer<std::uint16_t> offsets(writer, to.offsets);
-        const auto on_block = [&](const block_in_panel& at, const block::block_stats& stats,
-                                  std::span<const std::uint8_t> codes) {
-            if (packed) {
-                scatter(codes, at, p.where.cols, panel_codes);
-                if (has_codes) scale_codes.put(at.index, stats.scale_code);
-                if (!has_codes) scales.put(at.index, stats.scale);
-                if (has_offset) offsets.put(at.index, stats.offset);
-            } else {
-                const auto values = std::span<const float>(scratch.values).first(codes.size());
-                scatter(values, at, p.where.cols, panel_values);
+        const quantize::stored_values x =
+            how.rotates() ? prepare(how, grid, p.where, p.values, room) : p.values;
+        const auto elements = static_cast<std::size_t>(p.where.elements());
+        quantized_panel made;
+        (packed_ ? made.codes.resize(elements) : made.values.resize(elements));
+        const bool has_offset = recipe_.offset == quantize::offset_kind::fp16;
+        run_buffer<std::uint8_t> scale_codes(writer_, to.scales);
+        run_buffer<float> scales(writer_, to.scales);
+        run_buffer<std::uint16_t> offsets(writer_, to.offsets);
+        const auto report = [&](std::uint64_t index, const quantize::block_results& d,
+                                std::size_t first, std::size_t count) {
+            if (!packed_) return;
+            if (has_offset) offsets.put(index, std::span(d.offset + first, count));
+            if (quantize::scales_have_codes(recipe_)) {
+                scale_codes.put(index, std::span(d.scale_code + first, count));
+                return;
+            }
+            for (std::size_t b = 0; b < count; ++b) {
+                scales.put(index + b, quantize::scale_of_block(params, d, first + b));
             }
         };
-        const std::uint64_t id = base::tensor_id(name);
-        if (batches.empty()) {
-            quantize_panel(params, id, grid, p.where, x, scratch, on_block, [] {});
-        } else {
-            quantize_panel(*batches[static_cast<std::size_t>(p.thread)], params, id, grid, p.where,
-                           x, scratch, on_block);
-        }
-        if (!packed && how.rotates()) rotate_back(recipe.rotate, grid, p.where, panel_values);
+        quantize_panel(by_[static_cast<std::size_t>(p.thread)], params, grid, p.where, x,
+                       base::tensor_id(name), made, report);
+        if (!packed_ && how.rotates()) rotate_back(recipe_.rotate, grid, p.where, made.values);
         scale_codes.flush();
         scales.flush();
         offsets.flush();
         for_each_run(p.where, grid.over,
                      [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
-                         if (packed) {
-                             to.codes->put(first, std::span(panel_codes).subspan(at, count));
+                         if (packed_) {
+                             to.codes->put(first, std::span(made.codes).subspan(at, count));
                          } else {
-                             const auto run = std::span(panel_values).subspan(at, count);
-                             writer.write(to.data, first * sizeof(float), std::as_bytes(run));
+                             const auto run = std::span(made.values).subspan(at, count);
+                             writer_.write(to.data, first * sizeof(float), std::as_bytes(run));
                          }
                      });
     }
+
+  private:
+    const quantize::recipe& recipe_;
+    bool packed_;
+    io::array_writer& writer_;
+    std::deque<panel_quantizer> by_;  // by thread
 };
 
 void write_tensor_scale(io::array_writer& writer, const parts& to,
@@ -151,7 +137,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
     std::vector<parts> layouts;
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
-    const std::uint64_t target = panel_target_of(control.chosen_driver());
+    const std::uint64_t target = panel_target_of(control.chosen_backend());
     const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
     const bool two_level = quantize::needs_tensor_facts(recipe);
     io::metadata_map metadata{{recipe_key_name, quantize::to_string(recipe)}};
@@ -204,15 +190,10 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
             *writer, layouts[t].data, recipe.element->bits(), chosen[t].info().elements);
     }
 
-    quantizer work{recipe, packed, *writer};
-    for (int i = 0; i < base::thread_count(control.threads); ++i) {
-        auto batch = control.make_batch();
-        if (batch == nullptr) break;
-        work.batches.push_back(std::move(batch));
-    }
+    panel_writer work(recipe, packed, *writer, control);
     if (!two_level) {
         const quantize::block_params params = quantize::params_of(recipe);
-        sweep(chosen, passes, control, panel_form::widened, [&](const loaded_panel& p) {
+        sweep(chosen, passes, control, panel_form::stored, [&](const loaded_panel& p) {
             work.run(p, params, chosen[p.of->tensor].info().name, layouts[p.of->tensor]);
         });
     }
@@ -232,7 +213,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
         }
         sweep(
             some, passes_of(passes, first, count), share_of(control, done, result.elements),
-            panel_form::widened,
+            panel_form::stored,
             [&](const loaded_panel& p) {
                 const std::size_t t = p.of->tensor;
                 work.run(p, params[t], some[t].info().name, layouts[first + t]);

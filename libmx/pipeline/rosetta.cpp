@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <mutex>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/quantize/block_kernel.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -20,7 +22,7 @@ using quantize::block_params;
 
 // What one block became under one recipe.
 struct reading {
-    std::vector<std::uint8_t> codes;
+    std::span<const std::uint8_t> codes;
     float scale = 0;    // of the block
     double factor = 0;  // the whole factor of q, tensor scale included
     std::size_t alike;  // the first recipe with the same codes and values of codes
@@ -65,51 +67,42 @@ double squared_error(std::span<const float> x, std::span<const std::uint8_t> cod
 // The blocks of one panel, every pair of recipes.
 class pair_counter {
   public:
-    pair_counter(const std::vector<block_params>& params, std::uint64_t tensor_id)
+    explicit pair_counter(const std::vector<block_params>& params)
         : params_(params),
-          tensor_id_(tensor_id),
           readings_(params.size()),
           errors_(params.size() * params.size()),
           known_(errors_.size()),
           counts(params.size()),
-          sums_(counts.pairs.size()) {}
+          sums_(counts.pairs.size()) {
+        for (const block_params& p : params) {
+            requests_.push_back({&p, quantize::detail_for_scales(p), false, false, true});
+        }
+    }
 
-    void run(const block::grid& g, const panel& where, std::span<const float> x) {
-        for_each_block(
-            g, block::segments_of(g), where,
-            [&](const block_in_panel& b) {
-                add(gather(b, where, x), {tensor_id_, b.first, g.over.cols, b.cols});
-            },
-            [&] { sums_.flush(counts); });
+    void run(panel_quantizer& by, const block::grid& g, const panel& where,
+             const quantize::stored_values& x, std::uint64_t tensor_id) {
+        by.run(g, where, x, tensor_id, requests_, [&](const quantized_segment& s) {
+            for (std::size_t b = 0; b < s.place.blocks(); ++b) add(s, b);
+            sums_.flush(counts);
+        });
     }
 
   private:
-    std::span<const float> gather(const block_in_panel& b, const panel& where,
-                                  std::span<const float> x) {
-        const auto cols = static_cast<std::size_t>(b.cols);
-        if (b.rows == 1) return x.subspan(b.at, cols);
-        x_.clear();
-        for (int r = 0; r < b.rows; ++r) {
-            const auto row = x.subspan(b.at + static_cast<std::size_t>(r) * where.cols, cols);
-            x_.insert(x_.end(), row.begin(), row.end());
-        }
-        return x_;
-    }
-
-    void add(std::span<const float> x, const quantize::block_place& place) {
+    void add(const quantized_segment& s, std::size_t block) {
         const std::size_t n = params_.size();
+        const std::size_t size = quantize::extent_of(s.place, block).size();
+        const quantize::block_results& any = s.by_recipe.front().of_blocks;
+        const std::span x(any.inputs + block * any.stride, size);
         for (std::size_t r = 0; r < n; ++r) {
+            const quantize::block_results& d = s.by_recipe[r].of_blocks;
             reading& to = readings_[r];
-            to.codes.resize(x.size());
-            to.scale = quantize::quantize_block(params_[r], x, place, to.codes).scale;
+            to.codes = std::span(d.codes + block * d.stride, size);
+            to.scale = quantize::scale_of_block(params_[r], d, block);
             to.factor =
                 static_cast<double>(to.scale) * static_cast<double>(params_[r].tensor.decode);
             to.alike = r;
             for (std::size_t k = 0; k < r && to.alike == r; ++k) {
-                if (readings_[k].alike == k && readings_[k].codes == to.codes &&
-                    same_values(k, r)) {
-                    to.alike = k;
-                }
+                if (readings_[k].alike == k && same_codes(k, r) && same_values(k, r)) to.alike = k;
             }
         }
         std::fill(known_.begin(), known_.end(), false);
@@ -121,6 +114,11 @@ class pair_counter {
         for (std::size_t a = 0; a < n; ++a) {
             for (std::size_t b = a + 1; b < n; ++b, ++i) compare(x, a, b, i, finite);
         }
+    }
+
+    bool same_codes(std::size_t a, std::size_t b) const {
+        const std::span<const std::uint8_t> x = readings_[a].codes;
+        return std::equal(x.begin(), x.end(), readings_[b].codes.begin());
     }
 
     // Codes mean the same in both.
@@ -174,8 +172,7 @@ class pair_counter {
     }
 
     const std::vector<block_params>& params_;
-    std::uint64_t tensor_id_;
-    std::vector<float> x_;
+    std::vector<quantize::recipe_request> requests_;
     std::vector<reading> readings_;
     std::vector<double> errors_;
     std::vector<bool> known_;
@@ -293,6 +290,8 @@ rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
     std::uint64_t all = 0;
     for (const tensor_ref& t : numeric) all += t.info().elements;
     std::uint64_t finished = 0;
+    std::deque<panel_quantizer> quantizers;  // by thread
+    for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
     for (std::size_t first = 0; first < numeric.size();) {
         const std::size_t limit = std::min(tensors_at_once, numeric.size() - first);
         const std::size_t count =
@@ -341,18 +340,15 @@ rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
             };
         }
         sweep(
-            batch, passes, steered, panel_form::widened,
+            batch, passes, steered, panel_form::stored,
             [&](const loaded_panel& p) {
                 tensor_job& j = *jobs[p.of->tensor];
-                pair_counter counter(j.params, base::tensor_id(batch[p.of->tensor].info().name));
+                pair_counter counter(j.params);
                 const block::grid& grid = p.of->jobs.front().grid;
                 base::aligned_buffer<float> room;
-                std::span<const float> x = p.x;
-                if (how.rotates()) {
-                    prepare(how, grid, p.where, p.values, room);
-                    x = std::span<const float>(room.data(), p.x.size());
-                }
-                counter.run(grid, p.where, x);
+                counter.run(quantizers[static_cast<std::size_t>(p.thread)], grid, p.where,
+                            how.rotates() ? prepare(how, grid, p.where, p.values, room) : p.values,
+                            base::tensor_id(batch[p.of->tensor].info().name));
                 const std::lock_guard lock(j.guard);
                 j.counts.merge(counter.counts);
             },

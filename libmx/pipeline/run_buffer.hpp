@@ -19,10 +19,11 @@ class run_buffer {
   public:
     run_buffer(io::array_writer& writer, std::size_t array) : writer_(&writer), array_(array) {}
 
-    void put(std::uint64_t index, T value) {
+    void put(std::uint64_t index, const T& value) { put(index, std::span(&value, 1)); }
+    void put(std::uint64_t index, std::span<const T> values) {
         if (!values_.empty() && index != first_ + values_.size()) flush();
         if (values_.empty()) first_ = index;
-        values_.push_back(value);
+        values_.insert(values_.end(), values.begin(), values.end());
     }
 
     void flush() {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,11 +13,11 @@
 #include "libmx/base/status.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/io/packed_read.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/producible.hpp"
 #include "libmx/pipeline/rosetta.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/quantize/block_kernel.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -47,51 +48,68 @@ suspects suspects_of(const coded_tensor& t) {
     return all;
 }
 
-// A panel of codes and the scales of its blocks, handed out block by block.
-class coded_reader {
+// The codes of a panel and the scales of its blocks.
+class coded_panel {
   public:
-    explicit coded_reader(const coded_tensor& t)
-        : tensor_(t),
-          codes_(t.codes.file->open(t.codes.index)),
-          scales_(t.scales.file->open(t.scales.index)) {}
-
-    template <typename OnBlock>
-    void read(const panel& p, OnBlock&& on_block) const {
-        const block::grid& g = tensor_.grid;
-        const block::view& v = g.over;
-        std::vector<std::uint8_t> codes(p.elements());
+    coded_panel(const coded_tensor& t, const io::byte_source& codes, const io::byte_source& scales,
+                const panel& p)
+        : grid_(t.grid), where_(p), codes_(p.elements()) {
+        const block::view& v = grid_.over;
         for (std::uint64_t r = 0; r < p.batches * p.rows; ++r) {
             const std::uint64_t first = (p.batch * v.rows + p.row + r) * v.cols + p.col;
-            io::read_codes(*codes_, tensor_.element->bits(), first,
-                           std::span(codes).subspan(r * p.cols, p.cols));
+            io::read_codes(codes, t.element->bits(), first,
+                           std::span(codes_).subspan(r * p.cols, p.cols));
         }
-        for (std::uint8_t& c : codes) c &= static_cast<std::uint8_t>(tensor_.element->code_mask());
-        const std::uint64_t run = (p.cols + g.block_cols - 1) / g.block_cols;
-        std::uint64_t first = ~std::uint64_t{0};
-        std::vector<std::uint8_t> scales;
-        std::vector<std::uint8_t> block_codes;
+        for (std::uint8_t& c : codes_) c &= static_cast<std::uint8_t>(t.element->code_mask());
+        across_ = (p.cols + grid_.block_cols - 1) / grid_.block_cols;
         for_each_block(
-            g, {1, run}, p,
+            grid_, {1, across_}, p,
             [&](const block_in_panel& b) {
-                if (first == ~std::uint64_t{0} || b.index - first >= run) {
-                    first = b.index;
-                    scales = io::read_run<std::uint8_t>(*scales_, first, run);
+                if (firsts_.empty() || b.index - firsts_.back() >= across_) {
+                    firsts_.push_back(b.index);
+                    const auto row = io::read_run<std::uint8_t>(scales, b.index, across_);
+                    scales_.insert(scales_.end(), row.begin(), row.end());
                 }
-                block_codes.clear();
-                for (int r = 0; r < b.rows; ++r) {
-                    const auto row =
-                        std::span(codes).subspan(b.at + static_cast<std::size_t>(r) * p.cols,
-                                                 static_cast<std::size_t>(b.cols));
-                    block_codes.insert(block_codes.end(), row.begin(), row.end());
-                }
-                on_block(b, scales[b.index - first], std::span<const std::uint8_t>(block_codes));
+            },
+            [] {});
+    }
+
+    std::uint8_t scale(std::uint64_t block) const {
+        const auto row = std::upper_bound(firsts_.begin(), firsts_.end(), block) - firsts_.begin();
+        const auto at = static_cast<std::size_t>(row - 1);
+        return scales_[at * across_ + (block - firsts_[at])];
+    }
+
+    /// The codes of a block that begins at element `at` of the panel, row by row.
+    void block(std::uint64_t at, std::uint64_t rows, std::uint64_t cols,
+               std::vector<std::uint8_t>& to) const {
+        to.clear();
+        for (std::uint64_t r = 0; r < rows; ++r) {
+            const auto row = std::span(codes_).subspan(at + r * where_.cols, cols);
+            to.insert(to.end(), row.begin(), row.end());
+        }
+    }
+
+    template <typename OnBlock>
+    void for_each(OnBlock&& on_block) const {
+        std::vector<std::uint8_t> codes;
+        for_each_block(
+            grid_, {1, across_}, where_,
+            [&](const block_in_panel& b) {
+                block(b.at, static_cast<std::uint64_t>(b.rows), static_cast<std::uint64_t>(b.cols),
+                      codes);
+                on_block(b.index, scale(b.index), std::span<const std::uint8_t>(codes));
             },
             [] {});
     }
 
   private:
-    const coded_tensor& tensor_;
-    std::unique_ptr<io::byte_source> codes_, scales_;
+    const block::grid& grid_;
+    const panel& where_;
+    std::vector<std::uint8_t> codes_;
+    std::uint64_t across_ = 0;
+    std::vector<std::uint64_t> firsts_;  // first block of each grid row, increasing
+    std::vector<std::uint8_t> scales_;
 };
 
 struct tally {
@@ -105,31 +123,43 @@ struct panel_tally {
 };
 
 // Blocks of one tensor, from every thread.
-class inquest {
+class origin_search {
   public:
-    inquest(const coded_tensor& t, const suspects& who)
-        : tensor_(t), suspects_(who), reader_(t), tensor_id_(base::tensor_id(t.name)) {
+    origin_search(const coded_tensor& t, const suspects& who)
+        : tensor_(t),
+          suspects_(who),
+          codes_(t.codes.file->open(t.codes.index)),
+          scales_(t.scales.file->open(t.scales.index)),
+          tensor_id_(base::tensor_id(t.name)) {
         total_.of.resize(suspects_.size());
+        for (const suspect& s : suspects_) {
+            requests_.push_back({&s.params, quantize::detail_for_scales(s.params)});
+        }
     }
 
-    /// `x`: the panel of the original, or empty.
-    void judge(const panel& p, std::span<const float> x) {
+    /// Of a file alone.
+    void judge(const panel& p) {
         panel_tally here;
         here.of.resize(suspects_.size());
-        std::vector<float> values;
-        reader_.read(p, [&](const block_in_panel& b, std::uint8_t scale,
-                            std::span<const std::uint8_t> codes) {
-            judge_bytes(b.index, scale, codes, here);
-            if (x.empty()) return;
-            values.clear();
-            for (int r = 0; r < b.rows; ++r) {
-                const auto row = x.subspan(b.at + static_cast<std::size_t>(r) * p.cols,
-                                           static_cast<std::size_t>(b.cols));
-                values.insert(values.end(), row.begin(), row.end());
+        judge_bytes({tensor_, *codes_, *scales_, p}, here);
+        merge(here);
+    }
+
+    /// Beside the panel `x` of the original.
+    void judge(const panel& p, const quantize::stored_values& x, panel_quantizer& by) {
+        panel_tally here;
+        here.of.resize(suspects_.size());
+        const coded_panel coded(tensor_, *codes_, *scales_, p);
+        judge_bytes(coded, here);
+        std::vector<std::uint8_t> codes;
+        by.run(tensor_.grid, p, x, tensor_id_, requests_, [&](const quantized_segment& s) {
+            for (std::size_t b = 0; b < s.place.blocks(); ++b) {
+                const quantize::block_extent e = quantize::extent_of(s.place, b);
+                coded.block((s.at.batch * p.rows + s.at.row + e.row) * p.cols + s.at.col + e.col,
+                            e.rows, e.cols, codes);
+                compare(s, b, coded.scale(s.index_of(b)), codes, here);
             }
-            compare(b, values, scale, codes, here);
         });
-        const std::lock_guard lock(guard_);
         merge(here);
     }
 
@@ -145,41 +175,44 @@ class inquest {
     }
 
   private:
-    void judge_bytes(std::uint64_t index, std::uint8_t scale, std::span<const std::uint8_t> codes,
-                     panel_tally& to) const {
-        const block_top top = top_of(*tensor_.element, codes);
-        const bool zero = top.positive == 0 && top.negative == 0;
-        const bool nan_scale = scale == format::e8m0_nan;
-        ++to.blocks;
-        to.elements += codes.size();
-        to.zero += zero && !nan_scale ? 1u : 0u;
-        to.nan_scales += nan_scale ? 1u : 0u;
-        to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
-        for (std::size_t i = 0; i < suspects_.size(); ++i) {
-            if (suspects_[i].possible->can_be(scale, top)) continue;
-            tally& t = to.of[i];
-            ++t.excluded;
-            t.excluded_zero += zero && !nan_scale ? 1u : 0u;
-            t.first = std::min(t.first, index);
-        }
+    void judge_bytes(const coded_panel& panel, panel_tally& to) const {
+        panel.for_each([&](std::uint64_t index, std::uint8_t scale,
+                           std::span<const std::uint8_t> codes) {
+            const block_top top = top_of(*tensor_.element, codes);
+            const bool zero = top.positive == 0 && top.negative == 0;
+            const bool nan_scale = scale == format::e8m0_nan;
+            ++to.blocks;
+            to.elements += codes.size();
+            to.zero += zero && !nan_scale ? 1u : 0u;
+            to.nan_scales += nan_scale ? 1u : 0u;
+            to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
+            for (std::size_t i = 0; i < suspects_.size(); ++i) {
+                if (suspects_[i].possible->can_be(scale, top)) continue;
+                tally& t = to.of[i];
+                ++t.excluded;
+                t.excluded_zero += zero && !nan_scale ? 1u : 0u;
+                t.first = std::min(t.first, index);
+            }
+        });
     }
 
-    void compare(const block_in_panel& b, std::span<const float> x, std::uint8_t scale,
+    void compare(const quantized_segment& s, std::size_t block, std::uint8_t scale,
                  std::span<const std::uint8_t> codes, panel_tally& to) const {
-        std::vector<std::uint8_t> own(x.size());
         const float stored = static_cast<float>(format::decode_e8m0(scale));
-        const quantize::block_place place{tensor_id_, b.first, tensor_.grid.over.cols, b.cols};
         for (std::size_t i = 0; i < suspects_.size(); ++i) {
-            const float s = quantize::quantize_block(suspects_[i].params, x, place, own).scale;
-            const bool both_nan = s != s && stored != stored;
-            to.of[i].scales_differ += s == stored || both_nan ? 0u : 1u;
-            for (std::size_t k = 0; k < own.size(); ++k) {
-                to.of[i].codes_differ += own[k] != codes[k] ? 1u : 0u;
+            const quantize::block_results& d = s.by_recipe[i].of_blocks;
+            const float own = quantize::scale_of_block(suspects_[i].params, d, block);
+            const bool both_nan = own != own && stored != stored;
+            to.of[i].scales_differ += own == stored || both_nan ? 0u : 1u;
+            const std::uint8_t* own_codes = d.codes + block * d.stride;
+            for (std::size_t k = 0; k < codes.size(); ++k) {
+                to.of[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
             }
         }
     }
 
     void merge(const panel_tally& here) {
+        const std::lock_guard lock(guard_);
         total_.blocks += here.blocks;
         total_.elements += here.elements;
         total_.zero += here.zero;
@@ -197,8 +230,9 @@ class inquest {
 
     const coded_tensor& tensor_;
     const suspects& suspects_;
-    coded_reader reader_;
+    std::unique_ptr<io::byte_source> codes_, scales_;
     std::uint64_t tensor_id_;
+    std::vector<quantize::recipe_request> requests_;  // by suspect
     std::mutex guard_;
     panel_tally total_;
 };
@@ -238,6 +272,8 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     for (const coded_tensor& t : tensors) all += t.grid.over.elements();
     std::uint64_t finished = 0;
     std::map<std::string, suspects> who;  // tensors of a kind share the search
+    std::deque<panel_quantizer> quantizers;  // by thread
+    for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
     std::vector<origin_result> results;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const coded_tensor& t = tensors[i];
@@ -245,7 +281,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
             fmt::format("{} {} {}", t.element->name, t.block,
                         t.has_recipe ? quantize::to_string(t.recipe) : std::string());
         const auto known = who.find(kind);
-        inquest inquiry(t, known != who.end() ? known->second
+        origin_search search(t, known != who.end() ? known->second
                                               : who.emplace(kind, suspects_of(t)).first->second);
         const std::uint64_t elements = t.grid.over.elements();
         if (elements != 0 && original != nullptr) {
@@ -256,16 +292,17 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
                 };
             }
             const pass once{0, {{0, t.grid}}, panel_plan(t.grid.over, std::span(&t.grid, 1))};
-            sweep({originals[i]}, {once}, steered, panel_form::widened,
-                  [&](const loaded_panel& p) { inquiry.judge(p.where, p.x); });
+            sweep({originals[i]}, {once}, steered, panel_form::stored, [&](const loaded_panel& p) {
+                search.judge(p.where, p.values, quantizers[static_cast<std::size_t>(p.thread)]);
+            });
         } else if (elements != 0) {
             const panel_plan panels(t.grid.over, std::span(&t.grid, 1));
             base::parallel_for(panels.count(), control.threads, control.cancel,
-                               [&](std::uint64_t at, int) { inquiry.judge(panels.at(at), {}); });
+                               [&](std::uint64_t at, int) { search.judge(panels.at(at)); });
         }
         finished += elements;
         if (control.on_progress) control.on_progress({finished, all});
-        results.push_back(inquiry.finish(original != nullptr));
+        results.push_back(search.finish(original != nullptr));
     }
     return results;
 }

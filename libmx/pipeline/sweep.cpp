@@ -49,8 +49,8 @@ std::span<const float> cut(std::span<const float> values, const block::view& v, 
 
 }  // namespace
 
-std::uint64_t panel_target_of(const quantize::driver& d) {
-    return d.make_batch != nullptr ? device_panel_target : panel_target;
+std::uint64_t panel_target_of(const quantize::backend& b) {
+    return b.is_device() ? device_panel_target : panel_target;
 }
 
 std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,

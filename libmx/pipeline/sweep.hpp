@@ -35,8 +35,8 @@ struct pass {
 std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
                               std::uint64_t target = panel_target);
 
-/// The panels that a driver likes.
-std::uint64_t panel_target_of(const quantize::driver& d);
+/// The size of panels that suits a backend.
+std::uint64_t panel_target_of(const quantize::backend& b);
 
 /// A panel in memory.
 struct loaded_panel {
@@ -49,7 +49,7 @@ struct loaded_panel {
     int thread;
 };
 
-/// What bodies want to see: float32 values, or what was stored where drivers read it themselves.
+/// What bodies want to see: float32 values, or what was stored where backends read it themselves.
 enum class panel_form : std::uint8_t { widened, stored };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).

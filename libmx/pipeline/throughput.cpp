@@ -101,15 +101,15 @@ class measurement {
     measurement(const throughput_request& request, const std::atomic<bool>* cancel,
                 const std::function<void(const progress&)>& on_progress)
         : request_(request), cancel_(cancel), on_progress_(on_progress) {
-        for (const quantize::driver* d : request.drivers) {
+        for (const quantize::backend* d : request.backends) {
             cells_ += request.threads.size() * (request.files.empty() ? 1 : 2);
-            if (d->make_batch != nullptr) ++cells_;
+            if (d->is_device()) ++cells_;
         }
     }
 
     throughput run() {
-        for (const quantize::driver* d : request_.drivers) {
-            if (d->make_batch != nullptr) on_device(*d);
+        for (const quantize::backend* d : request_.backends) {
+            if (d->is_device()) on_device(*d);
         }
         for (const int threads : request_.threads) at_threads(threads);
         add_placed();
@@ -117,8 +117,8 @@ class measurement {
     }
 
   private:
-    void on_device(const quantize::driver& d) {
-        const std::unique_ptr<quantize::device_meter> meter = quantize::make_meter(d);
+    void on_device(const quantize::backend& d) {
+        const std::unique_ptr<quantize::device_meter> meter = d.make_meter();
         const device_request what{request_.recipes, d, request_.type, request_.seconds};
         result_.devices.push_back(
             measure_device(*meter, what, cancel_, [this](double share) { report(share); }));
@@ -127,10 +127,10 @@ class measurement {
     }
 
     // Before the matrix takes memory: all that the system has left keeps the files.
-    void from_files(int threads, const quantize::driver& d) {
+    void from_files(int threads, const quantize::backend& d) {
         run_control control;
         control.threads = threads;
-        control.driver = &d;
+        control.backend = &d;
         control.cancel = cancel_;
         const auto recipes = static_cast<double>(request_.recipes.size());
         for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
@@ -150,20 +150,20 @@ class measurement {
         }
         const auto stored = static_cast<double>(bytes_of(request_.type));
         for (const throughput_row& r : result_.rows) {
-            if (device_of_.count(r.driver) == 0 || r.recipes.size() > 1) continue;
-            add_rate({r.recipes.front(), r.driver, r.threads, r.histograms, values_place::memory,
+            if (device_of_.count(r.backend) == 0 || r.recipes.size() > 1) continue;
+            add_rate({r.recipes.front(), r.backend, r.threads, r.histograms, values_place::memory,
                       pass_output::sums, r.elements_per_second, 0, roof::pinned_copy, 0},
                      stored);
         }
         for (const rate_of_files& f : files_) {
-            add_rate({f.recipe, f.driver, f.threads, false, values_place::files, pass_output::sums,
+            add_rate({f.recipe, f.backend, f.threads, false, values_place::files, pass_output::sums,
                       f.rate.elements_per_second, 0, roof::memory_read, 0},
                      f.rate.bytes_per_element);
         }
     }
 
     void add_rate(placed_rate r, double bytes) {
-        const auto device = device_of_.find(r.driver);
+        const auto device = device_of_.find(r.backend);
         if (device != device_of_.end()) {
             r.bound = roof::pinned_copy;
             const double pinned = result_.devices[device->second].bandwidth.pinned;
@@ -175,7 +175,7 @@ class measurement {
     }
 
     void at_threads(int threads) {
-        for (const quantize::driver* d : request_.drivers) {
+        for (const quantize::backend* d : request_.backends) {
             if (!request_.files.empty()) from_files(threads, *d);
         }
         const std::uint64_t elements =
@@ -194,10 +194,10 @@ class measurement {
         wheel w(request_.type, values, elements);
         result_.elements = w.elements();
         const std::size_t first = result_.rows.size();
-        for (const quantize::driver* d : request_.drivers) {
+        for (const quantize::backend* d : request_.backends) {
             run_control control;
             control.threads = threads;
-            control.driver = d;
+            control.backend = d;
             control.cancel = cancel_;
             std::vector<contestant> all = contestants_of(request_);
             take_turns(all, w, control,
@@ -232,7 +232,7 @@ class measurement {
 
     void add_row(const contestant& c, const std::vector<contestant>& all,
                  const run_control& control) {
-        throughput_row row{c.indices, control.driver, control.threads, c.histograms, c.best, 0, 1};
+        throughput_row row{c.indices, control.backend, control.threads, c.histograms, c.best, 0, 1};
         if (c.indices.size() > 1) {
             double separate = 0;
             for (const contestant& other : all) {
@@ -255,14 +255,14 @@ class measurement {
     const std::function<void(const progress&)>& on_progress_;
     struct rate_of_files {
         std::size_t recipe;
-        const quantize::driver* driver;
+        const quantize::backend* backend;
         int threads;
         file_rate rate;
     };
 
     std::size_t cells_ = 0, cells_done_ = 0;
     std::vector<rate_of_files> files_;
-    std::map<const quantize::driver*, std::size_t> device_of_;  // index into result_.devices
+    std::map<const quantize::backend*, std::size_t> device_of_;  // index into result_.devices
     throughput result_{};
 };
 

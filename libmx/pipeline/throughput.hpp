@@ -11,7 +11,7 @@
 #include "libmx/pipeline/device_throughput.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/placed_rates.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "libmx/quantize/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
@@ -19,7 +19,7 @@ namespace mx::pipeline {
 
 struct throughput_request {
     std::vector<quantize::recipe> recipes;
-    std::vector<const quantize::driver*> drivers;  ///< not empty
+    std::vector<const quantize::backend*> backends;  ///< not empty
     std::vector<int> threads;                      ///< not empty, each at least 1
     tensor::dtype type = tensor::dtype::bf16;      ///< f32, bf16 or f16 (quantize::is_stored)
     std::uint64_t elements = 0;                    ///< of the matrix; 0: see default_elements
@@ -39,7 +39,7 @@ struct bandwidth {
 /// One recipe, or all of them in one pass.
 struct throughput_row {
     std::vector<std::size_t> recipes;  ///< indices into the request
-    const quantize::driver* driver;
+    const quantize::backend* backend;
     int threads;
     bool histograms;
     double elements_per_second;  ///< of the matrix, best of all passes

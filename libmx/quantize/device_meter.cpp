@@ -6,7 +6,7 @@
 namespace mx::quantize {
 
 std::unique_ptr<device_meter> make_meter(const driver& d) {
-    return d.make_batch != nullptr ? cuda::make_meter() : nullptr;
+    return d.make_quantizer != nullptr ? cuda::make_meter() : nullptr;
 }
 
 }  // namespace mx::quantize

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench` asks of a driver's device: how fast it is with values that lie in its memory.
+// What `mx bench` asks of a device: how fast it is with values that lie in its memory.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <span>
 
 #include "libmx/base/cuda/device_facts.hpp"
-#include "libmx/quantize/segment_batch.hpp"
+#include "libmx/quantize/quantizer.hpp"
 
 namespace mx::quantize {
 
@@ -37,12 +37,9 @@ class device_meter {
     /// Makes ready to quantize `segments` of a matrix of `cols` columns that begins with the
     /// resident values.
     virtual void prepare(tensor::dtype type, std::uint64_t cols,
-                         std::span<const batch_segment> segments, const batch_recipe& recipe) = 0;
+                         std::span<const placed_segment> segments, const recipe_request& recipe) = 0;
     /// Runs the kernels of what was prepared; nothing is copied there or back.
     virtual double run_once() = 0;
 };
-
-/// Who measures the device of a driver; null where it has none.
-std::unique_ptr<device_meter> make_meter(const driver& d);
 
 }  // namespace mx::quantize

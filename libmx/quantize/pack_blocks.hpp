@@ -2,7 +2,7 @@
 // From rows of stored numbers to blocks one after the other, in portable code.
 #pragma once
 
-#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/segment_kernel.hpp"
 
 namespace mx::quantize {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Micro-benchmarks for whoever works on a driver: its two steps apart, on one segment that stays in
-// the first-level cache. `mx bench` measures what users get.
+// Micro-benchmarks for work on the kernels of a processor: laying out one segment, which stays in
+// the first-level cache, and quantizing it, too. `mx bench` measures what users get.
 //
 //   mx_benchmarks --benchmark_filter='avx512/quantize/mxfp4'
 #include <benchmark/benchmark.h>
@@ -16,7 +16,7 @@
 #include "libmx/block/segmentation.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/normal_values.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "libmx/quantize/recipe.hpp"
 
 namespace {
@@ -65,55 +65,45 @@ void count(benchmark::State& state, const segment& s) {
                             static_cast<std::int64_t>(state.iterations()));
 }
 
-void load(benchmark::State& state, const quantize::driver& d, const segment& s) {
-    quantize::block_run run;
+// Without recipes, values are laid out and nothing else.
+void run(benchmark::State& state, const quantize::backend& b, const segment& s,
+         std::span<const quantize::recipe_request> recipes) {
+    const auto by = b.make_quantizer();
+    const quantize::placed_segment placed{s.place, 0, 0};
     for (auto _ : state) {
-        d.load(s.values, s.place, run);
-        benchmark::DoNotOptimize(run.x);
+        by->run({s.values, s.place.rows, s.place.cols}, {&placed, 1}, recipes,
+                [](std::size_t, std::span<const quantize::segment_result> results) {
+                    benchmark::DoNotOptimize(results.data());
+                });
     }
     count(state, s);
 }
 
-// Random draws are part of it: a run that was loaded anew has none.
-void quantize_only(benchmark::State& state, const quantize::driver& d, const segment& s,
-                   quantize::detail wanted, bool parts) {
-    quantize::block_run run;
-    quantize::block_details details;
-    details.wanted = wanted;
-    details.parts = parts;
-    d.load(s.values, s.place, run);
-    for (auto _ : state) {
-        run.draws = nullptr;
-        benchmark::DoNotOptimize(d.quantize(s.params, run, details));
-    }
-    count(state, s);
-}
-
-void add(const quantize::driver& d, const std::string& recipe, tensor::dtype type) {
+void add(const quantize::backend& b, const std::string& recipe, tensor::dtype type) {
     const auto s = std::make_shared<const segment>(quantize::parse_recipe(recipe), type);
-    const std::string driver(d.name);
+    const std::string backend(b.name);
     const std::string of = recipe + "/" + std::string(tensor::row_of(type).name);
-    benchmark::RegisterBenchmark((driver + "/load/" + of).c_str(),
-                                 [&d, s](benchmark::State& state) { load(state, d, *s); });
+    benchmark::RegisterBenchmark((backend + "/load/" + of).c_str(),
+                                 [&b, s](benchmark::State& state) { run(state, b, *s, {}); });
     if (type != tensor::dtype::bf16) return;  // quantizing begins with float32, whatever was loaded
     for (const auto& [what, wanted, parts] :
          {std::tuple{"/quantize/", quantize::detail::none, false},
           std::tuple{"/quantize with codes/", quantize::detail::codes, false},
           std::tuple{"/quantize with parts/", quantize::detail::none, true}}) {
-        benchmark::RegisterBenchmark((driver + what + recipe).c_str(),
-                                     [&d, s, w = wanted, p = parts](benchmark::State& state) {
-                                         quantize_only(state, d, *s, w, p);
-                                     });
+        const quantize::recipe_request request{&s->params, wanted, parts};
+        benchmark::RegisterBenchmark(
+            (backend + what + recipe).c_str(),
+            [&b, s, request](benchmark::State& state) { run(state, b, *s, {&request, 1}); });
     }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    for (const quantize::driver& d : quantize::drivers()) {
-        if (!d.available()) continue;
+    for (const quantize::backend& b : quantize::backends()) {
+        if (!b.available() || b.is_device()) continue;
         for (const char* recipe : recipes) {
-            for (const tensor::dtype type : types) add(d, recipe, type);
+            for (const tensor::dtype type : types) add(b, recipe, type);
         }
     }
     benchmark::Initialize(&argc, argv);

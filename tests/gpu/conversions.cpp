@@ -12,7 +12,7 @@
 #include "libmx/format/element_formats.hpp"
 #include "libmx/pipeline/vectors/conversion_inputs.hpp"
 #include "libmx/pipeline/vectors/output_hash.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/cuda_backend.hpp"
 #include "libmx/quantize/cuda/row_formats.hpp"
 #include "libmx/quantize/cuda/row_kernels.hpp"
 #include "tests/gpu/card_test.hpp"

@@ -2,8 +2,8 @@
 // The kernels of backend cuda against the reference, byte for byte, on the device.
 #include <iostream>
 
-#include "libmx/quantize/cuda/cuda_driver.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/cuda/cuda_backend.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "tests/gpu/card_test.hpp"
 #include "tests/gpu/thinning.hpp"
 #include "tests/parity/device_cases.hpp"
@@ -11,11 +11,11 @@
 namespace {
 
 int compare(std::uint64_t every) {
-    if (!mx::quantize::cuda::available()) {
+    if (!mx::quantize::cuda::missing().empty()) {
         std::cout << "skipped: backend cuda: " << mx::quantize::cuda::missing() << "\n";
         return 77;
     }
-    const mx::quantize::driver& device = mx::quantize::driver_named("cuda");
+    const mx::quantize::backend& device = mx::quantize::backend_named("cuda");
     std::size_t cases = 0, different = 0;
     const auto on_case = [&](const std::string& what, const std::string& difference) {
         ++cases;

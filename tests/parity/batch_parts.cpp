@@ -2,45 +2,37 @@
 // What is kept of a panel's blocks at a time, however its tensor is shaped.
 #include <algorithm>
 
+#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
 #include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/segment_places.hpp"
-#include "libmx/quantize/driver_batch.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
+#include "libmx/quantize/backends.hpp"
+#include "libmx/quantize/cuda/device_quantizer.hpp"
+#include "libmx/quantize/cuda/host_batch.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {
 
 namespace quantize = mx::quantize;
+namespace cuda = mx::quantize::cuda;
 using mx::pipeline::segment_in_panel;
 
-// Passes everything on, and remembers how many segments it was given at a time.
-class watched_batch final : public quantize::segment_batch {
-  public:
-    void run(const quantize::value_rectangle& values,
-             std::span<const quantize::batch_segment> segments,
-             std::span<const quantize::batch_recipe> recipes) override {
-        counts.push_back(segments.size());
-        inner_.run(values, segments, recipes);
-    }
-    quantize::batch_result result(std::size_t segment, std::size_t recipe) const override {
-        return inner_.result(segment, recipe);
-    }
-    std::vector<std::size_t> counts;
+std::size_t launches = 0;
 
-  private:
-    quantize::driver_batch inner_{quantize::driver_named("scalar")};
-};
+void counted_start(const cuda::launch& l, mx::base::cuda::stream& on) {
+    ++launches;
+    cuda::start_on_host(l, on);
+}
 
 // A panel under two recipes, one of which leaves 32 codes and 15 bytes a block.
 struct work {
     mx::tests::stored_matrix matrix;
     std::vector<quantize::block_params> params;
-    std::vector<quantize::batch_segment> segments;
-    std::vector<quantize::batch_recipe> recipes;
+    std::vector<quantize::placed_segment> segments;
+    std::vector<quantize::recipe_request> recipes;
     std::uint64_t bytes = 0;  // of all segments
 
     work() {
@@ -53,27 +45,23 @@ struct work {
         const mx::block::grid g{{1, matrix.rows, matrix.cols}, 1, 32};
         const mx::pipeline::panel all{0, 1, 0, matrix.rows, 0, matrix.cols};
         mx::pipeline::for_each_segment(g, all, [&](const segment_in_panel& s) {
-            segments.push_back(mx::pipeline::batch_segment_of(s, g, all, 5));
+            segments.push_back({mx::pipeline::place_of(s, g, 5), s.row, s.col});
             bytes += segments.back().place.blocks() * (32 + 15) + sizeof(mx::block::segment_stats);
         });
     }
 
     // The squared errors of all segments, in their order.
-    std::vector<double> by(watched_batch& batch, std::uint64_t most) const {
+    std::vector<double> by(quantize::quantizer& q) const {
         std::vector<double> errors;
         std::size_t next = 0;
         const quantize::value_rectangle values{
             {matrix.type, matrix.bytes.data(), matrix.cols}, matrix.rows, matrix.cols};
-        quantize::run_in_parts(
-            batch, values, segments, recipes,
-            [&](std::size_t s, std::size_t in_run) {
-                CHECK(s == next++);
-                const quantize::batch_result coded = batch.result(in_run, 0);
-                CHECK(coded.details.blocks == segments[s].place.blocks());
-                errors.push_back(coded.stats->sum.error2);
-                errors.push_back(batch.result(in_run, 1).stats->sum.error2);
-            },
-            most);
+        q.run(values, segments, recipes,
+              [&](std::size_t s, std::span<const quantize::segment_result> results) {
+                  CHECK(s == next++);
+                  CHECK(results[0].of_blocks.blocks == segments[s].place.blocks());
+                  for (const auto& r : results) errors.push_back(r.stats->sum.error2);
+              });
         CHECK(next == segments.size());
         return errors;
     }
@@ -81,21 +69,22 @@ struct work {
 
 }  // namespace
 
-TEST_CASE("a panel runs in parts whose results have room") {
+TEST_CASE("a device's results wait on the host in parts that have room") {
     const work w;
     REQUIRE(w.segments.size() == 74);
-    watched_batch whole;
-    const std::vector<double> expected = w.by(whole, w.bytes);
-    CHECK(whole.counts == std::vector<std::size_t>{74});
-    for (const std::uint64_t most :
-         {w.bytes - 1, w.bytes / 2, w.bytes / 20, std::uint64_t{7000}, std::uint64_t{1}}) {
-        CAPTURE(most);
-        watched_batch batch;
-        CHECK(w.by(batch, most) == expected);
-        CHECK(batch.counts.size() > 1);
-        if (most == w.bytes - 1) CHECK(batch.counts == std::vector<std::size_t>{73, 1});
-        if (most == 1) CHECK(batch.counts == std::vector<std::size_t>(74, 1));
-    }
+    const auto expected = w.by(*quantize::backend_named("scalar").make_quantizer());
+    mx::base::cuda::host_device device;
+    const auto launches_with = [&](std::uint64_t kept) {
+        const auto q = cuda::make_device_quantizer(
+            device, counted_start, {std::size_t{1} << 30, std::uint64_t{1} << 30, kept});
+        launches = 0;
+        CHECK(w.by(*q) == expected);
+        return launches;
+    };
+    CHECK(launches_with(w.bytes) == 1);
+    CHECK(launches_with(w.bytes - 1) == 2);
+    CHECK(launches_with(w.bytes / 2) >= 2);
+    CHECK(launches_with(1) == 74);
 }
 
 TEST_CASE("blocks that are larger than their matrix have room for what they hold") {
@@ -118,7 +107,7 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
         mx::tensor::dtype::f32, 999, 5,
         {mx::tests::block_kinds.begin(), mx::tests::block_kinds.end()}, *recipes[0].element, 4);
     const mx::pipeline::matrix values{m.type, m.bytes.data(), m.rows, m.cols, "w"};
-    const quantize::driver& scalar = *mx::tests::drivers_here().front();
+    const quantize::backend& scalar = *mx::tests::backends_here().front();
     for (const quantize::recipe& r : recipes) {
         // Segment by segment, with room for whole blocks.
         std::string reason;
@@ -136,20 +125,23 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
                                                     g.block_rows,
                                                     g.block_cols};
                 const quantize::stored_values all{m.type, m.bytes.data(), m.cols};
-                quantize::block_run run;
-                quantize::block_details details;
-                scalar.load(all.from(s.row * m.cols + s.col), place, run);
-                const auto stats = scalar.quantize(params, run, details);
-                error2.add(stats.sum.error2);
-                x2.add(stats.sum.x2);
-                clamp += stats.count.clamp;
-                blocks += stats.block.blocks;
+                const quantize::placed_segment segment{place, s.row, s.col};
+                const quantize::recipe_request request{&params};
+                scalar.make_quantizer()->run(
+                    {all, m.rows, m.cols}, {&segment, 1}, {&request, 1},
+                    [&](std::size_t, std::span<const quantize::segment_result> results) {
+                        const mx::block::segment_stats& stats = *results.front().stats;
+                        error2.add(stats.sum.error2);
+                        x2.add(stats.sum.x2);
+                        clamp += stats.count.clamp;
+                        blocks += stats.block.blocks;
+                    });
             });
         CHECK(blocks == (g.block_rows == 1 ? 999u : 250u));
-        for (const quantize::driver* d : mx::tests::drivers_here()) {
+        for (const quantize::backend* d : mx::tests::backends_here()) {
             CAPTURE(d->name, quantize::to_string(r));
             mx::pipeline::run_control control;
-            control.driver = d;
+            control.backend = d;
             const auto all = analyze_matrix(values, {&r, 1}, true, control);
             const auto& got = all.front();
             CHECK(got.totals.sum.error2.value() == error2.value());

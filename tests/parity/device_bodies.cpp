@@ -8,10 +8,8 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/convert.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
 #include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/cuda/one_segment.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/device_cases.hpp"
@@ -21,19 +19,19 @@ namespace {
 namespace quantize = mx::quantize;
 namespace cuda = mx::quantize::cuda;
 
-bool always() { return true; }
+std::string nothing_missing() { return {}; }
+// A device, whose panels are large; nobody measures it.
+std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
 
-mx::block::segment_stats by_host(const quantize::block_params& p, quantize::block_run& run,
-                                 quantize::block_details& details) {
-    static const auto batch = cuda::make_host_batch();
-    return cuda::one_segment(*batch, p, run, details);
-}
+const quantize::backend lanes{"lanes",
+                              "the kernels' bodies",
+                              nothing_missing,
+                              cuda::make_host_quantizer,
+                              quantize::make_host_caster,
+                              no_meter};
 
-const quantize::driver lanes{"lanes", "the kernels' bodies", always, cuda::load, by_host,
-                             nullptr, cuda::make_host_batch};
-
-const quantize::driver& row_of_cuda() {
-    for (const quantize::driver& d : quantize::drivers()) {
+const quantize::backend& row_of_cuda() {
+    for (const quantize::backend& d : quantize::backends()) {
         if (d.name == "cuda") return d;
     }
     FAIL("no row");
@@ -73,19 +71,6 @@ TEST_CASE("kernels on the host leave the bytes of the reference, panel by panel"
     CHECK(compared == 90);
 }
 
-TEST_CASE("callers of a device find the values of a segment where those of the reference do") {
-    const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-    const quantize::stored_values stored{mx::tensor::dtype::f32,
-                                         reinterpret_cast<const std::byte*>(values.data()), 5};
-    const quantize::segment_place place{1, 0, 5, 2, 5, 2, 2};
-    quantize::block_run own, expected;
-    cuda::load(stored, place, own);
-    quantize::driver_named("scalar").load(stored, place, expected);
-    REQUIRE(own.blocks == expected.blocks);
-    REQUIRE(own.stride == expected.stride);
-    for (std::size_t i = 0; i < own.blocks * own.stride; ++i) CHECK(own.x[i] == expected.x[i]);
-}
-
 TEST_CASE("files quantized by kernels on the host are those of the reference") {
     mx::tests::memory_model model;
     std::vector<float> values(70 * 333);
@@ -98,9 +83,9 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
     values[1800] = -values[40];
     model.add("w", mx::tensor::dtype::f32, {2, 35, 333}, values);
     const auto path = std::filesystem::temp_directory_path() / "mx-device-bodies.safetensors";
-    const auto file_by = [&](const quantize::driver* d, const char* recipe, bool packed) {
+    const auto file_by = [&](const quantize::backend* d, const char* recipe, bool packed) {
         mx::pipeline::run_control control;
-        control.driver = d;
+        control.backend = d;
         control.threads = 2;
         mx::pipeline::quantize_model(model.all(), quantize::parse_recipe(recipe), packed,
                                      path.string(), control);
@@ -123,12 +108,12 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
 }
 
 TEST_CASE("the row of the device says what is missing") {
-    const quantize::driver& d = row_of_cuda();
-    CHECK(&quantize::best_driver() != &d);
+    const quantize::backend& d = row_of_cuda();
+    CHECK(&quantize::best_backend() != &d);
     if (!d.available()) {
         CHECK_FALSE(d.missing().empty());
         try {
-            quantize::driver_named("cuda");
+            quantize::backend_named("cuda");
             FAIL("was taken");
         } catch (const mx::base::error& e) {
             CHECK(e.kind() == mx::base::error_kind::unavailable);

@@ -25,10 +25,10 @@ const std::vector<block_kind> all_kinds(block_kinds.begin(), block_kinds.end());
 
 class comparison {
   public:
-    comparison(const quantize::driver& d,
+    comparison(const quantize::backend& d,
                const std::function<void(const std::string&, const std::string&)>& on_case,
                std::uint64_t every)
-        : driver_(d), on_case_(on_case), every_(every) {}
+        : backend_(d), on_case_(on_case), every_(every) {}
 
     // Types and what is wanted per block take turns.
     void run(const recipe& r, std::uint64_t rows, std::uint64_t cols) {
@@ -38,8 +38,8 @@ class comparison {
         const auto wanted = static_cast<detail>(which / 3 % 3);
         const bool parts = which % 2 == 0;
         const auto m = make_matrix(type, rows, cols, all_kinds, *r.element, 100 + which);
-        const auto expected = everything(*drivers_here().front(), m, r, wanted, parts);
-        const auto got = everything(driver_, m, r, wanted, parts);
+        const auto expected = everything(*backends_here().front(), m, r, wanted, parts);
+        const auto got = everything(backend_, m, r, wanted, parts);
         std::size_t at = 0;
         while (at < got.size() && at < expected.size() && got[at] == expected[at]) ++at;
         std::string what;
@@ -51,7 +51,7 @@ class comparison {
     }
 
   private:
-    const quantize::driver& driver_;
+    const quantize::backend& backend_;
     const std::function<void(const std::string&, const std::string&)>& on_case_;
     std::uint64_t every_;
     std::uint64_t cases_ = 0;
@@ -155,7 +155,7 @@ std::vector<quantize::recipe> row_recipes() {
 
 }  // namespace
 
-void compare_segments(const quantize::driver& d,
+void compare_segments(const quantize::backend& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case,
                       std::uint64_t every) {
     comparison c(d, on_case, every);
@@ -191,7 +191,7 @@ void compare_segments(const quantize::driver& d,
 }
 
 void compare_general_segments(
-    const quantize::driver& d,
+    const quantize::backend& d,
     const std::function<void(const std::string&, const std::string&)>& on_case,
     std::uint64_t every) {
     comparison c(d, on_case, every);
@@ -219,7 +219,7 @@ void compare_general_segments(
     }
 }
 
-void compare_matrices(const quantize::driver& d,
+void compare_matrices(const quantize::backend& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case,
                       std::uint64_t every) {
     std::vector<recipe> recipes;
@@ -239,9 +239,9 @@ void compare_matrices(const quantize::driver& d,
             if (turn++ % every != 0) continue;
             pipeline::run_control control;
             control.threads = 2;
-            control.driver = drivers_here().front();
+            control.backend = backends_here().front();
             const auto expected = analyze_matrix(in, recipes, histograms, control, true);
-            control.driver = &d;
+            control.backend = &d;
             const auto got = analyze_matrix(in, recipes, histograms, control, true);
             for (std::size_t r = 0; r < recipes.size(); ++r) {
                 on_case("matrix of " + std::string(tensor::row_of(type).name) + " under " +
@@ -252,7 +252,7 @@ void compare_matrices(const quantize::driver& d,
     }
 }
 
-void compare_rows(const quantize::driver& d,
+void compare_rows(const quantize::backend& d,
                   const std::function<void(const std::string&, const std::string&)>& on_case,
                   std::uint64_t every) {
     const auto recipes = row_recipes();
@@ -269,7 +269,7 @@ void compare_rows(const quantize::driver& d,
                 const auto m = trained ? weights(type, 5, cols)
                                        : make_matrix(type, 3, cols, all_kinds, *r.element, turn);
                 for (const detail wanted : {detail::none, detail::codes}) {
-                    const auto expected = everything(*drivers_here().front(), m, r, wanted, false);
+                    const auto expected = everything(*backends_here().front(), m, r, wanted, false);
                     on_case(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
                                 ", rows of " + std::to_string(cols) + (trained ? ", weights" : "") +
                                 (wanted == detail::none ? "" : ", codes"),
@@ -290,9 +290,9 @@ void compare_rows(const quantize::driver& d,
             const pipeline::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
             pipeline::run_control control;
             control.threads = 1;
-            control.driver = drivers_here().front();
+            control.backend = backends_here().front();
             const auto expected = analyze_matrix(in, some, false, control, false);
-            control.driver = &d;
+            control.backend = &d;
             const auto got = analyze_matrix(in, some, false, control, false);
             for (std::size_t r = 0; r < some.size(); ++r) {
                 on_case("matrix " + std::to_string(rows) + "x" + std::to_string(cols) + " of " +

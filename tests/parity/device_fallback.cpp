@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <stdexcept>
 
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
@@ -13,10 +12,9 @@
 #include "libmx/pipeline/cluster/block_survey.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
-#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/device_quantizer.hpp"
 #include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/segments.hpp"
@@ -31,19 +29,21 @@ using mx::base::cuda::memory_kind;
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t any_room = std::size_t{1} << 30;
 
-// The driver of runs through the pipeline, which makes its batches without an argument.
+// The device of runs through the pipeline, which makes quantizers without an argument.
 host_device* pipeline_device = nullptr;
 cuda::slice_limits pipeline_limits;
-bool always() { return true; }
-std::unique_ptr<quantize::segment_batch> pipeline_batch() {
-    return cuda::make_device_batch(*pipeline_device, cuda::start_on_host, pipeline_limits);
+std::string nothing_missing() { return {}; }
+// A device, whose panels are large; nobody measures it.
+std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
+std::unique_ptr<quantize::quantizer> pipeline_quantizer() {
+    return cuda::make_device_quantizer(*pipeline_device, cuda::start_on_host, pipeline_limits);
 }
-mx::block::segment_stats never(const quantize::block_params&, quantize::block_run&,
-                               quantize::block_details&) {
-    throw std::logic_error("the batch was to be asked");
-}
-const quantize::driver small_device{
-    "small", "a device with little room", always, cuda::load, never, nullptr, pipeline_batch};
+const quantize::backend small_device{"small",
+                                     "a device with little room",
+                                     nothing_missing,
+                                     pipeline_quantizer,
+                                     quantize::make_host_caster,
+                                     no_meter};
 
 }  // namespace
 
@@ -54,11 +54,11 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
     const auto values = mx::tests::make_matrix(mx::tensor::dtype::bf16, 300, 3000, kinds,
                                                *recipes.front().element, 5);
     const mx::pipeline::matrix m{values.type, values.bytes.data(), values.rows, values.cols, "w"};
-    const auto squares = [&](const quantize::driver& d,
+    const auto squares = [&](const quantize::backend& d,
                              const std::shared_ptr<mx::base::notices>& n) {
         mx::pipeline::run_control control;
         control.threads = 4;
-        control.driver = &d;
+        control.backend = &d;
         control.notices = n;
         std::vector<double> out;
         for (const auto& r : analyze_matrix(m, recipes, true, control)) {
@@ -66,7 +66,7 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
         }
         return out;
     };
-    const auto expected = squares(quantize::driver_named("scalar"), nullptr);
+    const auto expected = squares(quantize::backend_named("scalar"), nullptr);
     pipeline_limits = {20000, any_room};
     for (const std::size_t room : {std::size_t{0}, std::size_t{25000}, any_room}) {
         CAPTURE(room);
@@ -102,7 +102,7 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     std::vector<std::string> lines;
     mx::pipeline::run_control control;
     control.threads = 2;
-    control.driver = &small_device;
+    control.backend = &small_device;
     const auto listen = [&] {
         lines.clear();
         control.notices = std::make_shared<mx::base::notices>(
@@ -121,8 +121,8 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     CHECK(lines.size() == 1);
     CHECK(std::filesystem::exists(path));
     // Values that codes do not tell: negative zeros of integers.
-    const auto values_by = [&](const quantize::driver* d) {
-        control.driver = d;
+    const auto values_by = [&](const quantize::backend* d) {
+        control.backend = d;
         mx::pipeline::quantize_model(model.all(),
                                      quantize::parse_recipe("mxint4:dialect=microxcaling"), false,
                                      path.string(), control);

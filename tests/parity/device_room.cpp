@@ -12,10 +12,9 @@
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/cuda/batch_layout.hpp"
-#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/device_quantizer.hpp"
 #include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/driver_batch.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -70,11 +69,11 @@ struct task {
             recipes.push_back(quantize::parse_recipe(one + joint + "block=" + block));
         }
         matrix = mx::tests::make_matrix(type, rows, cols, kinds, *recipes.front().element, 5);
-        quantize::driver_batch reference(quantize::driver_named("scalar"));
-        expected = everything(reference, matrix, part, recipes);
+        const auto reference = quantize::backend_named("scalar").make_quantizer();
+        expected = everything(*reference, matrix, part, recipes);
     }
 
-    std::vector<std::byte> by(quantize::segment_batch& batch) const {
+    std::vector<std::byte> by(quantize::quantizer& batch) const {
         return everything(batch, matrix, part, recipes);
     }
 
@@ -87,13 +86,13 @@ struct task {
         mx::pipeline::for_each_segment(
             grid, {0, 1, part.row, part.rows, part.col, part.cols},
             [&](const mx::pipeline::segment_in_panel& s) {
-                const quantize::batch_segment segment{
+                const quantize::placed_segment segment{
                     {77, s.first, matrix.cols, s.rows, s.cols, grid.block_rows, grid.block_cols},
                     0,
                     0};
                 for (std::size_t r = 0; r < recipes.size(); ++r) {
                     const auto params = quantize::params_of(recipes[r]);
-                    const quantize::batch_recipe recipe = mx::tests::asked_of(params, r);
+                    const quantize::recipe_request recipe = mx::tests::asked_of(params, r);
                     const auto l = cuda::lay_out({{matrix.type, nullptr, s.cols}, s.rows, s.cols},
                                                  {&segment, 1}, {&recipe, 1});
                     most = std::max(most, l.there_bytes + l.back_bytes + l.scratch_bytes);
@@ -124,9 +123,9 @@ struct heard {
     mx::base::notices notices{[this](const std::string& line) { lines.push_back(line); }};
 };
 
-std::unique_ptr<quantize::segment_batch> batch_on(mx::base::cuda::device& device,
+std::unique_ptr<quantize::quantizer> batch_on(mx::base::cuda::device& device,
                                                   const cuda::slice_limits& limits) {
-    return cuda::make_device_batch(device, counted_start, limits);
+    return cuda::make_device_quantizer(device, counted_start, limits);
 }
 
 // The limits of slices that are cut for memory, or for elements.
@@ -234,7 +233,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
             REQUIRE(said.lines.size() == (room < least ? 1u : 0u));
             if (room >= least) continue;
             const std::string end = "; going on with backend " +
-                                    std::string(quantize::best_driver().name) +
+                                    std::string(quantize::best_backend().name) +
                                     ", which leaves the same bytes";
             CHECK(said.lines.front() ==
                   "backend cuda: the card has no room (0 MiB free of 0 MiB, 1 MiB are needed)" +

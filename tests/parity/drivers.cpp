@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every driver against the reference: all it delivers, byte for byte.
+// Every backend against the reference: all it delivers, byte for byte.
 #include <cstring>
 
 #include "libmx/format/roundings.hpp"
 #include "libmx/quantize/simd/kernels.hpp"
-#include "libmx/quantize/simd/vector_driver.hpp"
+#include "libmx/quantize/simd/vector_kernel.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
@@ -20,11 +20,11 @@ std::string with(const std::string& preset, const std::string& keys) {
     return preset + (keys.empty() ? "" : ":" + keys.substr(1));
 }
 
-// What differs between drivers and the reference, for the message of a failure.
+// What differs between backends and the reference, for the message of a failure.
 std::string disagreement(const stored_matrix& m, const recipe& r, detail wanted, bool parts) {
-    const auto drivers = drivers_here();
-    const auto expected = everything(*drivers.front(), m, r, wanted, parts);
-    for (const mx::quantize::driver* d : drivers) {
+    const auto backends = backends_here();
+    const auto expected = everything(*backends.front(), m, r, wanted, parts);
+    for (const mx::quantize::backend* d : backends) {
         const auto got = everything(*d, m, r, wanted, parts);
         if (got == expected) continue;
         std::size_t at = 0;
@@ -35,7 +35,7 @@ std::string disagreement(const stored_matrix& m, const recipe& r, detail wanted,
 }
 
 const std::vector<block_kind> every_kind(block_kinds.begin(), block_kinds.end());
-// Without what the reference does for the vector drivers.
+// Without what the reference does for the vector kernels.
 const std::vector<block_kind> usual_kinds{block_kind::gaussian,   block_kind::heavy_tail,
                                           block_kind::clustered,  block_kind::ties,
                                           block_kind::thresholds, block_kind::sparse,
@@ -169,7 +169,7 @@ TEST_CASE("each vector driver has kernels of its own width") {
         CAPTURE(name);
         if (kernels != nullptr) CHECK(kernels->float_lanes() == lanes);
         bool listed = false;
-        for (const auto& d : mx::quantize::drivers()) {
+        for (const auto& d : mx::quantize::backends()) {
             if (d.name != name) continue;
             listed = true;
             CHECK(d.available() == mx::quantize::simd::supported(t));

@@ -11,8 +11,7 @@
 #include "libmx/quantize/cuda/host_batch.hpp"
 #include "libmx/quantize/cuda/host_elements.hpp"
 #include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/drivers.hpp"
-#include "libmx/quantize/scalar_driver.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/element_cases.hpp"
@@ -31,16 +30,16 @@ host_device& roomy() {
     return device;
 }
 
-std::unique_ptr<quantize::element_batch> in_pieces(mx::base::notices* notices) {
+std::unique_ptr<quantize::caster> in_pieces(mx::base::notices* notices) {
     return cuda::make_streamed_elements(roomy(), starter(), notices, 1000);
 }
 
-const quantize::driver& stand_in() {
-    static const quantize::driver row = [] {
-        quantize::driver d = quantize::driver_named("scalar");
+const quantize::backend& stand_in() {
+    static const quantize::backend row = [] {
+        quantize::backend d = quantize::backend_named("scalar");
         d.name = "pieces";
-        d.make_batch = cuda::make_host_batch;
-        d.make_element_batch = in_pieces;
+        d.make_quantizer = cuda::make_host_quantizer;
+        d.make_caster = in_pieces;
         return d;
     }();
     return row;
@@ -61,7 +60,7 @@ struct outcome {
     bool operator==(const outcome&) const = default;
 };
 
-outcome cast_by(quantize::element_batch& by, const std::vector<float>& x) {
+outcome cast_by(quantize::caster& by, const std::vector<float>& x) {
     outcome o{std::vector<std::uint8_t>(x.size()), std::vector<float>(x.size())};
     const quantize::stored_values values{mx::tensor::dtype::f32,
                                          reinterpret_cast<const std::byte*>(x.data()), x.size()};
@@ -91,7 +90,7 @@ std::string message_of(const std::function<void()>& body) {
 TEST_CASE("the host casts value by value, with the draw of each") {
     const quantize::element_cast to = to_e2m1();
     const std::vector<float> x = some_values(300);
-    const outcome got = cast_by(*quantize::make_host_elements(), x);
+    const outcome got = cast_by(*quantize::make_host_caster(), x);
     for (std::size_t i = 0; i < x.size(); ++i) {
         const std::uint32_t draw = mx::base::random_u32({1, 2}, 5 + i);
         const quantize::converted q = quantize::convert(to.number, mx::base::bits_of(x[i]), draw);
@@ -125,7 +124,7 @@ TEST_CASE("casts in pieces leave the bytes of the host") {
 
 TEST_CASE("pieces of any size make one run") {
     const std::vector<float> x = some_values(1003);
-    const outcome expected = cast_by(*quantize::make_host_elements(), x);
+    const outcome expected = cast_by(*quantize::make_host_caster(), x);
     for (const std::size_t piece : {1u, 2u, 7u, 501u, 1002u, 1003u, 4000u}) {
         CAPTURE(piece);
         const auto batch = cuda::make_streamed_elements(roomy(), starter(), nullptr, piece);
@@ -135,7 +134,7 @@ TEST_CASE("pieces of any size make one run") {
 
 TEST_CASE("a device without room for casts leaves them to the host, and says so once") {
     const std::vector<float> x = some_values(5000);
-    const outcome expected = cast_by(*quantize::make_host_elements(), x);
+    const outcome expected = cast_by(*quantize::make_host_caster(), x);
     // Two slots: pinned memory, memory of the device and a stream for each, in any order.
     for (std::size_t fails = 0; fails < 6; ++fails) {
         CAPTURE(fails);
@@ -151,7 +150,7 @@ TEST_CASE("a device without room for casts leaves them to the host, and says so 
         }
         REQUIRE(said.size() == 1);
         CHECK(said[0].find("backend cuda: ") == 0);
-        CHECK(said[0].find("; going on with backend " + std::string(quantize::best_driver().name) +
+        CHECK(said[0].find("; going on with backend " + std::string(quantize::best_backend().name) +
                            ", which leaves the same bytes") != std::string::npos);
 
         // Nor is anything kept that another program may need.
@@ -180,10 +179,10 @@ TEST_CASE("files cast in pieces are those of the host, with any number of thread
     model.add("f64", mx::tensor::dtype::f64, {3}, std::vector<double>{1.0, -3.3, 1e300});
     model.add("none", mx::tensor::dtype::f32, {0, 4}, std::vector<float>{});
     const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
-    const auto file_by = [&](const quantize::driver* d, mx::pipeline::cast_request request,
+    const auto file_by = [&](const quantize::backend* d, mx::pipeline::cast_request request,
                              int threads) {
         mx::pipeline::run_control control;
-        control.driver = d;
+        control.backend = d;
         control.threads = threads;
         mx::pipeline::cast(model.all(), request, path.string(), control);
         std::ifstream in(path, std::ios::binary);
@@ -218,9 +217,9 @@ TEST_CASE("a value without a code is named by its place, whoever casts") {
     request.packed = true;
     request.by = quantize::find_dialect("microxcaling");
     const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
-    const auto message_by = [&](const quantize::driver* d) {
+    const auto message_by = [&](const quantize::backend* d) {
         mx::pipeline::run_control control;
-        control.driver = d;
+        control.backend = d;
         return message_of(
             [&] { mx::pipeline::cast(model.all(), request, path.string(), control); });
     };

@@ -48,7 +48,7 @@ std::vector<std::byte> inputs_of(dtype type) {
 
 class comparison {
   public:
-    comparison(quantize::element_batch& device,
+    comparison(quantize::caster& device,
                const std::function<void(const std::string&, const std::string&)>& on_case)
         : device_(device), on_case_(on_case) {}
 
@@ -80,7 +80,7 @@ class comparison {
     }
 
   private:
-    static std::vector<std::byte> results(quantize::element_batch& by, const element_cast& to,
+    static std::vector<std::byte> results(quantize::caster& by, const element_cast& to,
                                           const quantize::element_run& from, bool codes,
                                           bool values) {
         std::vector<std::uint8_t> code(from.count + slack, 0x5a);
@@ -96,9 +96,9 @@ class comparison {
         return out;
     }
 
-    quantize::element_batch& device_;
+    quantize::caster& device_;
     const std::function<void(const std::string&, const std::string&)>& on_case_;
-    const std::unique_ptr<quantize::element_batch> host_ = quantize::make_host_elements();
+    const std::unique_ptr<quantize::caster> host_ = quantize::make_host_caster();
     static constexpr std::array types_{dtype::f32, dtype::bf16, dtype::f32, dtype::f16};
     static constexpr std::array<std::uint64_t, 4> first_{0, 3, (std::uint64_t{1} << 34) + 1,
                                                          262144};
@@ -143,7 +143,7 @@ void compare_numbers(comparison& c, const quantize::dialect& by, const format::e
 
 }  // namespace
 
-void compare_casts(quantize::element_batch& device,
+void compare_casts(quantize::caster& device,
                    const std::function<void(const std::string&, const std::string&)>& on_case) {
     comparison c(device, on_case);
     std::uint64_t turn = 0;
@@ -166,7 +166,7 @@ void compare_casts(quantize::element_batch& device,
     }
 }
 
-void compare_long_cast(quantize::element_batch& device, std::size_t count,
+void compare_long_cast(quantize::caster& device, std::size_t count,
                        const std::function<void(const std::string&, const std::string&)>& on_case) {
     std::mt19937 random(7);
     std::vector<std::uint32_t> x(count);

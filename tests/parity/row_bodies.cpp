@@ -5,9 +5,8 @@
 #include <cmath>
 
 #include "libmx/format/cast.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/cuda/one_segment.hpp"
 #include "libmx/quantize/cuda/row_formats.hpp"
 #include "libmx/quantize/plain_block.hpp"
 #include "tests/catch.hpp"
@@ -19,25 +18,20 @@ namespace quantize = mx::quantize;
 namespace cuda = mx::quantize::cuda;
 namespace base = mx::base;
 
-bool always() { return true; }
+std::string nothing_missing() { return {}; }
+// A device, whose panels are large; nobody measures it.
+std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
 
-template <std::unique_ptr<quantize::segment_batch> (*make)()>
-mx::block::segment_stats by_host(const quantize::block_params& p, quantize::block_run& run,
-                                 quantize::block_details& details) {
-    static const auto batch = make();
-    return cuda::one_segment(*batch, p, run, details);
-}
-
-const std::array drivers{
-    quantize::driver{"rows", "rounding by arithmetic", always, cuda::load,
-                     by_host<cuda::make_host_batch>, nullptr, cuda::make_host_batch},
-    quantize::driver{"instructions", "rounding by the stand-in", always, cuda::load,
-                     by_host<cuda::make_instruction_batch>, nullptr, cuda::make_instruction_batch}};
+const std::array backends{
+    quantize::backend{"rows", "rounding by arithmetic", nothing_missing, cuda::make_host_quantizer,
+                      quantize::make_host_caster, no_meter},
+    quantize::backend{"instructions", "rounding by the stand-in", nothing_missing,
+                      cuda::make_instruction_quantizer, quantize::make_host_caster, no_meter}};
 
 }  // namespace
 
 TEST_CASE("a lane for a block leaves the bytes of the reference") {
-    for (const quantize::driver& d : drivers) {
+    for (const quantize::backend& d : backends) {
         std::size_t compared = 0;
         mx::tests::compare_rows(d, [&](const std::string& what, const std::string& difference) {
             CAPTURE(d.name, what);

@@ -55,6 +55,28 @@ void append(std::vector<std::byte>& to, const block::block_stats& s) {
     append(to, &s.counted_max, 1);
 }
 
+// What was asked for; codes and values without what pads blocks.
+void append(std::vector<std::byte>& to, const quantize::segment_place& place,
+            const quantize::segment_result& r) {
+    append(to, *r.stats);
+    const quantize::block_results& d = r.of_blocks;
+    append(to, &d.blocks, 1);
+    append(to, &d.stride, 1);
+    if (d.codes == nullptr) return;
+    append(to, d.scale_code, d.blocks);
+    append(to, d.offset, d.blocks);
+    append(to, d.amax, d.blocks);
+    append(to, d.x_max, d.blocks);
+    append(to, d.x_min, d.blocks);
+    for (std::size_t b = 0; b < d.blocks; ++b) {
+        const std::size_t size = quantize::extent_of(place, b).size();
+        append(to, d.codes + b * d.stride, size);
+        if (d.stats != nullptr) append(to, d.stats[b]);
+        if (d.values != nullptr) append(to, d.values + b * d.stride, size);
+        if (d.inputs != nullptr) append(to, d.inputs + b * d.stride, size);
+    }
+}
+
 // What a recipe may ask about the whole matrix.
 quantize::tensor_facts facts_of(const stored_matrix& m) {
     std::uint32_t amax = 0;
@@ -95,63 +117,52 @@ stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t 
     return m;
 }
 
-std::vector<const quantize::driver*> drivers_here() {
-    std::vector<const quantize::driver*> here;
-    for (const quantize::driver& d : quantize::drivers()) {
-        if (d.available()) here.push_back(&d);
+std::vector<const quantize::backend*> backends_here() {
+    std::vector<const quantize::backend*> here;
+    for (const quantize::backend& b : quantize::backends()) {
+        if (b.available()) here.push_back(&b);
     }
     return here;
 }
 
-std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
+std::vector<std::byte> everything(const quantize::backend& b, const stored_matrix& m,
                                   const quantize::recipe& r, quantize::detail wanted, bool parts) {
     std::string reason;
     const block::grid grid = pipeline::lay_out({m.rows, m.cols}, r, reason).value().grid;
     const block::view& v = grid.over;
     const quantize::block_params params = quantize::params_of(r, facts_of(m));
-    const quantize::stored_values all{m.type, m.bytes.data(), v.cols};
-    quantize::block_run run;
-    quantize::block_details details;
-    details.wanted = wanted;
-    details.parts = parts;
-    details.values = wanted == quantize::detail::stats;
+    const quantize::value_rectangle all{{m.type, m.bytes.data(), v.cols}, v.batch * v.rows, v.cols};
+    const bool stats = wanted == quantize::detail::stats;
+    const quantize::recipe_request request{&params, wanted, parts, stats, stats};
+    const auto by = b.make_quantizer();
     std::vector<std::byte> out;
     const pipeline::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
     pipeline::for_each_segment(grid, whole, [&](const pipeline::segment_in_panel& s) {
-        const quantize::segment_place place{77,     s.first,         v.cols,         s.rows,
-                                            s.cols, grid.block_rows, grid.block_cols};
-        d.load(all.from((s.batch * v.rows + s.row) * v.cols + s.col), place, run);
-        append(out, d.quantize(params, run, details));
-        if (wanted == quantize::detail::none) return;
-        append(out, details.scale_code.data(), run.blocks);
-        append(out, details.offset.data(), run.blocks);
-        append(out, details.amax.data(), run.blocks);
-        append(out, details.x_max.data(), run.blocks);
-        append(out, details.x_min.data(), run.blocks);
-        const float* const values = quantize::view_of(params, run, details).values;
-        for (std::size_t b = 0; b < run.blocks; ++b) {
-            const std::size_t size = quantize::extent_of(place, b).size();
-            append(out, details.codes.data() + b * run.stride, size);
-            if (wanted == quantize::detail::stats) append(out, details.stats.data()[b]);
-            if (values != nullptr) append(out, values + b * run.stride, size);
-        }
+        const quantize::placed_segment segment{
+            {77, s.first, v.cols, s.rows, s.cols, grid.block_rows, grid.block_cols},
+            s.batch * v.rows + s.row,
+            s.col};
+        by->run(all, {&segment, 1}, {&request, 1},
+                [&](std::size_t, std::span<const quantize::segment_result> results) {
+                    append(out, segment.place, results.front());
+                });
     });
     return out;
 }
 
-quantize::batch_recipe asked_of(const quantize::block_params& params, std::size_t turn) {
+quantize::recipe_request asked_of(const quantize::block_params& params, std::size_t turn) {
     const auto wanted = static_cast<quantize::detail>((turn + 2) % 3);
     return {&params, wanted, turn % 2 == 0, wanted == quantize::detail::stats};
 }
 
-std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_matrix& m,
+std::vector<std::byte> everything(quantize::quantizer& by, const stored_matrix& m,
                                   const matrix_part& part,
                                   const std::vector<quantize::recipe>& recipes) {
     std::string reason;
     const block::grid grid =
         pipeline::lay_out({m.rows, m.cols}, recipes.front(), reason).value().grid;
     const quantize::stored_values all{m.type, m.bytes.data(), m.cols};
-    std::vector<quantize::batch_segment> segments;
+    std::vector<quantize::placed_segment> segments;
     pipeline::for_each_segment(grid, {0, 1, part.row, part.rows, part.col, part.cols},
                                [&](const pipeline::segment_in_panel& s) {
                                    segments.push_back({{77, s.first, m.cols, s.rows, s.cols,
@@ -162,34 +173,14 @@ std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_m
     std::vector<quantize::block_params> params;
     const quantize::tensor_facts facts = facts_of(m);
     for (const quantize::recipe& r : recipes) params.push_back(quantize::params_of(r, facts));
-    std::vector<quantize::batch_recipe> asked;
+    std::vector<quantize::recipe_request> asked;
     for (std::size_t r = 0; r < params.size(); ++r) asked.push_back(asked_of(params[r], r));
-    batch.run({all.from(part.row * m.cols + part.col), part.rows, part.cols}, segments, asked);
     std::vector<std::byte> out;
-    for (std::size_t s = 0; s < segments.size(); ++s) {
-        for (std::size_t r = 0; r < asked.size(); ++r) {
-            const quantize::batch_result got = batch.result(s, r);
-            append(out, *got.stats);
-            const quantize::details_view& d = got.details;
-            append(out, &d.blocks, 1);
-            append(out, &d.stride, 1);
-            if (asked[r].wanted == quantize::detail::none) continue;
-            append(out, d.scale_code, d.blocks);
-            append(out, d.offset, d.blocks);
-            append(out, d.amax, d.blocks);
-            append(out, d.x_max, d.blocks);
-            append(out, d.x_min, d.blocks);
-            for (std::size_t b = 0; b < d.blocks; ++b) {
-                append(out, d.codes + b * d.stride,
-                       quantize::extent_of(segments[s].place, b).size());
-                if (asked[r].wanted == quantize::detail::stats) append(out, d.stats[b]);
-                if (d.values != nullptr) {
-                    append(out, d.values + b * d.stride,
-                           quantize::extent_of(segments[s].place, b).size());
-                }
-            }
-        }
-    }
+    by.run({all.from(part.row * m.cols + part.col), part.rows, part.cols}, segments, asked,
+           [&](std::size_t s, std::span<const quantize::segment_result> results) {
+               append(out, &s, 1);  // each of them once, in order
+               for (const quantize::segment_result& r : results) append(out, segments[s].place, r);
+           });
     return out;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a driver over every segment of a matrix and keeps all it says.
+// Runs a backend over every segment of a matrix and keeps all it says.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "libmx/quantize/recipe.hpp"
-#include "libmx/quantize/segment_batch.hpp"
+#include "libmx/quantize/quantizer.hpp"
 #include "libmx/tensor/dtypes.hpp"
 #include "tests/conformance/block_inputs.hpp"
 
@@ -26,28 +26,28 @@ stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t 
                           const std::vector<block_kind>& kinds, const format::element_format& f,
                           std::uint64_t seed);
 
-/// The drivers to compare with the first, the reference.
-std::vector<const quantize::driver*> drivers_here();
+/// The backends to compare with the first, the reference.
+std::vector<const quantize::backend*> backends_here();
 
-/// Everything a driver delivers for a matrix under a recipe, byte for byte: stats of every segment,
+/// Everything a backend delivers for a matrix under a recipe, byte for byte: stats of every segment,
 /// with the parts of the squared error where `parts` says so, and with details codes and facts of
 /// every block, with all of block_stats also values that codes do not tell.
-std::vector<std::byte> everything(const quantize::driver& d, const stored_matrix& m,
+std::vector<std::byte> everything(const quantize::backend& b, const stored_matrix& m,
                                   const quantize::recipe& r, quantize::detail wanted, bool parts);
 
-/// A part of a matrix, for batches: `rows` x `cols` of its elements from a corner on that a segment
+/// A part of a matrix: `rows` x `cols` of its elements from a corner on that a segment
 /// begins at.
 struct matrix_part {
     std::uint64_t row = 0, rows = 0;
     std::uint64_t col = 0, cols = 0;
 };
 
-/// A recipe of a batch; what is wanted of it takes turns.
-quantize::batch_recipe asked_of(const quantize::block_params& params, std::size_t turn);
+/// A request; what is wanted of it takes turns.
+quantize::recipe_request asked_of(const quantize::block_params& params, std::size_t turn);
 
-/// The same of a batch, for a part of the matrix under all recipes at once, which share their block
+/// The same for all segments of a part at once, under several recipes, which share their block
 /// extents: see asked_of.
-std::vector<std::byte> everything(quantize::segment_batch& batch, const stored_matrix& m,
+std::vector<std::byte> everything(quantize::quantizer& by, const stored_matrix& m,
                                   const matrix_part& part,
                                   const std::vector<quantize::recipe>& recipes);
 

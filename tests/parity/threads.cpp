@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole matrices: the same totals by every driver and any number of threads, alone or beside other
-// recipes, and by the driver that was asked for.
+// Whole matrices: the same totals by every backend and any number of threads, alone or beside other
+// recipes, and by the backend that was asked for.
 #include <atomic>
 #include <cstring>
 
@@ -53,28 +53,39 @@ mx::pipeline::matrix view_of(const stored_matrix& m) {
     return {m.type, m.bytes.data(), m.rows, m.cols, "w"};
 }
 
-std::atomic<int> calls{0};
+std::atomic<int> segments_seen{0};
 
-mx::block::segment_stats counted(const mx::quantize::block_params& p, mx::quantize::block_run& run,
-                                 mx::quantize::block_details& details) {
-    ++calls;
-    return mx::quantize::best_driver().quantize(p, run, details);
-}
+// Passes everything on to the best backend, and counts segments.
+class spy final : public mx::quantize::quantizer {
+  public:
+    void run(const mx::quantize::value_rectangle& values,
+             std::span<const mx::quantize::placed_segment> segments,
+             std::span<const mx::quantize::recipe_request> recipes,
+             const mx::quantize::segment_visitor& visit) override {
+        segments_seen += static_cast<int>(segments.size());
+        inner_->run(values, segments, recipes, visit);
+    }
+
+  private:
+    std::unique_ptr<quantizer> inner_ = mx::quantize::best_backend().make_quantizer();
+};
+
+std::unique_ptr<mx::quantize::quantizer> make_spy() { return std::make_unique<spy>(); }
 
 }  // namespace
 
-TEST_CASE("drivers and threads agree on the totals and histograms of a matrix") {
+TEST_CASE("backends and threads agree on the totals and histograms of a matrix") {
     const auto m =
         make_matrix(mx::tensor::dtype::bf16, 700, 1000, {block_kinds.begin(), block_kinds.end()},
                     *mx::format::find_element_format("e2m1"), 3);
     const auto wanted = recipes();
     mx::pipeline::run_control control;
-    control.driver = &mx::quantize::driver_named("scalar");
+    control.backend = &mx::quantize::backend_named("scalar");
     control.threads = 1;
     const auto expected = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
-    for (const mx::quantize::driver* d : drivers_here()) {
+    for (const mx::quantize::backend* d : backends_here()) {
         for (const int threads : {1, 2, 7}) {
-            control.driver = d;
+            control.backend = d;
             control.threads = threads;
             const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
             for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -91,15 +102,15 @@ TEST_CASE("drivers and threads agree on the totals and histograms of a matrix") 
 }
 
 TEST_CASE("what recipes have in common is that of each alone") {
-    // Without blocks for the reference, and without per-block results, vector drivers share sums.
+    // Without blocks for the reference, and without per-block results, vector kernels share sums.
     const auto m = make_matrix(mx::tensor::dtype::bf16, 300, 1056, {block_kind::gaussian},
                                *mx::format::find_element_format("e2m1"), 9);
     const auto wanted = recipes();
     mx::pipeline::run_control control;
-    for (const mx::quantize::driver* d : drivers_here()) {
-        control.driver = d;
+    for (const mx::quantize::backend* d : backends_here()) {
+        control.backend = d;
         const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, false, control);
-        control.driver = &mx::quantize::driver_named("scalar");
+        control.backend = &mx::quantize::backend_named("scalar");
         for (std::size_t i = 0; i < wanted.size(); ++i) {
             const auto alone = mx::pipeline::analyze_matrix(
                 view_of(m), std::span(wanted).subspan(i, 1), false, control);
@@ -109,24 +120,24 @@ TEST_CASE("what recipes have in common is that of each alone") {
     }
 }
 
-TEST_CASE("the driver that was asked for is the one that runs") {
+TEST_CASE("the backend that was asked for is the one that runs") {
     const auto m = make_matrix(mx::tensor::dtype::f32, 64, 256, {block_kind::gaussian},
                                *mx::format::find_element_format("e2m1"), 3);
-    mx::quantize::driver spy = mx::quantize::best_driver();
-    spy.quantize = counted;
+    mx::quantize::backend spied = mx::quantize::best_backend();
+    spied.make_quantizer = make_spy;
     mx::pipeline::run_control control;
-    control.driver = &spy;
-    calls = 0;
+    control.backend = &spied;
+    segments_seen = 0;
     const std::vector<mx::quantize::recipe> one{mx::quantize::parse_recipe("mxfp4")};
     mx::pipeline::analyze_matrix(view_of(m), one, false, control);
-    CHECK(calls == 64 * 256 / 4096);
+    CHECK(segments_seen == 64 * 256 / 4096);
 }
 
 TEST_CASE("a backend is found by its name, or the nearest is named") {
-    CHECK(mx::quantize::driver_named("scalar").name == "scalar");
-    CHECK_THROWS_WITH(mx::quantize::driver_named("avx215"),
+    CHECK(mx::quantize::backend_named("scalar").name == "scalar");
+    CHECK_THROWS_WITH(mx::quantize::backend_named("avx215"),
                       Catch::Matchers::Contains("avx512") || Catch::Matchers::Contains("avx2"));
-    for (const auto& d : mx::quantize::drivers()) {
-        if (!d.available()) CHECK_THROWS(mx::quantize::driver_named(d.name));
+    for (const auto& d : mx::quantize::backends()) {
+        if (!d.available()) CHECK_THROWS(mx::quantize::backend_named(d.name));
     }
 }

@@ -11,7 +11,7 @@
 #include "libmx/pipeline/diff/diff.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/preparation.hpp"
-#include "libmx/pipeline/quantize_panel.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -102,16 +102,23 @@ quantized quantize_whole(const std::string& name, const tensor::shape& shape,
             facts.amax_bits = std::max(facts.amax_bits, base::bits_of(std::abs(v)));
     }
     const pipeline::panel all{0, g.over.batch, 0, g.over.rows, 0, g.over.cols};
-    pipeline::block_scratch scratch;
+    pipeline::run_control control;
+    control.backend = &quantize::backend_named("scalar");
+    pipeline::panel_quantizer by(control);
+    const quantize::block_params params = quantize::params_of(r, facts);
+    const quantize::recipe_request request{&params, quantize::detail::stats};
+    const quantize::stored_values values{tensor::dtype::f32, std::as_bytes(std::span(x)).data(),
+                                         all.cols};
     quantized q;
-    pipeline::quantize_panel(
-        quantize::params_of(r, facts), base::tensor_id(name), g, all, x, scratch,
-        [&](const pipeline::block_in_panel&, const block::block_stats& s,
-            std::span<const std::uint8_t> codes) {
-            q.codes.emplace_back(codes.begin(), codes.end());
-            q.stats.push_back(s);
-        },
-        [] {});
+    by.run(g, all, values, base::tensor_id(name), {&request, 1},
+           [&](const pipeline::quantized_segment& s) {
+               const quantize::block_results& d = s.by_recipe.front().of_blocks;
+               for (std::size_t b = 0; b < d.blocks; ++b) {
+                   const std::uint8_t* codes = d.codes + b * d.stride;
+                   q.codes.emplace_back(codes, codes + quantize::extent_of(s.place, b).size());
+                   q.stats.push_back(d.stats[b]);
+               }
+           });
     return q;
 }
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/metrics/error.hpp"
-#include "libmx/metrics/rates.hpp"
+#include "libmx/metrics/row.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
 #include "tests/catch.hpp"
 
@@ -52,7 +51,7 @@ TEST_CASE("R-MSE of E2M1 on standard normal numbers by scale rule") {
     for (std::size_t i = 0; i < totals.size(); ++i) {
         CAPTURE(i);
         // A sample of this size strays by 1e-4; the rules lie further apart than this margin.
-        CHECK(std::get<double>(metrics::rmse(totals[i].totals)) ==
+        CHECK(metrics::row_of(totals[i].totals).rmse ==
               Approx(expected[i]).margin(0.0002));
     }
 }
@@ -78,8 +77,8 @@ TEST_CASE("overflow under even on standard normal numbers") {
     const double e3m0 = expected_overflow(1.0, 1.5);
     CHECK(e2m1 == Approx(0.0062).margin(0.0001));
     CHECK(e3m0 == Approx(0.0416).margin(0.0001));
-    CHECK(std::get<double>(metrics::overflow_rate(totals[0].totals)) == Approx(e2m1).epsilon(0.03));
-    CHECK(std::get<double>(metrics::overflow_rate(totals[1].totals)) == Approx(e3m0).epsilon(0.01));
+    CHECK(metrics::row_of(totals[0].totals).overflow_rate == Approx(e2m1).epsilon(0.03));
+    CHECK(metrics::row_of(totals[1].totals).overflow_rate == Approx(e3m0).epsilon(0.01));
 }
 
 }  // namespace

@@ -171,20 +171,14 @@ TEST_CASE("the error of rotated values is that of the values rotated back") {
         const block::grid g = pipeline::lay_out({rows, cols}, r, reason)->grid;
         const pipeline::panel all{0, 1, 0, rows, 0, cols};
         const floats y = pipeline::prepared({0, 1, r.rotate}, g, x);
-        floats d(y.size());
-        pipeline::block_scratch scratch;
-        scratch.wants_values = true;
+        pipeline::panel_quantizer by{pipeline::run_control{}};
+        pipeline::quantized_panel made;
+        made.values.resize(y.size());
         pipeline::quantize_panel(
-            quantize::params_of(r), 0, g, all, y, scratch,
-            [&](const pipeline::block_in_panel& b, const block::block_stats&,
-                std::span<const std::uint8_t>) {
-                for (int i = 0; i < b.rows * b.cols; ++i) {
-                    const auto row = static_cast<std::size_t>(i / b.cols);
-                    const auto col = static_cast<std::size_t>(i % b.cols);
-                    d[b.at + row * cols + col] = scratch.values[static_cast<std::size_t>(i)];
-                }
-            },
-            [] {});
+            by, quantize::params_of(r), g, all,
+            {tensor::dtype::f32, std::as_bytes(std::span(y)).data(), cols}, 0, made,
+            [](std::uint64_t, const quantize::block_results&, std::size_t, std::size_t) {});
+        floats& d = made.values;
         pipeline::rotate_back(r.rotate, g, all, d);
         double sum = 0;
         for (std::size_t i = 0; i < x.size(); ++i) {

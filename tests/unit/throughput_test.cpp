@@ -5,7 +5,7 @@
 #include "libmx/gemm/backends.hpp"
 #include "libmx/pipeline/device_throughput.hpp"
 #include "libmx/pipeline/product_throughput.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
@@ -30,10 +30,10 @@ class made_up_meter final : public quantize::device_meter {
     double read_once() override { return 0.002 * slow(reads_); }
     double copy_once() override { return 0.004 * slow(copies_); }
     double receive_once() override { return 0.001 * slow(receipts_); }
-    void prepare(tensor::dtype, std::uint64_t cols, std::span<const quantize::batch_segment> s,
-                 const quantize::batch_recipe& recipe) override {
+    void prepare(tensor::dtype, std::uint64_t cols, std::span<const quantize::placed_segment> s,
+                 const quantize::recipe_request& recipe) override {
         prepared.push_back({cols, 0, recipe.wanted});
-        for (const quantize::batch_segment& one : s) {
+        for (const quantize::placed_segment& one : s) {
             prepared.back().elements += one.place.elements();
         }
         runs_ = 0;
@@ -56,7 +56,7 @@ class made_up_meter final : public quantize::device_meter {
     int reads_ = 0, copies_ = 0, receipts_ = 0, runs_ = 0;
 };
 
-const quantize::driver& some_driver() { return quantize::drivers().front(); }
+const quantize::backend& some_backend() { return quantize::backends().front(); }
 
 }  // namespace
 
@@ -77,7 +77,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
     made_up_meter meter;
     const auto recipes =
         quantize::parse_recipes({"mxfp4", "mxfp4:transform=hadamard", "mxfp8:axis=flat"});
-    const device_request request{recipes, some_driver(), tensor::dtype::bf16, 0};
+    const device_request request{recipes, some_backend(), tensor::dtype::bf16, 0};
     std::vector<double> shares;
     const device_throughput t =
         measure_device(meter, request, nullptr, [&](double s) { shares.push_back(s); });
@@ -98,7 +98,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
         const placed_rate& r = t.rates[i];
         const bool codes = i % 2 == 1;
         CHECK(r.recipe == (i < 2 ? 0u : 2u));
-        CHECK(r.driver == &some_driver());
+        CHECK(r.backend == &some_backend());
         CHECK(r.from == values_place::device);
         CHECK(r.threads == 0);
         CHECK((r.writes == pass_output::codes) == codes);
@@ -115,7 +115,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
 TEST_CASE("measuring a device stops when it is told to", "[throughput]") {
     made_up_meter meter;
     const auto recipes = quantize::parse_recipes({"mxfp4"});
-    const device_request request{recipes, some_driver(), tensor::dtype::f32, 100};
+    const device_request request{recipes, some_backend(), tensor::dtype::f32, 100};
     const std::atomic<bool> cancel{true};
     CHECK_THROWS_WITH(measure_device(meter, request, &cancel, {}), "stopped before the end");
 }

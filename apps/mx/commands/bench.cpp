@@ -74,10 +74,10 @@ tensor::dtype dtype_of(const std::string& name) {
     return type;
 }
 
-std::vector<const quantize::driver*> drivers_of(const std::string& backend) {
+std::vector<const quantize::backend*> backends_of(const std::string& backend) {
     if (backend != every_backend) return {&chosen_backend(backend)};
-    std::vector<const quantize::driver*> all;
-    for (const quantize::driver& d : quantize::drivers()) {
+    std::vector<const quantize::backend*> all;
+    for (const quantize::backend& d : quantize::backends()) {
         if (d.available()) all.push_back(&d);
     }
     return all;
@@ -125,7 +125,7 @@ int run(const options& o) {
     pipeline::throughput_request request = o.request;
     request.recipes = recipes_of(o);
     request.type = dtype_of(o.dtype);
-    request.drivers = drivers_of(o.backend);
+    request.backends = backends_of(o.backend);
     request.threads = threads_of(o.threads);
     outputs to(o.out, o.in.files);
     std::unique_ptr<pipeline::model> model;
@@ -207,7 +207,7 @@ runner declare_bench(CLI::App& cmd) {
         ->check(CLI::Range(1, 4096))
         ->type_name("N,...")
         ->group("Run");
-    std::vector<std::string_view> names = names_of(quantize::drivers());
+    std::vector<std::string_view> names = names_of(quantize::backends());
     names.push_back(every_backend);
     cmd.add_option("--backend", o->backend,
                    fmt::format("one of: {}; without it the one that 'mx version' names",

@@ -37,17 +37,17 @@ int run(const output_options& o) {
         {{"item", text("ONNX files")},
          {"value", text(protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
                                          : fmt::format("yes (Protobuf {})", protobuf))}});
-    const quantize::driver& chosen = chosen_backend("");
-    for (const quantize::driver& b : quantize::drivers()) {
+    const quantize::backend& chosen = chosen_backend("");
+    for (const quantize::backend& b : quantize::backends()) {
         std::string state;
         if (&b == &chosen) {
             state = " (chosen)";
         } else if (!b.available()) {
             state =
-                b.missing != nullptr ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
+                b.is_device() ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
         }
-        if (b.make_batch != nullptr && b.available()) {
-            const base::cuda::device_facts device = quantize::make_meter(b)->facts();
+        if (b.is_device() && b.available()) {
+            const base::cuda::device_facts device = b.make_meter()->facts();
             state +=
                 fmt::format(" ({}; CUDA {}, driver for CUDA {})", device_words(device),
                             cuda_version_text(device.runtime), cuda_version_text(device.driver));

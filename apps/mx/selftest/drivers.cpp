@@ -8,7 +8,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 
 namespace mx::app {
 namespace {
@@ -39,51 +39,58 @@ std::vector<recipe> row_recipes() {
 }
 
 struct outcome {
-    quantize::block_run run;
-    quantize::block_details details;
+    std::vector<std::uint8_t> codes, scale_codes;  // codes as they lie in blocks of `stride`
+    std::vector<std::uint16_t> offsets;
+    std::size_t stride = 0;
     block::segment_stats stats{};
 };
 
-void quantize_with(const quantize::driver& d, const quantize::block_params& p,
-                   const std::vector<float>& x, std::size_t block, outcome& to) {
-    quantize::stored_values values;
-    values.data = reinterpret_cast<const std::byte*>(x.data());
-    values.stride = x.size();
-    quantize::segment_place place;
-    place.tensor_id = base::tensor_id("selftest");
-    place.row_stride = x.size();
-    place.rows = 1;
-    place.cols = x.size();
-    place.block_cols = block;
-    d.load(values, place, to.run);
-    to.details.wanted = quantize::detail::codes;
-    to.details.fit(to.run);
-    to.stats = d.quantize(p, to.run, to.details);
+outcome quantize_with(const quantize::backend& backend, const quantize::block_params& p,
+                      const std::vector<float>& x, std::size_t block) {
+    quantize::value_rectangle values{{}, 1, x.size()};
+    values.values.data = reinterpret_cast<const std::byte*>(x.data());
+    values.values.stride = x.size();
+    quantize::placed_segment segment;
+    segment.place.tensor_id = base::tensor_id("selftest");
+    segment.place.row_stride = x.size();
+    segment.place.rows = 1;
+    segment.place.cols = x.size();
+    segment.place.block_cols = block;
+    const quantize::recipe_request request{&p, quantize::detail::codes};
+    outcome to;
+    backend.make_quantizer()->run(
+        values, {&segment, 1}, {&request, 1},
+        [&](std::size_t, std::span<const quantize::segment_result> results) {
+            const quantize::block_results& d = results.front().of_blocks;
+            to.stride = d.stride;
+            to.codes.assign(d.codes, d.codes + d.blocks * d.stride);
+            to.scale_codes.assign(d.scale_code, d.scale_code + d.blocks);
+            to.offsets.assign(d.offset, d.offset + d.blocks);
+            to.stats = *results.front().stats;
+        });
+    return to;
 }
 
 // The first block that differs, or blocks_per_segment.
 std::size_t first_difference(const outcome& a, const outcome& b, std::size_t block,
                              std::size_t elements) {
-    const std::size_t blocks = (elements + block - 1) / block;
-    for (std::size_t i = 0; i < blocks; ++i) {
+    for (std::size_t i = 0; i < a.scale_codes.size(); ++i) {
         const std::size_t size = std::min(block, elements - i * block);
-        const bool same = a.details.scale_code.data()[i] == b.details.scale_code.data()[i] &&
-                          a.details.offset.data()[i] == b.details.offset.data()[i] &&
-                          std::memcmp(a.details.codes.data() + i * a.run.stride,
-                                      b.details.codes.data() + i * b.run.stride, size) == 0;
+        const bool same = a.scale_codes[i] == b.scale_codes[i] && a.offsets[i] == b.offsets[i] &&
+                          std::memcmp(a.codes.data() + i * a.stride, b.codes.data() + i * b.stride,
+                                      size) == 0;
         if (!same) return i;
     }
     return blocks_per_segment;
 }
 
-void compare(const quantize::driver& d, const recipe& r, const quantize::block_params& p,
+void compare(const quantize::backend& backend, const recipe& r, const quantize::block_params& p,
              const std::vector<float>& x, const outcome& reference, selftest_findings& into) {
     const auto block = static_cast<std::size_t>(r.block.cols);
-    outcome own;
-    quantize_with(d, p, x, block, own);
+    const outcome own = quantize_with(backend, p, x, block);
     const std::size_t at = first_difference(reference, own, block, x.size());
     const auto describe = [&](std::string_view what) {
-        return selftest_difference{fmt::format("{} by {}", quantize::to_string(r), d.name),
+        return selftest_difference{fmt::format("{} by {}", quantize::to_string(r), backend.name),
                                    fmt::format("block {} of the sample", at),
                                    fmt::format("the {} of driver scalar", what), "others"};
     };
@@ -97,9 +104,9 @@ void compare(const quantize::driver& d, const recipe& r, const quantize::block_p
 }  // namespace
 
 void check_drivers(selftest_findings& into, const selftest_options& options) {
-    const quantize::driver& scalar = quantize::driver_named("scalar");
+    const quantize::backend& scalar = quantize::backend_named("scalar");
     std::string used;
-    for (const quantize::driver& d : quantize::drivers()) {
+    for (const quantize::backend& d : quantize::backends()) {
         if (d.available()) used += fmt::format("{}{}", used.empty() ? "" : ", ", d.name);
     }
     into.note = "drivers of this machine: " + used;
@@ -116,9 +123,9 @@ void check_drivers(selftest_findings& into, const selftest_options& options) {
             }
         }
         const quantize::block_params p = quantize::params_of(r, facts);
-        outcome reference;
-        quantize_with(scalar, p, x, static_cast<std::size_t>(r.block.cols), reference);
-        for (const quantize::driver& d : quantize::drivers()) {
+        const outcome reference =
+            quantize_with(scalar, p, x, static_cast<std::size_t>(r.block.cols));
+        for (const quantize::backend& d : quantize::backends()) {
             if (d.available() && &d != &scalar) compare(d, r, p, x, reference, into);
         }
     }

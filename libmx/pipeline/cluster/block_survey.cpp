@@ -12,9 +12,9 @@
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/recipe_totals.hpp"
-#include "libmx/pipeline/segment_places.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/block_kernel.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -49,10 +49,10 @@ struct job {
 
 // The scratch of one thread.
 struct workspace {
+    explicit workspace(const run_control& control) : quantizer(control) {}
+    panel_quantizer quantizer;
     base::aligned_buffer<float> prepared;
-    quantize::block_run run;
-    quantize::block_details details;
-    std::unique_ptr<quantize::segment_batch> batch;  // of drivers that have one
+    std::vector<std::uint8_t> codes;
 };
 
 class survey_run {
@@ -62,8 +62,7 @@ class survey_run {
         : tensors_(tensors), recipes_(request.recipes), request_(request), control_(control) {
         for (const quantize::recipe& r : recipes_) prepared_.emplace_back(r);
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
-            spaces_.push_back(std::make_unique<workspace>());
-            spaces_.back()->batch = control.make_batch();
+            spaces_.push_back(std::make_unique<workspace>(control));
         }
         for (const tensor_ref& t : tensors) all_work_ += t.info().elements * recipes_.size();
     }
@@ -173,38 +172,39 @@ class survey_run {
 
     void survey_panel(const job& j, const panel& where, const quantize::stored_values& values,
                       std::uint64_t tensor_id, workspace& space, block_tally& to) const {
-        const quantize::driver& driver = control_.chosen_driver();
         const prepared_recipe& r = prepared_[j.recipe];
         const quantize::block_params& params = j.own_params ? *j.own_params : r.params;
-        quantize::block_run& run = space.run;
-        // Vector drivers leave the full statistics of blocks to the reference; where extremes tell
+        // Vector kernels leave the full statistics of blocks to the reference; where extremes tell
         // which blocks need them, these alone are looked at.
         const bool quick = r.known.magnitudes_decide();
-        quantize::block_details& details = space.details;
-        details.wanted = quick ? quantize::detail::codes : quantize::detail::stats;
-        for_each_segment(j.grid, where, [&](const segment_in_panel& s) {
-            const quantize::segment_place place = place_of(s, j.grid, tensor_id);
-            const std::uint64_t at = (s.batch * where.rows + s.row) * values.stride + s.col;
-            driver.load(values.from(at), place, run);
-            to.add(quantize::quantize_one(driver, space.batch.get(), params, run, details));
-            const std::uint64_t across = place.grid_cols();
-            for (std::size_t b = 0; b < run.blocks; ++b) {
-                const std::uint64_t index = s.index + b / across * j.grid.cols() + b % across;
-                if (quick && to.add_sound({index, details.amax.data()[b], details.x_min.data()[b],
-                                           details.x_max.data()[b], details.scale_code.data()[b]},
-                                          r.known)) {
-                    continue;
+        const quantize::recipe_request request{
+            &params, quick ? quantize::detail::codes : quantize::detail::stats, false, false, true};
+        space.quantizer.run(
+            j.grid, where, values, tensor_id, {&request, 1}, [&](const quantized_segment& s) {
+                const quantize::segment_result& result = s.by_recipe.front();
+                const quantize::block_results& d = result.of_blocks;
+                to.add(*result.stats);
+                for (std::size_t b = 0; b < d.blocks; ++b) {
+                    const std::uint64_t index = s.index_of(b);
+                    if (quick && to.add_sound({index, d.amax[b], d.x_min[b], d.x_max[b],
+                                               d.scale_code[b]},
+                                              r.known)) {
+                        continue;
+                    }
+                    const quantize::block_extent extent = quantize::extent_of(s.place, b);
+                    const std::span x(d.inputs + b * d.stride, extent.size());
+                    if (!quick) {
+                        to.add({index, x, std::span(d.codes + b * d.stride, extent.size()),
+                                d.stats[b]},
+                               r.known, params);
+                        continue;
+                    }
+                    space.codes.resize(extent.size());
+                    const block::block_stats stats = quantize::quantize_block(
+                        params, x, quantize::place_of(s.place, extent), space.codes);
+                    to.add({index, x, space.codes, stats}, r.known, params);
                 }
-                const quantize::block_extent extent = quantize::extent_of(place, b);
-                const std::span x(run.x + b * run.stride, extent.size());
-                const std::span codes(details.codes.data() + b * run.stride, extent.size());
-                to.add({index, x, codes,
-                        quick ? quantize::quantize_block(params, x,
-                                                         quantize::place_of(place, extent), codes)
-                              : details.stats.data()[b]},
-                       r.known, params);
-            }
-        });
+            });
     }
 
     const std::vector<tensor_ref>& tensors_;

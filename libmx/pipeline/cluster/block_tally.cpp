@@ -6,8 +6,7 @@
 #include <tuple>
 
 #include "libmx/metrics/distributions.hpp"
-#include "libmx/metrics/error.hpp"
-#include "libmx/metrics/rates.hpp"
+#include "libmx/metrics/row.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pipeline {
@@ -161,9 +160,11 @@ block_survey block_tally::finish(const survey_recipe& recipe, metrics::totals fa
     const report::value* quantiles =
         report::find(std::get<report::record>(distribution), "quantiles");
     s.spread = std::get<report::record>(*quantiles);
-    s.rmse = metrics::rmse(t);
-    s.saturated_block_rate = metrics::saturated_block_rate(t);
-    s.bits_per_element = metrics::bits_per_element(t);
+    const metrics::row figures = metrics::row_of(t);
+    const auto defined = [](double x) { return std::isnan(x) ? report::value() : x; };
+    s.rmse = defined(figures.rmse);
+    s.saturated_block_rate = defined(figures.saturated_block_rate);
+    s.bits_per_element = defined(figures.bits_per_element);
     s.worst = worst_;
     s.nearest = nearest_;
     return s;

@@ -4,13 +4,10 @@
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/pipeline/segment_places.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 
 namespace mx::pipeline {
 namespace {
-
-using quantize::block_details;
-using quantize::block_run;
 
 std::uint64_t different(const std::uint8_t* a, const std::uint8_t* b, std::size_t n) {
     std::uint32_t count = 0;
@@ -29,49 +26,53 @@ std::uint64_t back_again(const std::uint8_t* a, const std::uint8_t* b, const std
     return count;
 }
 
-bool same_scale(const block_details& a, const block_details& b, std::size_t block, bool coded) {
-    if (a.offset.data()[block] != b.offset.data()[block]) return false;
-    if (coded) return a.scale_code.data()[block] == b.scale_code.data()[block];
-    const float x = a.stats.data()[block].scale;
-    const float y = b.stats.data()[block].scale;
+// What add_dump looks at: the blocks of a dump, or of a dump before it.
+template <typename Blocks>
+bool same_scale(const Blocks& a, const Blocks& b, std::size_t block) {
+    if (a.offset[block] != b.offset[block]) return false;
+    if (a.scale.empty()) return a.scale_code[block] == b.scale_code[block];
+    const float x = a.scale[block];
+    const float y = b.scale[block];
     return base::bits_of(x) == base::bits_of(y) || (std::isnan(x) && std::isnan(y));
 }
 
-void add_moves(const block_run& run, const block_details& a, const block_details& b, bool coded,
+template <typename Blocks>
+void add_moves(const quantize::segment_place& place, const Blocks& a, const Blocks& b,
                move_figures& to) {
-    for (std::size_t k = 0; k < run.blocks; ++k) {
-        const std::size_t n = quantize::extent_of(run.place, k).size();
-        const std::size_t at = k * run.stride;
+    for (std::size_t k = 0; k < place.blocks(); ++k) {
+        const std::size_t n = quantize::extent_of(place, k).size();
+        const std::size_t at = k * a.stride;
         const std::uint64_t moved = different(a.codes.data() + at, b.codes.data() + at, n);
         to.codes_moved += moved;
-        if (same_scale(a, b, k, coded)) {
+        if (same_scale(a, b, k)) {
             to.elements_at_equal_scale += n;
             to.moved_at_equal_scale += moved;
         } else {
             ++to.scales_moved;
         }
     }
-    to.blocks += run.blocks;
-    to.elements += run.place.elements();
+    to.blocks += place.blocks();
+    to.elements += place.elements();
 }
 
-void add_flips(const block_run& run, const block_details& a, const block_details& b,
-               const block_details& c, move_figures& to) {
-    for (std::size_t k = 0; k < run.blocks; ++k) {
-        const std::size_t at = k * run.stride;
+template <typename Blocks>
+void add_flips(const quantize::segment_place& place, const Blocks& a, const Blocks& b,
+               const Blocks& c, move_figures& to) {
+    for (std::size_t k = 0; k < place.blocks(); ++k) {
+        const std::size_t at = k * a.stride;
         to.flipped_back += back_again(a.codes.data() + at, b.codes.data() + at, c.codes.data() + at,
-                                      quantize::extent_of(run.place, k).size());
+                                      quantize::extent_of(place, k).size());
     }
-    to.followed += run.place.elements();
+    to.followed += place.elements();
 }
 
 // Block maxima against the clamp zone; the logarithms of a segment are added in the order of its
 // blocks.
-void add_maxima(const block_run& run, const block_details& d, const quantize::clamp_zone& zone,
+void add_maxima(const quantize::block_results& d, const quantize::clamp_zone& zone,
                 dump_figures& to) {
     double sum = 0;
-    for (std::size_t k = 0; k < run.blocks; ++k) {
-        const std::uint32_t bits = d.amax.data()[k];
+    for (std::size_t k = 0; k < d.blocks; ++k) {
+        const std::uint32_t bits = d.amax[k];
         if (bits == 0 || bits >= base::f32_infinity) continue;
         int exponent = 0;
         const double m =
@@ -93,9 +94,19 @@ void add_counts(const block::segment_stats& s, dump_figures& to) {
 
 }  // namespace
 
+void code_comparer::kept_blocks::keep(const quantize::block_results& d) {
+    stride = d.stride;
+    codes.assign(d.codes, d.codes + d.blocks * d.stride);
+    scale_code.assign(d.scale_code, d.scale_code + d.blocks);
+    offset.assign(d.offset, d.offset + d.blocks);
+    scale.clear();
+    if (d.stats == nullptr) return;
+    for (std::size_t b = 0; b < d.blocks; ++b) scale.push_back(d.stats[b].scale);
+}
+
 void code_comparer::run(const panel& where, std::span<const quantize::stored_values> dumps,
                         std::uint64_t tensor_id, std::span<const code_job> jobs) {
-    while (details_.size() < jobs.size()) details_.emplace_back();
+    while (blocks_.size() < jobs.size()) blocks_.emplace_back();
     tallies_.assign(jobs.size(), code_figures(dumps.size()));
     // Jobs with one and the same grid share the values of a segment while they are in the cache.
     taken_.assign(jobs.size(), false);
@@ -109,8 +120,8 @@ void code_comparer::run(const panel& where, std::span<const quantize::stored_val
         }
         const block::grid& grid = jobs[j].grid;
         for_each_segment(grid, where, [&](const segment_in_panel& s) {
-            const std::uint64_t at = (s.batch * where.rows + s.row) * where.cols + s.col;
-            run_segment(place_of(s, grid, tensor_id), at, dumps, jobs);
+            run_segment({place_of(s, grid, tensor_id), s.batch * where.rows + s.row, s.col}, where,
+                        dumps, jobs);
         });
     }
     for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -119,30 +130,40 @@ void code_comparer::run(const panel& where, std::span<const quantize::stored_val
     }
 }
 
-void code_comparer::run_segment(const quantize::segment_place& place, std::uint64_t at,
+void code_comparer::run_segment(const quantize::placed_segment& segment, const panel& where,
                                 std::span<const quantize::stored_values> dumps,
                                 std::span<const code_job> jobs) {
+    using quantize::detail;
     for (std::size_t dump = 0; dump < dumps.size(); ++dump) {
-        driver_->load(dumps[dump].from(at), place, run_);
+        requests_.clear();
         for (const std::size_t j : alike_) {
-            add_dump(jobs[j], details_[j], dump, tallies_[j]);
+            // Without codes of scales, the scale itself is among the statistics of a block.
+            requests_.push_back({&jobs[j].params_of(dump),
+                                 jobs[j].scales_have_codes ? detail::codes : detail::stats});
         }
+        quantizer_->run(
+            {dumps[dump], where.batches * where.rows, where.cols}, {&segment, 1}, requests_,
+            [&](std::size_t, std::span<const quantize::segment_result> results) {
+                for (std::size_t i = 0; i < alike_.size(); ++i) {
+                    const std::size_t j = alike_[i];
+                    add_dump(segment.place, jobs[j], results[i], blocks_[j], dump, tallies_[j]);
+                }
+            });
     }
 }
 
-void code_comparer::add_dump(const code_job& job, recent& r, std::size_t dump, code_figures& to) {
-    using quantize::detail;
-    block_details& now = r[dump % 3];
-    // Without codes of scales, the scale itself is among the statistics of a block.
-    now.wanted = job.scales_have_codes ? detail::codes : detail::stats;
-    add_counts(quantize::quantize_one(*driver_, batch_.get(), job.params_of(dump), run_, now),
-               to.dumps[dump]);
-    if (!job.zone.empty()) add_maxima(run_, now, job.zone, to.dumps[dump]);
+void code_comparer::add_dump(const quantize::segment_place& place, const code_job& job,
+                             const quantize::segment_result& result, recent& r, std::size_t dump,
+                             code_figures& to) {
+    add_counts(*result.stats, to.dumps[dump]);
+    if (!job.zone.empty()) add_maxima(result.of_blocks, job.zone, to.dumps[dump]);
+    kept_blocks& now = r[dump % 3];
+    now.keep(result.of_blocks);
     if (dump == 0) return;
-    const block_details& before = r[(dump - 1) % 3];
-    add_moves(run_, before, now, job.scales_have_codes, to.moves[dump - 1]);
+    const kept_blocks& before = r[(dump - 1) % 3];
+    add_moves(place, before, now, to.moves[dump - 1]);
     if (dump == 1) return;
-    add_flips(run_, r[(dump - 2) % 3], before, now, to.moves[dump - 2]);
+    add_flips(place, r[(dump - 2) % 3], before, now, to.moves[dump - 2]);
 }
 
 }  // namespace mx::pipeline

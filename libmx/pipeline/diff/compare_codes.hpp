@@ -15,7 +15,7 @@
 #include "libmx/pipeline/diff/figures.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "libmx/quantize/clamp_zone.hpp"
-#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/quantizer.hpp"
 
 namespace mx::pipeline {
 
@@ -41,9 +41,8 @@ struct code_job {
 /// The scratch of one thread, kept from panel to panel.
 class code_comparer {
   public:
-    /// By the driver of `control`, which has to outlive it.
-    explicit code_comparer(const run_control& control)
-        : driver_(&control.chosen_driver()), batch_(control.make_batch()) {}
+    /// By the backend of `control`, which has to outlive it.
+    explicit code_comparer(const run_control& control) : quantizer_(control.make_quantizer()) {}
 
     /// Adds what lies in the panel `where` to the figures of every job. `dumps` begin at the
     /// panel's first element, as in panel_worker::run.
@@ -51,18 +50,27 @@ class code_comparer {
              std::uint64_t tensor_id, std::span<const code_job> jobs);
 
   private:
-    // Details of a dump and of the two before it, by its number mod 3.
-    using recent = std::array<quantize::block_details, 3>;
+    // The blocks of one dump, kept while those of the next two are looked at.
+    struct kept_blocks {
+        std::vector<std::uint8_t> codes, scale_code;
+        std::vector<std::uint16_t> offset;
+        std::vector<float> scale;  ///< of recipes whose scales have no codes
+        std::size_t stride = 0;
+        void keep(const quantize::block_results& d);
+    };
+    // Of a dump and of the two before it, by its number mod 3.
+    using recent = std::array<kept_blocks, 3>;
 
-    void run_segment(const quantize::segment_place& place, std::uint64_t at,
+    void run_segment(const quantize::placed_segment& segment, const panel& where,
                      std::span<const quantize::stored_values> dumps,
                      std::span<const code_job> jobs);
-    void add_dump(const code_job& job, recent& r, std::size_t dump, code_figures& to);
+    static void add_dump(const quantize::segment_place& place, const code_job& job,
+                         const quantize::segment_result& result, recent& r, std::size_t dump,
+                         code_figures& to);
 
-    const quantize::driver* driver_;
-    std::unique_ptr<quantize::segment_batch> batch_;  // of drivers that have one
-    quantize::block_run run_;
-    std::deque<recent> details_;  // by job
+    std::unique_ptr<quantize::quantizer> quantizer_;
+    std::vector<quantize::recipe_request> requests_;
+    std::deque<recent> blocks_;  // by job
     std::vector<code_figures> tallies_;
     std::vector<std::size_t> alike_;
     std::vector<bool> taken_;

@@ -64,7 +64,7 @@ std::uint32_t side(std::uint64_t n) {
     return static_cast<std::uint32_t>(n);
 }
 
-device_segment device_segment_of(const batch_segment& s, std::uint64_t cols,
+device_segment device_segment_of(const placed_segment& s, std::uint64_t cols,
                                  std::size_t first_block) {
     const segment_place& p = s.place;
     return {s.row * cols + s.col, p.first,      p.row_stride,       p.tensor_id,       first_block,
@@ -87,7 +87,7 @@ device_blocks blocks_of(const batch_layout& layout, const recipe_layout& of, std
 }
 
 // Segments share their block extents.
-int body_of(const batch_recipe& r, std::span<const batch_segment> segments) {
+int body_of(const recipe_request& r, std::span<const placed_segment> segments) {
     if (r.wanted == detail::stats || r.parts || segments.empty()) return segment_body;
     const segment_place& s = segments.front().place;
     const int body = cuda::body_of(*r.params, s.block_rows, s.block_cols);
@@ -96,11 +96,11 @@ int body_of(const batch_recipe& r, std::span<const batch_segment> segments) {
 
 }  // namespace
 
-batch_layout lay_out(const value_rectangle& values, std::span<const batch_segment> segments,
-                     std::span<const batch_recipe> recipes) {
+batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
+                     std::span<const recipe_request> recipes) {
     batch_layout l{};
     std::size_t blocks = 0;
-    for (const batch_segment& s : segments) {
+    for (const placed_segment& s : segments) {
         l.stride = block_stride(s.place.block_size());
         l.first_blocks.push_back(blocks);
         blocks += s.place.blocks();
@@ -108,7 +108,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
     l.first_blocks.push_back(blocks);
 
     bool raises = false;
-    for (const batch_recipe& r : recipes) {
+    for (const recipe_request& r : recipes) {
         (r.params->plain ? l.plain_count : l.general_count) += 1;
         raises = raises || r.params->bumps;
     }
@@ -128,7 +128,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
     if (raises) l.raised = scratch.take(blocks * l.stride);
     l.sums = back.take(recipes.size() * segments.size() * sizeof(block::segment_stats));
     std::size_t plain = 0, general = l.plain_count;
-    for (const batch_recipe& r : recipes) {
+    for (const recipe_request& r : recipes) {
         recipe_layout of{};
         of.wanted = r.wanted;
         of.plain = r.params->plain;
@@ -157,7 +157,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const batch_segmen
 }
 
 launch fill(const batch_layout& layout, const value_rectangle& values,
-            std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
+            std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,
             std::byte* device_scratch) {
     launch l{};
@@ -222,13 +222,13 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     return l;
 }
 
-batch_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
+segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
                        const std::byte* back) {
     const std::size_t segments = layout.first_blocks.size() - 1;
     const recipe_layout& of = layout.by_recipe[recipe];
-    batch_result r{at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment, {}};
+    segment_result r{at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment, {}};
     const std::size_t first = layout.first_blocks[segment];
-    details_view& d = r.details;
+    block_results& d = r.of_blocks;
     d.blocks = layout.first_blocks[segment + 1] - first;
     d.stride = layout.stride;
     if (of.values) d.values = at<float>(back, of.floats) + first * layout.stride;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libmx/quantize/cuda/kernels.hpp"
-#include "libmx/quantize/segment_batch.hpp"
+#include "libmx/quantize/quantizer.hpp"
 
 namespace mx::quantize::cuda {
 
@@ -42,18 +42,18 @@ struct batch_layout {
 };
 
 /// Throws base::error (unavailable) where a segment's sides do not fit device_segment.
-batch_layout lay_out(const value_rectangle& values, std::span<const batch_segment> segments,
-                     std::span<const batch_recipe> recipes);
+batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
+                     std::span<const recipe_request> recipes);
 
 /// Writes what goes to the device to `there`, for pieces that lie at `device_there` and
 /// `device_back`, with `device_scratch` to work in, and says what to launch.
 launch fill(const batch_layout& layout, const value_rectangle& values,
-            std::span<const batch_segment> segments, std::span<const batch_recipe> recipes,
+            std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,
             std::byte* device_scratch);
 
 /// A segment's results in `back`, what came back.
-batch_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
+segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
                        const std::byte* back);
 
 }  // namespace mx::quantize::cuda

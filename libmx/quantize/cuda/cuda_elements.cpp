@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/base/cuda/device_memory.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/cuda_backend.hpp"
 #include "libmx/quantize/cuda/element_kernel.hpp"
 #include "libmx/quantize/cuda/element_stream.hpp"
 
@@ -13,7 +13,7 @@ void start(const element_launch& l, base::cuda::stream& on) {
 
 }  // namespace
 
-std::unique_ptr<element_batch> make_element_batch(base::notices* notices) {
+std::unique_ptr<caster> make_caster(base::notices* notices) {
     return make_streamed_elements(base::cuda::first_device(), start, notices);
 }
 

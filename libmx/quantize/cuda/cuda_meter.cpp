@@ -77,12 +77,12 @@ class cuda_meter final : public device_meter {
         return seconds_of([&] { stream_->copy_there(values_.data(), pinned_.data(), staged_); });
     }
 
-    void prepare(tensor::dtype type, std::uint64_t cols, std::span<const batch_segment> segments,
-                 const batch_recipe& recipe) override {
+    void prepare(tensor::dtype type, std::uint64_t cols, std::span<const placed_segment> segments,
+                 const recipe_request& recipe) override {
         // A batch whose rectangle has no rows: all that a batch takes there but the values, which
         // are there.
         const value_rectangle none{{type, pinned_.data(), cols}, 0, cols};
-        const std::span<const batch_recipe> recipes(&recipe, 1);
+        const std::span<const recipe_request> recipes(&recipe, 1);
         const batch_layout layout = lay_out(none, segments, recipes);
         there_.room_for(layout.there_bytes);
         std::byte* const device_there =

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -100,7 +100,7 @@ class slot {
     std::size_t at_ = 0, count_ = 0;
 };
 
-class streamed_elements final : public element_batch {
+class streamed_elements final : public caster {
   public:
     streamed_elements(base::cuda::device& device, element_starter kernel, base::notices* notices,
                       std::size_t piece)
@@ -115,9 +115,9 @@ class streamed_elements final : public element_batch {
                 for (std::optional<slot>& s : slots_) s.reset();
                 device_.trim();
                 if (notices_ == nullptr) throw;
-                const driver& other = best_driver();
-                notices_->once("casting", base::cuda::went_elsewhere(short_of, other.name));
-                host_ = quantize::make_element_batch(other, nullptr);
+                notices_->once("casting",
+                               base::cuda::went_elsewhere(short_of, best_backend().name));
+                host_ = make_host_caster();
             } catch (...) {
                 for (std::optional<slot>& s : slots_) s.reset();
                 throw;
@@ -158,12 +158,12 @@ class streamed_elements final : public element_batch {
     base::notices* notices_;
     std::size_t piece_;
     std::array<std::optional<slot>, 2> slots_;
-    std::unique_ptr<element_batch> host_;  // once the device had no room
+    std::unique_ptr<caster> host_;  // once the device had no room
 };
 
 }  // namespace
 
-std::unique_ptr<element_batch> make_streamed_elements(base::cuda::device& device,
+std::unique_ptr<caster> make_streamed_elements(base::cuda::device& device,
                                                       element_starter start, base::notices* notices,
                                                       std::size_t piece) {
     return std::make_unique<streamed_elements>(device, start, notices, piece);

@@ -7,7 +7,7 @@
 
 #include "libmx/base/cuda/device.hpp"
 #include "libmx/quantize/cuda/element_body.hpp"
-#include "libmx/quantize/element_batch.hpp"
+#include "libmx/quantize/caster.hpp"
 
 namespace mx::quantize::cuda {
 
@@ -17,9 +17,9 @@ using element_starter = void (*)(const element_launch& l, base::cuda::stream& on
 /// Values of a piece: some megabytes, which a copy takes at full speed.
 inline constexpr std::size_t element_piece = std::size_t{1} << 20;
 
-/// `device` has to outlive it; `notices` as of quantize::make_element_batch. Pieces hold `piece`
+/// `device` has to outlive it; `notices` as of quantize::make_caster. Pieces hold `piece`
 /// values (1 to 2^30).
-std::unique_ptr<element_batch> make_streamed_elements(base::cuda::device& device,
+std::unique_ptr<caster> make_streamed_elements(base::cuda::device& device,
                                                       element_starter start, base::notices* notices,
                                                       std::size_t piece = element_piece);
 

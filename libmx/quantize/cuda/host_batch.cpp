@@ -2,7 +2,7 @@
 #include "libmx/quantize/cuda/host_batch.hpp"
 
 #include "libmx/base/cuda/host_device.hpp"
-#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/device_quantizer.hpp"
 #include "libmx/quantize/cuda/instruction_stand_in.hpp"
 #include "libmx/quantize/cuda/plain_on_host.hpp"
 
@@ -26,12 +26,12 @@ base::cuda::host_device& host() {
 
 void start_on_host(const launch& l, base::cuda::stream& on) { start<grid_converter>(l, on); }
 
-std::unique_ptr<segment_batch> make_host_batch() {
-    return make_device_batch(host(), start_on_host);
+std::unique_ptr<quantizer> make_host_quantizer() {
+    return make_device_quantizer(host(), start_on_host);
 }
 
-std::unique_ptr<segment_batch> make_instruction_batch() {
-    return make_device_batch(host(), start<instruction_stand_in>);
+std::unique_ptr<quantizer> make_instruction_quantizer() {
+    return make_device_quantizer(host(), start<instruction_stand_in>);
 }
 
 }  // namespace mx::quantize::cuda

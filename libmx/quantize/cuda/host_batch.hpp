@@ -7,7 +7,7 @@
 
 #include "libmx/quantize/cuda/kernels.hpp"
 #include "libmx/quantize/cuda/slices.hpp"
-#include "libmx/quantize/segment_batch.hpp"
+#include "libmx/quantize/quantizer.hpp"
 
 namespace mx::base::cuda {
 class stream;
@@ -19,9 +19,9 @@ namespace mx::quantize::cuda {
 void start_on_host(const launch& l, base::cuda::stream& on);
 
 /// On a device that has whatever is asked for.
-std::unique_ptr<segment_batch> make_host_batch();
+std::unique_ptr<quantizer> make_host_quantizer();
 
 /// The same with what stands for the device's converting instructions.
-std::unique_ptr<segment_batch> make_instruction_batch();
+std::unique_ptr<quantizer> make_instruction_quantizer();
 
 }  // namespace mx::quantize::cuda

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of cuda_batch.cpp and cuda_meter.cpp in a build without CUDA.
+// In place of cuda_quantizer.cpp and cuda_meter.cpp in a build without CUDA.
 #include "libmx/base/cuda/missing.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
+#include "libmx/quantize/cuda/cuda_backend.hpp"
 #include "libmx/quantize/cuda/cuda_meter.hpp"
 
 namespace mx::quantize::cuda {
 
-bool available() { return false; }
-
 std::string missing() { return std::string(base::cuda::not_built); }
 
-std::unique_ptr<segment_batch> make_batch() {
+std::unique_ptr<quantizer> make_quantizer() {
     throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
 }
 
@@ -19,7 +17,7 @@ std::unique_ptr<device_meter> make_meter() {
     throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
 }
 
-std::unique_ptr<element_batch> make_element_batch(base::notices* /*notices*/) {
+std::unique_ptr<caster> make_caster(base::notices* /*notices*/) {
     throw base::error(base::error_kind::unavailable, "backend cuda: " + missing());
 }
 

@@ -14,10 +14,10 @@ struct bounds {
     std::uint64_t row, row_end, col, col_end;
 };
 
-bounds bounds_of(std::span<const batch_segment> segments) {
-    const batch_segment& first = segments.front();
+bounds bounds_of(std::span<const placed_segment> segments) {
+    const placed_segment& first = segments.front();
     bounds b{first.row, first.row, first.col, first.col};
-    for (const batch_segment& s : segments) {
+    for (const placed_segment& s : segments) {
         b.row = std::min(b.row, s.row);
         b.col = std::min(b.col, s.col);
         b.row_end = std::max(b.row_end, s.row + s.place.rows);
@@ -33,10 +33,10 @@ value_rectangle inside(const value_rectangle& values, const bounds& b) {
 
 }  // namespace
 
-slice_values cut_out(const value_rectangle& values, std::span<const batch_segment> segments) {
+slice_values cut_out(const value_rectangle& values, std::span<const placed_segment> segments) {
     const bounds b = bounds_of(segments);
     slice_values out{inside(values, b), {segments.begin(), segments.end()}};
-    for (batch_segment& s : out.segments) {
+    for (placed_segment& s : out.segments) {
         s.row -= b.row;
         s.col -= b.col;
     }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "libmx/quantize/segment_batch.hpp"
+#include "libmx/quantize/quantizer.hpp"
 
 namespace mx::quantize::cuda {
 
@@ -19,6 +19,8 @@ struct slice_limits {
     /// A quarter of a panel of a device (panels.hpp), so that its copies have something to overlap
     /// with; some 250 segments under each recipe for a launch.
     std::uint64_t elements = std::uint64_t{1} << 20;
+    /// On the host, results per block that wait until their part of a run is done.
+    std::uint64_t kept = std::uint64_t{128} << 20;
 };
 
 /// Segments and recipes that follow one another.
@@ -30,16 +32,16 @@ struct slice {
 /// Segments cut out of a batch, with the smallest rectangle that holds them.
 struct slice_values {
     value_rectangle values;
-    std::vector<batch_segment> segments;
+    std::vector<placed_segment> segments;
 };
-slice_values cut_out(const value_rectangle& values, std::span<const batch_segment> segments);
+slice_values cut_out(const value_rectangle& values, std::span<const placed_segment> segments);
 
 /// Goes through the segments of a batch. A slice is made of whole rows of segments, or is a part of
 /// one, so that its rectangle holds nothing else. Recipes stay together as long as they fit.
 class slicer {
   public:
-    slicer(const value_rectangle& values, std::span<const batch_segment> segments,
-           std::span<const batch_recipe> recipes, const slice_limits& limits)
+    slicer(const value_rectangle& values, std::span<const placed_segment> segments,
+           std::span<const recipe_request> recipes, const slice_limits& limits)
         : values_(values), segments_(segments), recipes_(recipes), limits_(limits) {}
 
     /// The segments from `first` on that go together, and as many recipes as go with them at a
@@ -53,8 +55,8 @@ class slicer {
     std::size_t row_end(std::size_t first) const;
 
     const value_rectangle& values_;
-    std::span<const batch_segment> segments_;
-    std::span<const batch_recipe> recipes_;
+    std::span<const placed_segment> segments_;
+    std::span<const recipe_request> recipes_;
     slice_limits limits_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <hwy/highway.h>
 
-#include "libmx/quantize/simd/vector_driver.hpp"
+#include "libmx/quantize/simd/vector_kernel.hpp"
 
 #define MX_KERNELS(space)                                                                    \
     namespace space {                                                                        \

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "libmx/base/simd/targets.hpp"
-#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/segment_kernel.hpp"
 #include "libmx/quantize/simd/element_grid.hpp"
 
 namespace mx::quantize::simd {

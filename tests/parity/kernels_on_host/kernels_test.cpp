@@ -7,10 +7,9 @@
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
-#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/backends.hpp"
+#include "libmx/quantize/cuda/device_quantizer.hpp"
 #include "libmx/quantize/cuda/element_stream.hpp"
-#include "libmx/quantize/cuda/one_segment.hpp"
 #include "libmx/quantize/cuda/row_formats.hpp"
 #include "libmx/quantize/cuda/row_kernels.hpp"
 #include "tests/catch.hpp"
@@ -24,7 +23,9 @@ namespace quantize = mx::quantize;
 namespace cuda = mx::quantize::cuda;
 using mx::base::cuda::host_stream;
 
-bool always() { return true; }
+std::string nothing_missing() { return {}; }
+// A device, whose panels are large; nobody measures it.
+std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
 
 mx::base::cuda::host_device& host() {
     static mx::base::cuda::host_device one;
@@ -47,21 +48,17 @@ void start_elements(const cuda::element_launch& l, mx::base::cuda::stream& on) {
 }
 
 template <std::uint32_t by_instruction>
-std::unique_ptr<quantize::segment_batch> make_batch() {
-    return cuda::make_device_batch(host(), start<by_instruction>);
+std::unique_ptr<quantize::quantizer> make_quantizer() {
+    return cuda::make_device_quantizer(host(), start<by_instruction>);
 }
 
 template <std::uint32_t by_instruction>
-mx::block::segment_stats by_kernels(const quantize::block_params& p, quantize::block_run& run,
-                                    quantize::block_details& details) {
-    static const auto batch = make_batch<by_instruction>();
-    return cuda::one_segment(*batch, p, run, details);
-}
-
-template <std::uint32_t by_instruction>
-constexpr quantize::driver driver{
-    "kernels", "as a device runs them",   always, cuda::load, by_kernels<by_instruction>,
-    nullptr,   make_batch<by_instruction>};
+constexpr quantize::backend kernels{"kernels",
+                                    "as a device runs them",
+                                    nothing_missing,
+                                    make_quantizer<by_instruction>,
+                                    quantize::make_host_caster,
+                                    no_meter};
 
 // Compares and counts.
 class judge {
@@ -74,8 +71,8 @@ class judge {
     std::size_t count = 0;
 };
 
-const quantize::driver& arithmetic = driver<0>;
-const quantize::driver& instructions = driver<~0u>;
+const quantize::backend& arithmetic = kernels<0>;
+const quantize::backend& instructions = kernels<~0u>;
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/quantize/scalar_driver.hpp"
+#include "libmx/quantize/scalar_kernel.hpp"
 
 #include <array>
 #include <span>
@@ -7,15 +7,8 @@
 
 #include "libmx/quantize/block_kernel.hpp"
 #include "libmx/quantize/dialect_bumps.hpp"
-#include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::scalar {
-
-bool available() { return true; }
-
-void load(const stored_values& values, const segment_place& place, block_run& run) {
-    pack_blocks(values, place, run);
-}
 
 namespace {
 

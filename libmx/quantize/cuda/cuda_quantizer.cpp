@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/base/cuda/device_memory.hpp"
-#include "libmx/quantize/cuda/cuda_driver.hpp"
-#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/cuda_backend.hpp"
+#include "libmx/quantize/cuda/device_quantizer.hpp"
 #include "libmx/quantize/cuda/row_kernels.hpp"
 
 namespace mx::quantize::cuda {
@@ -21,10 +21,9 @@ const std::string& obstacle() {
 
 }  // namespace
 
-bool available() { return obstacle().empty(); }
 std::string missing() { return obstacle(); }
-std::unique_ptr<segment_batch> make_batch() {
-    return make_device_batch(base::cuda::first_device(), start);
+std::unique_ptr<quantizer> make_quantizer() {
+    return make_device_quantizer(base::cuda::first_device(), start);
 }
 
 }  // namespace mx::quantize::cuda

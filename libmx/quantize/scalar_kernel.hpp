@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference as a driver: block by block through block_kernel.hpp.
+// The reference: block by block through block_kernel.hpp.
 #pragma once
 
-#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/pack_blocks.hpp"
+#include "libmx/quantize/segment_kernel.hpp"
 
 namespace mx::quantize::scalar {
 
-bool available();
-void load(const stored_values& values, const segment_place& place, block_run& run);
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details);
+
+inline constexpr segment_kernel kernel{pack_blocks, quantize};
 
 /// One block of a run by the reference, its codes into `details` where they are wanted. `bump`: see
 /// block_place.

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/segment_kernel.hpp"
+
+#include "libmx/quantize/block_kernel.hpp"
 
 namespace mx::quantize {
+
+void block_details::ask(const recipe_request& r) {
+    wanted = r.wanted;
+    parts = r.parts;
+    values = r.values;
+}
 
 void block_details::fit(const block_run& run) {
     if (wanted == detail::none) return;
@@ -31,19 +39,19 @@ void block_details::put(std::size_t b, const block::block_stats& s) {
     if (wanted == detail::stats) stats.data()[b] = s;
 }
 
-details_view view_of(const block_params& p, const block_run& run, const block_details& details) {
-    details_view v;
+block_results block_details::results(const block_params& p, const block_run& run) const {
+    block_results v;
     v.blocks = run.blocks;
     v.stride = run.stride;
-    if (details.values && !codes_tell_values(p)) v.values = details.dequantized.data();
-    if (details.wanted == detail::none) return v;
-    v.codes = details.codes.data();
-    v.scale_code = details.scale_code.data();
-    v.offset = details.offset.data();
-    v.amax = details.amax.data();
-    v.x_max = details.x_max.data();
-    v.x_min = details.x_min.data();
-    if (details.wanted == detail::stats) v.stats = details.stats.data();
+    if (values && !codes_tell_values(p)) v.values = dequantized.data();
+    if (wanted == detail::none) return v;
+    v.codes = codes.data();
+    v.scale_code = scale_code.data();
+    v.offset = offset.data();
+    v.amax = amax.data();
+    v.x_max = x_max.data();
+    v.x_min = x_min.data();
+    if (wanted == detail::stats) v.stats = stats.data();
     return v;
 }
 

@@ -9,7 +9,7 @@
 #include "libmx/base/cuda/device.hpp"
 #include "libmx/quantize/cuda/kernels.hpp"
 #include "libmx/quantize/cuda/slices.hpp"
-#include "libmx/quantize/segment_batch.hpp"
+#include "libmx/quantize/quantizer.hpp"
 
 namespace mx::quantize::cuda {
 
@@ -18,7 +18,7 @@ namespace mx::quantize::cuda {
 using starter = void (*)(const launch& l, base::cuda::stream& on);
 
 /// `on` has to outlive it. Takes nothing of the device before the first run.
-std::unique_ptr<segment_batch> make_device_batch(base::cuda::device& on, starter start,
+std::unique_ptr<quantizer> make_device_quantizer(base::cuda::device& on, starter start,
                                                  const slice_limits& limits = {});
 
 }  // namespace mx::quantize::cuda

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector drivers: whole segments by kernels of an instruction set, and what is outside of their
-// domain by the reference, block by block.
+// Whole segments by vector kernels of an instruction set; what is outside of their domain by the
+// reference, block by block.
 #pragma once
 
-#include "libmx/quantize/driver.hpp"
+#include "libmx/quantize/segment_kernel.hpp"
 #include "libmx/quantize/simd/kernels.hpp"
 
 namespace mx::quantize::simd {
@@ -15,17 +15,14 @@ bool supported(target t);
 block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
                               block_details& details);
 
-/// The entry points that the list of drivers names.
+/// The steps by kernels of an instruction set.
 template <target t>
-struct driver_of {
-    static bool available() { return supported(t); }
-    static void load(const stored_values& values, const segment_place& place, block_run& run) {
+inline constexpr segment_kernel kernel_of{
+    [](const stored_values& values, const segment_place& place, block_run& run) {
         kernels_for(t)->load(values, place, run);
-    }
-    static block::segment_stats quantize(const block_params& p, block_run& run,
-                                         block_details& details) {
+    },
+    [](const block_params& p, block_run& run, block_details& details) {
         return simd::quantize(*kernels_for(t), p, run, details);
-    }
-};
+    }};
 
 }  // namespace mx::quantize::simd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values without blocks, many at once: what casts ask of a driver.
+// Values without blocks, many at once: what casts ask of a backend.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,6 @@
 #include "libmx/quantize/segment.hpp"
 
 namespace mx::quantize {
-
-struct driver;
 
 /// Consecutive elements of a tensor.
 struct element_run {
@@ -30,20 +28,16 @@ struct element_results {
 };
 
 /// Of one thread. Every one leaves the same bytes.
-class element_batch {
+class caster {
   public:
-    virtual ~element_batch() = default;
+    virtual ~caster() = default;
     /// Casts the values. Returns the place of the first result that has no code, or their count.
     /// Throws base::error (unavailable) when a device fails.
     virtual std::size_t cast(const element_cast& to, const element_run& from,
                              const element_results& results) = 0;
 };
 
-/// By the host, value by value: the reference, and what drivers without one of their own take.
-std::unique_ptr<element_batch> make_host_elements();
-
-/// The driver's own, or the host's. A device that has no room for the values leaves them to the
-/// host, and `notices` (not owned) hears of it; with nobody to hear of it, that is an error.
-std::unique_ptr<element_batch> make_element_batch(const driver& d, base::notices* notices);
+/// Of the processor: value by value, or by a table where the input's bits allow one.
+std::unique_ptr<caster> make_host_caster(base::notices* notices = nullptr);
 
 }  // namespace mx::quantize

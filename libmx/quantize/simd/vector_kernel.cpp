@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/quantize/simd/vector_driver.hpp"
+#include "libmx/quantize/simd/vector_kernel.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/quantize/scalar_driver.hpp"
+#include "libmx/quantize/scalar_kernel.hpp"
 
 namespace mx::quantize::simd {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/quantize/cuda/device_batch.hpp"
+#include "libmx/quantize/cuda/device_quantizer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,9 @@
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/quantize/cuda/batch_layout.hpp"
-#include "libmx/quantize/driver_batch.hpp"
-#include "libmx/quantize/drivers.hpp"
+#include "libmx/quantize/backends.hpp"
+#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/quantize/pack_blocks.hpp"
 
 namespace mx::quantize::cuda {
 namespace {
@@ -36,13 +37,63 @@ struct slot {
     piece* under_way = nullptr;
 };
 
-class device_batch final : public segment_batch {
+class device_quantizer final : public quantizer {
   public:
-    device_batch(device& on, starter kernel, const slice_limits& limits)
+    device_quantizer(device& on, starter kernel, const slice_limits& limits)
         : device_(on), start_(kernel), limits_(limits) {}
 
-    void run(const value_rectangle& values, std::span<const batch_segment> segments,
-             std::span<const batch_recipe> recipes) override {
+    void run(const value_rectangle& values, std::span<const placed_segment> segments,
+             std::span<const recipe_request> recipes, const segment_visitor& visit) override {
+        for (std::size_t first = 0; first < segments.size();) {
+            const std::size_t end = part_end(segments, recipes, first);
+            const auto part = segments.subspan(first, end - first);
+            run_part(values, part, recipes);
+            if (instead_) {
+                instead_->steer(notices(), cancel());
+                return instead_->run(values, segments.subspan(first), recipes,
+                                     [&](std::size_t s, auto results) { visit(first + s, results); });
+            }
+            for (std::size_t s = 0; s < part.size(); ++s) {
+                results_.clear();
+                for (std::size_t r = 0; r < recipes.size(); ++r) {
+                    results_.push_back(result(s, r));
+                    if (!recipes[r].inputs) continue;
+                    const placed_segment& at = part[s];
+                    pack_blocks(values.values.from(at.row * values.values.stride + at.col),
+                                at.place, laid_out_);
+                    results_.back().of_blocks.inputs = laid_out_.x;
+                }
+                visit(first + s, results_);
+            }
+            first = end;
+        }
+    }
+
+  private:
+    static std::uint64_t kept_bytes(const segment_place& s, const recipe_request& r) {
+        if (r.wanted == detail::none) return sizeof(block::segment_stats);
+        const std::uint64_t stride = block_stride(s.block_size());
+        std::uint64_t bytes = stride + sizeof(std::uint8_t) + sizeof(std::uint16_t);
+        bytes += 3 * sizeof(std::uint32_t);
+        if (r.wanted == detail::stats) bytes += sizeof(block::block_stats);
+        if (r.values && !codes_tell_values(*r.params)) bytes += stride * sizeof(float);
+        return s.blocks() * bytes;
+    }
+
+    // The segments from `first` on that make a part; a single one is never divided.
+    std::size_t part_end(std::span<const placed_segment> segments,
+                         std::span<const recipe_request> recipes, std::size_t first) const {
+        std::uint64_t bytes = 0;
+        for (std::size_t end = first; end < segments.size(); ++end) {
+            for (const recipe_request& r : recipes) bytes += kept_bytes(segments[end].place, r);
+            if (bytes > limits_.kept && end > first) return end;
+        }
+        return segments.size();
+    }
+
+    // Leaves `instead_` where the device has no room.
+    void run_part(const value_rectangle& values, std::span<const placed_segment> segments,
+                  std::span<const recipe_request> recipes) {
         while (!instead_) {
             try {
                 return run_slices(values, segments, recipes);
@@ -54,25 +105,21 @@ class device_batch final : public segment_batch {
                 throw;
             }
         }
-        instead_->steer(notices(), cancel());
-        instead_->run(values, segments, recipes);
     }
 
-    batch_result result(std::size_t segment, std::size_t recipe) const override {
-        if (instead_) return instead_->result(segment, recipe);
+    segment_result result(std::size_t segment, std::size_t recipe) const {
         const place& at = places_[segment];
         const piece& p = *pieces_[at.piece + recipe / at.recipes];
         return result_of(p.layout, segment - p.what.segment, recipe - p.what.recipe, p.back.data());
     }
 
-  private:
     // Where the results of a segment are: recipes by so many, a piece after the other.
     struct place {
         std::size_t piece, recipes;
     };
 
-    void run_slices(const value_rectangle& values, std::span<const batch_segment> segments,
-                    std::span<const batch_recipe> recipes) {
+    void run_slices(const value_rectangle& values, std::span<const placed_segment> segments,
+                    std::span<const recipe_request> recipes) {
         places_.clear();
         used_ = 0;
         if (recipes.empty()) return;
@@ -100,7 +147,7 @@ class device_batch final : public segment_batch {
 
     // Packs a slice and queues it.
     void start(slot& to, const slice& what, const slice_values& part,
-               std::span<const batch_recipe> recipes) {
+               std::span<const recipe_request> recipes) {
         piece& p = next_piece();
         p.what = what;
         p.layout = lay_out(part.values, part.segments, recipes);
@@ -165,9 +212,9 @@ class device_batch final : public segment_batch {
         }
         if (notices() == nullptr) throw short_of;
         for (slot& s : slots_) s.work.reset();
-        const driver& other = best_driver();
+        const backend& other = best_backend();
         notices()->once("quantizing", base::cuda::went_elsewhere(short_of, other.name));
-        instead_ = std::make_unique<driver_batch>(other);
+        instead_ = other.make_quantizer();
     }
 
     device& device_;
@@ -183,14 +230,16 @@ class device_batch final : public segment_batch {
         std::size_t bytes = 0;
         bool least = false;
     } asked_;
-    std::unique_ptr<segment_batch> instead_;  // once the device had no room
+    std::vector<segment_result> results_;  // of a segment
+    block_run laid_out_;
+    std::unique_ptr<quantizer> instead_;  // once the device had no room
 };
 
 }  // namespace
 
-std::unique_ptr<segment_batch> make_device_batch(device& on, starter start,
+std::unique_ptr<quantizer> make_device_quantizer(device& on, starter start,
                                                  const slice_limits& limits) {
-    return std::make_unique<device_batch>(on, start, limits);
+    return std::make_unique<device_quantizer>(on, start, limits);
 }
 
 }  // namespace mx::quantize::cuda
