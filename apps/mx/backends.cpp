@@ -9,13 +9,13 @@
 
 namespace mx::app {
 
-const quantize::backend& chosen_backend(const std::string& option) {
+const codec::backend& chosen_backend(const std::string& option) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): read before any thread is started
     const char* variable = std::getenv(backend_variable);
     const bool by_option = !option.empty();
-    if (!by_option && (variable == nullptr || *variable == 0)) return quantize::best_backend();
+    if (!by_option && (variable == nullptr || *variable == 0)) return codec::best_backend();
     try {
-        return quantize::backend_named(by_option ? option : std::string(variable));
+        return codec::backend_named(by_option ? option : std::string(variable));
     } catch (const base::error& e) {
         throw base::error(
             e.kind(),

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/backends.hpp"
 
 namespace mx::app {
 
@@ -14,6 +14,6 @@ inline constexpr const char* backend_variable = "MX_BACKEND";
 /// The driver that --backend (empty when not given) or the environment asks for, else the fastest
 /// one here. Throws base::error saying which of the two named it: usage when no driver has that
 /// name, unavailable when it cannot run here.
-const quantize::backend& chosen_backend(const std::string& option);
+const codec::backend& chosen_backend(const std::string& option);
 
 }  // namespace mx::app

@@ -30,7 +30,7 @@ const bandwidth& of_the_machine(const throughput& t) {
 }
 
 std::string recipe_name(const throughput_request& request, std::size_t r) {
-    return quantize::to_string(request.recipes[r]);
+    return codec::to_string(request.recipes[r]);
 }
 
 report::list bandwidth_list(const throughput& t) {

@@ -81,7 +81,7 @@ report::section findings_section(const cluster_report& report, const analysis_re
 report::record figures_row(const finding& f, const std::string& name) {
     const report::value* spread = report::find(f.survey.spread, "p50");
     return {{"tensor", name},
-            {"recipe", quantize::to_string(f.recipe)},
+            {"recipe", codec::to_string(f.recipe)},
             {"blocks", integer(f.survey.eligible)},
             {"saturated", f.survey.saturated_block_rate},
             {"collapsed", f.collapsed_block_rate},
@@ -130,7 +130,7 @@ report::section mends_section(const std::vector<named_finding>& shown) {
     s.group_field = "label";
     for (const named_finding& n : shown) {
         const finding& f = *n.f;
-        const std::string label = fmt::format("{} under {}", n.name, quantize::to_string(f.recipe));
+        const std::string label = fmt::format("{} under {}", n.name, codec::to_string(f.recipe));
         s.rows.push_back({{"label", label},
                           {"change", text("(none)")},
                           {"bits", f.survey.bits_per_element},
@@ -168,7 +168,7 @@ report::section health_section(const cluster_report& report, const analysis_requ
         const pipeline::recipe_health& h = report.health[r];
         const auto eligible = static_cast<double>(h.eligible);
         s.rows.push_back(
-            {{"recipe", quantize::to_string(request.recipes[r])},
+            {{"recipe", codec::to_string(request.recipes[r])},
              {"tensors", integer(h.tensors)},
              {"judged", integer(h.judged)},
              {"danger", integer(h.in_danger)},

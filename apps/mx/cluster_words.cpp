@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "libmx/quantize/saturation_zone.hpp"
+#include "libmx/codec/saturation_zone.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -23,21 +23,21 @@ std::string figure(const report::value& v) {
 
 // The recipe with its scale rule, which is what the sentence is about, also where the canonical
 // spelling leaves it out.
-std::string spelled(const quantize::recipe& r) {
-    std::string text = quantize::to_string(r);
+std::string spelled(const codec::recipe& r) {
+    std::string text = codec::to_string(r);
     if (text.find("scale=") != std::string::npos) return text;
     const std::size_t end = text.find(':');
     const std::string rest = end == std::string::npos ? "" : "," + text.substr(end + 1);
     return fmt::format("{}:scale={}{}", text.substr(0, end), r.rule->name, rest);
 }
 
-std::optional<quantize::saturation_zone> zone_of(const quantize::recipe& r) {
-    const auto judge = quantize::block_judge::of(r);
+std::optional<codec::saturation_zone> zone_of(const codec::recipe& r) {
+    const auto judge = codec::block_judge::of(r);
     return judge ? judge->zone() : std::nullopt;
 }
 
 // "[0.844,1)*2^n", without a blank to be broken at.
-std::string interval(const quantize::saturation_zone& z) {
+std::string interval(const codec::saturation_zone& z) {
     return fmt::format("{}{:.3g},{:.3g})*2^n", z.including ? '[' : '(', z.from, z.to);
 }
 
@@ -91,7 +91,7 @@ std::string finding_words(const finding& f, const std::string& tensor) {
                        what_happens(f), example(f), remedy(f));
 }
 
-std::string nearest_words(const pipeline::recipe_health& h, const quantize::recipe& r) {
+std::string nearest_words(const pipeline::recipe_health& h, const codec::recipe& r) {
     if (!h.nearest) return {};
     const pipeline::near_block& b = *h.nearest;
     return fmt::format(

@@ -14,7 +14,7 @@ namespace mx::app {
 std::string finding_words(const pipeline::finding& f, const std::string& tensor);
 
 /// "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
-std::string nearest_words(const pipeline::recipe_health& h, const quantize::recipe& r);
+std::string nearest_words(const pipeline::recipe_health& h, const codec::recipe& r);
 
 /// What keeps findings from being complete: norms stored as gamma - 1, tensors that could not be
 /// judged or were left out.

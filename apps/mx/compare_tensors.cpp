@@ -21,7 +21,7 @@ constexpr std::size_t shown_tensors = 10;
 constexpr std::size_t worst_room = 60;
 
 // A recipe's transform in short: "hadamard of 32".
-std::string transform_of(const quantize::recipe& r) {
+std::string transform_of(const codec::recipe& r) {
     switch (r.rotate.what) {
         case transform::kind::none:
             return "none";

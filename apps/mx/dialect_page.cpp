@@ -7,14 +7,14 @@
 #include <string_view>
 
 #include "apps/mx/manual_text.hpp"
-#include "libmx/quantize/dialect_columns.hpp"
-#include "libmx/quantize/disagreements.hpp"
+#include "libmx/codec/dialect_columns.hpp"
+#include "libmx/codec/disagreements.hpp"
 
 namespace mx::app {
 namespace {
 
-using quantize::dialect;
-using quantize::dialect_column;
+using codec::dialect;
+using codec::dialect_column;
 
 constexpr std::string_view introduction =
     "Two programs that both claim MXFP4 can disagree in every corner: which scale a block gets "
@@ -26,8 +26,8 @@ constexpr std::string_view introduction =
 
 std::string marks() {
     std::string out = "| mark | meaning |\n|---|---|\n";
-    for (const quantize::evidence e : quantize::evidence_marks()) {
-        const quantize::trait_words w = quantize::words_of(e);
+    for (const codec::evidence e : codec::evidence_marks()) {
+        const codec::trait_words w = codec::words_of(e);
         out += fmt::format("| {} | {} |\n", w.word, plain(w.meaning));
     }
     return out;
@@ -39,7 +39,7 @@ std::string offers() {
         "recipe that names the dialect.\n\n"
         "| dialect | what it is | scale rules | roundings | elements | source | verified by |\n"
         "|---|---|---|---|---|---|---|\n";
-    for (const dialect& d : quantize::dialects()) {
+    for (const dialect& d : codec::dialects()) {
         out += fmt::format("| **{}** | {} | {} | {} | {} | {} | {} |\n", plain(d.name),
                            plain(d.summary), d.blocks ? plain(d.rules) : "(conversions only)",
                            plain(d.roundings), d.elements.empty() ? "all" : plain(d.elements),
@@ -53,18 +53,18 @@ std::string answers() {
         "\n## What each one does\n\nOne row a dialect, one column a question; the words are "
         "explained below. Brackets: it has nothing that the question is about.\n\n| dialect |";
     std::string line = "|---|";
-    for (const dialect_column& c : quantize::dialect_columns()) {
+    for (const dialect_column& c : codec::dialect_columns()) {
         out += fmt::format(" {} |", plain(c.title));
         line += "---|";
     }
     out += "\n" + line + "\n";
-    for (const dialect& d : quantize::dialects()) {
+    for (const dialect& d : codec::dialects()) {
         out += fmt::format("| **{}** |", plain(d.name));
-        for (const dialect_column& c : quantize::dialect_columns()) {
-            const quantize::dialect_answer a = c.answer(d);
+        for (const dialect_column& c : codec::dialect_columns()) {
+            const codec::dialect_answer a = c.answer(d);
             const std::string word(a.words.word);
             out += fmt::format(" {} {} |", plain(a.applies ? word : "(" + word + ")"),
-                               quantize::words_of(a.mark).word);
+                               codec::words_of(a.mark).word);
         }
         out += "\n";
     }
@@ -73,11 +73,11 @@ std::string answers() {
 
 std::string words() {
     std::string out = "\n## The questions and the words\n";
-    for (const dialect_column& c : quantize::dialect_columns()) {
+    for (const dialect_column& c : codec::dialect_columns()) {
         out += fmt::format("\n**{}**: {}\n\n", plain(c.title), plain(c.question));
         std::set<std::string_view> said;
-        for (const dialect& d : quantize::dialects()) {
-            const quantize::dialect_answer a = c.answer(d);
+        for (const dialect& d : codec::dialects()) {
+            const codec::dialect_answer a = c.answer(d);
             if (!a.applies || !said.insert(a.words.word).second) continue;
             out += fmt::format("- *{}*: {}\n", plain(a.words.word), plain(a.words.meaning));
         }
@@ -85,9 +85,9 @@ std::string words() {
     return out;
 }
 
-std::string question(const quantize::disagreement& d, const quantize::respondent& who) {
-    const std::string_view asked = d.kind == quantize::probe::row ? " under" : " to";
-    const std::string_view what = d.kind == quantize::probe::e8m0 ? "e8m0" : who.question;
+std::string question(const codec::disagreement& d, const codec::respondent& who) {
+    const std::string_view asked = d.kind == codec::probe::row ? " under" : " to";
+    const std::string_view what = d.kind == codec::probe::e8m0 ? "e8m0" : who.question;
     return fmt::format("**{}**{} `{}`", plain(who.dialect), asked, what);
 }
 
@@ -99,11 +99,11 @@ std::string disagreements() {
         "answers, with its scale and its first element; numbers in parentheses are float32 bits.\n"
         "\n| | what | input | asked | answer | asked | answer |\n"
         "|---:|---|---|---|---|---|---|\n";
-    for (const quantize::disagreement& d : quantize::disagreements()) {
+    for (const codec::disagreement& d : codec::disagreements()) {
         out += fmt::format("| {} | {}: {} | {} | {} | {} | {} | {} |\n", d.number, plain(d.title),
-                           plain(d.story), plain(quantize::input_words(d)), question(d, d.a),
-                           plain(quantize::to_string(quantize::ask(d, d.a))), question(d, d.b),
-                           plain(quantize::to_string(quantize::ask(d, d.b))));
+                           plain(d.story), plain(codec::input_words(d)), question(d, d.a),
+                           plain(codec::to_string(codec::ask(d, d.a))), question(d, d.b),
+                           plain(codec::to_string(codec::ask(d, d.b))));
     }
     return out;
 }

@@ -8,14 +8,14 @@
 
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
-#include "libmx/quantize/dialect_columns.hpp"
+#include "libmx/codec/dialect_columns.hpp"
 
 namespace mx::app {
 namespace {
 
-using quantize::dialect;
-using quantize::dialect_column;
-using quantize::dialect_columns;
+using codec::dialect;
+using codec::dialect_column;
+using codec::dialect_columns;
 
 // What a dialect offers, as questions of their own.
 struct offer {
@@ -36,9 +36,9 @@ std::string offer_words(const dialect& d, const offer& o) {
     return list.empty() ? "all" : std::string(list);
 }
 
-std::string_view mark_of(const quantize::evidence e) { return quantize::words_of(e).word; }
+std::string_view mark_of(const codec::evidence e) { return codec::words_of(e).word; }
 
-std::string with_mark(const quantize::dialect_answer& a, std::string_view words) {
+std::string with_mark(const codec::dialect_answer& a, std::string_view words) {
     return fmt::format("{} [{}]", words, mark_of(a.mark));
 }
 
@@ -50,7 +50,7 @@ report::record record_of(const dialect& d) {
                      {"blocks", d.blocks}};
     for (const offer& o : offers) r.emplace_back(o.name, offer_words(d, o));
     for (const dialect_column& c : dialect_columns()) {
-        const quantize::dialect_answer a = c.answer(d);
+        const codec::dialect_answer a = c.answer(d);
         r.emplace_back(c.name, a.applies ? text(a.words.word) : undefined());
         r.emplace_back(fmt::format("{}_evidence", c.name),
                        a.applies ? text(mark_of(a.mark)) : undefined());
@@ -60,8 +60,8 @@ report::record record_of(const dialect& d) {
 
 std::string mark_legend() {
     std::string out = "Evidence:";
-    for (const quantize::evidence e : quantize::evidence_marks()) {
-        const quantize::trait_words w = quantize::words_of(e);
+    for (const codec::evidence e : codec::evidence_marks()) {
+        const codec::trait_words w = codec::words_of(e);
         out += fmt::format(" {} {};", w.word, w.meaning);
     }
     out.back() = '.';
@@ -75,8 +75,8 @@ constexpr std::array<std::string_view, 5> overview{"log2", "inf_amax", "nan_amax
 }  // namespace
 
 std::string short_answer(const dialect& d, std::string_view column) {
-    const dialect_column* c = quantize::find_dialect_column(column);
-    const quantize::dialect_answer a = c->answer(d);
+    const dialect_column* c = codec::find_dialect_column(column);
+    const codec::dialect_answer a = c->answer(d);
     return a.applies ? fmt::format("{} {}", a.words.word, mark_of(a.mark)) : "-";
 }
 
@@ -84,7 +84,7 @@ report::document dialects_document() {
     report::document doc;
     doc.head = document_head("mx.dialects/1");
     std::vector<report::record> rows;
-    for (const dialect& d : quantize::dialects()) {
+    for (const dialect& d : codec::dialects()) {
         doc.results.push_back(record_of(d));
         report::record row{{"name", text(d.name)},
                            {"rules", d.blocks ? text(d.rules) : text("(conversions only)")}};
@@ -93,7 +93,7 @@ report::document dialects_document() {
     }
     std::vector<report::column> columns{{"name", "dialect"}, {"rules", "scale rules"}};
     for (const std::string_view c : overview) {
-        columns.push_back({std::string(c), std::string(quantize::find_dialect_column(c)->title)});
+        columns.push_back({std::string(c), std::string(codec::find_dialect_column(c)->title)});
     }
     doc.sections.push_back(
         {"Dialects: whose exact behaviour a recipe follows (dialect=NAME)",
@@ -116,10 +116,10 @@ report::document dialect_document(const dialect& d) {
         rows.push_back({{"name", text(o.name)},
                         {"question", text(o.question)},
                         {"answer", offer_words(d, o)},
-                        {"evidence", text(mark_of(quantize::evidence::source))}});
+                        {"evidence", text(mark_of(codec::evidence::source))}});
     }
     for (const dialect_column& c : dialect_columns()) {
-        const quantize::dialect_answer a = c.answer(d);
+        const codec::dialect_answer a = c.answer(d);
         rows.push_back({{"name", text(c.name)},
                         {"question", text(c.question)},
                         {"answer", a.applies ? text(a.words.meaning)
@@ -151,10 +151,10 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
         if (of_a != of_b) add(o.name, o.question, of_a, of_b);
     }
     for (const dialect_column& c : dialect_columns()) {
-        const quantize::dialect_answer of_a = c.answer(a);
-        const quantize::dialect_answer of_b = c.answer(b);
+        const codec::dialect_answer of_a = c.answer(a);
+        const codec::dialect_answer of_b = c.answer(b);
         if (of_a.words.word == of_b.words.word) continue;
-        const auto cell = [](const quantize::dialect_answer& x) {
+        const auto cell = [](const codec::dialect_answer& x) {
             return x.applies ? with_mark(x, x.words.meaning) : fmt::format("({})", x.words.word);
         };
         add(c.name, c.question, cell(of_a), cell(of_b));

@@ -33,7 +33,7 @@ float largest_finite(const std::vector<float>& values) {
     return largest;
 }
 
-oracle::recipe stated(const quantize::recipe& r, const block::grid& grid,
+oracle::recipe stated(const codec::recipe& r, const block::grid& grid,
                       const std::vector<float>& values) {
     if (!oracle_rule(*r.rule)) {
         throw base::error(base::error_kind::unavailable,
@@ -78,7 +78,7 @@ void replace(report::record& r, const std::map<std::string, std::optional<double
 
 // The figures of result `at`, from the values as they are quantized.
 void replace_one(pipeline::analysis& a, std::size_t at, const io::tensor_info& info,
-                 const quantize::recipe& r, const block::grid& grid,
+                 const codec::recipe& r, const block::grid& grid,
                  const std::vector<float>& values) {
     const block::view& view = grid.over;
     const oracle::tensor exact{values, view.batch, view.rows, view.cols,
@@ -98,14 +98,14 @@ void make_exact(pipeline::analysis& a, const std::vector<pipeline::tensor_ref>& 
     std::size_t next = 0;
     for (const pipeline::tensor_ref& t : tensors) {
         std::vector<float> values;
-        for (const quantize::recipe& r : request.recipes) {
+        for (const codec::recipe& r : request.recipes) {
             if (next == a.results.size()) return;
             std::string reason;
             const auto layout = pipeline::lay_out(t.info().shape, r, reason);
             const report::record& result = a.results[next];
             const bool theirs = words(result, "tensor") == t.info().name &&
                                 words(result, "file") == t.info().file &&
-                                words(result, "recipe") == quantize::to_string(r);
+                                words(result, "recipe") == codec::to_string(r);
             if (!theirs || !layout) continue;
             if (values.empty()) values = read_whole(t);
             for (const float factor : request.factors) {

@@ -10,8 +10,8 @@
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/quantize/recipe.hpp"
-#include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {
@@ -57,7 +57,7 @@ const std::vector<column> hex_limits = {
 const std::vector<column> summary_columns = {{"name", "name"}, {"summary", "what its codes mean"}};
 
 report::record preset_record(const format::block_format& b) {
-    const auto recipe = quantize::parse_recipe(b.name);
+    const auto recipe = codec::parse_recipe(b.name);
     const double bits = recipe.element->bits() + static_cast<double>(recipe.scale_format->bits()) /
                                                      (recipe.block.rows * recipe.block.cols);
     return {{"kind", text("block")},
@@ -121,7 +121,7 @@ report::document rules_document() {
                              {"definition", text(r.summary)}});
     }
     std::vector<report::record> keys;
-    for (const auto& k : quantize::recipe_keys()) {
+    for (const auto& k : codec::recipe_keys()) {
         keys.push_back({{"kind", text("recipe key")},
                         {"name", text(k.name)},
                         {"key", text(k.name)},

@@ -64,7 +64,7 @@ void declare_run(CLI::App& cmd, run_options& run) {
         ->type_name("N")
         ->group("Run");
     std::vector<std::string_view> names;
-    for (const quantize::backend& d : quantize::backends()) names.push_back(d.name);
+    for (const codec::backend& d : codec::backends()) names.push_back(d.name);
     cmd.add_option("--backend", run.backend, fmt::format("one of: {}", fmt::join(names, ", ")))
         ->type_name("NAME")
         ->group("Run");

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "libmx/oracle/recipe.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::app {
 
@@ -29,24 +29,24 @@ inline oracle::integer_emax oracle_emax(scale::int_emax choice) {
     return oracle::integer_emax::zero;
 }
 
-inline oracle::selection oracle_selection(quantize::four_over_six select) {
+inline oracle::selection oracle_selection(codec::four_over_six select) {
     switch (select) {
-        case quantize::four_over_six::none:
+        case codec::four_over_six::none:
             return oracle::selection::none;
-        case quantize::four_over_six::mse:
+        case codec::four_over_six::mse:
             return oracle::selection::mse;
-        case quantize::four_over_six::mae:
+        case codec::four_over_six::mae:
             return oracle::selection::mae;
-        case quantize::four_over_six::abs_max:
+        case codec::four_over_six::abs_max:
             return oracle::selection::abs_max;
     }
     return oracle::selection::none;
 }
 
 /// `r` for the oracle, in a tensor whose largest finite magnitude is `tensor_amax` (which matters
-/// where quantize::needs_tensor_facts). Throws std::bad_optional_access for a scale rule or a
+/// where codec::needs_tensor_facts). Throws std::bad_optional_access for a scale rule or a
 /// dialect that the oracle does not state.
-inline oracle::recipe oracle_recipe(const quantize::recipe& r, float tensor_amax = 0) {
+inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 0) {
     oracle::recipe o;
     o.by = oracle::find_dialect(r.by->name);
     if (o.by == nullptr) throw std::bad_optional_access();
@@ -57,9 +57,9 @@ inline oracle::recipe oracle_recipe(const quantize::recipe& r, float tensor_amax
     o.rule = oracle_rule(*r.rule).value();
     o.emax = oracle_emax(r.emax);
     o.round = {r.round, r.ties, r.random_bits};
-    o.full_range = r.minimum == quantize::int_min::full;
-    o.has_offset = r.offset == quantize::offset_kind::fp16;
-    o.range = r.range == quantize::range_kind::half ? oracle::offset_range::half
+    o.full_range = r.minimum == codec::int_min::full;
+    o.has_offset = r.offset == codec::offset_kind::fp16;
+    o.range = r.range == codec::range_kind::half ? oracle::offset_range::half
                                                     : oracle::offset_range::max;
     o.seed = r.seed;
     o.block_rows = static_cast<std::uint64_t>(r.block.rows);

@@ -56,7 +56,7 @@ report::record record_of(const device_throughput& d) {
 report::record record_of(const throughput_request& request, const placed_rate& r) {
     return {{"values", text(name_of(r.from))},
             {"writes", text(name_of(r.writes))},
-            {"recipe", quantize::to_string(request.recipes[r.recipe])},
+            {"recipe", codec::to_string(request.recipes[r.recipe])},
             {"backend", text(r.backend->name)},
             {"threads", r.threads == 0 ? undefined() : integer(r.threads)},
             {"histograms", r.histograms},
@@ -113,7 +113,7 @@ report::section placed_section(const throughput_request& request, const throughp
         return a.from == values_place::device && a.writes < b.writes;
     });
     for (const placed_rate& r : rates) {
-        std::string name = quantize::to_string(request.recipes[r.recipe]);
+        std::string name = codec::to_string(request.recipes[r.recipe]);
         if (r.histograms) name += " +histograms";
         s.rows.push_back({{"group", group_of(r)},
                           {"recipe", std::move(name)},

@@ -4,16 +4,16 @@
 
 #include <vector>
 
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::app {
 
 /// One record {part, meaning} per part of the recipe, the canonical spelling first.
-std::vector<report::record> recipe_words(const quantize::recipe& r);
+std::vector<report::record> recipe_words(const codec::recipe& r);
 
 /// Bits per element when every block is full: element bits and the block's share of the scale and
 /// the offset.
-double bits_per_element(const quantize::recipe& r);
+double bits_per_element(const codec::recipe& r);
 
 }  // namespace mx::app

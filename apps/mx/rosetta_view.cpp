@@ -20,7 +20,7 @@ using pipeline::pair_index;
 using report::cell;
 
 // "torchao even", "microxcaling floor away": what tells recipes of one element and block apart.
-std::string label_of(const quantize::recipe& r) {
+std::string label_of(const codec::recipe& r) {
     const auto& rounding = format::row_of(r.round);
     std::string label = fmt::format("{} {}", r.by->name, r.rule->name);
     if (r.round != format::rounding::rtne) label += fmt::format(" {}", rounding.name);
@@ -28,12 +28,12 @@ std::string label_of(const quantize::recipe& r) {
 }
 
 // Labels, or canonical recipes where labels are not enough.
-std::vector<std::string> labels_of(const std::vector<quantize::recipe>& recipes) {
+std::vector<std::string> labels_of(const std::vector<codec::recipe>& recipes) {
     std::vector<std::string> labels;
-    for (const quantize::recipe& r : recipes) labels.push_back(label_of(r));
+    for (const codec::recipe& r : recipes) labels.push_back(label_of(r));
     if (std::set<std::string>(labels.begin(), labels.end()).size() == labels.size()) return labels;
     labels.clear();
-    for (const quantize::recipe& r : recipes) labels.push_back(quantize::to_string(r));
+    for (const codec::recipe& r : recipes) labels.push_back(codec::to_string(r));
     return labels;
 }
 
@@ -113,13 +113,13 @@ void add_matrix(std::vector<report::section>& sections, const std::string& headi
 }  // namespace
 
 std::vector<report::section> comparison_sections(const pipeline::rosetta_result& result,
-                                                 const std::vector<quantize::recipe>& recipes) {
+                                                 const std::vector<codec::recipe>& recipes) {
     const pipeline::rosetta_counts& c = result.total;
     const std::size_t n = recipes.size();
     const classes k = classes_of(c, labels_of(recipes));
     const auto names = [&] {
         std::vector<std::string> all;
-        for (const quantize::recipe& r : recipes) all.push_back(quantize::to_string(r));
+        for (const codec::recipe& r : recipes) all.push_back(codec::to_string(r));
         return all;
     }();
     report::section who;
@@ -199,13 +199,13 @@ struct verdict_line {
 // Tensors of one element format, block shape and list of recipes.
 std::string kind_of(const pipeline::origin_result& r) {
     std::string key = fmt::format("{} in blocks of {}", r.tensor.element->name, r.tensor.block);
-    return r.tensor.has_recipe ? key + ", written as " + quantize::to_string(r.tensor.recipe) : key;
+    return r.tensor.has_recipe ? key + ", written as " + codec::to_string(r.tensor.recipe) : key;
 }
 
 report::section verdict_of(const std::string& kind,
                            const std::vector<const pipeline::origin_result*>& results) {
     const pipeline::origin_result& any = *results.front();
-    std::vector<quantize::recipe> recipes;
+    std::vector<codec::recipe> recipes;
     for (const pipeline::origin_row& row : any.rows) recipes.push_back(row.recipe);
     const std::vector<std::string> labels = labels_of(recipes);
     std::uint64_t blocks = 0, zero = 0, nan_scales = 0, unjudged = 0;

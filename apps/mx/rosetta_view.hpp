@@ -12,7 +12,7 @@ namespace mx::app {
 
 /// The comparison over all tensors together.
 std::vector<report::section> comparison_sections(const pipeline::rosetta_result& result,
-                                                 const std::vector<quantize::recipe>& recipes);
+                                                 const std::vector<codec::recipe>& recipes);
 
 /// What the bytes of coded tensors say about their origin: one section per element format and block
 /// shape, over all tensors that have them.

@@ -11,8 +11,8 @@
 #include "apps/mx/recipe_words.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/alarms.hpp"
-#include "libmx/quantize/recipe.hpp"
-#include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -35,10 +35,10 @@ std::vector<family> families_of(const std::vector<report::record>& summary) {
     std::vector<family> families;
     for (const report::record& s : summary) {
         const std::string recipe = words(s, "recipe");
-        quantize::recipe common = quantize::parse_recipe(recipe);
+        codec::recipe common = codec::parse_recipe(recipe);
         const std::string rule(common.rule->name);
-        common.rule = quantize::default_rule(*common.by, common.scale_format->name);
-        const std::string name = quantize::to_string(common);
+        common.rule = codec::default_rule(*common.by, common.scale_format->name);
+        const std::string name = codec::to_string(common);
         auto at = std::find_if(families.begin(), families.end(),
                                [&](const family& f) { return f.name == name; });
         if (at == families.end()) at = families.insert(at, family{name, {}, {}});
@@ -224,7 +224,7 @@ std::vector<std::string> input_words(const report::record_list& results) {
             if (non_finite++ == 0) first_bad = words(r, "tensor");
         }
         if (number(r, "inexact_inputs") > 0) ++inexact;
-        const quantize::recipe recipe = quantize::parse_recipe(words(r, "recipe"));
+        const codec::recipe recipe = codec::parse_recipe(words(r, "recipe"));
         const double bits = number(r, "bits_per_element");
         const bool short_blocks = bits > short_block_cost * bits_per_element(recipe) &&
                                   number(r, "elements") >= recipe.block.rows * recipe.block.cols;

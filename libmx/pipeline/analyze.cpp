@@ -33,7 +33,7 @@ struct job {
     preparation how;
     std::size_t first_array = 0;                         // of the block table
     std::uint64_t passes = 1;                            // over the tensor's data
-    std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
+    std::unique_ptr<codec::block_params> own_params;  // where the tensor's facts enter
     shared_totals sums;
     shared_scale_pairs* scales = nullptr;  // of the tensor, where the recipe is in a scale group
     std::size_t scales_member = 0;
@@ -41,14 +41,14 @@ struct job {
 
 // What every job of a recipe has in common.
 struct prepared_recipe {
-    quantize::block_params params;
+    codec::block_params params;
     bool needs_facts;
     std::string name;
     metrics::totals empty;  // totals with the recipe's facts filled in
 };
 
-prepared_recipe prepare(const quantize::recipe& r) {
-    return {quantize::params_of(r), quantize::needs_tensor_facts(r), quantize::to_string(r),
+prepared_recipe prepare(const codec::recipe& r) {
+    return {codec::params_of(r), codec::needs_tensor_facts(r), codec::to_string(r),
             empty_totals(r)};
 }
 
@@ -145,7 +145,7 @@ class analysis_run {
     analysis_run(const std::vector<tensor_ref>& tensors, const analysis_request& request)
         : request_(request) {
         tensors_ = numeric_only(tensors, result_.skipped);
-        for (const quantize::recipe& r : request.recipes) recipes_.push_back(prepare(r));
+        for (const codec::recipe& r : request.recipes) recipes_.push_back(prepare(r));
         for (const std::vector<std::size_t>& group : request.scale_groups) {
             result_.scale_differences.emplace_back(group.size());
         }
@@ -314,8 +314,8 @@ class analysis_run {
         for (const std::unique_ptr<job>& j : b.jobs) {
             if (!recipes_[j->recipe].needs_facts) continue;
             const std::size_t t = j->tensor;
-            j->own_params = std::make_unique<quantize::block_params>(
-                quantize::params_of(request_.recipes[j->recipe], b.before.facts[t][next[t]++]));
+            j->own_params = std::make_unique<codec::block_params>(
+                codec::params_of(request_.recipes[j->recipe], b.before.facts[t][next[t]++]));
             // Zero elements are kept without a trace.
             if (b.tensors[t].info().elements != b.before.kept[t].size()) j->passes = 2;
         }
@@ -329,7 +329,7 @@ class analysis_run {
         for (const grid_job& g : p.of->jobs) {
             job& j = *b.jobs[g.job];
             if (table_) rows.push_back(std::make_unique<block_rows>(*table_, j.first_array));
-            const quantize::block_params* params =
+            const codec::block_params* params =
                 j.own_params ? j.own_params.get() : &recipes_[j.recipe].params;
             jobs.push_back({params, j.grid, &j.sums, table_ ? rows.back().get() : nullptr, j.how});
             jobs.back().scales = j.scales;
@@ -354,7 +354,7 @@ class analysis_run {
 }  // namespace
 
 preparation preparation_of(const analysis_request& request, const io::tensor_info& info,
-                           const quantize::recipe& r, float factor) {
+                           const codec::recipe& r, float factor) {
     const bool is_norm = request.norm_bias != 0 && request.roles.role_of(info) == "norm";
     return {is_norm ? request.norm_bias : 0.0f, factor, r.rotate};
 }

@@ -11,13 +11,13 @@
 #include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/pipeline/scale_pairs.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record_list.hpp"
 
 namespace mx::pipeline {
 
 struct analysis_request {
-    std::vector<quantize::recipe> recipes;
+    std::vector<codec::recipe> recipes;
     bool histograms = false;
     bool distributions = false;  ///< histograms of all tensors of a role and recipe together
     std::string blocks_path;     ///< "" or the HDF5 file for per-block arrays (`--blocks`)
@@ -37,7 +37,7 @@ struct analysis_request {
 
 /// What happens to the values of a tensor before they are quantized to `r`.
 preparation preparation_of(const analysis_request& request, const io::tensor_info& info,
-                           const quantize::recipe& r, float factor);
+                           const codec::recipe& r, float factor);
 
 /// A tensor that was left out, and why (BOOL, complex, an axis the tensor does not have, ...).
 struct skipped_tensor {

@@ -14,21 +14,21 @@
 namespace mx::pipeline {
 
 std::vector<matrix_totals> analyze_matrix(const matrix& m,
-                                          std::span<const quantize::recipe> recipes,
+                                          std::span<const codec::recipe> recipes,
                                           bool histograms, const run_control& control,
                                           bool decompose) {
-    if (!quantize::is_stored(m.type)) {
+    if (!codec::is_stored(m.type)) {
         throw base::error(base::error_kind::usage, "a matrix in memory is of F32, BF16 or F16");
     }
-    std::vector<quantize::block_params> params;
+    std::vector<codec::block_params> params;
     std::vector<grid_job> grids;
     std::vector<std::unique_ptr<shared_totals>> sums;
-    for (const quantize::recipe& r : recipes) {
+    for (const codec::recipe& r : recipes) {
         std::string reason;
         const auto layout = lay_out({m.rows, m.cols}, r, reason);
         if (!layout) throw base::error(base::error_kind::usage, "a matrix: " + reason);
         if (layout->grid.over.elements() != 0) grids.push_back({params.size(), layout->grid});
-        params.push_back(quantize::params_of(r));
+        params.push_back(codec::params_of(r));
         sums.push_back(std::make_unique<shared_totals>());
         sums.back()->totals = empty_totals(r);
         sums.back()->decompose = decompose;
@@ -48,7 +48,7 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m,
         base::parallel_for(
             p.panels.count(), control.threads, control.cancel, [&](std::uint64_t i, int thread) {
                 const panel where = p.panels.at(i);
-                const quantize::stored_values all{m.type, m.data, stride};
+                const codec::stored_values all{m.type, m.data, stride};
                 const std::uint64_t row = where.batch * p.panels.over().rows + where.row;
                 workers[static_cast<std::size_t>(thread)]->run(
                     where, all.from(row * stride + where.col), base::tensor_id(m.name), jobs);

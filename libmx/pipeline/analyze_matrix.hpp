@@ -13,13 +13,13 @@
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {
 
 /// Stored numbers in C order. `data` is aligned to the element's size and holds rows * cols of
-/// them; the type is f32, bf16 or f16 (quantize::is_stored).
+/// them; the type is f32, bf16 or f16 (codec::is_stored).
 struct matrix {
     tensor::dtype type = tensor::dtype::f32;
     const std::byte* data = nullptr;
@@ -38,7 +38,7 @@ struct matrix_totals {
 /// parts of the squared error where `decompose` says so. Panels, segments and sums are those of
 /// `analyze` over a tensor of this shape.
 std::vector<matrix_totals> analyze_matrix(const matrix& m,
-                                          std::span<const quantize::recipe> recipes,
+                                          std::span<const codec::recipe> recipes,
                                           bool histograms, const run_control& control,
                                           bool decompose = false);
 

@@ -13,16 +13,16 @@
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/caster.hpp"
-#include "libmx/quantize/stored_value.hpp"
+#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/caster.hpp"
+#include "libmx/codec/stored_value.hpp"
 
 namespace mx::pipeline {
 namespace {
 
 // A format one can cast to: an element format, or a scale format's codes.
 struct target {
-    quantize::element_cast cast;
+    codec::element_cast cast;
     std::string_view type_name;
     int bits = 8;
 };
@@ -38,23 +38,23 @@ target find_target(const cast_request& request) {
     t.type_name = e != nullptr ? e->safetensors : s->safetensors;
     t.bits = e != nullptr ? e->bits() : 8;
     if (e == nullptr && s->power_of_two()) {
-        t.cast = quantize::cast_to_e8m0(*request.by, request.round, request.saturate);
+        t.cast = codec::cast_to_e8m0(*request.by, request.round, request.saturate);
         return t;
     }
     const format::element_format& f = e != nullptr ? *e : s->number;
-    const quantize::int_min minimum =
-        request.minimum.value_or(quantize::default_int_min(f, *request.by));
+    const codec::int_min minimum =
+        request.minimum.value_or(codec::default_int_min(f, *request.by));
     const int random_bits =
-        request.random_bits.value_or(quantize::default_random_bits(*request.by, f));
+        request.random_bits.value_or(codec::default_random_bits(*request.by, f));
     t.cast.number =
-        quantize::conversion_of(*request.by, f, {request.round, request.ties, random_bits},
-                                request.saturate, minimum == quantize::int_min::full);
+        codec::conversion_of(*request.by, f, {request.round, request.ties, random_bits},
+                                request.saturate, minimum == codec::int_min::full);
     return t;
 }
 
 // What casts a thread's panels.
 struct worker {
-    std::unique_ptr<quantize::caster> by;
+    std::unique_ptr<codec::caster> by;
     std::vector<std::uint8_t> codes;
     std::vector<float> values;
 };
@@ -84,13 +84,13 @@ std::vector<std::string_view> castable_formats() {
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const run_control& control) {
     const target to = find_target(request);
-    const quantize::backend& backend = control.chosen_backend();
+    const codec::backend& backend = control.chosen_backend();
     conversion result;
     const std::vector<tensor_ref> chosen = numeric_only(tensors, result.skipped);
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
     io::metadata_map metadata{{schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
-    if (request.by->id != quantize::dialect_id::ocp) {
+    if (request.by->id != codec::dialect_id::ocp) {
         metadata["mx.dialect"] = request.by->name;
     }
     for (std::size_t t = 0; t < chosen.size(); ++t) {
@@ -134,7 +134,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         const std::size_t without_code =
             w.by->cast(to.cast, {p.values, count, p.where.col, key}, {w.codes.data(), nullptr});
         if (without_code < count) {
-            const float x = quantize::stored_value(p.values.type, p.values.data, without_code);
+            const float x = codec::stored_value(p.values.type, p.values.data, without_code);
             fail_without_code(request, chosen[t].info(), x, p.where.col + without_code);
         }
         streams[t]->put(p.where.col, w.codes);

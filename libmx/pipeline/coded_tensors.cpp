@@ -12,7 +12,7 @@
 namespace mx::pipeline {
 namespace {
 
-constexpr std::uint64_t largest_block = quantize::max_block_elements;
+constexpr std::uint64_t largest_block = codec::max_block_elements;
 
 [[noreturn]] void fail(const io::tensor_info& at, std::string message) {
     throw base::error(base::error_kind::input, std::move(message), {at.file, at.name, {}});
@@ -98,8 +98,8 @@ void append_pairings(const std::vector<tensor_ref>& arrays, const std::vector<bo
 }
 
 coded_tensor of_packed(const io::reader& file, const packed_model& model, const packed_tensor& p) {
-    const quantize::recipe& r = model.recipe;
-    if (!r.scale_format->power_of_two() || r.offset != quantize::offset_kind::none) {
+    const codec::recipe& r = model.recipe;
+    if (!r.scale_format->power_of_two() || r.offset != codec::offset_kind::none) {
         throw base::error(
             base::error_kind::input,
             "only blocks with E8M0 scales and without an offset are judged by their bytes",

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "libmx/base/notices.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/backends.hpp"
 
 namespace mx::pipeline {
 
@@ -20,7 +20,7 @@ struct progress {
 
 struct run_control {
     int threads = 0;                            ///< 0: as many as OpenMP offers
-    const quantize::backend* backend = nullptr;  ///< null: the fastest one available
+    const codec::backend* backend = nullptr;  ///< null: the fastest one available
     const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop; the run throws (cancelled)
     /// Elements whose values stay in memory between a prologue and the sweep behind it (float32:
     /// 64 MiB); a tensor with more of them is read twice. No figure depends on it but `passes`.
@@ -29,12 +29,12 @@ struct run_control {
     /// Hears when the processor takes over from a device without room; null: that is an error.
     std::shared_ptr<base::notices> notices = nullptr;
 
-    const quantize::backend& chosen_backend() const {
-        return backend != nullptr ? *backend : quantize::best_backend();
+    const codec::backend& chosen_backend() const {
+        return backend != nullptr ? *backend : codec::best_backend();
     }
     /// What quantizes for one thread. Neither the notices nor the flag may go before it does.
-    std::unique_ptr<quantize::quantizer> make_quantizer() const {
-        std::unique_ptr<quantize::quantizer> q = chosen_backend().make_quantizer();
+    std::unique_ptr<codec::quantizer> make_quantizer() const {
+        std::unique_ptr<codec::quantizer> q = chosen_backend().make_quantizer();
         q->steer(notices.get(), cancel);
         return q;
     }

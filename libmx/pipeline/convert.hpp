@@ -12,7 +12,7 @@
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -37,9 +37,9 @@ struct cast_request {
     std::uint64_t seed = 0;
     bool saturate = true;  ///< false: beyond the maximum gives NaN (e4m3) or Inf (e5m2)
     bool packed = false;   ///< codes (`w.codes`) instead of float32 values (`w`)
-    std::optional<quantize::int_min> minimum;  ///< integers; none: quantize::default_int_min
+    std::optional<codec::int_min> minimum;  ///< integers; none: codec::default_int_min
     /// Whose conversion; also those that only convert (gfloat, ml_dtypes, cutlass).
-    const quantize::dialect* by = &quantize::row_of(quantize::dialect_id::ocp);
+    const codec::dialect* by = &codec::row_of(codec::dialect_id::ocp);
 };
 
 /// Element conversion without a scale. With `packed`, `w.codes` in the packed layout of
@@ -50,7 +50,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
 
 /// Quantizes every tensor under `recipe`. With `packed`, codes, scales and offsets in the layout
 /// of the design (section 5); otherwise the dequantized values as F32.
-conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize::recipe& recipe,
+conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::recipe& recipe,
                           bool packed, const std::string& out, const run_control& control);
 
 /// Reads a file written by `quantize --packed` and writes the dequantized values as F32.

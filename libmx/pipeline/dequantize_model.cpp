@@ -38,7 +38,7 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
     result.tensors = model.tensors.size();
     result.bytes_written = result.elements * sizeof(float);
     const std::unique_ptr<io::array_writer> writer =
-        create_destination(out, plan, {{recipe_key_name, quantize::to_string(model.recipe)}});
+        create_destination(out, plan, {{recipe_key_name, codec::to_string(model.recipe)}});
     std::uint64_t done = 0;
     for (std::size_t i = 0; i < model.tensors.size(); ++i) {
         const packed_tensor& t = model.tensors[i];

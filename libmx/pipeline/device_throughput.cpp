@@ -24,10 +24,10 @@ double bytes_of(tensor::dtype type) { return tensor::row_of(type).bits / 8.0; }
 
 // The segments of a whole matrix, and its columns as the recipe sees it.
 struct layout {
-    std::vector<quantize::placed_segment> segments;
+    std::vector<codec::placed_segment> segments;
     std::uint64_t cols;
 };
-layout layout_of(std::uint64_t rows, const quantize::recipe& r) {
+layout layout_of(std::uint64_t rows, const codec::recipe& r) {
     std::string reason;
     const auto found = lay_out({rows, columns}, r, reason);
     if (!found) throw base::error(base::error_kind::usage, "a matrix: " + reason);
@@ -44,7 +44,7 @@ layout layout_of(std::uint64_t rows, const quantize::recipe& r) {
 
 class measurement {
   public:
-    measurement(quantize::device_meter& meter, const device_request& request,
+    measurement(codec::device_meter& meter, const device_request& request,
                 const std::atomic<bool>* cancel, const std::function<void(double)>& on_share)
         : meter_(meter), request_(request), cancel_(cancel), on_share_(on_share) {}
 
@@ -80,12 +80,12 @@ class measurement {
 
   private:
     void measure(std::size_t recipe, std::uint64_t staged, double seconds) {
-        const quantize::recipe& r = request_.recipes[recipe];
-        const quantize::block_params params = quantize::params_of(r);
+        const codec::recipe& r = request_.recipes[recipe];
+        const codec::block_params params = codec::params_of(r);
         const layout l = layout_of(rows_, r);
         for (const pass_output writes : outputs) {
             const bool codes = writes == pass_output::codes;
-            const auto wanted = codes ? quantize::detail::codes : quantize::detail::none;
+            const auto wanted = codes ? codec::detail::codes : codec::detail::none;
             meter_.prepare(request_.type, l.cols, l.segments, {&params, wanted, false});
             meter_.run_once();  // warms up
             double best = 0;
@@ -126,7 +126,7 @@ class measurement {
         if (on_share_) on_share_(share);
     }
 
-    quantize::device_meter& meter_;
+    codec::device_meter& meter_;
     const device_request& request_;
     const std::atomic<bool>* cancel_;
     const std::function<void(double)>& on_share_;
@@ -136,7 +136,7 @@ class measurement {
 
 }  // namespace
 
-device_throughput measure_device(quantize::device_meter& meter, const device_request& request,
+device_throughput measure_device(codec::device_meter& meter, const device_request& request,
                                  const std::atomic<bool>* cancel,
                                  const std::function<void(double)>& on_share) {
     return measurement(meter, request, cancel, on_share).run();

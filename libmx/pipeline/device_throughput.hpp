@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "libmx/pipeline/placed_rates.hpp"
-#include "libmx/quantize/device_meter.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/device_meter.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {
@@ -30,8 +30,8 @@ struct device_throughput {
 };
 
 struct device_request {
-    const std::vector<quantize::recipe>& recipes;
-    const quantize::backend& backend;  ///< one with a meter
+    const std::vector<codec::recipe>& recipes;
+    const codec::backend& backend;  ///< one with a meter
     tensor::dtype type;
     double seconds;
 };
@@ -40,7 +40,7 @@ struct device_request {
 /// measured with, one launch a pass. Passes of a recipe and of plain reading and copying take
 /// turns. `on_share` is told the part done, 0 to 1. Throws base::error: unavailable when the device
 /// fails or has no room, cancelled soon after `cancel` is raised.
-device_throughput measure_device(quantize::device_meter& meter, const device_request& request,
+device_throughput measure_device(codec::device_meter& meter, const device_request& request,
                                  const std::atomic<bool>* cancel,
                                  const std::function<void(double)>& on_share);
 

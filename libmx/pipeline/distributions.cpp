@@ -15,7 +15,7 @@ namespace {
 constexpr std::array spread_quantiles{"p05", "p50", "p95"};
 
 // Whether the largest magnitudes of blocks are the same under both.
-bool same_blocks(const quantize::recipe& a, const quantize::recipe& b) {
+bool same_blocks(const codec::recipe& a, const codec::recipe& b) {
     return a.block == b.block && a.axis == b.axis && a.rotate == b.rotate && a.offset == b.offset &&
            a.range == b.range;
 }
@@ -27,11 +27,11 @@ void add_bins(std::array<std::uint64_t, N>& to, const std::array<std::uint64_t, 
 
 }  // namespace
 
-distributions::distributions(const std::vector<quantize::recipe>& recipes) : recipes_(recipes) {
+distributions::distributions(const std::vector<codec::recipe>& recipes) : recipes_(recipes) {
     for (std::size_t i = 0; i < recipes.size(); ++i) {
         first_of_its_blocks_.push_back(std::none_of(
             recipes.begin(), recipes.begin() + static_cast<std::ptrdiff_t>(i),
-            [&](const quantize::recipe& before) { return same_blocks(before, recipes[i]); }));
+            [&](const codec::recipe& before) { return same_blocks(before, recipes[i]); }));
     }
 }
 
@@ -99,7 +99,7 @@ report::record distributions::members() const {
         t.distribution = h.get();
         sums.emplace_back(
             report::record{{"role", s.role},
-                           {"recipe", quantize::to_string(recipes_[s.recipe])},
+                           {"recipe", codec::to_string(recipes_[s.recipe])},
                            {"tensors", report::tally(s.tensors)},
                            {"code_entropy_bits", metrics::code_entropy_bits(t)},
                            {"code_histogram", metrics::code_histogram(t)},
@@ -109,7 +109,7 @@ report::record distributions::members() const {
     for (const norm& n : norms_) {
         report::record r{{"file", n.file},
                          {"tensor", n.tensor},
-                         {"recipe", quantize::to_string(recipes_[n.recipe])},
+                         {"recipe", codec::to_string(recipes_[n.recipe])},
                          {"amax_mantissa_histogram", n.amax_mantissa}};
         for (std::size_t i = 0; i < spread_quantiles.size(); ++i) {
             r.emplace_back(std::string("spread_") + spread_quantiles[i], n.spread[i]);

@@ -12,7 +12,7 @@
 #include "libmx/io/reader.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::pipeline {
@@ -25,7 +25,7 @@ inline constexpr std::size_t most_norm_histograms = 4096;
 class distributions {
   public:
     distributions() = default;
-    explicit distributions(const std::vector<quantize::recipe>& recipes);
+    explicit distributions(const std::vector<codec::recipe>& recipes);
 
     /// Adds what `t.distribution` holds of one tensor under recipe `recipe`.
     void add(const io::tensor_info& info, std::string_view role, std::size_t recipe,
@@ -55,7 +55,7 @@ class distributions {
     };
     sum& sum_of(std::string_view role, std::size_t recipe);
 
-    std::vector<quantize::recipe> recipes_;
+    std::vector<codec::recipe> recipes_;
     std::vector<bool> first_of_its_blocks_;  // by recipe
     std::vector<sum> sums_;                  // in the order of appearance
     std::vector<norm> norms_;

@@ -34,14 +34,14 @@ amount analysed(const std::vector<tensor_ref>& tensors, const analysis& a) {
 
 }  // namespace
 
-file_rate measure_files(const std::vector<tensor_ref>& tensors, const quantize::recipe& recipe,
+file_rate measure_files(const std::vector<tensor_ref>& tensors, const codec::recipe& recipe,
                         double seconds, const run_control& control) {
     analysis_request request;
     request.recipes = {recipe};
     const amount all = analysed(tensors, analyze(tensors, request, control));
     if (all.elements == 0) {
         throw base::error(base::error_kind::usage,
-                          "recipe '" + quantize::to_string(recipe) +
+                          "recipe '" + codec::to_string(recipe) +
                               "' suits no tensor of these files; 'mx analyze' says why");
     }
     file_rate best{0, all.bytes / all.elements};

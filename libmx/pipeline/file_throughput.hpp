@@ -6,7 +6,7 @@
 
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -18,7 +18,7 @@ struct file_rate {
 /// analyze() under one recipe, five times or more and for `seconds` (a pass before them brings the
 /// files into memory). Throws base::error: usage when the recipe suits no tensor; else that of
 /// analyze().
-file_rate measure_files(const std::vector<tensor_ref>& tensors, const quantize::recipe& recipe,
+file_rate measure_files(const std::vector<tensor_ref>& tensors, const codec::recipe& recipe,
                         double seconds, const run_control& control);
 
 }  // namespace mx::pipeline

@@ -8,7 +8,7 @@
 namespace mx::pipeline {
 namespace {
 
-using quantize::axis_choice;
+using codec::axis_choice;
 
 std::uint64_t product(const tensor::shape& s, std::size_t from, std::size_t to) {
     std::uint64_t p = 1;
@@ -72,7 +72,7 @@ std::optional<geometry> with_joint(geometry g, const transform::rotation& how,
     return g;
 }
 
-std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const quantize::recipe& r,
+std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::recipe& r,
                                        std::string& reason) {
     const int rows = r.block.rows;
     const int cols = r.block.cols;
@@ -107,10 +107,10 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const quantiz
 
 }  // namespace
 
-std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::recipe& r,
+std::optional<geometry> lay_out(const tensor::shape& shape, const codec::recipe& r,
                                 std::string& reason) {
     std::optional<geometry> g = lay_out_blocks(shape, r, reason);
-    if (g && quantize::bumps_positions(r)) g = in_whole_rows(*g, reason);
+    if (g && codec::bumps_positions(r)) g = in_whole_rows(*g, reason);
     if (g && r.rotate.what != transform::kind::none) g = with_joint(*g, r.rotate, reason);
     return g;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "libmx/block/view.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/tensor/shape.hpp"
 
 namespace mx::pipeline {
@@ -20,7 +20,7 @@ struct geometry {
 /// The geometry, or none with `reason` filled in when the tensor lacks the axis or a panel would
 /// be too large. Leading axes that
 /// blocks do not extend over are merged: 1xN blocks see one matrix of all rows.
-std::optional<geometry> lay_out(const tensor::shape& shape, const quantize::recipe& r,
+std::optional<geometry> lay_out(const tensor::shape& shape, const codec::recipe& r,
                                 std::string& reason);
 
 }  // namespace mx::pipeline

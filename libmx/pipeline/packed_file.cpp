@@ -10,7 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/pipeline/geometry.hpp"
-#include "libmx/quantize/tensor_scale.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -60,7 +60,7 @@ std::size_t need(const io::reader& file, const std::string& tensor, const char* 
 }
 
 packed_tensor read_entry(const io::reader& file, const std::string& name, std::string_view entry,
-                         const quantize::recipe& recipe) {
+                         const codec::recipe& recipe) {
     const std::size_t space = entry.find(' ');
     const auto type = tensor::find_dtype(entry.substr(0, space));
     const auto shape =
@@ -79,10 +79,10 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     // The codes are there, so the number of blocks is far from overflowing.
     const auto scale_bytes = static_cast<std::uint64_t>(recipe.scale_format->bits() / 8);
     t.scales = need(file, name, ".scales", scale_bytes * blocks);
-    if (quantize::needs_tensor_facts(recipe)) {
+    if (codec::needs_tensor_facts(recipe)) {
         t.tensor_scale = need(file, name, tensor_scale_suffix, sizeof(float));
     }
-    if (recipe.offset == quantize::offset_kind::fp16) {
+    if (recipe.offset == codec::offset_kind::fp16) {
         t.offsets = need(file, name, ".offsets", 2 * blocks);
     }
     return t;
@@ -106,8 +106,8 @@ io::planned_array codes_array(const std::string& tensor, std::string_view type_n
     return {tensor + ".codes", tensor::dtype::u8, {bytes}};
 }
 
-tensor::dtype scales_type(const quantize::recipe& r) {
-    if (!quantize::scales_have_codes(r)) return tensor::dtype::f32;
+tensor::dtype scales_type(const codec::recipe& r) {
+    if (!codec::scales_have_codes(r)) return tensor::dtype::f32;
     return *tensor::find_dtype(r.scale_format->safetensors);
 }
 
@@ -127,7 +127,7 @@ packed_model read_packed(const io::reader& file) {
     }
     packed_model model;
     try {
-        model.recipe = quantize::parse_recipe(recipe->second);
+        model.recipe = codec::parse_recipe(recipe->second);
     } catch (const base::error& e) {
         fail(file, "", e.message());
     }

@@ -11,7 +11,7 @@
 #include "libmx/io/reader.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -30,7 +30,7 @@ io::planned_array codes_array(const std::string& tensor, std::string_view type_n
 std::string path_of(const io::reader& file);
 
 /// The dtype of `w.scales` under `r`.
-tensor::dtype scales_type(const quantize::recipe& r);
+tensor::dtype scales_type(const codec::recipe& r);
 
 /// Metadata entry of a tensor: its name behind a fixed prefix, and original dtype and logical
 /// shape as "BF16 64x128" ("F32 -" for a scalar).
@@ -48,7 +48,7 @@ struct packed_tensor {
 };
 
 struct packed_model {
-    quantize::recipe recipe;
+    codec::recipe recipe;
     std::vector<packed_tensor> tensors;
 };
 

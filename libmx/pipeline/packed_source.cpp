@@ -9,7 +9,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/io/quantized/coded_blocks.hpp"
 #include "libmx/pipeline/geometry.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/transform/rotation.hpp"
 
 namespace mx::pipeline {
@@ -17,7 +17,7 @@ namespace {
 
 class packed_source final : public io::coded_blocks<float> {
   public:
-    packed_source(const quantize::block_params& params, int bits, const block::grid& g,
+    packed_source(const codec::block_params& params, int bits, const block::grid& g,
                   io::shared_source codes, io::shared_source scales, io::shared_source offsets)
         : coded_blocks(std::move(codes), bits, g),
           params_(params),
@@ -33,14 +33,14 @@ class packed_source final : public io::coded_blocks<float> {
         for_each_block(
             r, out,
             [&](std::size_t block, std::span<const std::uint8_t> codes, std::span<float> values) {
-                quantize::dequantize_block(params_, scales[block], offsets[block], codes, values);
+                codec::dequantize_block(params_, scales[block], offsets[block], codes, values);
             });
     }
 
     // Scales as numbers, whatever holds them.
     std::vector<float> read_scales(std::uint64_t first, std::uint64_t count) const {
         const bool has_codes = params_.scale_format->has_codes() &&
-                               params_.by->storage.value == quantize::scale_storage::code;
+                               params_.by->storage.value == codec::scale_storage::code;
         if (!has_codes) return io::read_run<float>(*scales_, first, count);
         std::vector<float> scales;
         for (const std::uint8_t code : io::read_run<std::uint8_t>(*scales_, first, count)) {
@@ -49,7 +49,7 @@ class packed_source final : public io::coded_blocks<float> {
         return scales;
     }
 
-    quantize::block_params params_;
+    codec::block_params params_;
     io::shared_source scales_, offsets_;
 };
 
@@ -131,13 +131,13 @@ class unrotated_source final : public io::byte_source {
 };
 
 // The parameters of one tensor, whose tensor scale the file holds.
-quantize::block_params params_of(const io::reader& file, const packed_model& model,
+codec::block_params params_of(const io::reader& file, const packed_model& model,
                                  const packed_tensor& t) {
-    quantize::block_params params = quantize::params_of(model.recipe);
+    codec::block_params params = codec::params_of(model.recipe);
     if (!t.tensor_scale) return params;
     const float stored = io::read_run<float>(*file.open(*t.tensor_scale), 0, 1).front();
     try {
-        quantize::set_tensor_scale(params, stored);
+        codec::set_tensor_scale(params, stored);
     } catch (const base::error& e) {
         throw base::error(e.kind(), e.message(), {path_of(file), t.name, {}});
     }

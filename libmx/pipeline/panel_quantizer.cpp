@@ -5,7 +5,7 @@
 
 namespace mx::pipeline {
 
-quantize::segment_place place_of(const segment_in_panel& s, const block::grid& g,
+codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
                                  std::uint64_t tensor_id) {
     return {tensor_id,
             s.first,
@@ -17,8 +17,8 @@ quantize::segment_place place_of(const segment_in_panel& s, const block::grid& g
 }
 
 void panel_quantizer::run(const block::grid& g, const panel& where,
-                          const quantize::stored_values& values, std::uint64_t tensor_id,
-                          std::span<const quantize::recipe_request> recipes,
+                          const codec::stored_values& values, std::uint64_t tensor_id,
+                          std::span<const codec::recipe_request> recipes,
                           const std::function<void(const quantized_segment&)>& visit) {
     segments_.clear();
     places_.clear();
@@ -27,7 +27,7 @@ void panel_quantizer::run(const block::grid& g, const panel& where,
         places_.push_back({place_of(s, g, tensor_id), s.batch * where.rows + s.row, s.col});
     });
     quantizer_->run({values, where.batches * where.rows, where.cols}, places_, recipes,
-                    [&](std::size_t s, std::span<const quantize::segment_result> results) {
+                    [&](std::size_t s, std::span<const codec::segment_result> results) {
                         visit({segments_[s], places_[s].place, g, results});
                     });
 }

@@ -10,21 +10,21 @@
 
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/panels.hpp"
-#include "libmx/quantize/quantizer.hpp"
+#include "libmx/codec/quantizer.hpp"
 
 namespace mx::pipeline {
 
 /// A segment of a grid as backends see it. Its blocks are no larger than the matrix, which changes
 /// none of them: backends make room for whole ones.
-quantize::segment_place place_of(const segment_in_panel& s, const block::grid& g,
+codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
                                  std::uint64_t tensor_id);
 
 /// A segment of a panel, with what became of it under each recipe.
 struct quantized_segment {
     const segment_in_panel& at;
-    const quantize::segment_place& place;
+    const codec::segment_place& place;
     const block::grid& grid;
-    std::span<const quantize::segment_result> by_recipe;
+    std::span<const codec::segment_result> by_recipe;
 
     /// Index of a block of the segment in the tensor's grid of blocks.
     std::uint64_t index_of(std::size_t block) const {
@@ -41,16 +41,16 @@ class panel_quantizer {
 
     /// Calls `visit` for every segment of `g` in `where`, in a fixed order. `values` begins at the
     /// panel's first element; matrices follow each other at where.rows * values.stride elements.
-    void run(const block::grid& g, const panel& where, const quantize::stored_values& values,
-             std::uint64_t tensor_id, std::span<const quantize::recipe_request> recipes,
+    void run(const block::grid& g, const panel& where, const codec::stored_values& values,
+             std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit);
 
-    quantize::quantizer& segments() { return *quantizer_; }
+    codec::quantizer& segments() { return *quantizer_; }
 
   private:
-    std::unique_ptr<quantize::quantizer> quantizer_;
+    std::unique_ptr<codec::quantizer> quantizer_;
     std::vector<segment_in_panel> segments_;
-    std::vector<quantize::placed_segment> places_;
+    std::vector<codec::placed_segment> places_;
 };
 
 }  // namespace mx::pipeline

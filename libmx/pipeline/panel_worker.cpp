@@ -3,9 +3,9 @@
 
 namespace mx::pipeline {
 
-using quantize::detail;
+using codec::detail;
 
-void panel_worker::run(const panel& where, const quantize::stored_values& values,
+void panel_worker::run(const panel& where, const codec::stored_values& values,
                        std::uint64_t tensor_id, std::span<const panel_job> jobs) {
     if (tallies_.size() < jobs.size()) tallies_.resize(jobs.size());
     for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -27,7 +27,7 @@ void panel_worker::run(const panel& where, const quantize::stored_values& values
             taken_[k] = true;
             same_.push_back(k);
         }
-        const quantize::stored_values ready =
+        const codec::stored_values ready =
             how.nothing() ? values : prepare(how, jobs[j].grid, where, values, prepared_);
         run_prepared(where, ready, tensor_id, jobs, same_);
     }
@@ -40,7 +40,7 @@ void panel_worker::run(const panel& where, const quantize::stored_values& values
     watch_.flush();
 }
 
-void panel_worker::run_prepared(const panel& where, const quantize::stored_values& values,
+void panel_worker::run_prepared(const panel& where, const codec::stored_values& values,
                                 std::uint64_t tensor_id, std::span<const panel_job> jobs,
                                 std::span<const std::size_t> same) {
     // Jobs with one and the same grid share the values of a segment while they are in the cache.
@@ -65,7 +65,7 @@ detail wanted_by(const panel_job& job) {
     return job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
 }
 
-void add_histograms(const quantize::segment_place& place, const quantize::block_results& d,
+void add_histograms(const codec::segment_place& place, const codec::block_results& d,
                     int bits, metrics::histogram_tally& to) {
     for (std::size_t b = 0; b < d.blocks; ++b) {
         to.add({d.scale_code[b], d.amax[b], d.x_max[b], d.x_min[b]});
@@ -74,14 +74,14 @@ void add_histograms(const quantize::segment_place& place, const quantize::block_
     const auto elements = static_cast<std::size_t>(place.elements());
     if (elements == d.blocks * d.stride) return to.add_codes(std::span(d.codes, elements), bits);
     for (std::size_t b = 0; b < d.blocks; ++b) {
-        const std::size_t size = quantize::extent_of(place, b).size();
+        const std::size_t size = codec::extent_of(place, b).size();
         to.add_codes(std::span(d.codes + b * d.stride, size), bits);
     }
 }
 
 }  // namespace
 
-void panel_worker::run_segments(const panel& where, const quantize::stored_values& values,
+void panel_worker::run_segments(const panel& where, const codec::stored_values& values,
                                 std::uint64_t tensor_id, std::span<const panel_job> jobs,
                                 std::span<const std::size_t> alike) {
     recipes_.clear();
@@ -98,9 +98,9 @@ void panel_worker::run_segments(const panel& where, const quantize::stored_value
 }
 
 void panel_worker::add_segment(const quantized_segment& s, const panel_job& job,
-                               const quantize::segment_result& result, tally& to) {
+                               const codec::segment_result& result, tally& to) {
     to.totals.add(*result.stats);
-    const quantize::block_results& blocks = result.of_blocks;
+    const codec::block_results& blocks = result.of_blocks;
     if (blocks.codes == nullptr) return;
     if (job.scales != nullptr) {
         watch_.see(*job.scales, job.scales_member, std::span(blocks.scale_code, blocks.blocks));

@@ -29,7 +29,7 @@ struct shared_totals {
 
 /// One recipe over a panel. The pointers are not owned.
 struct panel_job {
-    const quantize::block_params* params;
+    const codec::block_params* params;
     block::grid grid;
     shared_totals* into;
     block_rows* rows;  ///< the block table, or null
@@ -47,7 +47,7 @@ class panel_worker {
 
     /// Adds what lies in the panel `where` to the totals of every job. `values` begins at the
     /// panel's first element; matrices follow each other at where.rows * values.stride elements.
-    void run(const panel& where, const quantize::stored_values& values, std::uint64_t tensor_id,
+    void run(const panel& where, const codec::stored_values& values, std::uint64_t tensor_id,
              std::span<const panel_job> jobs);
 
   private:
@@ -55,17 +55,17 @@ class panel_worker {
         metrics::totals totals;
         std::unique_ptr<metrics::histogram_tally> histograms;
     };
-    void run_prepared(const panel& where, const quantize::stored_values& values,
+    void run_prepared(const panel& where, const codec::stored_values& values,
                       std::uint64_t tensor_id, std::span<const panel_job> jobs,
                       std::span<const std::size_t> same);
-    void run_segments(const panel& where, const quantize::stored_values& values,
+    void run_segments(const panel& where, const codec::stored_values& values,
                       std::uint64_t tensor_id, std::span<const panel_job> jobs,
                       std::span<const std::size_t> alike);
     void add_segment(const quantized_segment& s, const panel_job& job,
-                     const quantize::segment_result& result, tally& to);
+                     const codec::segment_result& result, tally& to);
 
     panel_quantizer quantizer_;
-    std::vector<quantize::recipe_request> recipes_;
+    std::vector<codec::recipe_request> recipes_;
     std::vector<tally> tallies_;  // one per job of the panel
     scale_watch watch_;
     base::aligned_buffer<float> prepared_;

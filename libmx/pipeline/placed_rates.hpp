@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/backends.hpp"
 
 namespace mx::pipeline {
 
@@ -49,7 +49,7 @@ const roof_row& row_of(roof r);
 
 struct placed_rate {
     std::size_t recipe;  ///< index into the request
-    const quantize::backend* backend;
+    const codec::backend* backend;
     int threads;  ///< of the processor; 0 where only the device works
     bool histograms;
     values_place from;

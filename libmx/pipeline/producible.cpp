@@ -6,7 +6,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -20,8 +20,8 @@ int magnitude_code(const format::element_format& f, std::uint32_t code) {
 // One element, the maximum of its block, under a recipe.
 class lone_element {
   public:
-    explicit lone_element(const quantize::recipe& r)
-        : format_(*r.element), params_(quantize::params_of(r)) {}
+    explicit lone_element(const codec::recipe& r)
+        : format_(*r.element), params_(codec::params_of(r)) {}
 
     struct outcome {
         int scale_code;  // -1: a scale that E8M0 does not hold
@@ -31,10 +31,10 @@ class lone_element {
     outcome of(std::uint32_t bits) const {
         const float x = base::float_from_bits(bits);
         std::uint8_t code = 0;
-        quantize::block_place place;
+        codec::block_place place;
         place.cols = 1;
         const float scale =
-            quantize::quantize_block(params_, std::span(&x, 1), place, std::span(&code, 1)).scale;
+            codec::quantize_block(params_, std::span(&x, 1), place, std::span(&code, 1)).scale;
         return {code_of(scale), magnitude_code(format_, code)};
     }
 
@@ -48,7 +48,7 @@ class lone_element {
     }
 
     const format::element_format& format_;
-    quantize::block_params params_;
+    codec::block_params params_;
 };
 
 }  // namespace
@@ -64,14 +64,14 @@ block_top top_of(const format::element_format& f, std::span<const std::uint8_t> 
     return top;
 }
 
-producible::producible(const quantize::recipe& r) {
+producible::producible(const codec::recipe& r) {
     const auto refuse = [&](const char* why) {
-        throw base::error(base::error_kind::usage, quantize::to_string(r) + ": " + why);
+        throw base::error(base::error_kind::usage, codec::to_string(r) + ": " + why);
     };
     if (r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic) {
         refuse("what it leaves behind depends on random numbers");
     }
-    if (r.offset != quantize::offset_kind::none) refuse("blocks with an offset are not judged");
+    if (r.offset != codec::offset_kind::none) refuse("blocks with an offset are not judged");
     if (!r.scale_format->power_of_two()) refuse("only E8M0 scales are judged");
 
     const lone_element run(r);

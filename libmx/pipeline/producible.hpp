@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -30,7 +30,7 @@ class producible {
   public:
     /// Throws base::error (usage) for recipes with random numbers, an offset, or scales other than
     /// E8M0 and float32 powers of two.
-    explicit producible(const quantize::recipe& r);
+    explicit producible(const codec::recipe& r);
 
     /// Whether a block with this scale code and these extremes can come of the recipe. A block with
     /// scale 255 can when some input gives it; one with NaN elements is not judged (true).

@@ -9,7 +9,7 @@
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/preparation.hpp"
-#include "libmx/quantize/tensor_scale.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 
 namespace mx::pipeline {
 
@@ -32,7 +32,7 @@ struct facts_wanted {
 
 /// What a prologue found, by tensor. Empty for a run that needs none.
 struct prologue {
-    std::vector<std::vector<quantize::tensor_facts>> facts;  ///< in the order they were wanted
+    std::vector<std::vector<codec::tensor_facts>> facts;  ///< in the order they were wanted
     std::vector<std::vector<float>> kept;  ///< values in C order; empty where they are not kept
     std::vector<std::uint64_t> inexact;    ///< of kept tensors: values that widening rounded
 };

@@ -40,36 +40,36 @@ void for_each_run(const panel& p, const block::view& v, Write&& write) {
 // Quantizes panels into the arrays of their tensor.
 class panel_writer {
   public:
-    panel_writer(const quantize::recipe& recipe, bool packed, io::array_writer& writer,
+    panel_writer(const codec::recipe& recipe, bool packed, io::array_writer& writer,
                  const run_control& control)
         : recipe_(recipe), packed_(packed), writer_(writer) {
         for (int i = 0; i < base::thread_count(control.threads); ++i) by_.emplace_back(control);
     }
 
-    void run(const loaded_panel& p, const quantize::block_params& params, const std::string& name,
+    void run(const loaded_panel& p, const codec::block_params& params, const std::string& name,
              const parts& to) {
         const block::grid& grid = to.layout.grid;
         const preparation how{0, 1, recipe_.rotate};
         base::aligned_buffer<float> room;
-        const quantize::stored_values x =
+        const codec::stored_values x =
             how.rotates() ? prepare(how, grid, p.where, p.values, room) : p.values;
         const auto elements = static_cast<std::size_t>(p.where.elements());
         quantized_panel made;
         (packed_ ? made.codes.resize(elements) : made.values.resize(elements));
-        const bool has_offset = recipe_.offset == quantize::offset_kind::fp16;
+        const bool has_offset = recipe_.offset == codec::offset_kind::fp16;
         run_buffer<std::uint8_t> scale_codes(writer_, to.scales);
         run_buffer<float> scales(writer_, to.scales);
         run_buffer<std::uint16_t> offsets(writer_, to.offsets);
-        const auto report = [&](std::uint64_t index, const quantize::block_results& d,
+        const auto report = [&](std::uint64_t index, const codec::block_results& d,
                                 std::size_t first, std::size_t count) {
             if (!packed_) return;
             if (has_offset) offsets.put(index, std::span(d.offset + first, count));
-            if (quantize::scales_have_codes(recipe_)) {
+            if (codec::scales_have_codes(recipe_)) {
                 scale_codes.put(index, std::span(d.scale_code + first, count));
                 return;
             }
             for (std::size_t b = 0; b < count; ++b) {
-                scales.put(index + b, quantize::scale_of_block(params, d, first + b));
+                scales.put(index + b, codec::scale_of_block(params, d, first + b));
             }
         };
         quantize_panel(by_[static_cast<std::size_t>(p.thread)], params, grid, p.where, x,
@@ -90,14 +90,14 @@ class panel_writer {
     }
 
   private:
-    const quantize::recipe& recipe_;
+    const codec::recipe& recipe_;
     bool packed_;
     io::array_writer& writer_;
     std::deque<panel_quantizer> by_;  // by thread
 };
 
 void write_tensor_scale(io::array_writer& writer, const parts& to,
-                        const quantize::block_params& params) {
+                        const codec::block_params& params) {
     writer.write(to.tensor_scale, 0, std::as_bytes(std::span(&params.tensor.stored, 1)));
 }
 
@@ -124,13 +124,13 @@ run_control share_of(const run_control& control, std::uint64_t done, std::uint64
 
 }  // namespace
 
-conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize::recipe& recipe,
+conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::recipe& recipe,
                           bool packed, const std::string& out, const run_control& control) {
-    if (packed && quantize::bumps_positions(recipe)) {
+    if (packed && codec::bumps_positions(recipe)) {
         throw base::error(base::error_kind::usage,
                           fmt::format("recipe '{}': its scale differs inside a block, so there are "
                                       "no packed scales; write values (without --packed)",
-                                      quantize::to_string(recipe)));
+                                      codec::to_string(recipe)));
     }
     conversion result;
     std::vector<tensor_ref> chosen;
@@ -138,16 +138,16 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
     const std::uint64_t target = panel_target_of(control.chosen_backend());
-    const bool has_offset = recipe.offset == quantize::offset_kind::fp16;
-    const bool two_level = quantize::needs_tensor_facts(recipe);
-    io::metadata_map metadata{{recipe_key_name, quantize::to_string(recipe)}};
+    const bool has_offset = recipe.offset == codec::offset_kind::fp16;
+    const bool two_level = codec::needs_tensor_facts(recipe);
+    io::metadata_map metadata{{recipe_key_name, codec::to_string(recipe)}};
     if (packed) metadata[schema_key_name] = packed_schema;
     for (const tensor_ref& t : numeric_only(tensors, result.skipped)) {
         const io::tensor_info& info = t.info();
         std::string reason;
         std::optional<geometry> layout = lay_out(info.shape, recipe, reason);
         if (!layout) {
-            result.skipped.push_back({info.file, info.name, quantize::to_string(recipe), reason});
+            result.skipped.push_back({info.file, info.name, codec::to_string(recipe), reason});
             continue;
         }
         parts p;
@@ -192,7 +192,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
 
     panel_writer work(recipe, packed, *writer, control);
     if (!two_level) {
-        const quantize::block_params params = quantize::params_of(recipe);
+        const codec::block_params params = codec::params_of(recipe);
         sweep(chosen, passes, control, panel_form::stored, [&](const loaded_panel& p) {
             work.run(p, params, chosen[p.of->tensor].info().name, layouts[p.of->tensor]);
         });
@@ -206,9 +206,9 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const quantize
             wanted.push_back({{{0, 1, recipe.rotate}, layouts[first + t].layout.grid}});
         }
         const prologue before = run_prologue(some, wanted, control);
-        std::vector<quantize::block_params> params;
+        std::vector<codec::block_params> params;
         for (std::size_t t = 0; t < count; ++t) {
-            params.push_back(quantize::params_of(recipe, before.facts[t].front()));
+            params.push_back(codec::params_of(recipe, before.facts[t].front()));
             if (packed) write_tensor_scale(*writer, layouts[first + t], params.back());
         }
         sweep(

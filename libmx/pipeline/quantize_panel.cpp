@@ -9,18 +9,18 @@ namespace {
 
 // Where the first element of a block of a segment lies in the panel.
 std::size_t place_in_panel(const quantized_segment& s, const panel& where,
-                           const quantize::block_extent& e) {
+                           const codec::block_extent& e) {
     return static_cast<std::size_t>((s.at.batch * where.rows + s.at.row + e.row) * where.cols +
                                     s.at.col + e.col);
 }
 
-void put_codes(const quantized_segment& s, const panel& where, const quantize::block_results& d,
+void put_codes(const quantized_segment& s, const panel& where, const codec::block_results& d,
                std::vector<std::uint8_t>& to) {
     // Rows of blocks without padding are rows of the panel.
     const bool rows = s.place.block_rows == 1 && s.place.block_cols == d.stride;
     const std::size_t step = rows ? static_cast<std::size_t>(s.place.grid_cols()) : 1;
     for (std::size_t b = 0; b < d.blocks; b += step) {
-        const quantize::block_extent e = quantize::extent_of(s.place, b);
+        const codec::block_extent e = codec::extent_of(s.place, b);
         const auto width = static_cast<std::size_t>(rows ? s.place.cols : e.cols);
         const std::uint8_t* from = d.codes + b * d.stride;
         std::size_t at = place_in_panel(s, where, e);
@@ -33,17 +33,17 @@ void put_codes(const quantized_segment& s, const panel& where, const quantize::b
 }
 
 void put_values(const quantized_segment& s, const panel& where,
-                const quantize::block_params& params, const quantize::block_results& d,
+                const codec::block_params& params, const codec::block_results& d,
                 std::vector<float>& room, std::vector<float>& to) {
     for (std::size_t b = 0; b < d.blocks; ++b) {
-        const quantize::block_extent e = quantize::extent_of(s.place, b);
+        const codec::block_extent e = codec::extent_of(s.place, b);
         std::size_t at = place_in_panel(s, where, e);
         if (e.rows == 1) {
-            quantize::values_of_block(params, d, b, std::span(to).subspan(at, e.size()));
+            codec::values_of_block(params, d, b, std::span(to).subspan(at, e.size()));
             continue;
         }
         room.resize(e.size());
-        quantize::values_of_block(params, d, b, room);
+        codec::values_of_block(params, d, b, room);
         for (std::uint64_t r = 0; r < e.rows; ++r, at += where.cols) {
             std::copy_n(room.data() + r * e.cols, e.cols, to.data() + at);
         }
@@ -52,15 +52,15 @@ void put_values(const quantized_segment& s, const panel& where,
 
 }  // namespace
 
-void quantize_panel(panel_quantizer& by, const quantize::block_params& params,
+void quantize_panel(panel_quantizer& by, const codec::block_params& params,
                     const block::grid& g, const panel& where,
-                    const quantize::stored_values& values, std::uint64_t tensor_id,
+                    const codec::stored_values& values, std::uint64_t tensor_id,
                     quantized_panel& to, const on_blocks& report) {
-    const quantize::recipe_request request{&params, quantize::detail_for_scales(params), false,
+    const codec::recipe_request request{&params, codec::detail_for_scales(params), false,
                                            !to.values.empty()};
     std::vector<float> room;
     by.run(g, where, values, tensor_id, {&request, 1}, [&](const quantized_segment& s) {
-        const quantize::block_results& d = s.by_recipe.front().of_blocks;
+        const codec::block_results& d = s.by_recipe.front().of_blocks;
         if (!to.codes.empty()) put_codes(s, where, d, to.codes);
         if (!to.values.empty()) put_values(s, where, params, d, room, to.values);
         const auto across = static_cast<std::size_t>(s.place.grid_cols());

@@ -19,14 +19,14 @@ struct quantized_panel {
 
 /// Consecutive blocks of a tensor's grid: the first one's index there, its place in `blocks`, and
 /// how many.
-using on_blocks = std::function<void(std::uint64_t index, const quantize::block_results& blocks,
+using on_blocks = std::function<void(std::uint64_t index, const codec::block_results& blocks,
                                      std::size_t first, std::size_t count)>;
 
 /// Quantizes a panel into `to`, whose vectors have the size of the panel or are empty, and reports
 /// the scales and offsets of its blocks, of which detail_for_scales is known.
-void quantize_panel(panel_quantizer& by, const quantize::block_params& params,
+void quantize_panel(panel_quantizer& by, const codec::block_params& params,
                     const block::grid& g, const panel& where,
-                    const quantize::stored_values& values, std::uint64_t tensor_id,
+                    const codec::stored_values& values, std::uint64_t tensor_id,
                     quantized_panel& to, const on_blocks& report);
 
 }  // namespace mx::pipeline

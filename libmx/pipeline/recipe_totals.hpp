@@ -2,11 +2,11 @@
 #pragma once
 
 #include "libmx/metrics/totals.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
 /// Empty totals with the facts of `r` that metrics need filled in.
-metrics::totals empty_totals(const quantize::recipe& r);
+metrics::totals empty_totals(const codec::recipe& r);
 
 }  // namespace mx::pipeline

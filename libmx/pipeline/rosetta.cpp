@@ -18,7 +18,7 @@
 namespace mx::pipeline {
 namespace {
 
-using quantize::block_params;
+using codec::block_params;
 
 // What one block became under one recipe.
 struct reading {
@@ -75,12 +75,12 @@ class pair_counter {
           counts(params.size()),
           sums_(counts.pairs.size()) {
         for (const block_params& p : params) {
-            requests_.push_back({&p, quantize::detail_for_scales(p), false, false, true});
+            requests_.push_back({&p, codec::detail_for_scales(p), false, false, true});
         }
     }
 
     void run(panel_quantizer& by, const block::grid& g, const panel& where,
-             const quantize::stored_values& x, std::uint64_t tensor_id) {
+             const codec::stored_values& x, std::uint64_t tensor_id) {
         by.run(g, where, x, tensor_id, requests_, [&](const quantized_segment& s) {
             for (std::size_t b = 0; b < s.place.blocks(); ++b) add(s, b);
             sums_.flush(counts);
@@ -90,14 +90,14 @@ class pair_counter {
   private:
     void add(const quantized_segment& s, std::size_t block) {
         const std::size_t n = params_.size();
-        const std::size_t size = quantize::extent_of(s.place, block).size();
-        const quantize::block_results& any = s.by_recipe.front().of_blocks;
+        const std::size_t size = codec::extent_of(s.place, block).size();
+        const codec::block_results& any = s.by_recipe.front().of_blocks;
         const std::span x(any.inputs + block * any.stride, size);
         for (std::size_t r = 0; r < n; ++r) {
-            const quantize::block_results& d = s.by_recipe[r].of_blocks;
+            const codec::block_results& d = s.by_recipe[r].of_blocks;
             reading& to = readings_[r];
             to.codes = std::span(d.codes + block * d.stride, size);
-            to.scale = quantize::scale_of_block(params_[r], d, block);
+            to.scale = codec::scale_of_block(params_[r], d, block);
             to.factor =
                 static_cast<double>(to.scale) * static_cast<double>(params_[r].tensor.decode);
             to.alike = r;
@@ -172,7 +172,7 @@ class pair_counter {
     }
 
     const std::vector<block_params>& params_;
-    std::vector<quantize::recipe_request> requests_;
+    std::vector<codec::recipe_request> requests_;
     std::vector<reading> readings_;
     std::vector<double> errors_;
     std::vector<bool> known_;
@@ -194,13 +194,13 @@ struct tensor_job {
     rosetta_counts counts;
 };
 
-void check(const std::vector<quantize::recipe>& recipes) {
-    const auto refuse = [](const quantize::recipe& r, std::string_view why) {
+void check(const std::vector<codec::recipe>& recipes) {
+    const auto refuse = [](const codec::recipe& r, std::string_view why) {
         throw base::error(base::error_kind::usage,
-                          quantize::to_string(r) + ": " + std::string(why));
+                          codec::to_string(r) + ": " + std::string(why));
     };
-    for (const quantize::recipe& r : recipes) {
-        if (r.offset != quantize::offset_kind::none)
+    for (const codec::recipe& r : recipes) {
+        if (r.offset != codec::offset_kind::none)
             refuse(r, "recipes with an offset are not compared");
         if (r.element != recipes.front().element || !(r.block == recipes.front().block) ||
             !(r.axis == recipes.front().axis)) {
@@ -209,7 +209,7 @@ void check(const std::vector<quantize::recipe>& recipes) {
         if (!(r.rotate == recipes.front().rotate)) {
             refuse(r, "give recipes of one transform: the bytes are of the rotated values");
         }
-        if (quantize::bumps_positions(r)) {
+        if (codec::bumps_positions(r)) {
             refuse(r, "its scales differ inside a block; leave it out");
         }
     }
@@ -275,16 +275,16 @@ report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b
 }
 
 rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
-                             const std::vector<quantize::recipe>& recipes,
+                             const std::vector<codec::recipe>& recipes,
                              const run_control& control) {
     check(recipes);
     const std::size_t n = recipes.size();
     rosetta_result result{{}, rosetta_counts(n), {}};
     std::vector<std::string> names;
     bool needs_facts = false;
-    for (const quantize::recipe& r : recipes) {
-        names.push_back(quantize::to_string(r));
-        needs_facts = needs_facts || quantize::needs_tensor_facts(r);
+    for (const codec::recipe& r : recipes) {
+        names.push_back(codec::to_string(r));
+        needs_facts = needs_facts || codec::needs_tensor_facts(r);
     }
     const std::vector<tensor_ref> numeric = numeric_only(tensors, result.skipped);
     std::uint64_t all = 0;
@@ -324,9 +324,9 @@ rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
                 result.skipped.push_back({info.file, info.name, "", reason});
                 continue;
             }
-            for (const quantize::recipe& r : recipes) {
-                jobs[t]->params.push_back(quantize::params_of(
-                    r, needs_facts ? before.facts[t].front() : quantize::tensor_facts{}));
+            for (const codec::recipe& r : recipes) {
+                jobs[t]->params.push_back(codec::params_of(
+                    r, needs_facts ? before.facts[t].front() : codec::tensor_facts{}));
             }
             const grid_job job{t, layout->grid};
             elements += info.elements;

@@ -8,8 +8,8 @@
 namespace mx::pipeline {
 namespace {
 
-using quantize::dialect;
-using quantize::dialect_id;
+using codec::dialect;
+using codec::dialect_id;
 
 // A preset whose element the recipe may replace.
 constexpr std::string_view any_preset = "mxfp8";
@@ -25,20 +25,20 @@ bool is_random(const scale::scale_rule& rule) { return rule.id == scale::rule_id
 
 }  // namespace
 
-std::vector<quantize::recipe> recipes_of_element(const std::string& element,
+std::vector<codec::recipe> recipes_of_element(const std::string& element,
                                                  const std::string& block) {
-    std::vector<quantize::recipe> recipes;
+    std::vector<codec::recipe> recipes;
     const std::string start =
         fmt::format("{}:element={},block={}", preset_of(element), element, block);
-    recipes.push_back(quantize::parse_recipe(start));
-    for (const dialect& d : quantize::dialects()) {
-        if (!d.blocks || (!d.elements.empty() && !quantize::lists(d.elements, element))) continue;
+    recipes.push_back(codec::parse_recipe(start));
+    for (const dialect& d : codec::dialects()) {
+        if (!d.blocks || (!d.elements.empty() && !codec::lists(d.elements, element))) continue;
         for (const scale::scale_rule& rule : scale::scale_rules) {
-            if (!quantize::lists(d.rules, rule.name) || rule.scale_format != "e8m0") continue;
+            if (!codec::lists(d.rules, rule.name) || rule.scale_format != "e8m0") continue;
             const bool inside =
                 d.id == dialect_id::systems_scaling && rule.id == scale::rule_id::floor_bump;
             if (is_random(rule) || inside) continue;
-            const quantize::recipe r = quantize::parse_recipe(
+            const codec::recipe r = codec::parse_recipe(
                 fmt::format("{},scale={},dialect={}", start, rule.name, d.name));
             if (r == recipes.front()) continue;
             recipes.push_back(r);

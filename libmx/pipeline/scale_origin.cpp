@@ -24,17 +24,17 @@ namespace {
 
 // One recipe that may have been at work.
 struct suspect {
-    quantize::recipe recipe;
+    codec::recipe recipe;
     std::unique_ptr<producible> possible;
-    quantize::block_params params;
+    codec::block_params params;
 };
 using suspects = std::vector<suspect>;
 
 suspects suspects_of(const coded_tensor& t) {
-    std::vector<quantize::recipe> recipes =
+    std::vector<codec::recipe> recipes =
         recipes_of_element(std::string(t.element->name), t.block);
     if (t.has_recipe) {
-        quantize::recipe own = t.recipe;
+        codec::recipe own = t.recipe;
         own.axis = {};
         const bool listed = std::find(recipes.begin(), recipes.end(), own) != recipes.end();
         const bool random =
@@ -42,8 +42,8 @@ suspects suspects_of(const coded_tensor& t) {
         if (!listed && !random) recipes.push_back(own);
     }
     suspects all;
-    for (const quantize::recipe& r : recipes) {
-        all.push_back({r, std::make_unique<producible>(r), quantize::params_of(r)});
+    for (const codec::recipe& r : recipes) {
+        all.push_back({r, std::make_unique<producible>(r), codec::params_of(r)});
     }
     return all;
 }
@@ -133,7 +133,7 @@ class origin_search {
           tensor_id_(base::tensor_id(t.name)) {
         total_.of.resize(suspects_.size());
         for (const suspect& s : suspects_) {
-            requests_.push_back({&s.params, quantize::detail_for_scales(s.params)});
+            requests_.push_back({&s.params, codec::detail_for_scales(s.params)});
         }
     }
 
@@ -146,7 +146,7 @@ class origin_search {
     }
 
     /// Beside the panel `x` of the original.
-    void judge(const panel& p, const quantize::stored_values& x, panel_quantizer& by) {
+    void judge(const panel& p, const codec::stored_values& x, panel_quantizer& by) {
         panel_tally here;
         here.of.resize(suspects_.size());
         const coded_panel coded(tensor_, *codes_, *scales_, p);
@@ -154,7 +154,7 @@ class origin_search {
         std::vector<std::uint8_t> codes;
         by.run(tensor_.grid, p, x, tensor_id_, requests_, [&](const quantized_segment& s) {
             for (std::size_t b = 0; b < s.place.blocks(); ++b) {
-                const quantize::block_extent e = quantize::extent_of(s.place, b);
+                const codec::block_extent e = codec::extent_of(s.place, b);
                 coded.block((s.at.batch * p.rows + s.at.row + e.row) * p.cols + s.at.col + e.col,
                             e.rows, e.cols, codes);
                 compare(s, b, coded.scale(s.index_of(b)), codes, here);
@@ -200,8 +200,8 @@ class origin_search {
                  std::span<const std::uint8_t> codes, panel_tally& to) const {
         const float stored = static_cast<float>(format::decode_e8m0(scale));
         for (std::size_t i = 0; i < suspects_.size(); ++i) {
-            const quantize::block_results& d = s.by_recipe[i].of_blocks;
-            const float own = quantize::scale_of_block(suspects_[i].params, d, block);
+            const codec::block_results& d = s.by_recipe[i].of_blocks;
+            const float own = codec::scale_of_block(suspects_[i].params, d, block);
             const bool both_nan = own != own && stored != stored;
             to.of[i].scales_differ += own == stored || both_nan ? 0u : 1u;
             const std::uint8_t* own_codes = d.codes + block * d.stride;
@@ -232,7 +232,7 @@ class origin_search {
     const suspects& suspects_;
     std::unique_ptr<io::byte_source> codes_, scales_;
     std::uint64_t tensor_id_;
-    std::vector<quantize::recipe_request> requests_;  // by suspect
+    std::vector<codec::recipe_request> requests_;  // by suspect
     std::mutex guard_;
     panel_tally total_;
 };
@@ -279,7 +279,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
         const coded_tensor& t = tensors[i];
         const std::string kind =
             fmt::format("{} {} {}", t.element->name, t.block,
-                        t.has_recipe ? quantize::to_string(t.recipe) : std::string());
+                        t.has_recipe ? codec::to_string(t.recipe) : std::string());
         const auto known = who.find(kind);
         origin_search search(t, known != who.end() ? known->second
                                               : who.emplace(kind, suspects_of(t)).first->second);
@@ -311,7 +311,7 @@ report::record origin_record(const origin_result& result, const origin_row& row)
     const auto tally = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
     report::record r{{"file", result.tensor.codes.info().file},
                      {"tensor", result.tensor.name},
-                     {"recipe", quantize::to_string(row.recipe)},
+                     {"recipe", codec::to_string(row.recipe)},
                      {"blocks", tally(result.blocks)},
                      {"elements", tally(result.elements)},
                      {"zero_blocks", tally(result.zero_blocks)},

@@ -9,7 +9,7 @@
 #include "libmx/block/view.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::pipeline {
@@ -21,7 +21,7 @@ struct coded_tensor {
     const format::element_format* element = nullptr;
     block::grid grid;         ///< the blocks, in the order of the scale bytes
     std::string block;        ///< "1x32"
-    quantize::recipe recipe;  ///< that the file names (has_recipe)
+    codec::recipe recipe;  ///< that the file names (has_recipe)
     bool has_recipe = false;
 };
 
@@ -41,7 +41,7 @@ std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded
 
 /// How a recipe stands up to the blocks.
 struct origin_row {
-    quantize::recipe recipe;
+    codec::recipe recipe;
     std::uint64_t excluded = 0;        ///< blocks that it cannot have produced
     std::uint64_t excluded_zero = 0;   ///< of these, blocks of zeros only
     std::uint64_t first_excluded = 0;  ///< index of the first of them

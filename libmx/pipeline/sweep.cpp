@@ -49,7 +49,7 @@ std::span<const float> cut(std::span<const float> values, const block::view& v, 
 
 }  // namespace
 
-std::uint64_t panel_target_of(const quantize::backend& b) {
+std::uint64_t panel_target_of(const codec::backend& b) {
     return b.is_device() ? device_panel_target : panel_target;
 }
 
@@ -104,12 +104,12 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         panel_room& room = rooms[static_cast<std::size_t>(thread)];
         if (p.tensor < kept.size() && !kept[p.tensor].empty()) {
             const auto x = cut(kept[p.tensor], p.panels.over(), where, room);
-            const quantize::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(),
+            const codec::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(),
                                                  where.cols};
             body({&p, pass_index, where, x, values, 0, thread});
         } else {
             std::uint64_t inexact = 0;
-            const quantize::stored_values values =
+            const codec::stored_values values =
                 reader.read(p, pass_index, where, form, room, inexact);
             body({&p, pass_index, where, room.x, values, inexact, thread});
         }

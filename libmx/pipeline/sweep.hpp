@@ -13,7 +13,7 @@
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/panels.hpp"
-#include "libmx/quantize/segment.hpp"
+#include "libmx/codec/segment.hpp"
 
 namespace mx::pipeline {
 
@@ -36,7 +36,7 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
                               std::uint64_t target = panel_target);
 
 /// The size of panels that suits a backend.
-std::uint64_t panel_target_of(const quantize::backend& b);
+std::uint64_t panel_target_of(const codec::backend& b);
 
 /// A panel in memory.
 struct loaded_panel {
@@ -44,7 +44,7 @@ struct loaded_panel {
     std::size_t pass_index;
     panel where;
     std::span<const float> x;        ///< batches x rows x cols, when widened
-    quantize::stored_values values;  ///< the same as stored or widened; stride is where.cols
+    codec::stored_values values;  ///< the same as stored or widened; stride is where.cols
     std::uint64_t inexact;           ///< values that widening rounded
     int thread;
 };

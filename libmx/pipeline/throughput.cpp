@@ -69,7 +69,7 @@ class wheel {
 // What is measured against the others of its driver and thread count.
 struct contestant {
     std::vector<std::size_t> indices;
-    std::vector<quantize::recipe> recipes;
+    std::vector<codec::recipe> recipes;
     bool histograms;
     double best = 0;  // elements per second
 };
@@ -101,14 +101,14 @@ class measurement {
     measurement(const throughput_request& request, const std::atomic<bool>* cancel,
                 const std::function<void(const progress&)>& on_progress)
         : request_(request), cancel_(cancel), on_progress_(on_progress) {
-        for (const quantize::backend* d : request.backends) {
+        for (const codec::backend* d : request.backends) {
             cells_ += request.threads.size() * (request.files.empty() ? 1 : 2);
             if (d->is_device()) ++cells_;
         }
     }
 
     throughput run() {
-        for (const quantize::backend* d : request_.backends) {
+        for (const codec::backend* d : request_.backends) {
             if (d->is_device()) on_device(*d);
         }
         for (const int threads : request_.threads) at_threads(threads);
@@ -117,8 +117,8 @@ class measurement {
     }
 
   private:
-    void on_device(const quantize::backend& d) {
-        const std::unique_ptr<quantize::device_meter> meter = d.make_meter();
+    void on_device(const codec::backend& d) {
+        const std::unique_ptr<codec::device_meter> meter = d.make_meter();
         const device_request what{request_.recipes, d, request_.type, request_.seconds};
         result_.devices.push_back(
             measure_device(*meter, what, cancel_, [this](double share) { report(share); }));
@@ -127,7 +127,7 @@ class measurement {
     }
 
     // Before the matrix takes memory: all that the system has left keeps the files.
-    void from_files(int threads, const quantize::backend& d) {
+    void from_files(int threads, const codec::backend& d) {
         run_control control;
         control.threads = threads;
         control.backend = &d;
@@ -175,7 +175,7 @@ class measurement {
     }
 
     void at_threads(int threads) {
-        for (const quantize::backend* d : request_.backends) {
+        for (const codec::backend* d : request_.backends) {
             if (!request_.files.empty()) from_files(threads, *d);
         }
         const std::uint64_t elements =
@@ -194,7 +194,7 @@ class measurement {
         wheel w(request_.type, values, elements);
         result_.elements = w.elements();
         const std::size_t first = result_.rows.size();
-        for (const quantize::backend* d : request_.backends) {
+        for (const codec::backend* d : request_.backends) {
             run_control control;
             control.threads = threads;
             control.backend = d;
@@ -255,14 +255,14 @@ class measurement {
     const std::function<void(const progress&)>& on_progress_;
     struct rate_of_files {
         std::size_t recipe;
-        const quantize::backend* backend;
+        const codec::backend* backend;
         int threads;
         file_rate rate;
     };
 
     std::size_t cells_ = 0, cells_done_ = 0;
     std::vector<rate_of_files> files_;
-    std::map<const quantize::backend*, std::size_t> device_of_;  // index into result_.devices
+    std::map<const codec::backend*, std::size_t> device_of_;  // index into result_.devices
     throughput result_{};
 };
 

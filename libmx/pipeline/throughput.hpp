@@ -11,17 +11,17 @@
 #include "libmx/pipeline/device_throughput.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/placed_rates.hpp"
-#include "libmx/quantize/backends.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {
 
 struct throughput_request {
-    std::vector<quantize::recipe> recipes;
-    std::vector<const quantize::backend*> backends;  ///< not empty
+    std::vector<codec::recipe> recipes;
+    std::vector<const codec::backend*> backends;  ///< not empty
     std::vector<int> threads;                      ///< not empty, each at least 1
-    tensor::dtype type = tensor::dtype::bf16;      ///< f32, bf16 or f16 (quantize::is_stored)
+    tensor::dtype type = tensor::dtype::bf16;      ///< f32, bf16 or f16 (codec::is_stored)
     std::uint64_t elements = 0;                    ///< of the matrix; 0: see default_elements
     double seconds = 3;       ///< aimed at for each driver and thread count, warming up left out
     bool histograms = false;  ///< measure every recipe with histograms too
@@ -39,7 +39,7 @@ struct bandwidth {
 /// One recipe, or all of them in one pass.
 struct throughput_row {
     std::vector<std::size_t> recipes;  ///< indices into the request
-    const quantize::backend* backend;
+    const codec::backend* backend;
     int threads;
     bool histograms;
     double elements_per_second;  ///< of the matrix, best of all passes

@@ -108,7 +108,7 @@ class decoding {
             l.info.elements = *tensor::element_count(t.shape);
             l.info.bytes = l.info.elements * sizeof(float);
             l.info.file = file.tensors()[t.codes].file;
-            l.info.layout = quantize::to_string(model->recipe);
+            l.info.layout = codec::to_string(model->recipe);
             l.info.remark =
                 fmt::format("{} from {} and {}: as the file's metadata says", l.info.layout,
                             file.tensors()[t.codes].name, file.tensors()[t.scales].name);

@@ -23,7 +23,7 @@ inline constexpr std::array rooms{
     room{"block", "base tensor format"},
     room{"transform", "base tensor format"},
     room{"io", "base tensor format block"},
-    room{"quantize", "base tensor format block scale transform"},
+    room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
     room{"pipeline", "base tensor format report scale block transform io quantize gemm metrics"},
@@ -58,7 +58,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
     confined_library{
         "hwy/",
-        "libmx/base/simd/ libmx/quantize/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels", ""},
+        "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels", ""},
     confined_library{"hdf5", "libmx/io/hdf5", ""},
     confined_library{"H5", "libmx/io/hdf5", ""},
     confined_library{"google/", "libmx/io/onnx/onnx_wire", ".cpp"},
@@ -67,7 +67,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"zip.h", "libmx/io/", ""},
     confined_library{"zlib.h", "libmx/io/", ".cpp"},
     confined_library{"cuda_runtime",
-                     "libmx/base/cuda/ libmx/quantize/cuda/ libmx/gemm/cuda/ apps/mx_capture/cuda/",
+                     "libmx/base/cuda/ libmx/codec/cuda/ libmx/gemm/cuda/ apps/mx_capture/cuda/",
                      ""},
     confined_library{"openssl/", "libmx/io/file_digest", ".cpp"},
 };

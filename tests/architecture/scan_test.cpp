@@ -29,8 +29,8 @@ TEST_CASE("directions of the table") {
     CHECK(includes("libmx/pipeline/a.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
     CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/pipeline/model.hpp\"\n").size() == 1);
     CHECK(includes("libmx/tensor/a.hpp", "#include \"libmx/format/decode.hpp\"\n").size() == 1);
-    CHECK(includes("libmx/scale/a.hpp", "#  include \"libmx/quantize/recipe.hpp\"\n").size() == 1);
-    CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/quantize/recipe.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/scale/a.hpp", "#  include \"libmx/codec/recipe.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/codec/recipe.hpp\"\n").size() == 1);
     CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/format/encode.hpp\"\n").size() == 1);
     CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/format/roundings.hpp\"\n").empty());
     CHECK(includes("datasets/generators/a.cpp", "#include \"libmx/io/writer.hpp\"\n").empty());
@@ -63,7 +63,7 @@ TEST_CASE("libraries stay in their place") {
     CHECK(includes("libmx/io/safetensors.hpp", "#include <nlohmann/json.hpp>\n").size() == 1);
     CHECK(includes("libmx/metrics/a.cpp", "#include <nlohmann/json.hpp>\n").size() == 1);
     CHECK(includes("apps/mx/main.cpp", "#include <CLI/CLI.hpp>\n").empty());
-    CHECK(includes("libmx/quantize/a.cpp", "#include <CLI/CLI.hpp>\n").size() == 1);
+    CHECK(includes("libmx/codec/a.cpp", "#include <CLI/CLI.hpp>\n").size() == 1);
     CHECK(includes("libmx/report/a.cpp", "#include <zlib.h>\n").size() == 1);
 }
 

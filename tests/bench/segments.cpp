@@ -16,8 +16,8 @@
 #include "libmx/block/segmentation.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/normal_values.hpp"
-#include "libmx/quantize/backends.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace {
 
@@ -39,12 +39,12 @@ constexpr std::array types{tensor::dtype::bf16, tensor::dtype::f16, tensor::dtyp
 
 // The first segment of a matrix.
 struct segment {
-    quantize::block_params params;
+    codec::block_params params;
     std::vector<std::byte> bytes;
-    quantize::stored_values values;
-    quantize::segment_place place;
+    codec::stored_values values;
+    codec::segment_place place;
 
-    segment(const quantize::recipe& r, tensor::dtype type) : params(quantize::params_of(r)) {
+    segment(const codec::recipe& r, tensor::dtype type) : params(codec::params_of(r)) {
         std::string reason;
         const block::grid grid = pipeline::lay_out({rows, cols}, r, reason)->grid;
         const block::segmentation s = block::segments_of(grid);
@@ -66,31 +66,31 @@ void count(benchmark::State& state, const segment& s) {
 }
 
 // Without recipes, values are laid out and nothing else.
-void run(benchmark::State& state, const quantize::backend& b, const segment& s,
-         std::span<const quantize::recipe_request> recipes) {
+void run(benchmark::State& state, const codec::backend& b, const segment& s,
+         std::span<const codec::recipe_request> recipes) {
     const auto by = b.make_quantizer();
-    const quantize::placed_segment placed{s.place, 0, 0};
+    const codec::placed_segment placed{s.place, 0, 0};
     for (auto _ : state) {
         by->run({s.values, s.place.rows, s.place.cols}, {&placed, 1}, recipes,
-                [](std::size_t, std::span<const quantize::segment_result> results) {
+                [](std::size_t, std::span<const codec::segment_result> results) {
                     benchmark::DoNotOptimize(results.data());
                 });
     }
     count(state, s);
 }
 
-void add(const quantize::backend& b, const std::string& recipe, tensor::dtype type) {
-    const auto s = std::make_shared<const segment>(quantize::parse_recipe(recipe), type);
+void add(const codec::backend& b, const std::string& recipe, tensor::dtype type) {
+    const auto s = std::make_shared<const segment>(codec::parse_recipe(recipe), type);
     const std::string backend(b.name);
     const std::string of = recipe + "/" + std::string(tensor::row_of(type).name);
     benchmark::RegisterBenchmark((backend + "/load/" + of).c_str(),
                                  [&b, s](benchmark::State& state) { run(state, b, *s, {}); });
     if (type != tensor::dtype::bf16) return;  // quantizing begins with float32, whatever was loaded
     for (const auto& [what, wanted, parts] :
-         {std::tuple{"/quantize/", quantize::detail::none, false},
-          std::tuple{"/quantize with codes/", quantize::detail::codes, false},
-          std::tuple{"/quantize with parts/", quantize::detail::none, true}}) {
-        const quantize::recipe_request request{&s->params, wanted, parts};
+         {std::tuple{"/quantize/", codec::detail::none, false},
+          std::tuple{"/quantize with codes/", codec::detail::codes, false},
+          std::tuple{"/quantize with parts/", codec::detail::none, true}}) {
+        const codec::recipe_request request{&s->params, wanted, parts};
         benchmark::RegisterBenchmark(
             (backend + what + recipe).c_str(),
             [&b, s, request](benchmark::State& state) { run(state, b, *s, {&request, 1}); });
@@ -100,7 +100,7 @@ void add(const quantize::backend& b, const std::string& recipe, tensor::dtype ty
 }  // namespace
 
 int main(int argc, char** argv) {
-    for (const quantize::backend& b : quantize::backends()) {
+    for (const codec::backend& b : codec::backends()) {
         if (!b.available() || b.is_device()) continue;
         for (const char* recipe : recipes) {
             for (const tensor::dtype type : types) add(b, recipe, type);

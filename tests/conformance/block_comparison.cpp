@@ -8,7 +8,7 @@
 
 #include "libmx/metrics/decomposition.hpp"
 #include "libmx/oracle/arithmetic.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 
 namespace mx::tests {
 namespace {
@@ -65,24 +65,24 @@ bool same_float(float a, float b) {
 }
 
 // The block; microxcaling-bf16 is about tensors of bfloat16.
-std::vector<float> input_of(const quantize::recipe& r, block_kind kind, std::size_t size,
+std::vector<float> input_of(const codec::recipe& r, block_kind kind, std::size_t size,
                             std::uint64_t seed) {
     std::vector<float> x = make_block(kind, *r.element, size, seed);
-    if (r.by->id != quantize::dialect_id::microxcaling_bf16) return x;
+    if (r.by->id != codec::dialect_id::microxcaling_bf16) return x;
     for (float& v : x) v = oracle::to(oracle::bf16, v);
     return x;
 }
 
 // The columns that systems-scaling bumps when the row is this block and a louder one.
-std::vector<bool> bumped_columns_of(const quantize::recipe& r, const std::vector<float>& x) {
-    const bool bumps = mx::quantize::bumps_positions(r);
+std::vector<bool> bumped_columns_of(const codec::recipe& r, const std::vector<float>& x) {
+    const bool bumps = mx::codec::bumps_positions(r);
     if (!bumps) return {};
     std::vector<float> row = x;
     for (const float v : x) row.push_back(v * 1.5f);
     return oracle::bumped_columns(row, block_columns);
 }
 
-oracle::block_context context_of(const quantize::recipe& r, const quantize::block_place& place,
+oracle::block_context context_of(const codec::recipe& r, const codec::block_place& place,
                                  const std::vector<bool>& bumped, std::vector<std::uint32_t>& draws,
                                  std::size_t size) {
     if (r.round == format::rounding::stochastic) {
@@ -104,19 +104,19 @@ void comparison::expect(bool same, const std::string& what, block_kind kind, std
             std::to_string(seed);
 }
 
-void compare_block(const quantize::recipe& r, const oracle::recipe& stated,
+void compare_block(const codec::recipe& r, const oracle::recipe& stated,
                    const oracle::value_list& list, block_kind kind, std::size_t size,
                    std::uint64_t seed, float tensor_amax, comparison& result) {
     const std::vector<float> x = input_of(r, kind, size, seed);
-    const quantize::block_params p = quantize::params_of(r, {bits_of(tensor_amax)});
+    const codec::block_params p = codec::params_of(r, {bits_of(tensor_amax)});
     // The block sits somewhere in a tensor of rows of 100 elements, 8 columns wide.
-    quantize::block_place place{seed * 77, seed % 1000, 100, 8, nullptr};
+    codec::block_place place{seed * 77, seed % 1000, 100, 8, nullptr};
     const std::vector<bool> bumped = bumped_columns_of(r, x);
     const std::vector<std::uint8_t> bumps(bumped.begin(), bumped.end());
     if (!bumps.empty()) place.bump = bumps.data();
     std::vector<std::uint8_t> codes(size);
     std::vector<float> values(size);
-    const auto got = quantize::quantize_block(p, x, place, codes, values, true);
+    const auto got = codec::quantize_block(p, x, place, codes, values, true);
     std::vector<std::uint32_t> draws;
     const auto want =
         oracle::quantize_block_in(stated, list, x, context_of(r, place, bumped, draws, size));

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "libmx/oracle/block.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "tests/conformance/block_inputs.hpp"
 
 namespace mx::tests {
@@ -23,7 +23,7 @@ struct comparison {
 /// Quantizes make_block(kind, ...) under `r` and `stated`, the same recipe in the oracle's terms,
 /// in a tensor whose largest magnitude is `tensor_amax`. Scales, offsets, codes, values and counts
 /// have to agree to the bit, sums to 1e-6.
-void compare_block(const quantize::recipe& r, const oracle::recipe& stated,
+void compare_block(const codec::recipe& r, const oracle::recipe& stated,
                    const oracle::value_list& list, block_kind kind, std::size_t size,
                    std::uint64_t seed, float tensor_amax, comparison& result);
 

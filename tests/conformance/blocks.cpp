@@ -13,7 +13,7 @@
 
 namespace {
 
-using mx::quantize::recipe;
+using mx::codec::recipe;
 using mx::tests::block_kind;
 
 // Every family of dialect ocp with E8M0 scales: element x rule x rounding x offset, with the
@@ -38,7 +38,7 @@ std::vector<recipe> all_recipes() {
                 for (const char* offset : {"", ",offset=fp16", ",offset=fp16,range=half"}) {
                     for (const std::string& extra : own) {
                         if (extra.find("ties") == 1 && std::string(round) != "rtne") continue;
-                        out.push_back(mx::quantize::parse_recipe(
+                        out.push_back(mx::codec::parse_recipe(
                             "mxfp8:element=" + std::string(f.name) + ",scale=" +
                             std::string(rule.name) + ",round=" + round + offset + extra));
                     }
@@ -64,7 +64,7 @@ TEST_CASE("blocks of every recipe equal the oracle's") {
             mx::tests::compare_block(r, stated, list, kind, sizes[seed % 6], seed, 0, result);
         }
         blocks += result.blocks;
-        CAPTURE(mx::quantize::to_string(r), result.first);
+        CAPTURE(mx::codec::to_string(r), result.first);
         CHECK(result.differences == 0);
     }
     CHECK(blocks > 40000);

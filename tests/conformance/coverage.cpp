@@ -11,7 +11,7 @@
 #include "libmx/oracle/decode.hpp"
 #include "libmx/oracle/dialects.hpp"
 #include "libmx/oracle/rounding.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
 
@@ -67,12 +67,12 @@ TEST_CASE("every scale rule is stated in the oracle, and nothing else is") {
 
 TEST_CASE("every dialect is stated in the oracle, and nothing else is") {
     std::set<std::string> listed;
-    for (const auto& d : mx::quantize::dialects()) {
+    for (const auto& d : mx::codec::dialects()) {
         INFO("state dialect '" << d.name << "' in libmx/oracle/dialects.cpp");
         const mx::oracle::dialect* stated = mx::oracle::find_dialect(d.name);
         REQUIRE(stated != nullptr);
         CHECK(stated->blocks == d.blocks);
-        const bool converts_scales = d.e8m0.value != mx::quantize::e8m0_cast::none;
+        const bool converts_scales = d.e8m0.value != mx::codec::e8m0_cast::none;
         CHECK((stated->to_e8m0 != nullptr) == converts_scales);
         listed.insert(std::string(d.name));
     }

@@ -10,7 +10,7 @@
 #include "apps/mx/oracle_recipe.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/oracle/block.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/block_comparison.hpp"
 #include "tests/conformance/block_inputs.hpp"
@@ -18,20 +18,20 @@
 namespace {
 
 using mx::base::bits_of;
-using mx::quantize::recipe;
+using mx::codec::recipe;
 using mx::tests::block_kind;
 
 std::vector<std::string> words_of(std::string_view list) {
     std::vector<std::string> out;
     while (!list.empty()) {
-        const std::string_view word = mx::quantize::first_of(list);
+        const std::string_view word = mx::codec::first_of(list);
         out.emplace_back(word);
         list.remove_prefix(std::min(list.size(), word.size() + 1));
     }
     return out;
 }
 
-std::vector<std::string> elements_of(const mx::quantize::dialect& d) {
+std::vector<std::string> elements_of(const mx::codec::dialect& d) {
     if (!d.elements.empty()) return words_of(d.elements);
     std::vector<std::string> out;
     for (const auto& f : mx::format::element_formats) out.emplace_back(f.name);
@@ -41,13 +41,13 @@ std::vector<std::string> elements_of(const mx::quantize::dialect& d) {
 // What scale formats and dialects cannot take together, parse_recipe refuses.
 void add(std::vector<recipe>& out, const std::string& text) {
     try {
-        out.push_back(mx::quantize::parse_recipe(text));
+        out.push_back(mx::codec::parse_recipe(text));
     } catch (const mx::base::error&) {
     }
 }
 
 // Every recipe of a dialect: ocp's with E8M0 scales have a test of their own (blocks.cpp).
-std::vector<recipe> recipes_of(const mx::quantize::dialect& d) {
+std::vector<recipe> recipes_of(const mx::codec::dialect& d) {
     std::vector<recipe> out;
     for (const std::string& rule_name : words_of(d.rules)) {
         const auto& rule = *mx::scale::find_scale_rule(rule_name);
@@ -77,7 +77,7 @@ TEST_CASE("blocks of every dialect equal the oracle's") {
     constexpr std::size_t sizes[] = {32, 16, 1, 7, 50};
     std::uint64_t seed = 1000;
     std::uint64_t overflowed = 0;
-    for (const mx::quantize::dialect& d : mx::quantize::dialects()) {
+    for (const mx::codec::dialect& d : mx::codec::dialects()) {
         if (!d.blocks) continue;
         std::uint64_t blocks = 0;
         for (const recipe& r : recipes_of(d)) {
@@ -94,11 +94,11 @@ TEST_CASE("blocks of every dialect equal the oracle's") {
                                                  tensor_amax, result);
                     }
                 }
-                if (!mx::quantize::needs_tensor_facts(r)) break;
+                if (!mx::codec::needs_tensor_facts(r)) break;
             }
             blocks += result.blocks;
             overflowed += result.dequant_overflow;
-            CAPTURE(mx::quantize::to_string(r), result.first, result.differences);
+            CAPTURE(mx::codec::to_string(r), result.first, result.differences);
             CHECK(result.differences == 0);
         }
         CAPTURE(std::string(d.name));

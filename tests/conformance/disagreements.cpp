@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/quantize/disagreements.hpp"
+#include "libmx/codec/disagreements.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 
 struct expected {
     int number;
-    quantize::response a, b;
+    codec::response a, b;
 };
 
 // {scale code, scale, element code, value}
@@ -47,8 +47,8 @@ bool same(float a, float b) {
     return (std::isnan(a) && std::isnan(b)) || base::bits_of(a) == base::bits_of(b);
 }
 
-void check(const quantize::response& got, const quantize::response& want) {
-    CAPTURE(quantize::to_string(got), quantize::to_string(want));
+void check(const codec::response& got, const codec::response& want) {
+    CAPTURE(codec::to_string(got), codec::to_string(want));
     CHECK(got.scale_code == want.scale_code);
     CHECK(same(got.scale, want.scale));
     CHECK(got.code == want.code);
@@ -58,20 +58,20 @@ void check(const quantize::response& got, const quantize::response& want) {
 }  // namespace
 
 TEST_CASE("Every disagreement is answered as seen of the implementations") {
-    REQUIRE(quantize::disagreements().size() == std::size(answers));
+    REQUIRE(codec::disagreements().size() == std::size(answers));
     for (std::size_t i = 0; i < std::size(answers); ++i) {
-        const quantize::disagreement& d = quantize::disagreements()[i];
+        const codec::disagreement& d = codec::disagreements()[i];
         CAPTURE(d.number, d.title, d.a.question, d.b.question);
         REQUIRE(d.number == answers[i].number);
-        check(quantize::ask(d, d.a), answers[i].a);
-        check(quantize::ask(d, d.b), answers[i].b);
+        check(codec::ask(d, d.a), answers[i].a);
+        check(codec::ask(d, d.b), answers[i].b);
     }
 }
 
 TEST_CASE("The two sides of every disagreement differ") {
-    for (const quantize::disagreement& d : quantize::disagreements()) {
+    for (const codec::disagreement& d : codec::disagreements()) {
         CAPTURE(d.number, d.title);
-        CHECK(quantize::to_string(quantize::ask(d, d.a)) !=
-              quantize::to_string(quantize::ask(d, d.b)));
+        CHECK(codec::to_string(codec::ask(d, d.a)) !=
+              codec::to_string(codec::ask(d, d.b)));
     }
 }

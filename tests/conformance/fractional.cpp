@@ -10,7 +10,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/oracle/number.hpp"
 #include "libmx/oracle/rounding.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using mx::oracle::integer;
 using mx::oracle::rational;
 using mx::oracle::ticks_of;
-using mx::quantize::block_params;
+using mx::codec::block_params;
 
 constexpr std::size_t block_size = 16;
 
@@ -84,15 +84,15 @@ stated_block state(const block_params& p, const mx::oracle::value_list& list,
 
 void check_recipe(const std::string& text, std::uint64_t stream) {
     CAPTURE(text);
-    const mx::quantize::recipe r = mx::quantize::parse_recipe(text);
+    const mx::codec::recipe r = mx::codec::parse_recipe(text);
     const std::vector<float> x =
-        values_of(stream, 210, r.select == mx::quantize::four_over_six::none);
-    mx::quantize::tensor_facts facts;
+        values_of(stream, 210, r.select == mx::codec::four_over_six::none);
+    mx::codec::tensor_facts facts;
     for (const float v : x) {
         facts.amax_bits = std::max(facts.amax_bits, mx::base::bits_of(std::abs(v)));
     }
-    const block_params p = mx::quantize::params_of(r, facts);
-    const bool full = r.minimum == mx::quantize::int_min::full;
+    const block_params p = mx::codec::params_of(r, facts);
+    const bool full = r.minimum == mx::codec::int_min::full;
     const auto list = mx::oracle::list_values(*r.element, full);
     const auto largest = mx::oracle::exact(p.largest);
     std::uint64_t different = 0, fours = 0;
@@ -100,8 +100,8 @@ void check_recipe(const std::string& text, std::uint64_t stream) {
     for (std::size_t first = 0; first < x.size(); first += block_size) {
         const std::span<const float> block(x.data() + first, block_size);
         std::vector<std::uint8_t> codes(block_size);
-        const mx::quantize::block_place place{1, first, block_size, static_cast<int>(block_size)};
-        const auto got = mx::quantize::quantize_block(p, block, place, codes);
+        const mx::codec::block_place place{1, first, block_size, static_cast<int>(block_size)};
+        const auto got = mx::codec::quantize_block(p, block, place, codes);
 
         float amax = 0;
         for (const float v : block) amax = std::max(amax, std::abs(v));
@@ -117,8 +117,8 @@ void check_recipe(const std::string& text, std::uint64_t stream) {
                 return std::ldexp(static_cast<float>(s.quanta), scales.quantum_exponent);
             };
             scale = chosen(largest);
-            if (r.select != mx::quantize::four_over_six::none) {
-                using mx::quantize::four_over_six;
+            if (r.select != mx::codec::four_over_six::none) {
+                using mx::codec::four_over_six;
                 const float four = chosen(4);
                 const auto with6 = state(p, list, block, scale, first);
                 const auto with4 = state(p, list, block, four, first);
@@ -169,7 +169,7 @@ void check_recipe(const std::string& text, std::uint64_t stream) {
     }
     CHECK(different == 0);
     CHECK(worst < 1e-12);
-    if (r.select != mx::quantize::four_over_six::none) {
+    if (r.select != mx::codec::four_over_six::none) {
         CHECK(fours > 20);
         CHECK(fours < 190);
     }
@@ -210,10 +210,10 @@ struct outcome {
 };
 
 outcome run(const std::string& recipe, const std::vector<float>& x, float tensor_amax) {
-    const block_params p = mx::quantize::params_of(mx::quantize::parse_recipe(recipe),
+    const block_params p = mx::codec::params_of(mx::codec::parse_recipe(recipe),
                                                    {mx::base::bits_of(tensor_amax)});
     outcome o{{}, std::vector<std::uint8_t>(x.size()), std::vector<float>(x.size())};
-    o.stats = mx::quantize::quantize_block(p, x, {}, o.codes, o.values);
+    o.stats = mx::codec::quantize_block(p, x, {}, o.codes, o.values);
     return o;
 }
 
@@ -305,13 +305,13 @@ TEST_CASE("ggml's UE4M3 conversion has the defects it has") {
 }
 
 TEST_CASE("a tensor scale from a file takes the place of the tensor's own") {
-    block_params p = mx::quantize::params_of(mx::quantize::parse_recipe("nvfp4:dialect=te"));
-    mx::quantize::set_tensor_scale(p, 4.0f);
+    block_params p = mx::codec::params_of(mx::codec::parse_recipe("nvfp4:dialect=te"));
+    mx::codec::set_tensor_scale(p, 4.0f);
     CHECK(p.tensor.decode == 0.25f);
-    p = mx::quantize::params_of(mx::quantize::parse_recipe("nvfp4"));
-    mx::quantize::set_tensor_scale(p, 4.0f);
+    p = mx::codec::params_of(mx::codec::parse_recipe("nvfp4"));
+    mx::codec::set_tensor_scale(p, 4.0f);
     CHECK(p.tensor.decode == 4.0f);
     for (const float bad : {not_a_number, inf, -1.0f}) {
-        CHECK_THROWS(mx::quantize::set_tensor_scale(p, bad));
+        CHECK_THROWS(mx::codec::set_tensor_scale(p, bad));
     }
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "libmx/format/decode.hpp"
-#include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
 
@@ -37,8 +37,8 @@ struct tally {
 };
 
 tally compare(const vectors& v) {
-    const mx::quantize::recipe r = mx::quantize::parse_recipe(recipe_text(v));
-    const mx::quantize::block_params p = mx::quantize::params_of(r);
+    const mx::codec::recipe r = mx::codec::parse_recipe(recipe_text(v));
+    const mx::codec::block_params p = mx::codec::params_of(r);
     const std::vector<float>& x = v.tensor.at("input");
     const std::vector<float>& dequant = v.tensor.at("dequant");
     const std::vector<std::uint8_t> scales = v.codes("scale_code");
@@ -55,8 +55,8 @@ tally compare(const vectors& v) {
     for (std::size_t b = 0; b < scales.size(); ++b) {
         ++t.blocks;
         const std::span<const float> block(x.data() + b * n, n);
-        const auto stats = mx::quantize::quantize_block(p, block, {}, ours);
-        mx::quantize::dequantize_block(p, stats.scale, stats.offset, ours, values);
+        const auto stats = mx::codec::quantize_block(p, block, {}, ours);
+        mx::codec::dequantize_block(p, stats.scale, stats.offset, ours, values);
         const std::string where = "block " + std::to_string(b);
         if (stats.scale_code != scales[b]) t.differ(t.scales, where + " scale");
         const bool payload_codes = scales[b] == 255 && p.element.nan_code < 0;

@@ -82,7 +82,7 @@ void cast_and_compare(const vectors& v, const cast_case& c) {
     request.packed = true;
     const auto int_min = v.metadata.find("int_min");
     if (int_min != v.metadata.end() && int_min->second == "full") {
-        request.minimum = mx::quantize::int_min::full;
+        request.minimum = mx::codec::int_min::full;
     }
     mx::pipeline::cast(model.all(), request, out.path(), {});
     const auto written = mx::io::open_model(out.path());
@@ -136,7 +136,7 @@ TEST_CASE("files that quantize writes hold the codes and scales of other impleme
         const std::uint64_t n = v.last_axis.at("input");
         mx::tests::memory_model model;
         model.add("w", mx::tensor::dtype::f32, {input.size() / n, n}, input);
-        const auto recipe = mx::quantize::parse_recipe("mxfp8:element=" + v.metadata.at("element") +
+        const auto recipe = mx::codec::parse_recipe("mxfp8:element=" + v.metadata.at("element") +
                                                        ",scale=" + v.metadata.at("scale") +
                                                        ",block=" + v.metadata.at("block"));
         const mx::tests::temporary_file out(".safetensors");

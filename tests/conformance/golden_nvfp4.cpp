@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
 
@@ -15,16 +15,16 @@ namespace {
 
 using mx::tests::vectors;
 
-mx::quantize::recipe recipe_of(const vectors& v) {
+mx::codec::recipe recipe_of(const vectors& v) {
     const bool two_level = v.metadata.at("scale") == "two-level";
-    return mx::quantize::parse_recipe(
+    return mx::codec::parse_recipe(
         std::string("nvfp4:scale=") + (two_level ? "two-level" : "single-level") +
         ",block=" + v.metadata.at("block") + ",round=" + v.metadata.at("round") +
         ",dialect=" + v.metadata.at("dialect"));
 }
 
-mx::quantize::tensor_facts facts_of(const std::vector<float>& x) {
-    mx::quantize::tensor_facts facts;
+mx::codec::tensor_facts facts_of(const std::vector<float>& x) {
+    mx::codec::tensor_facts facts;
     for (const float v : x) {
         facts.amax_bits = std::max(facts.amax_bits, mx::base::bits_of(std::abs(v)));
     }
@@ -35,7 +35,7 @@ struct tally {
     std::uint64_t blocks = 0, scales = 0, codes = 0, values = 0;
 };
 
-tally compare(const vectors& v, const mx::quantize::block_params& p) {
+tally compare(const vectors& v, const mx::codec::block_params& p) {
     const std::vector<float>& x = v.tensor.at("input");
     const std::vector<float>& dequant = v.tensor.at("dequant");
     const std::vector<std::uint8_t> scales = v.codes("scale_code");
@@ -51,7 +51,7 @@ tally compare(const vectors& v, const mx::quantize::block_params& p) {
     for (std::size_t b = 0; b < scales.size(); ++b) {
         ++t.blocks;
         const std::span<const float> block(x.data() + b * n, n);
-        const auto stats = mx::quantize::quantize_block(p, block, {}, ours, values);
+        const auto stats = mx::codec::quantize_block(p, block, {}, ours, values);
         t.scales += stats.scale_code != scales[b] ? 1u : 0u;
         for (std::size_t i = 0; i < n; ++i) {
             t.codes += ours[i] != codes[b * n + i] ? 1u : 0u;
@@ -70,15 +70,15 @@ TEST_CASE("NVFP4 blocks equal those of torchao, Transformer Engine and ggml") {
     CHECK(files.size() == 4);
     for (const std::string& path : files) {
         const vectors v = mx::tests::read_vectors(path);
-        const mx::quantize::recipe r = recipe_of(v);
-        mx::quantize::block_params p = mx::quantize::params_of(r, facts_of(v.tensor.at("input")));
+        const mx::codec::recipe r = recipe_of(v);
+        mx::codec::block_params p = mx::codec::params_of(r, facts_of(v.tensor.at("input")));
         CAPTURE(path);
         for (const char* name : {"per_tensor_scale", "global_encode_scale"}) {
             if (v.tensor.count(name) == 0) continue;
             const float stored = v.tensor.at(name).at(0);
             CHECK(p.tensor.stored == stored);
-            p = mx::quantize::params_of(r);
-            mx::quantize::set_tensor_scale(p, stored);
+            p = mx::codec::params_of(r);
+            mx::codec::set_tensor_scale(p, stored);
         }
         const tally t = compare(v, p);
         CHECK(t.scales == 0);

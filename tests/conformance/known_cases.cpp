@@ -6,8 +6,8 @@
 
 #include "apps/mx/oracle_recipe.hpp"
 #include "libmx/oracle/block.hpp"
-#include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "tests/catch.hpp"
 
 // microsoft/microxcaling issue 4: a block whose maximum is 960, near the top of its binade. Floor
@@ -28,12 +28,12 @@ TEST_CASE("microxcaling issue 4: in a block with maximum 960, 957 becomes 896 or
                                 {"rceil", 129, 960.0f}};
     for (const row& expected : rows) {
         CAPTURE(expected.rule);
-        const auto r = mx::quantize::parse_recipe("mxfp8:scale=" + expected.rule);
-        const auto p = mx::quantize::params_of(r);
+        const auto r = mx::codec::parse_recipe("mxfp8:scale=" + expected.rule);
+        const auto p = mx::codec::params_of(r);
         std::vector<std::uint8_t> codes(block.size());
         std::vector<float> values(block.size());
-        const auto stats = mx::quantize::quantize_block(p, block, {}, codes);
-        mx::quantize::dequantize_block(p, stats.scale, stats.offset, codes, values);
+        const auto stats = mx::codec::quantize_block(p, block, {}, codes);
+        mx::codec::dequantize_block(p, stats.scale, stats.offset, codes, values);
         CHECK(int{stats.scale_code} == expected.scale_code);
         CHECK(values[3] == expected.result);
         CHECK(values[17] == expected.result);

@@ -28,13 +28,13 @@ using mx::tests::block_kind;
 // A layout stated from the design: leading dimensions are batch; 1xN along the last axis, Nx1 along
 // the one before it; axis=K along K; flat is one row.
 mx::oracle::tensor laid_out(const std::vector<float>& x, const shape& s,
-                            const mx::quantize::recipe& r, mx::oracle::recipe& stated) {
+                            const mx::codec::recipe& r, mx::oracle::recipe& stated) {
     const auto product = [&](std::size_t from, std::size_t to) {
         std::uint64_t p = 1;
         for (std::size_t i = from; i < to; ++i) p *= s[i];
         return p;
     };
-    using kind = mx::quantize::axis_choice::kind;
+    using kind = mx::codec::axis_choice::kind;
     const std::size_t rank = s.size();
     if (r.axis.what == kind::flat) return {x, 1, 1, x.size(), 0};
     if (r.axis.what == kind::index) {
@@ -50,10 +50,10 @@ mx::oracle::tensor laid_out(const std::vector<float>& x, const shape& s,
 
 // What the recipe's transform makes of the values: along the axis of 1-D blocks, and along the last
 // one for tiles.
-std::vector<float> rotated(const mx::oracle::tensor& t, const mx::quantize::recipe& r) {
+std::vector<float> rotated(const mx::oracle::tensor& t, const mx::codec::recipe& r) {
     std::vector<float> x(t.values.begin(), t.values.end());
     if (r.rotate.what == mx::transform::kind::none) return x;
-    using kind = mx::quantize::axis_choice::kind;
+    using kind = mx::codec::axis_choice::kind;
     const bool down =
         r.axis.what == kind::index || (r.axis.what == kind::last && r.block.cols == 1);
     return mx::tests::naive_rotation(r.rotate, x, t.batch, t.rows, t.cols, down);
@@ -151,7 +151,7 @@ void compare_histograms(const mx::report::record& got, const mx::oracle::measure
 }
 
 void compare_tensor(const shape& s, const std::string& recipe_text, std::uint64_t seed) {
-    const mx::quantize::recipe r = mx::quantize::parse_recipe(recipe_text);
+    const mx::codec::recipe r = mx::codec::parse_recipe(recipe_text);
     std::string dimensions = mx::tensor::to_string(s);
     CAPTURE(recipe_text, dimensions, seed);
     const std::vector<float> x = values_for(s, *r.element, seed % 2 == 0, seed * 1000);

@@ -68,7 +68,7 @@ bytes quantized(const example& e, const std::string& recipe, const std::vector<f
     const bool packed = part != "w";
     mx::pipeline::run_control control;
     control.threads = 3;
-    mx::pipeline::quantize_model(model.all(), mx::quantize::parse_recipe(recipe), packed,
+    mx::pipeline::quantize_model(model.all(), mx::codec::parse_recipe(recipe), packed,
                                  out.path(), control);
     return mx::tests::bytes_of(*mx::io::open_model(out.path()), part);
 }
@@ -77,12 +77,12 @@ bytes dequantized(const example& e, const std::vector<float>& x) {
     mx::tests::memory_model model;
     model.add("w", mx::tensor::dtype::f32, e.shape, x);
     const mx::tests::temporary_file packed(".packed.safetensors");
-    mx::pipeline::quantize_model(model.all(), mx::quantize::parse_recipe(e.recipe), true,
+    mx::pipeline::quantize_model(model.all(), mx::codec::parse_recipe(e.recipe), true,
                                  packed.path(), {});
     const mx::tests::temporary_file out(".values.safetensors");
     const auto file = mx::io::open_model(packed.path());
     CHECK(file->metadata().at("mx.recipe") ==
-          mx::quantize::to_string(mx::quantize::parse_recipe(e.recipe)));
+          mx::codec::to_string(mx::codec::parse_recipe(e.recipe)));
     mx::pipeline::dequantize_model(*file, out.path(), {});
     return mx::tests::bytes_of(*mx::io::open_model(out.path()), "w");
 }
@@ -98,10 +98,10 @@ std::vector<float> floats(const bytes& b) {
 TEST_CASE("packed files hold the bytes of the rotated tensor and values are rotated back") {
     for (const example& e : examples) {
         CAPTURE(e.recipe);
-        mx::quantize::recipe plain = mx::quantize::parse_recipe(e.recipe);
+        mx::codec::recipe plain = mx::codec::parse_recipe(e.recipe);
         const mx::transform::rotation r = plain.rotate;
         plain.rotate = {};
-        const std::string without = mx::quantize::to_string(plain);
+        const std::string without = mx::codec::to_string(plain);
         const std::vector<float> x = values(e.shape);
         const std::vector<float> y =
             mx::tests::naive_rotation(r, x, e.batch, e.rows, e.cols, e.down);
@@ -134,7 +134,7 @@ TEST_CASE("the block table holds the scales of rotated blocks, for every factor"
     model.add("w", mx::tensor::dtype::f32, e.shape, x);
     const mx::tests::temporary_file table(".blocks.h5");
     mx::pipeline::analysis_request request;
-    request.recipes = {mx::quantize::parse_recipe(e.recipe)};
+    request.recipes = {mx::codec::parse_recipe(e.recipe)};
     request.blocks_path = table.path();
     request.factors = {1.0f, 1.5f};
     mx::pipeline::analyze(model.all(), request, {});

@@ -14,7 +14,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/encode.hpp"
-#include "libmx/quantize/dialect_element.hpp"
+#include "libmx/codec/dialect_element.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -87,13 +87,13 @@ TEST_CASE("stochastic rounding is unbiased in every element format") {
 
 TEST_CASE("the test of unbiasedness tells FBGEMM's stochastic casting apart") {
     const auto& f = *mx::format::find_element_format("e2m1");
-    const auto& fbgemm = mx::quantize::row_of(mx::quantize::dialect_id::fbgemm);
+    const auto& fbgemm = mx::codec::row_of(mx::codec::dialect_id::fbgemm);
     const auto c =
-        mx::quantize::conversion_of(fbgemm, f, {rounding::stochastic, {}, 32}, true, false);
+        mx::codec::conversion_of(fbgemm, f, {rounding::stochastic, {}, 32}, true, false);
     int caught = 0;
     for (const point& p : points_of(f)) {
         const double z = deviations(p, bits_of(p.y), [&](std::uint32_t draw) {
-            return mx::quantize::convert(c, bits_of(p.y), draw).value;
+            return mx::codec::convert(c, bits_of(p.y), draw).value;
         });
         caught += z >= bound ? 1 : 0;
     }

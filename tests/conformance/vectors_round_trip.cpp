@@ -23,26 +23,26 @@ namespace {
 
 using namespace mx;
 
-pipeline::vector_request request_of(const quantize::recipe& r, std::uint64_t blocks) {
+pipeline::vector_request request_of(const codec::recipe& r, std::uint64_t blocks) {
     return {r, blocks, 7, "test"};
 }
 
-void write_and_verify(const quantize::recipe& r, std::uint64_t blocks) {
+void write_and_verify(const codec::recipe& r, std::uint64_t blocks) {
     const tests::temporary_file out(".vectors.safetensors");
     const pipeline::vector_request request = request_of(r, blocks);
     pipeline::export_vectors(request, pipeline::generated_source(request), out.path(), "");
     const auto file = io::open_model(out.path());
     const pipeline::verification v = pipeline::verify_vectors(*file, out.path(), {});
-    CAPTURE(quantize::to_string(r));
-    CHECK(v.by == quantize::to_string(r));
+    CAPTURE(codec::to_string(r));
+    CHECK(v.by == codec::to_string(r));
     CHECK(v.differences == 0);
     CHECK(v.compared >= 3 * blocks);
 }
 
 // The recipe, unless the dialect does not have one of its parts.
-std::optional<quantize::recipe> recipe_of(const std::string& text) {
+std::optional<codec::recipe> recipe_of(const std::string& text) {
     try {
-        return quantize::parse_recipe(text);
+        return codec::parse_recipe(text);
     } catch (const base::error&) {
         return std::nullopt;
     }
@@ -54,14 +54,14 @@ TEST_CASE("vectors of every preset, rule, rounding and dialect verify") {
     std::set<std::string> done;
     std::set<std::string> dialects;
     for (const format::block_format& preset : format::block_formats) {
-        for (const quantize::dialect& by : quantize::dialects()) {
+        for (const codec::dialect& by : codec::dialects()) {
             if (!by.blocks) continue;
             for (const scale::scale_rule& rule : scale::scale_rules) {
                 for (const format::rounding_row& round : format::roundings) {
                     const auto r = recipe_of(
                         std::string(preset.name) + ":dialect=" + std::string(by.name) +
                         ",scale=" + std::string(rule.name) + ",round=" + std::string(round.name));
-                    if (!r || !done.insert(quantize::to_string(*r)).second) continue;
+                    if (!r || !done.insert(codec::to_string(*r)).second) continue;
                     dialects.insert(std::string(by.name));
                     // Tiles of 128x128 are worth a thousand ordinary blocks.
                     const bool large = preset.block_rows > 1;
@@ -71,7 +71,7 @@ TEST_CASE("vectors of every preset, rule, rounding and dialect verify") {
         }
     }
     CHECK(done.size() > 300);
-    for (const quantize::dialect& by : quantize::dialects()) {
+    for (const codec::dialect& by : codec::dialects()) {
         CAPTURE(by.name);
         CHECK(dialects.contains(std::string(by.name)) == by.blocks);
     }
@@ -81,12 +81,12 @@ TEST_CASE("vectors of other recipe keys verify") {
     for (const char* text : {"mxint4:block=1x16,offset=fp16", "mxfp8:block=32x1", "mxfp4:block=4x4",
                              "mxfp4:round=stochastic,seed=5,random_bits=8", "mxint8:int_emax=1",
                              "mxfp4_e3m0:ties=even", "mxfp8:block=1x64,axis=flat"}) {
-        write_and_verify(quantize::parse_recipe(text), 36);
+        write_and_verify(codec::parse_recipe(text), 36);
     }
 }
 
 TEST_CASE("generated inputs are the same bytes everywhere") {
-    const auto inputs = pipeline::generate_inputs(quantize::parse_recipe("mxfp4"), 240, 0);
+    const auto inputs = pipeline::generate_inputs(codec::parse_recipe("mxfp4"), 240, 0);
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const float x : inputs.values) {
         const std::uint32_t bits = base::bits_of(x);
@@ -96,7 +96,7 @@ TEST_CASE("generated inputs are the same bytes everywhere") {
 }
 
 TEST_CASE("generated inputs hold what their categories promise") {
-    const quantize::recipe r = quantize::parse_recipe("mxfp6");
+    const codec::recipe r = codec::parse_recipe("mxfp6");
     const auto inputs = pipeline::generate_inputs(r, 240, 3);
     std::vector<int> seen(pipeline::input_categories.size());
     bool subnormal = false, negative_zero = false, nan = false, inf = false, largest = false;
@@ -128,7 +128,7 @@ TEST_CASE("text for $readmemh names what it holds") {
 }
 
 TEST_CASE("text files hold the words of the safetensors file") {
-    const auto r = quantize::parse_recipe("nvfp4:dialect=te");
+    const auto r = codec::parse_recipe("nvfp4:dialect=te");
     const tests::temporary_file out(".hex.safetensors");
     const tests::temporary_file folder(".hex");
     const pipeline::vector_request request = request_of(r, 12);

@@ -12,16 +12,16 @@
 #include "libmx/format/element_formats.hpp"
 #include "libmx/pipeline/vectors/conversion_inputs.hpp"
 #include "libmx/pipeline/vectors/output_hash.hpp"
-#include "libmx/quantize/cuda/cuda_backend.hpp"
-#include "libmx/quantize/cuda/row_formats.hpp"
-#include "libmx/quantize/cuda/row_kernels.hpp"
+#include "libmx/codec/cuda/cuda_backend.hpp"
+#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_kernels.hpp"
 #include "tests/gpu/card_test.hpp"
 
 namespace {
 
 using namespace mx::pipeline;
 namespace capture = mx::capture;
-namespace cuda = mx::quantize::cuda;
+namespace cuda = mx::codec::cuda;
 
 constexpr std::uint64_t all_words = std::uint64_t{1} << 32;
 constexpr std::uint64_t seed = 9;

@@ -2,18 +2,18 @@
 // Casts of values without blocks by backend cuda against the host, byte for byte, on the device.
 #include <iostream>
 
-#include "libmx/quantize/cuda/cuda_backend.hpp"
+#include "libmx/codec/cuda/cuda_backend.hpp"
 #include "tests/gpu/card_test.hpp"
 #include "tests/parity/element_cases.hpp"
 
 namespace {
 
 int compare() {
-    if (!mx::quantize::cuda::missing().empty()) {
-        std::cout << "skipped: backend cuda: " << mx::quantize::cuda::missing() << "\n";
+    if (!mx::codec::cuda::missing().empty()) {
+        std::cout << "skipped: backend cuda: " << mx::codec::cuda::missing() << "\n";
         return 77;
     }
-    const auto device = mx::quantize::cuda::make_caster(nullptr);
+    const auto device = mx::codec::cuda::make_caster(nullptr);
     std::size_t cases = 0, different = 0;
     const auto on_case = [&](const std::string& what, const std::string& difference) {
         ++cases;

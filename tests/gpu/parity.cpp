@@ -2,8 +2,8 @@
 // The kernels of backend cuda against the reference, byte for byte, on the device.
 #include <iostream>
 
-#include "libmx/quantize/cuda/cuda_backend.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/cuda/cuda_backend.hpp"
+#include "libmx/codec/backends.hpp"
 #include "tests/gpu/card_test.hpp"
 #include "tests/gpu/thinning.hpp"
 #include "tests/parity/device_cases.hpp"
@@ -11,11 +11,11 @@
 namespace {
 
 int compare(std::uint64_t every) {
-    if (!mx::quantize::cuda::missing().empty()) {
-        std::cout << "skipped: backend cuda: " << mx::quantize::cuda::missing() << "\n";
+    if (!mx::codec::cuda::missing().empty()) {
+        std::cout << "skipped: backend cuda: " << mx::codec::cuda::missing() << "\n";
         return 77;
     }
-    const mx::quantize::backend& device = mx::quantize::backend_named("cuda");
+    const mx::codec::backend& device = mx::codec::backend_named("cuda");
     std::size_t cases = 0, different = 0;
     const auto on_case = [&](const std::string& what, const std::string& difference) {
         ++cases;

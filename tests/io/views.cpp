@@ -216,13 +216,13 @@ TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
           "nvfp4", "fp8_128x128", "mxfp8:transform=hadamard,transform_size=16",
           "mxfp8:block=32x1,transform=random-hadamard,transform_size=16"}) {
         INFO(recipe);
-        const quantize::recipe r = quantize::parse_recipe(recipe);
+        const codec::recipe r = codec::parse_recipe(recipe);
         const pipeline::model m = model_of({path});
         pipeline::quantize_model(m.select({}), r, false, dir / "v.safetensors", {});
         pipeline::quantize_model(m.select({}), r, true, dir / "p.safetensors", {});
         const pipeline::model packed = model_of({dir / "p.safetensors"});
         REQUIRE(packed.select({}).size() == 1);
-        CHECK(info_in(packed, "w")->layout == quantize::to_string(r));
+        CHECK(info_in(packed, "w")->layout == codec::to_string(r));
         const std::vector<float> want = values_in(model_of({dir / "v.safetensors"}), "w");
         CHECK(values_in(packed, "w") == want);
         // Parts that begin and end anywhere.

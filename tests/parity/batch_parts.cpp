@@ -8,16 +8,16 @@
 #include "libmx/pipeline/analyze_matrix.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panel_quantizer.hpp"
-#include "libmx/quantize/backends.hpp"
-#include "libmx/quantize/cuda/device_quantizer.hpp"
-#include "libmx/quantize/cuda/host_batch.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/cuda/device_quantizer.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {
 
-namespace quantize = mx::quantize;
-namespace cuda = mx::quantize::cuda;
+namespace codec = mx::codec;
+namespace cuda = mx::codec::cuda;
 using mx::pipeline::segment_in_panel;
 
 std::size_t launches = 0;
@@ -30,18 +30,18 @@ void counted_start(const cuda::launch& l, mx::base::cuda::stream& on) {
 // A panel under two recipes, one of which leaves 32 codes and 15 bytes a block.
 struct work {
     mx::tests::stored_matrix matrix;
-    std::vector<quantize::block_params> params;
-    std::vector<quantize::placed_segment> segments;
-    std::vector<quantize::recipe_request> recipes;
+    std::vector<codec::block_params> params;
+    std::vector<codec::placed_segment> segments;
+    std::vector<codec::recipe_request> recipes;
     std::uint64_t bytes = 0;  // of all segments
 
     work() {
-        const auto r = quantize::parse_recipe("mxfp4");
+        const auto r = codec::parse_recipe("mxfp4");
         matrix = mx::tests::make_matrix(
             mx::tensor::dtype::bf16, 37, 4096 + 64,
             {mx::tests::block_kinds.begin(), mx::tests::block_kinds.end()}, *r.element, 9);
-        params.assign(2, quantize::params_of(r));
-        recipes = {{&params[0], quantize::detail::codes}, {&params[1], quantize::detail::none}};
+        params.assign(2, codec::params_of(r));
+        recipes = {{&params[0], codec::detail::codes}, {&params[1], codec::detail::none}};
         const mx::block::grid g{{1, matrix.rows, matrix.cols}, 1, 32};
         const mx::pipeline::panel all{0, 1, 0, matrix.rows, 0, matrix.cols};
         mx::pipeline::for_each_segment(g, all, [&](const segment_in_panel& s) {
@@ -51,13 +51,13 @@ struct work {
     }
 
     // The squared errors of all segments, in their order.
-    std::vector<double> by(quantize::quantizer& q) const {
+    std::vector<double> by(codec::quantizer& q) const {
         std::vector<double> errors;
         std::size_t next = 0;
-        const quantize::value_rectangle values{
+        const codec::value_rectangle values{
             {matrix.type, matrix.bytes.data(), matrix.cols}, matrix.rows, matrix.cols};
         q.run(values, segments, recipes,
-              [&](std::size_t s, std::span<const quantize::segment_result> results) {
+              [&](std::size_t s, std::span<const codec::segment_result> results) {
                   CHECK(s == next++);
                   CHECK(results[0].of_blocks.blocks == segments[s].place.blocks());
                   for (const auto& r : results) errors.push_back(r.stats->sum.error2);
@@ -72,7 +72,7 @@ struct work {
 TEST_CASE("a device's results wait on the host in parts that have room") {
     const work w;
     REQUIRE(w.segments.size() == 74);
-    const auto expected = w.by(*quantize::backend_named("scalar").make_quantizer());
+    const auto expected = w.by(*codec::backend_named("scalar").make_quantizer());
     mx::base::cuda::host_device device;
     const auto launches_with = [&](std::uint64_t kept) {
         const auto q = cuda::make_device_quantizer(
@@ -102,34 +102,34 @@ TEST_CASE("blocks that are larger than their matrix have room for what they hold
 
 TEST_CASE("room for no more than a block holds changes no figure, whoever quantizes") {
     const auto recipes =
-        quantize::parse_recipes({"mxfp4:block=1x64", "mxfp8:block=4x32,scale=even"});
+        codec::parse_recipes({"mxfp4:block=1x64", "mxfp8:block=4x32,scale=even"});
     const auto m = mx::tests::make_matrix(
         mx::tensor::dtype::f32, 999, 5,
         {mx::tests::block_kinds.begin(), mx::tests::block_kinds.end()}, *recipes[0].element, 4);
     const mx::pipeline::matrix values{m.type, m.bytes.data(), m.rows, m.cols, "w"};
-    const quantize::backend& scalar = *mx::tests::backends_here().front();
-    for (const quantize::recipe& r : recipes) {
+    const codec::backend& scalar = *mx::tests::backends_here().front();
+    for (const codec::recipe& r : recipes) {
         // Segment by segment, with room for whole blocks.
         std::string reason;
         const mx::block::grid g = mx::pipeline::lay_out({m.rows, m.cols}, r, reason)->grid;
-        const auto params = quantize::params_of(r);
+        const auto params = codec::params_of(r);
         mx::base::exact_sum error2, x2;
         std::uint64_t clamp = 0, blocks = 0;
         mx::pipeline::for_each_segment(
             g, {0, 1, 0, m.rows, 0, m.cols}, [&](const segment_in_panel& s) {
-                const quantize::segment_place place{mx::base::tensor_id("w"),
+                const codec::segment_place place{mx::base::tensor_id("w"),
                                                     s.first,
                                                     m.cols,
                                                     s.rows,
                                                     s.cols,
                                                     g.block_rows,
                                                     g.block_cols};
-                const quantize::stored_values all{m.type, m.bytes.data(), m.cols};
-                const quantize::placed_segment segment{place, s.row, s.col};
-                const quantize::recipe_request request{&params};
+                const codec::stored_values all{m.type, m.bytes.data(), m.cols};
+                const codec::placed_segment segment{place, s.row, s.col};
+                const codec::recipe_request request{&params};
                 scalar.make_quantizer()->run(
                     {all, m.rows, m.cols}, {&segment, 1}, {&request, 1},
-                    [&](std::size_t, std::span<const quantize::segment_result> results) {
+                    [&](std::size_t, std::span<const codec::segment_result> results) {
                         const mx::block::segment_stats& stats = *results.front().stats;
                         error2.add(stats.sum.error2);
                         x2.add(stats.sum.x2);
@@ -138,8 +138,8 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
                     });
             });
         CHECK(blocks == (g.block_rows == 1 ? 999u : 250u));
-        for (const quantize::backend* d : mx::tests::backends_here()) {
-            CAPTURE(d->name, quantize::to_string(r));
+        for (const codec::backend* d : mx::tests::backends_here()) {
+            CAPTURE(d->name, codec::to_string(r));
             mx::pipeline::run_control control;
             control.backend = d;
             const auto all = analyze_matrix(values, {&r, 1}, true, control);

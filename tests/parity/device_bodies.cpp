@@ -8,30 +8,30 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/convert.hpp"
-#include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
+#include "libmx/codec/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/device_cases.hpp"
 
 namespace {
 
-namespace quantize = mx::quantize;
-namespace cuda = mx::quantize::cuda;
+namespace codec = mx::codec;
+namespace cuda = mx::codec::cuda;
 
 std::string nothing_missing() { return {}; }
 // A device, whose panels are large; nobody measures it.
-std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
+std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
-const quantize::backend lanes{"lanes",
+const codec::backend lanes{"lanes",
                               "the kernels' bodies",
                               nothing_missing,
                               cuda::make_host_quantizer,
-                              quantize::make_host_caster,
+                              codec::make_host_caster,
                               no_meter};
 
-const quantize::backend& row_of_cuda() {
-    for (const quantize::backend& d : quantize::backends()) {
+const codec::backend& row_of_cuda() {
+    for (const codec::backend& d : codec::backends()) {
         if (d.name == "cuda") return d;
     }
     FAIL("no row");
@@ -83,11 +83,11 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
     values[1800] = -values[40];
     model.add("w", mx::tensor::dtype::f32, {2, 35, 333}, values);
     const auto path = std::filesystem::temp_directory_path() / "mx-device-bodies.safetensors";
-    const auto file_by = [&](const quantize::backend* d, const char* recipe, bool packed) {
+    const auto file_by = [&](const codec::backend* d, const char* recipe, bool packed) {
         mx::pipeline::run_control control;
         control.backend = d;
         control.threads = 2;
-        mx::pipeline::quantize_model(model.all(), quantize::parse_recipe(recipe), packed,
+        mx::pipeline::quantize_model(model.all(), codec::parse_recipe(recipe), packed,
                                      path.string(), control);
         std::ifstream in(path, std::ios::binary);
         return std::string(std::istreambuf_iterator<char>(in), {});
@@ -98,7 +98,7 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
           "mxfp4:dialect=quark,scale=floor", "mxint4:dialect=microxcaling", "mxfp4:dialect=ggml",
           "mxfp8:dialect=microxcaling-bf16", "mxfp8:dialect=systems-scaling,scale=floor-bump"}) {
         for (const bool packed : {false, true}) {
-            const bool bumps = quantize::bumps_positions(quantize::parse_recipe(recipe));
+            const bool bumps = codec::bumps_positions(codec::parse_recipe(recipe));
             if (bumps && packed) continue;  // it has no packed scales
             CAPTURE(recipe, packed);
             CHECK(file_by(&lanes, recipe, packed) == file_by(nullptr, recipe, packed));
@@ -108,12 +108,12 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
 }
 
 TEST_CASE("the row of the device says what is missing") {
-    const quantize::backend& d = row_of_cuda();
-    CHECK(&quantize::best_backend() != &d);
+    const codec::backend& d = row_of_cuda();
+    CHECK(&codec::best_backend() != &d);
     if (!d.available()) {
         CHECK_FALSE(d.missing().empty());
         try {
-            quantize::backend_named("cuda");
+            codec::backend_named("cuda");
             FAIL("was taken");
         } catch (const mx::base::error& e) {
             CHECK(e.kind() == mx::base::error_kind::unavailable);

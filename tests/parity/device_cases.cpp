@@ -9,15 +9,15 @@
 #include "libmx/base/status.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
-#include "libmx/quantize/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace mx::tests {
 namespace {
 
-using quantize::detail;
-using quantize::recipe;
+using codec::detail;
+using codec::recipe;
 using tensor::dtype;
 
 constexpr std::array types{dtype::f32, dtype::bf16, dtype::f16};
@@ -25,7 +25,7 @@ const std::vector<block_kind> all_kinds(block_kinds.begin(), block_kinds.end());
 
 class comparison {
   public:
-    comparison(const quantize::backend& d,
+    comparison(const codec::backend& d,
                const std::function<void(const std::string&, const std::string&)>& on_case,
                std::uint64_t every)
         : backend_(d), on_case_(on_case), every_(every) {}
@@ -44,14 +44,14 @@ class comparison {
         while (at < got.size() && at < expected.size() && got[at] == expected[at]) ++at;
         std::string what;
         if (got != expected) what = "differs from byte " + std::to_string(at);
-        on_case_(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) + ", " +
+        on_case_(codec::to_string(r) + ", " + std::string(tensor::row_of(type).name) + ", " +
                      std::to_string(rows) + "x" + std::to_string(cols) + ", detail " +
                      std::to_string(static_cast<int>(wanted)),
                  what);
     }
 
   private:
-    const quantize::backend& backend_;
+    const codec::backend& backend_;
     const std::function<void(const std::string&, const std::string&)>& on_case_;
     std::uint64_t every_;
     std::uint64_t cases_ = 0;
@@ -61,12 +61,12 @@ class comparison {
 // are no powers of two.
 std::vector<recipe> general_recipes() {
     std::vector<recipe> all;
-    for (const quantize::dialect& by : quantize::dialects()) {
+    for (const codec::dialect& by : codec::dialects()) {
         for (const auto& rule : scale::scale_rules) {
             for (const auto& f : format::element_formats) {
                 for (const auto& round : format::roundings) {
-                    const bool has = by.blocks && quantize::lists(by.rules, rule.name) &&
-                                     (by.elements.empty() || quantize::lists(by.elements, f.name));
+                    const bool has = by.blocks && codec::lists(by.rules, rule.name) &&
+                                     (by.elements.empty() || codec::lists(by.elements, f.name));
                     if (!has) continue;
                     std::string text = "mxfp8:dialect=" + std::string(by.name);
                     text += ",scale_format=" + std::string(rule.scale_format);
@@ -74,8 +74,8 @@ std::vector<recipe> general_recipes() {
                     text += ",scale=" + std::string(rule.name);
                     text += ",round=" + std::string(round.name);
                     try {
-                        const recipe r = quantize::parse_recipe(text);
-                        if (!quantize::params_of(r).plain) all.push_back(r);
+                        const recipe r = codec::parse_recipe(text);
+                        if (!codec::params_of(r).plain) all.push_back(r);
                     } catch (const base::error&) {
                         // There is no such combination.
                     }
@@ -89,7 +89,7 @@ std::vector<recipe> general_recipes() {
           "mxfp4:dialect=microxcaling,flush_subnormals=true",
           "mxint8:dialect=microxcaling,int_min=full", "fp8_1x128:scale=amax-pow2",
           "mxfp4:dialect=tetrajet,round=stochastic,random_bits=7"}) {
-        all.push_back(quantize::parse_recipe(text));
+        all.push_back(codec::parse_recipe(text));
     }
     return all;
 }
@@ -139,13 +139,13 @@ stored_matrix weights(dtype type, std::uint64_t rows, std::uint64_t cols) {
     return m;
 }
 
-std::vector<quantize::recipe> row_recipes() {
-    std::vector<quantize::recipe> all;
-    for (const std::string_view format : quantize::cuda::row_formats) {
+std::vector<codec::recipe> row_recipes() {
+    std::vector<codec::recipe> all;
+    for (const std::string_view format : codec::cuda::row_formats) {
         for (const auto& rule : scale::scale_rules) {
             if (rule.scale_format != "e8m0" || !scale::is_step(rule.id)) continue;
             for (const char* block : {"", ",block=1x16", ",block=1x7"}) {
-                all.push_back(quantize::parse_recipe("mxfp8:element=" + std::string(format) +
+                all.push_back(codec::parse_recipe("mxfp8:element=" + std::string(format) +
                                                      ",scale=" + std::string(rule.name) + block));
             }
         }
@@ -155,7 +155,7 @@ std::vector<quantize::recipe> row_recipes() {
 
 }  // namespace
 
-void compare_segments(const quantize::backend& d,
+void compare_segments(const codec::backend& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case,
                       std::uint64_t every) {
     comparison c(d, on_case, every);
@@ -168,7 +168,7 @@ void compare_segments(const quantize::backend& d,
                                       "stochastic,seed=5", "stochastic,random_bits=11"}) {
                 const char* offset =
                     std::array{"", "", ",offset=fp16", ",offset=fp16,range=half"}[turn++ % 4];
-                c.run(quantize::parse_recipe("mxfp8:element=" + std::string(f.name) + ",scale=" +
+                c.run(codec::parse_recipe("mxfp8:element=" + std::string(f.name) + ",scale=" +
                                              std::string(rule.name) + ",round=" + round + offset),
                       3, 32 * 40 + 9);
             }
@@ -176,12 +176,12 @@ void compare_segments(const quantize::backend& d,
     }
     for (const char* text : {"mxint8:int_min=symmetric,int_emax=log2max",
                              "mxint4:int_min=full,int_emax=1", "mxfp4_e3m0:ties=even"}) {
-        for (int i = 0; i < 9; ++i) c.run(quantize::parse_recipe(text), 2, 32 * 140 + 1);
+        for (int i = 0; i < 9; ++i) c.run(codec::parse_recipe(text), 2, 32 * 140 + 1);
     }
     for (const char* shape : {"1x32", "1x16", "1x2", "1x7", "1x33", "1x100", "1x5000", "32x1",
                               "5x1", "200x1", "4x4", "3x5", "16x16", "64x96"}) {
         for (const char* preset : {"mxfp4:", "mxfp8:round=stochastic,", "mxfp6:offset=fp16,"}) {
-            const recipe r = quantize::parse_recipe(std::string(preset) + "block=" + shape);
+            const recipe r = codec::parse_recipe(std::string(preset) + "block=" + shape);
             for (const auto& [rows, cols] :
                  {std::pair{1, 1}, {1, 4099}, {67, 131}, {130, 33}, {257, 3}}) {
                 c.run(r, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
@@ -191,7 +191,7 @@ void compare_segments(const quantize::backend& d,
 }
 
 void compare_general_segments(
-    const quantize::backend& d,
+    const codec::backend& d,
     const std::function<void(const std::string&, const std::string&)>& on_case,
     std::uint64_t every) {
     comparison c(d, on_case, every);
@@ -202,14 +202,14 @@ void compare_general_segments(
              {"nvfp4:", "nvfp4:four_over_six=mae,", "nvfp4:dialect=torchao,",
               "fp8_1x128:", "fp8_1x128:dialect=te,", "mxfp8:dialect=microxcaling,",
               "mxfp4:dialect=quark,", "mxfp4:dialect=tetrajet,round=stochastic,"}) {
-            const recipe r = quantize::parse_recipe(std::string(preset) + "block=" + shape);
+            const recipe r = codec::parse_recipe(std::string(preset) + "block=" + shape);
             for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 4099}, {67, 131}, {257, 3}}) {
                 c.run(r, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
             }
         }
     }
     for (const char* shape : {"1x32", "1x7", "1x100", "1x5000"}) {
-        const recipe r = quantize::parse_recipe(
+        const recipe r = codec::parse_recipe(
             std::string("mxfp8:dialect=systems-scaling,scale=floor-bump,block=") + shape);
         for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 9001}, {5, 131}, {257, 3}}) {
             for (int i = 0; i < 9; ++i) {
@@ -219,7 +219,7 @@ void compare_general_segments(
     }
 }
 
-void compare_matrices(const quantize::backend& d,
+void compare_matrices(const codec::backend& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case,
                       std::uint64_t every) {
     std::vector<recipe> recipes;
@@ -229,7 +229,7 @@ void compare_matrices(const quantize::backend& d,
           "mxfp4:axis=flat", "mxfp4:transform=hadamard", "nvfp4", "nvfp4:four_over_six=mse",
           "mxfp4:dialect=torchao", "mxfp8:dialect=microxcaling,round=rtne", "fp8_128x128",
           "mxfp8:dialect=systems-scaling,scale=floor-bump"}) {
-        recipes.push_back(quantize::parse_recipe(text));
+        recipes.push_back(codec::parse_recipe(text));
     }
     std::uint64_t turn = 0;
     for (const dtype type : types) {
@@ -245,14 +245,14 @@ void compare_matrices(const quantize::backend& d,
             const auto got = analyze_matrix(in, recipes, histograms, control, true);
             for (std::size_t r = 0; r < recipes.size(); ++r) {
                 on_case("matrix of " + std::string(tensor::row_of(type).name) + " under " +
-                            quantize::to_string(recipes[r]),
+                            codec::to_string(recipes[r]),
                         bytes_of(got[r]) == bytes_of(expected[r]) ? "" : "totals differ");
             }
         }
     }
 }
 
-void compare_rows(const quantize::backend& d,
+void compare_rows(const codec::backend& d,
                   const std::function<void(const std::string&, const std::string&)>& on_case,
                   std::uint64_t every) {
     const auto recipes = row_recipes();
@@ -270,7 +270,7 @@ void compare_rows(const quantize::backend& d,
                                        : make_matrix(type, 3, cols, all_kinds, *r.element, turn);
                 for (const detail wanted : {detail::none, detail::codes}) {
                     const auto expected = everything(*backends_here().front(), m, r, wanted, false);
-                    on_case(quantize::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
+                    on_case(codec::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
                                 ", rows of " + std::to_string(cols) + (trained ? ", weights" : "") +
                                 (wanted == detail::none ? "" : ", codes"),
                             everything(d, m, r, wanted, false) == expected ? "" : "differs");
@@ -279,7 +279,7 @@ void compare_rows(const quantize::backend& d,
         }
     }
     // Some of every kind, beside one that another body takes.
-    std::vector<recipe> some{quantize::parse_recipe("mxfp4:round=stochastic")};
+    std::vector<recipe> some{codec::parse_recipe("mxfp4:round=stochastic")};
     for (std::size_t i = 0; i < recipes.size(); i += 11) some.push_back(recipes[i]);
     std::uint64_t matrix_turn = 0;
     for (const dtype type : {dtype::bf16, dtype::f32}) {
@@ -297,7 +297,7 @@ void compare_rows(const quantize::backend& d,
             for (std::size_t r = 0; r < some.size(); ++r) {
                 on_case("matrix " + std::to_string(rows) + "x" + std::to_string(cols) + " of " +
                             std::string(tensor::row_of(type).name) + " under " +
-                            quantize::to_string(some[r]),
+                            codec::to_string(some[r]),
                         bytes_of(got[r]) == bytes_of(expected[r]) ? "" : "totals differ");
             }
         }

@@ -12,17 +12,17 @@
 #include "libmx/pipeline/cluster/block_survey.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
-#include "libmx/quantize/cuda/device_quantizer.hpp"
-#include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/cuda/device_quantizer.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
+#include "libmx/codec/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {
 
-namespace quantize = mx::quantize;
-namespace cuda = mx::quantize::cuda;
+namespace codec = mx::codec;
+namespace cuda = mx::codec::cuda;
 using mx::base::cuda::host_device;
 using mx::base::cuda::memory_kind;
 
@@ -34,27 +34,27 @@ host_device* pipeline_device = nullptr;
 cuda::slice_limits pipeline_limits;
 std::string nothing_missing() { return {}; }
 // A device, whose panels are large; nobody measures it.
-std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
-std::unique_ptr<quantize::quantizer> pipeline_quantizer() {
+std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
+std::unique_ptr<codec::quantizer> pipeline_quantizer() {
     return cuda::make_device_quantizer(*pipeline_device, cuda::start_on_host, pipeline_limits);
 }
-const quantize::backend small_device{"small",
+const codec::backend small_device{"small",
                                      "a device with little room",
                                      nothing_missing,
                                      pipeline_quantizer,
-                                     quantize::make_host_caster,
+                                     codec::make_host_caster,
                                      no_meter};
 
 }  // namespace
 
 TEST_CASE("threads share a card, and a run of many threads says once that it is too small") {
-    const auto recipes = quantize::parse_recipes({"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1"});
+    const auto recipes = codec::parse_recipes({"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1"});
     const std::vector<mx::tests::block_kind> kinds(mx::tests::block_kinds.begin(),
                                                    mx::tests::block_kinds.end());
     const auto values = mx::tests::make_matrix(mx::tensor::dtype::bf16, 300, 3000, kinds,
                                                *recipes.front().element, 5);
     const mx::pipeline::matrix m{values.type, values.bytes.data(), values.rows, values.cols, "w"};
-    const auto squares = [&](const quantize::backend& d,
+    const auto squares = [&](const codec::backend& d,
                              const std::shared_ptr<mx::base::notices>& n) {
         mx::pipeline::run_control control;
         control.threads = 4;
@@ -66,7 +66,7 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
         }
         return out;
     };
-    const auto expected = squares(quantize::backend_named("scalar"), nullptr);
+    const auto expected = squares(codec::backend_named("scalar"), nullptr);
     pipeline_limits = {20000, any_room};
     for (const std::size_t room : {std::size_t{0}, std::size_t{25000}, any_room}) {
         CAPTURE(room);
@@ -111,7 +111,7 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
 
     const auto path = std::filesystem::temp_directory_path() / "mx-device-room.safetensors";
     const auto quantized = [&] {
-        mx::pipeline::quantize_model(model.all(), quantize::parse_recipe("mxfp4"), true,
+        mx::pipeline::quantize_model(model.all(), codec::parse_recipe("mxfp4"), true,
                                      path.string(), control);
     };
     CHECK_THROWS_AS(quantized(), mx::base::error);
@@ -121,10 +121,10 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     CHECK(lines.size() == 1);
     CHECK(std::filesystem::exists(path));
     // Values that codes do not tell: negative zeros of integers.
-    const auto values_by = [&](const quantize::backend* d) {
+    const auto values_by = [&](const codec::backend* d) {
         control.backend = d;
         mx::pipeline::quantize_model(model.all(),
-                                     quantize::parse_recipe("mxint4:dialect=microxcaling"), false,
+                                     codec::parse_recipe("mxint4:dialect=microxcaling"), false,
                                      path.string(), control);
         std::ifstream in(path, std::ios::binary);
         return std::string(std::istreambuf_iterator<char>(in), {});
@@ -138,7 +138,7 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     mx::pipeline::diff_request request;
     request.paths = {"a", "b"};
     request.labels = mx::pipeline::label_dumps(request.paths, {});
-    request.recipes = quantize::parse_recipes({"mxfp4"});
+    request.recipes = codec::parse_recipes({"mxfp4"});
     const mx::io::reader* const dumps[] = {&model, &other};
     listen();
     const auto found = mx::pipeline::diff(dumps, model.all(), request, control);

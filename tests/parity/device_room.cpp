@@ -11,17 +11,17 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panels.hpp"
-#include "libmx/quantize/cuda/batch_layout.hpp"
-#include "libmx/quantize/cuda/device_quantizer.hpp"
-#include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/cuda/batch_layout.hpp"
+#include "libmx/codec/cuda/device_quantizer.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
+#include "libmx/codec/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {
 
-namespace quantize = mx::quantize;
-namespace cuda = mx::quantize::cuda;
+namespace codec = mx::codec;
+namespace cuda = mx::codec::cuda;
 using mx::base::cuda::host_device;
 using mx::base::cuda::memory_kind;
 using mx::tests::matrix_part;
@@ -54,7 +54,7 @@ void counted_start(const cuda::launch& l, mx::base::cuda::stream& on) {
 struct task {
     stored_matrix matrix;
     matrix_part part;
-    std::vector<quantize::recipe> recipes;
+    std::vector<codec::recipe> recipes;
     std::vector<std::byte> expected;
 
     task(mx::tensor::dtype type, std::uint64_t rows, std::uint64_t cols, const matrix_part& of,
@@ -66,14 +66,14 @@ struct task {
                                                        mx::tests::block_kinds.end());
         for (const std::string& one : texts) {
             const char* const joint = one.find(':') == std::string::npos ? ":" : ",";
-            recipes.push_back(quantize::parse_recipe(one + joint + "block=" + block));
+            recipes.push_back(codec::parse_recipe(one + joint + "block=" + block));
         }
         matrix = mx::tests::make_matrix(type, rows, cols, kinds, *recipes.front().element, 5);
-        const auto reference = quantize::backend_named("scalar").make_quantizer();
+        const auto reference = codec::backend_named("scalar").make_quantizer();
         expected = everything(*reference, matrix, part, recipes);
     }
 
-    std::vector<std::byte> by(quantize::quantizer& batch) const {
+    std::vector<std::byte> by(codec::quantizer& batch) const {
         return everything(batch, matrix, part, recipes);
     }
 
@@ -86,13 +86,13 @@ struct task {
         mx::pipeline::for_each_segment(
             grid, {0, 1, part.row, part.rows, part.col, part.cols},
             [&](const mx::pipeline::segment_in_panel& s) {
-                const quantize::placed_segment segment{
+                const codec::placed_segment segment{
                     {77, s.first, matrix.cols, s.rows, s.cols, grid.block_rows, grid.block_cols},
                     0,
                     0};
                 for (std::size_t r = 0; r < recipes.size(); ++r) {
-                    const auto params = quantize::params_of(recipes[r]);
-                    const quantize::recipe_request recipe = mx::tests::asked_of(params, r);
+                    const auto params = codec::params_of(recipes[r]);
+                    const codec::recipe_request recipe = mx::tests::asked_of(params, r);
                     const auto l = cuda::lay_out({{matrix.type, nullptr, s.cols}, s.rows, s.cols},
                                                  {&segment, 1}, {&recipe, 1});
                     most = std::max(most, l.there_bytes + l.back_bytes + l.scratch_bytes);
@@ -123,7 +123,7 @@ struct heard {
     mx::base::notices notices{[this](const std::string& line) { lines.push_back(line); }};
 };
 
-std::unique_ptr<quantize::quantizer> batch_on(mx::base::cuda::device& device,
+std::unique_ptr<codec::quantizer> batch_on(mx::base::cuda::device& device,
                                                   const cuda::slice_limits& limits) {
     return cuda::make_device_quantizer(device, counted_start, limits);
 }
@@ -233,7 +233,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
             REQUIRE(said.lines.size() == (room < least ? 1u : 0u));
             if (room >= least) continue;
             const std::string end = "; going on with backend " +
-                                    std::string(quantize::best_backend().name) +
+                                    std::string(codec::best_backend().name) +
                                     ", which leaves the same bytes";
             CHECK(said.lines.front() ==
                   "backend cuda: the card has no room (0 MiB free of 0 MiB, 1 MiB are needed)" +

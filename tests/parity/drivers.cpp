@@ -3,16 +3,16 @@
 #include <cstring>
 
 #include "libmx/format/roundings.hpp"
-#include "libmx/quantize/simd/kernels.hpp"
-#include "libmx/quantize/simd/vector_kernel.hpp"
+#include "libmx/codec/simd/kernels.hpp"
+#include "libmx/codec/simd/vector_kernel.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {
 
-using mx::quantize::detail;
-using mx::quantize::recipe;
+using mx::codec::detail;
+using mx::codec::recipe;
 using mx::tensor::dtype;
 using namespace mx::tests;
 
@@ -24,7 +24,7 @@ std::string with(const std::string& preset, const std::string& keys) {
 std::string disagreement(const stored_matrix& m, const recipe& r, detail wanted, bool parts) {
     const auto backends = backends_here();
     const auto expected = everything(*backends.front(), m, r, wanted, parts);
-    for (const mx::quantize::backend* d : backends) {
+    for (const mx::codec::backend* d : backends) {
         const auto got = everything(*d, m, r, wanted, parts);
         if (got == expected) continue;
         std::size_t at = 0;
@@ -73,7 +73,7 @@ TEST_CASE("every recipe of row blocks") {
                 if (element.find("ties") != std::string::npos && round != std::string("rtne"))
                     continue;
                 for (const char* offset : {"", ",offset=fp16", ",offset=fp16,range=half"}) {
-                    const recipe r = mx::quantize::parse_recipe(with(
+                    const recipe r = mx::codec::parse_recipe(with(
                         "mxfp8",
                         element + ",scale=" + std::string(rule.name) + ",round=" + round + offset));
                     const dtype type = std::array{dtype::f32, dtype::bf16, dtype::f16}[seed % 3];
@@ -81,7 +81,7 @@ TEST_CASE("every recipe of row blocks") {
                         make_matrix(type, 3, 32 * 47 + 9, seed % 2 == 0 ? usual_kinds : every_kind,
                                     *r.element, seed);
                     ++seed;
-                    CAPTURE(mx::quantize::to_string(r), static_cast<int>(type));
+                    CAPTURE(mx::codec::to_string(r), static_cast<int>(type));
                     CHECK(disagreement(m, r, detail::codes, seed % 4 < 2) == "");
                     ++compared;
                 }
@@ -96,7 +96,7 @@ TEST_CASE("every kind of block alone") {
     for (const char* text : {"mxfp4", "mxfp8:scale=even", "mxint8", "mxint4:scale=ceil,int_emax=1",
                              "mxfp6:round=stochastic", "mxfp4_e3m0:round=up", "mxint8:round=down",
                              "mxfp8_e5m2:offset=fp16"}) {
-        const recipe r = mx::quantize::parse_recipe(text);
+        const recipe r = mx::codec::parse_recipe(text);
         for (const block_kind kind : block_kinds) {
             for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
                 const auto m = make_matrix(type, 5, 32 * 33, {kind}, *r.element, ++seed);
@@ -117,7 +117,7 @@ TEST_CASE("every block shape") {
                                    "mxfp6:offset=fp16", "mxfp6:offset=fp16,round=stochastic"}) {
             const std::string text(preset);
             const char* join = text.find(':') == std::string::npos ? ":" : ",";
-            const recipe r = mx::quantize::parse_recipe(text + join + "block=" + shape);
+            const recipe r = mx::codec::parse_recipe(text + join + "block=" + shape);
             for (const auto& [rows, cols] : {std::pair{1, 1},
                                              {1, 4099},
                                              {67, 131},
@@ -130,7 +130,7 @@ TEST_CASE("every block shape") {
                         type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols),
                         seed % 3 == 0 ? every_kind : usual_kinds, *r.element, seed);
                     ++seed;
-                    CAPTURE(mx::quantize::to_string(r), rows, cols, static_cast<int>(type));
+                    CAPTURE(mx::codec::to_string(r), rows, cols, static_cast<int>(type));
                     const detail wanted = seed % 2 == 0 ? detail::codes : detail::none;
                     CHECK(disagreement(m, r, wanted, seed % 5 < 3) == "");
                 }
@@ -143,7 +143,7 @@ TEST_CASE("all of the stats of every block") {
     for (const char* text :
          {"mxfp4", "mxint8:scale=even", "mxfp8:round=stochastic,block=32x1",
           "mxfp6:block=4x4,round=up", "mxfp4:block=1x100", "mxfp4:offset=fp16"}) {
-        const recipe r = mx::quantize::parse_recipe(text);
+        const recipe r = mx::codec::parse_recipe(text);
         const auto m = make_matrix(dtype::bf16, 70, 333, every_kind, *r.element, 11);
         CAPTURE(text);
         CHECK(disagreement(m, r, detail::stats, true) == "");
@@ -156,23 +156,23 @@ TEST_CASE("vector drivers do what the reference leaves to them") {
          {"mxfp4", "mxfp8:scale=ceil", "mxfp8_e5m2:scale=even", "mxfp6:scale=rceil", "mxint8",
           "mxint4:round=stochastic", "mxfp4_e3m0:round=zero", "mxfp8:block=32x1"}) {
         CAPTURE(text);
-        CHECK(mx::quantize::simd::takes(mx::quantize::params_of(mx::quantize::parse_recipe(text))));
+        CHECK(mx::codec::simd::takes(mx::codec::params_of(mx::codec::parse_recipe(text))));
     }
 }
 
 TEST_CASE("each vector driver has kernels of its own width") {
-    using mx::quantize::simd::target;
+    using mx::codec::simd::target;
     for (const auto& [t, name, lanes] :
          {std::tuple{target::sse4, "sse4", 4}, std::tuple{target::avx2, "avx2", 8},
           std::tuple{target::avx512, "avx512", 16}, std::tuple{target::neon, "neon", 4}}) {
-        const auto* kernels = mx::quantize::simd::kernels_for(t);
+        const auto* kernels = mx::codec::simd::kernels_for(t);
         CAPTURE(name);
         if (kernels != nullptr) CHECK(kernels->float_lanes() == lanes);
         bool listed = false;
-        for (const auto& d : mx::quantize::backends()) {
+        for (const auto& d : mx::codec::backends()) {
             if (d.name != name) continue;
             listed = true;
-            CHECK(d.available() == mx::quantize::simd::supported(t));
+            CHECK(d.available() == mx::codec::simd::supported(t));
         }
         CHECK(listed);
     }

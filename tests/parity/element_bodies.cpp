@@ -8,18 +8,18 @@
 #include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/convert.hpp"
-#include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/cuda/host_elements.hpp"
-#include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
+#include "libmx/codec/cuda/host_elements.hpp"
+#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/element_cases.hpp"
 
 namespace {
 
-namespace quantize = mx::quantize;
-namespace cuda = mx::quantize::cuda;
+namespace codec = mx::codec;
+namespace cuda = mx::codec::cuda;
 using mx::base::cuda::host_device;
 using mx::base::cuda::memory_kind;
 
@@ -30,13 +30,13 @@ host_device& roomy() {
     return device;
 }
 
-std::unique_ptr<quantize::caster> in_pieces(mx::base::notices* notices) {
+std::unique_ptr<codec::caster> in_pieces(mx::base::notices* notices) {
     return cuda::make_streamed_elements(roomy(), starter(), notices, 1000);
 }
 
-const quantize::backend& stand_in() {
-    static const quantize::backend row = [] {
-        quantize::backend d = quantize::backend_named("scalar");
+const codec::backend& stand_in() {
+    static const codec::backend row = [] {
+        codec::backend d = codec::backend_named("scalar");
         d.name = "pieces";
         d.make_quantizer = cuda::make_host_quantizer;
         d.make_caster = in_pieces;
@@ -45,12 +45,12 @@ const quantize::backend& stand_in() {
     return row;
 }
 
-quantize::element_cast to_e2m1() {
+codec::element_cast to_e2m1() {
     const auto* f = mx::format::find_element_format("e2m1");
     mx::format::rounding_mode mode;
     mode.how = mx::format::rounding::stochastic;
-    const auto& ocp = quantize::row_of(quantize::dialect_id::ocp);
-    return {quantize::conversion_of(ocp, *f, mode, true, false), false};
+    const auto& ocp = codec::row_of(codec::dialect_id::ocp);
+    return {codec::conversion_of(ocp, *f, mode, true, false), false};
 }
 
 // What became of some numbers, codes and values.
@@ -60,9 +60,9 @@ struct outcome {
     bool operator==(const outcome&) const = default;
 };
 
-outcome cast_by(quantize::caster& by, const std::vector<float>& x) {
+outcome cast_by(codec::caster& by, const std::vector<float>& x) {
     outcome o{std::vector<std::uint8_t>(x.size()), std::vector<float>(x.size())};
-    const quantize::stored_values values{mx::tensor::dtype::f32,
+    const codec::stored_values values{mx::tensor::dtype::f32,
                                          reinterpret_cast<const std::byte*>(x.data()), x.size()};
     by.cast(to_e2m1(), {values, x.size(), 5, {1, 2}}, {o.codes.data(), o.values.data()});
     return o;
@@ -88,12 +88,12 @@ std::string message_of(const std::function<void()>& body) {
 }  // namespace
 
 TEST_CASE("the host casts value by value, with the draw of each") {
-    const quantize::element_cast to = to_e2m1();
+    const codec::element_cast to = to_e2m1();
     const std::vector<float> x = some_values(300);
-    const outcome got = cast_by(*quantize::make_host_caster(), x);
+    const outcome got = cast_by(*codec::make_host_caster(), x);
     for (std::size_t i = 0; i < x.size(); ++i) {
         const std::uint32_t draw = mx::base::random_u32({1, 2}, 5 + i);
-        const quantize::converted q = quantize::convert(to.number, mx::base::bits_of(x[i]), draw);
+        const codec::converted q = codec::convert(to.number, mx::base::bits_of(x[i]), draw);
         CHECK(int{got.codes[i]} == q.code);
         CHECK(mx::base::bits_of(got.values[i]) == mx::base::bits_of(q.value));
     }
@@ -102,9 +102,9 @@ TEST_CASE("the host casts value by value, with the draw of each") {
 TEST_CASE("a NaN that arithmetic leaves has the same bits on every processor") {
     // Its log2 rounds to 128, and 0 times Inf is NaN.
     const auto* f = mx::format::find_element_format("e4m3");
-    const auto& by = quantize::row_of(quantize::dialect_id::microxcaling);
-    const quantize::converted q =
-        quantize::convert(quantize::conversion_of(by, *f, {}, true, false), 0x7f7fffffu, 0);
+    const auto& by = codec::row_of(codec::dialect_id::microxcaling);
+    const codec::converted q =
+        codec::convert(codec::conversion_of(by, *f, {}, true, false), 0x7f7fffffu, 0);
     CHECK(q.code == 0x7f);
     CHECK(mx::base::bits_of(q.value) == 0x7fc00000u);
 }
@@ -124,7 +124,7 @@ TEST_CASE("casts in pieces leave the bytes of the host") {
 
 TEST_CASE("pieces of any size make one run") {
     const std::vector<float> x = some_values(1003);
-    const outcome expected = cast_by(*quantize::make_host_caster(), x);
+    const outcome expected = cast_by(*codec::make_host_caster(), x);
     for (const std::size_t piece : {1u, 2u, 7u, 501u, 1002u, 1003u, 4000u}) {
         CAPTURE(piece);
         const auto batch = cuda::make_streamed_elements(roomy(), starter(), nullptr, piece);
@@ -134,7 +134,7 @@ TEST_CASE("pieces of any size make one run") {
 
 TEST_CASE("a device without room for casts leaves them to the host, and says so once") {
     const std::vector<float> x = some_values(5000);
-    const outcome expected = cast_by(*quantize::make_host_caster(), x);
+    const outcome expected = cast_by(*codec::make_host_caster(), x);
     // Two slots: pinned memory, memory of the device and a stream for each, in any order.
     for (std::size_t fails = 0; fails < 6; ++fails) {
         CAPTURE(fails);
@@ -150,7 +150,7 @@ TEST_CASE("a device without room for casts leaves them to the host, and says so 
         }
         REQUIRE(said.size() == 1);
         CHECK(said[0].find("backend cuda: ") == 0);
-        CHECK(said[0].find("; going on with backend " + std::string(quantize::best_backend().name) +
+        CHECK(said[0].find("; going on with backend " + std::string(codec::best_backend().name) +
                            ", which leaves the same bytes") != std::string::npos);
 
         // Nor is anything kept that another program may need.
@@ -179,7 +179,7 @@ TEST_CASE("files cast in pieces are those of the host, with any number of thread
     model.add("f64", mx::tensor::dtype::f64, {3}, std::vector<double>{1.0, -3.3, 1e300});
     model.add("none", mx::tensor::dtype::f32, {0, 4}, std::vector<float>{});
     const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
-    const auto file_by = [&](const quantize::backend* d, mx::pipeline::cast_request request,
+    const auto file_by = [&](const codec::backend* d, mx::pipeline::cast_request request,
                              int threads) {
         mx::pipeline::run_control control;
         control.backend = d;
@@ -215,9 +215,9 @@ TEST_CASE("a value without a code is named by its place, whoever casts") {
     mx::pipeline::cast_request request;
     request.element = "e2m1";
     request.packed = true;
-    request.by = quantize::find_dialect("microxcaling");
+    request.by = codec::find_dialect("microxcaling");
     const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
-    const auto message_by = [&](const quantize::backend* d) {
+    const auto message_by = [&](const codec::backend* d) {
         mx::pipeline::run_control control;
         control.backend = d;
         return message_of(

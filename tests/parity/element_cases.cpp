@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
-#include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::tests {
 namespace {
 
-using quantize::element_cast;
+using codec::element_cast;
 using tensor::dtype;
 
 // Results are compared beyond their ends, too.
@@ -48,7 +48,7 @@ std::vector<std::byte> inputs_of(dtype type) {
 
 class comparison {
   public:
-    comparison(quantize::caster& device,
+    comparison(codec::caster& device,
                const std::function<void(const std::string&, const std::string&)>& on_case)
         : device_(device), on_case_(on_case) {}
 
@@ -60,12 +60,12 @@ class comparison {
         const std::size_t all = inputs_[type].size() / width;
         const std::size_t count = std::min(lengths[cases_ % lengths.size()], all);
         const std::size_t at = cases_ * 7919 % (all - count + 1);
-        const quantize::stored_values values{types_[type], inputs_[type].data() + at * width, all};
+        const codec::stored_values values{types_[type], inputs_[type].data() + at * width, all};
         compare(what, to, {values, count, first_[cases_ % first_.size()], {cases_, ~cases_}});
     }
 
     void compare(const std::string& what, const element_cast& to,
-                 const quantize::element_run& from) {
+                 const codec::element_run& from) {
         const bool codes = cases_ % 3 != 1;
         const bool values = cases_ % 3 != 2;
         const std::vector<std::byte> expected = results(*host_, to, from, codes, values);
@@ -80,8 +80,8 @@ class comparison {
     }
 
   private:
-    static std::vector<std::byte> results(quantize::caster& by, const element_cast& to,
-                                          const quantize::element_run& from, bool codes,
+    static std::vector<std::byte> results(codec::caster& by, const element_cast& to,
+                                          const codec::element_run& from, bool codes,
                                           bool values) {
         std::vector<std::uint8_t> code(from.count + slack, 0x5a);
         std::vector<float> value(from.count + slack, 12345.0f);
@@ -96,9 +96,9 @@ class comparison {
         return out;
     }
 
-    quantize::caster& device_;
+    codec::caster& device_;
     const std::function<void(const std::string&, const std::string&)>& on_case_;
-    const std::unique_ptr<quantize::caster> host_ = quantize::make_host_caster();
+    const std::unique_ptr<codec::caster> host_ = codec::make_host_caster();
     static constexpr std::array types_{dtype::f32, dtype::bf16, dtype::f32, dtype::f16};
     static constexpr std::array<std::uint64_t, 4> first_{0, 3, (std::uint64_t{1} << 34) + 1,
                                                          262144};
@@ -118,7 +118,7 @@ std::optional<element_cast> if_offered(Make&& make) {
     }
 }
 
-void compare_numbers(comparison& c, const quantize::dialect& by, const format::element_format& f,
+void compare_numbers(comparison& c, const codec::dialect& by, const format::element_format& f,
                      std::uint64_t& turn) {
     for (const format::rounding_row& rounding : format::roundings) {
         for (const bool saturate : {true, false}) {
@@ -126,11 +126,11 @@ void compare_numbers(comparison& c, const quantize::dialect& by, const format::e
             format::rounding_mode mode;
             mode.how = rounding.id;
             mode.ties = turn % 4 < 2 ? format::tie_rule::up : format::tie_rule::even;
-            mode.random_bits = turn % 3 == 0   ? quantize::default_random_bits(by, f)
+            mode.random_bits = turn % 3 == 0   ? codec::default_random_bits(by, f)
                                : turn % 3 == 1 ? 32
                                                : 1;
             const auto to = if_offered([&] {
-                return element_cast{quantize::conversion_of(by, f, mode, saturate, turn % 5 < 2),
+                return element_cast{codec::conversion_of(by, f, mode, saturate, turn % 5 < 2),
                                     false};
             });
             if (!to) continue;
@@ -143,11 +143,11 @@ void compare_numbers(comparison& c, const quantize::dialect& by, const format::e
 
 }  // namespace
 
-void compare_casts(quantize::caster& device,
+void compare_casts(codec::caster& device,
                    const std::function<void(const std::string&, const std::string&)>& on_case) {
     comparison c(device, on_case);
     std::uint64_t turn = 0;
-    for (const quantize::dialect& by : quantize::dialects()) {
+    for (const codec::dialect& by : codec::dialects()) {
         for (const auto& f : format::element_formats) compare_numbers(c, by, f, turn);
         for (const auto& s : format::scale_formats) {
             if (s.is_number()) compare_numbers(c, by, s.number, turn);
@@ -155,7 +155,7 @@ void compare_casts(quantize::caster& device,
             for (const auto how : {format::rounding::up, format::rounding::zero}) {
                 for (const bool saturate : {true, false}) {
                     const auto to =
-                        if_offered([&] { return quantize::cast_to_e8m0(by, how, saturate); });
+                        if_offered([&] { return codec::cast_to_e8m0(by, how, saturate); });
                     if (!to) continue;
                     c.run(
                         std::string(by.name) + " to e8m0 " + std::string(format::row_of(how).name),
@@ -166,7 +166,7 @@ void compare_casts(quantize::caster& device,
     }
 }
 
-void compare_long_cast(quantize::caster& device, std::size_t count,
+void compare_long_cast(codec::caster& device, std::size_t count,
                        const std::function<void(const std::string&, const std::string&)>& on_case) {
     std::mt19937 random(7);
     std::vector<std::uint32_t> x(count);
@@ -174,16 +174,16 @@ void compare_long_cast(quantize::caster& device, std::size_t count,
     comparison c(device, on_case);
     format::rounding_mode mode;
     mode.how = format::rounding::stochastic;
-    const auto& ocp = quantize::row_of(quantize::dialect_id::ocp);
-    const auto& microxcaling = quantize::row_of(quantize::dialect_id::microxcaling);
+    const auto& ocp = codec::row_of(codec::dialect_id::ocp);
+    const auto& microxcaling = codec::row_of(codec::dialect_id::microxcaling);
     const auto* e4m3 = format::find_element_format("e4m3");
     const auto* e2m1 = format::find_element_format("e2m1");
     const std::array<element_cast, 3> casts{
-        element_cast{quantize::conversion_of(ocp, *e4m3, mode, true, false), false},
-        element_cast{quantize::conversion_of(ocp, *e2m1, mode, true, false), false},
-        element_cast{quantize::conversion_of(microxcaling, *e2m1, {}, true, false), false}};
+        element_cast{codec::conversion_of(ocp, *e4m3, mode, true, false), false},
+        element_cast{codec::conversion_of(ocp, *e2m1, mode, true, false), false},
+        element_cast{codec::conversion_of(microxcaling, *e2m1, {}, true, false), false}};
     for (const element_cast& to : casts) {
-        const quantize::stored_values values{dtype::f32,
+        const codec::stored_values values{dtype::f32,
                                              reinterpret_cast<const std::byte*>(x.data()), count};
         c.compare("at random", to, {values, count, 1, {11, 13}});
     }

@@ -5,33 +5,33 @@
 #include <cmath>
 
 #include "libmx/format/cast.hpp"
-#include "libmx/quantize/backends.hpp"
-#include "libmx/quantize/cuda/host_batch.hpp"
-#include "libmx/quantize/cuda/row_formats.hpp"
-#include "libmx/quantize/plain_block.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
+#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/plain_block.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/device_cases.hpp"
 
 namespace {
 
-namespace quantize = mx::quantize;
-namespace cuda = mx::quantize::cuda;
+namespace codec = mx::codec;
+namespace cuda = mx::codec::cuda;
 namespace base = mx::base;
 
 std::string nothing_missing() { return {}; }
 // A device, whose panels are large; nobody measures it.
-std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
+std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 const std::array backends{
-    quantize::backend{"rows", "rounding by arithmetic", nothing_missing, cuda::make_host_quantizer,
-                      quantize::make_host_caster, no_meter},
-    quantize::backend{"instructions", "rounding by the stand-in", nothing_missing,
-                      cuda::make_instruction_quantizer, quantize::make_host_caster, no_meter}};
+    codec::backend{"rows", "rounding by arithmetic", nothing_missing, cuda::make_host_quantizer,
+                      codec::make_host_caster, no_meter},
+    codec::backend{"instructions", "rounding by the stand-in", nothing_missing,
+                      cuda::make_instruction_quantizer, codec::make_host_caster, no_meter}};
 
 }  // namespace
 
 TEST_CASE("a lane for a block leaves the bytes of the reference") {
-    for (const quantize::backend& d : backends) {
+    for (const codec::backend& d : backends) {
         std::size_t compared = 0;
         mx::tests::compare_rows(d, [&](const std::string& what, const std::string& difference) {
             CAPTURE(d.name, what);
@@ -44,7 +44,7 @@ TEST_CASE("a lane for a block leaves the bytes of the reference") {
 
 TEST_CASE("recipes of rows have their body, and no others") {
     const auto body = [](const char* text, std::uint64_t rows, std::uint64_t cols) {
-        return cuda::body_of(quantize::params_of(quantize::parse_recipe(text)), rows, cols);
+        return cuda::body_of(codec::params_of(codec::parse_recipe(text)), rows, cols);
     };
     for (const std::string_view format : cuda::row_formats) {
         const std::string text = "mxfp8:element=" + std::string(format);
@@ -69,8 +69,8 @@ TEST_CASE("recipes of rows have their body, and no others") {
 
 TEST_CASE("bounds and the rounding by arithmetic say what the encoder says of every number") {
     for (const std::string_view name : cuda::row_formats) {
-        const quantize::recipe r = quantize::parse_recipe("mxfp8:element=" + std::string(name));
-        const quantize::block_params p = quantize::params_of(r);
+        const codec::recipe r = codec::parse_recipe("mxfp8:element=" + std::string(name));
+        const codec::block_params p = codec::params_of(r);
         const cuda::row_grid g = cuda::row_grid_of(p);
         std::uint64_t different = 0, compared = 0;
         const auto one = [&](std::uint32_t bits, int exponent) {

@@ -56,10 +56,10 @@ void append(std::vector<std::byte>& to, const block::block_stats& s) {
 }
 
 // What was asked for; codes and values without what pads blocks.
-void append(std::vector<std::byte>& to, const quantize::segment_place& place,
-            const quantize::segment_result& r) {
+void append(std::vector<std::byte>& to, const codec::segment_place& place,
+            const codec::segment_result& r) {
     append(to, *r.stats);
-    const quantize::block_results& d = r.of_blocks;
+    const codec::block_results& d = r.of_blocks;
     append(to, &d.blocks, 1);
     append(to, &d.stride, 1);
     if (d.codes == nullptr) return;
@@ -69,7 +69,7 @@ void append(std::vector<std::byte>& to, const quantize::segment_place& place,
     append(to, d.x_max, d.blocks);
     append(to, d.x_min, d.blocks);
     for (std::size_t b = 0; b < d.blocks; ++b) {
-        const std::size_t size = quantize::extent_of(place, b).size();
+        const std::size_t size = codec::extent_of(place, b).size();
         append(to, d.codes + b * d.stride, size);
         if (d.stats != nullptr) append(to, d.stats[b]);
         if (d.values != nullptr) append(to, d.values + b * d.stride, size);
@@ -78,7 +78,7 @@ void append(std::vector<std::byte>& to, const quantize::segment_place& place,
 }
 
 // What a recipe may ask about the whole matrix.
-quantize::tensor_facts facts_of(const stored_matrix& m) {
+codec::tensor_facts facts_of(const stored_matrix& m) {
     std::uint32_t amax = 0;
     const std::size_t size = m.type == tensor::dtype::f32 ? 4 : 2;
     for (std::size_t at = 0; at < m.bytes.size(); at += size) {
@@ -117,52 +117,52 @@ stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t 
     return m;
 }
 
-std::vector<const quantize::backend*> backends_here() {
-    std::vector<const quantize::backend*> here;
-    for (const quantize::backend& b : quantize::backends()) {
+std::vector<const codec::backend*> backends_here() {
+    std::vector<const codec::backend*> here;
+    for (const codec::backend& b : codec::backends()) {
         if (b.available()) here.push_back(&b);
     }
     return here;
 }
 
-std::vector<std::byte> everything(const quantize::backend& b, const stored_matrix& m,
-                                  const quantize::recipe& r, quantize::detail wanted, bool parts) {
+std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
+                                  const codec::recipe& r, codec::detail wanted, bool parts) {
     std::string reason;
     const block::grid grid = pipeline::lay_out({m.rows, m.cols}, r, reason).value().grid;
     const block::view& v = grid.over;
-    const quantize::block_params params = quantize::params_of(r, facts_of(m));
-    const quantize::value_rectangle all{{m.type, m.bytes.data(), v.cols}, v.batch * v.rows, v.cols};
-    const bool stats = wanted == quantize::detail::stats;
-    const quantize::recipe_request request{&params, wanted, parts, stats, stats};
+    const codec::block_params params = codec::params_of(r, facts_of(m));
+    const codec::value_rectangle all{{m.type, m.bytes.data(), v.cols}, v.batch * v.rows, v.cols};
+    const bool stats = wanted == codec::detail::stats;
+    const codec::recipe_request request{&params, wanted, parts, stats, stats};
     const auto by = b.make_quantizer();
     std::vector<std::byte> out;
     const pipeline::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
     pipeline::for_each_segment(grid, whole, [&](const pipeline::segment_in_panel& s) {
-        const quantize::placed_segment segment{
+        const codec::placed_segment segment{
             {77, s.first, v.cols, s.rows, s.cols, grid.block_rows, grid.block_cols},
             s.batch * v.rows + s.row,
             s.col};
         by->run(all, {&segment, 1}, {&request, 1},
-                [&](std::size_t, std::span<const quantize::segment_result> results) {
+                [&](std::size_t, std::span<const codec::segment_result> results) {
                     append(out, segment.place, results.front());
                 });
     });
     return out;
 }
 
-quantize::recipe_request asked_of(const quantize::block_params& params, std::size_t turn) {
-    const auto wanted = static_cast<quantize::detail>((turn + 2) % 3);
-    return {&params, wanted, turn % 2 == 0, wanted == quantize::detail::stats};
+codec::recipe_request asked_of(const codec::block_params& params, std::size_t turn) {
+    const auto wanted = static_cast<codec::detail>((turn + 2) % 3);
+    return {&params, wanted, turn % 2 == 0, wanted == codec::detail::stats};
 }
 
-std::vector<std::byte> everything(quantize::quantizer& by, const stored_matrix& m,
+std::vector<std::byte> everything(codec::quantizer& by, const stored_matrix& m,
                                   const matrix_part& part,
-                                  const std::vector<quantize::recipe>& recipes) {
+                                  const std::vector<codec::recipe>& recipes) {
     std::string reason;
     const block::grid grid =
         pipeline::lay_out({m.rows, m.cols}, recipes.front(), reason).value().grid;
-    const quantize::stored_values all{m.type, m.bytes.data(), m.cols};
-    std::vector<quantize::placed_segment> segments;
+    const codec::stored_values all{m.type, m.bytes.data(), m.cols};
+    std::vector<codec::placed_segment> segments;
     pipeline::for_each_segment(grid, {0, 1, part.row, part.rows, part.col, part.cols},
                                [&](const pipeline::segment_in_panel& s) {
                                    segments.push_back({{77, s.first, m.cols, s.rows, s.cols,
@@ -170,16 +170,16 @@ std::vector<std::byte> everything(quantize::quantizer& by, const stored_matrix& 
                                                        s.row,
                                                        s.col});
                                });
-    std::vector<quantize::block_params> params;
-    const quantize::tensor_facts facts = facts_of(m);
-    for (const quantize::recipe& r : recipes) params.push_back(quantize::params_of(r, facts));
-    std::vector<quantize::recipe_request> asked;
+    std::vector<codec::block_params> params;
+    const codec::tensor_facts facts = facts_of(m);
+    for (const codec::recipe& r : recipes) params.push_back(codec::params_of(r, facts));
+    std::vector<codec::recipe_request> asked;
     for (std::size_t r = 0; r < params.size(); ++r) asked.push_back(asked_of(params[r], r));
     std::vector<std::byte> out;
     by.run({all.from(part.row * m.cols + part.col), part.rows, part.cols}, segments, asked,
-           [&](std::size_t s, std::span<const quantize::segment_result> results) {
+           [&](std::size_t s, std::span<const codec::segment_result> results) {
                append(out, &s, 1);  // each of them once, in order
-               for (const quantize::segment_result& r : results) append(out, segments[s].place, r);
+               for (const codec::segment_result& r : results) append(out, segments[s].place, r);
            });
     return out;
 }

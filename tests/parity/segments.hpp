@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "libmx/quantize/backends.hpp"
-#include "libmx/quantize/recipe.hpp"
-#include "libmx/quantize/quantizer.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/codec/quantizer.hpp"
 #include "libmx/tensor/dtypes.hpp"
 #include "tests/conformance/block_inputs.hpp"
 
@@ -27,13 +27,13 @@ stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t 
                           std::uint64_t seed);
 
 /// The backends to compare with the first, the reference.
-std::vector<const quantize::backend*> backends_here();
+std::vector<const codec::backend*> backends_here();
 
 /// Everything a backend delivers for a matrix under a recipe, byte for byte: stats of every segment,
 /// with the parts of the squared error where `parts` says so, and with details codes and facts of
 /// every block, with all of block_stats also values that codes do not tell.
-std::vector<std::byte> everything(const quantize::backend& b, const stored_matrix& m,
-                                  const quantize::recipe& r, quantize::detail wanted, bool parts);
+std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
+                                  const codec::recipe& r, codec::detail wanted, bool parts);
 
 /// A part of a matrix: `rows` x `cols` of its elements from a corner on that a segment
 /// begins at.
@@ -43,12 +43,12 @@ struct matrix_part {
 };
 
 /// A request; what is wanted of it takes turns.
-quantize::recipe_request asked_of(const quantize::block_params& params, std::size_t turn);
+codec::recipe_request asked_of(const codec::block_params& params, std::size_t turn);
 
 /// The same for all segments of a part at once, under several recipes, which share their block
 /// extents: see asked_of.
-std::vector<std::byte> everything(quantize::quantizer& by, const stored_matrix& m,
+std::vector<std::byte> everything(codec::quantizer& by, const stored_matrix& m,
                                   const matrix_part& part,
-                                  const std::vector<quantize::recipe>& recipes);
+                                  const std::vector<codec::recipe>& recipes);
 
 }  // namespace mx::tests

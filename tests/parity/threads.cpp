@@ -13,8 +13,8 @@ namespace {
 using namespace mx::tests;
 using mx::pipeline::matrix_totals;
 
-std::vector<mx::quantize::recipe> recipes() {
-    std::vector<mx::quantize::recipe> out;
+std::vector<mx::codec::recipe> recipes() {
+    std::vector<mx::codec::recipe> out;
     for (const char* text :
          {"mxfp4", "mxfp8:scale=even", "mxfp4:block=32x1", "mxint8:block=4x4",
           "mxfp6:round=stochastic,seed=3", "mxfp4:block=32x1,round=stochastic,seed=3",
@@ -22,7 +22,7 @@ std::vector<mx::quantize::recipe> recipes() {
           "mxfp4:transform=hadamard", "mxfp8:transform=hadamard,round=stochastic",
           "mxfp4:block=32x1,transform=random-hadamard,transform_size=64",
           "mxint8:block=4x4,transform=hadamard", "mxfp4:axis=flat,transform=random-hadamard"}) {
-        out.push_back(mx::quantize::parse_recipe(text));
+        out.push_back(mx::codec::parse_recipe(text));
     }
     return out;
 }
@@ -56,21 +56,21 @@ mx::pipeline::matrix view_of(const stored_matrix& m) {
 std::atomic<int> segments_seen{0};
 
 // Passes everything on to the best backend, and counts segments.
-class spy final : public mx::quantize::quantizer {
+class spy final : public mx::codec::quantizer {
   public:
-    void run(const mx::quantize::value_rectangle& values,
-             std::span<const mx::quantize::placed_segment> segments,
-             std::span<const mx::quantize::recipe_request> recipes,
-             const mx::quantize::segment_visitor& visit) override {
+    void run(const mx::codec::value_rectangle& values,
+             std::span<const mx::codec::placed_segment> segments,
+             std::span<const mx::codec::recipe_request> recipes,
+             const mx::codec::segment_visitor& visit) override {
         segments_seen += static_cast<int>(segments.size());
         inner_->run(values, segments, recipes, visit);
     }
 
   private:
-    std::unique_ptr<quantizer> inner_ = mx::quantize::best_backend().make_quantizer();
+    std::unique_ptr<quantizer> inner_ = mx::codec::best_backend().make_quantizer();
 };
 
-std::unique_ptr<mx::quantize::quantizer> make_spy() { return std::make_unique<spy>(); }
+std::unique_ptr<mx::codec::quantizer> make_spy() { return std::make_unique<spy>(); }
 
 }  // namespace
 
@@ -80,16 +80,16 @@ TEST_CASE("backends and threads agree on the totals and histograms of a matrix")
                     *mx::format::find_element_format("e2m1"), 3);
     const auto wanted = recipes();
     mx::pipeline::run_control control;
-    control.backend = &mx::quantize::backend_named("scalar");
+    control.backend = &mx::codec::backend_named("scalar");
     control.threads = 1;
     const auto expected = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
-    for (const mx::quantize::backend* d : backends_here()) {
+    for (const mx::codec::backend* d : backends_here()) {
         for (const int threads : {1, 2, 7}) {
             control.backend = d;
             control.threads = threads;
             const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
             for (std::size_t i = 0; i < wanted.size(); ++i) {
-                CAPTURE(d->name, threads, mx::quantize::to_string(wanted[i]));
+                CAPTURE(d->name, threads, mx::codec::to_string(wanted[i]));
                 CHECK(same(got[i], expected[i]));
                 CHECK(same_histograms(got[i], expected[i]));
                 if (threads != 2) continue;
@@ -107,14 +107,14 @@ TEST_CASE("what recipes have in common is that of each alone") {
                                *mx::format::find_element_format("e2m1"), 9);
     const auto wanted = recipes();
     mx::pipeline::run_control control;
-    for (const mx::quantize::backend* d : backends_here()) {
+    for (const mx::codec::backend* d : backends_here()) {
         control.backend = d;
         const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, false, control);
-        control.backend = &mx::quantize::backend_named("scalar");
+        control.backend = &mx::codec::backend_named("scalar");
         for (std::size_t i = 0; i < wanted.size(); ++i) {
             const auto alone = mx::pipeline::analyze_matrix(
                 view_of(m), std::span(wanted).subspan(i, 1), false, control);
-            CAPTURE(d->name, mx::quantize::to_string(wanted[i]));
+            CAPTURE(d->name, mx::codec::to_string(wanted[i]));
             CHECK(same(got[i], alone.front()));
         }
     }
@@ -123,21 +123,21 @@ TEST_CASE("what recipes have in common is that of each alone") {
 TEST_CASE("the backend that was asked for is the one that runs") {
     const auto m = make_matrix(mx::tensor::dtype::f32, 64, 256, {block_kind::gaussian},
                                *mx::format::find_element_format("e2m1"), 3);
-    mx::quantize::backend spied = mx::quantize::best_backend();
+    mx::codec::backend spied = mx::codec::best_backend();
     spied.make_quantizer = make_spy;
     mx::pipeline::run_control control;
     control.backend = &spied;
     segments_seen = 0;
-    const std::vector<mx::quantize::recipe> one{mx::quantize::parse_recipe("mxfp4")};
+    const std::vector<mx::codec::recipe> one{mx::codec::parse_recipe("mxfp4")};
     mx::pipeline::analyze_matrix(view_of(m), one, false, control);
     CHECK(segments_seen == 64 * 256 / 4096);
 }
 
 TEST_CASE("a backend is found by its name, or the nearest is named") {
-    CHECK(mx::quantize::backend_named("scalar").name == "scalar");
-    CHECK_THROWS_WITH(mx::quantize::backend_named("avx215"),
+    CHECK(mx::codec::backend_named("scalar").name == "scalar");
+    CHECK_THROWS_WITH(mx::codec::backend_named("avx215"),
                       Catch::Matchers::Contains("avx512") || Catch::Matchers::Contains("avx2"));
-    for (const auto& d : mx::quantize::backends()) {
-        if (!d.available()) CHECK_THROWS(mx::quantize::backend_named(d.name));
+    for (const auto& d : mx::codec::backends()) {
+        if (!d.available()) CHECK_THROWS(mx::codec::backend_named(d.name));
     }
 }

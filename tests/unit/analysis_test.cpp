@@ -35,7 +35,7 @@ std::vector<report::record> analyze(const tests::memory_model& model,
                                     const std::vector<std::string>& recipes, int threads) {
     pipeline::analysis_request request;
     request.histograms = true;
-    for (const std::string& r : recipes) request.recipes.push_back(quantize::parse_recipe(r));
+    for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     pipeline::run_control control;
     control.threads = threads;
     const pipeline::analysis a = pipeline::analyze(model.all(), request, control);
@@ -83,8 +83,8 @@ TEST_CASE("a tensor scale is that of the whole tensor, read once or twice") {
     add(model, "small", {10, 10}, heavy_tailed(100, 7));
     add(model, "empty", {0, 4}, {});
     pipeline::analysis_request request;
-    request.recipes = {quantize::parse_recipe("nvfp4"), quantize::parse_recipe("mxfp4"),
-                       quantize::parse_recipe("nvfp4:dialect=te,block=32x1")};
+    request.recipes = {codec::parse_recipe("nvfp4"), codec::parse_recipe("mxfp4"),
+                       codec::parse_recipe("nvfp4:dialect=te,block=32x1")};
     const auto run = [&](std::uint64_t kept) {
         pipeline::run_control control;
         control.threads = 3;
@@ -248,7 +248,7 @@ TEST_CASE("what is not a number is left out with its reason") {
     model.add("mask", tensor::dtype::boolean, {4}, std::vector<std::uint8_t>(4));
     add(model, "w", {4}, {1, 2, 3, 4});
     pipeline::analysis_request request;
-    request.recipes = {quantize::parse_recipe("mxfp4"), quantize::parse_recipe("mxfp4:axis=3")};
+    request.recipes = {codec::parse_recipe("mxfp4"), codec::parse_recipe("mxfp4:axis=3")};
     const pipeline::analysis a = pipeline::analyze(model.all(), request, {});
     REQUIRE(a.results.size() == 1);
     REQUIRE(a.skipped.size() == 2);
@@ -261,7 +261,7 @@ TEST_CASE("a raised flag stops a run") {
     tests::memory_model model;
     add(model, "w", {64}, std::vector<float>(64, 1.0f));
     pipeline::analysis_request request;
-    request.recipes = {quantize::parse_recipe("mxfp4")};
+    request.recipes = {codec::parse_recipe("mxfp4")};
     std::atomic<bool> cancel{true};
     pipeline::run_control control;
     control.cancel = &cancel;

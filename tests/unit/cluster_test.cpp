@@ -7,8 +7,8 @@
 
 #include "libmx/pipeline/cluster/bf16_cast.hpp"
 #include "libmx/pipeline/cluster/doctor.hpp"
-#include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/saturation_zone.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/saturation_zone.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -35,7 +35,7 @@ pipeline::cluster_report examine(const tests::memory_model& model,
                                  const std::vector<std::string>& recipes, int threads = 1,
                                  float norm_bias = 0) {
     pipeline::analysis_request request;
-    for (const std::string& r : recipes) request.recipes.push_back(quantize::parse_recipe(r));
+    for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     request.norm_bias = norm_bias;
     pipeline::run_control control;
     control.threads = threads;
@@ -68,7 +68,7 @@ TEST_CASE("0.99 everywhere saturates under floor, and rceil is named as the mend
         CHECK(number(f.survey.saturated_block_gain) == Approx((fp4 ? 0.75 : 0.875) / 0.99));
         CHECK(number(f.survey.certain_overflow_block_rate) == 1);
         CHECK(chosen(f).change == "scale=rceil");
-        CHECK(quantize::parse_recipe(chosen(f).recipe).rule->name == "rceil");
+        CHECK(codec::parse_recipe(chosen(f).recipe).rule->name == "rceil");
         CHECK(number(chosen(f).rmse) == Approx(0.01).epsilon(1e-5));
         CHECK(number(chosen(f).saturated_block_rate) == 0);
         CHECK(f.mends.size() == 5);
@@ -96,14 +96,14 @@ TEST_CASE("a survey counts what the kernel says block by block") {
          {"mxfp8", "mxfp4:scale=even", "mxfp4_e3m0", "mxint4", "mxint8:int_min=full",
           "mxfp6:round=up", "mxfp4:round=stochastic,seed=1", "mxfp8:offset=fp16",
           "mxfp8:dialect=microxcaling"}) {
-        request.recipes.push_back(quantize::parse_recipe(text));
+        request.recipes.push_back(codec::parse_recipe(text));
     }
     const auto surveys = pipeline::survey_blocks(model.all(), request, {});
     REQUIRE(surveys.size() == request.recipes.size());
     for (std::size_t r = 0; r < surveys.size(); ++r) {
         const pipeline::block_survey& s = surveys[r];
-        CAPTURE(quantize::to_string(request.recipes[r]));
-        const auto p = quantize::params_of(request.recipes[r]);
+        CAPTURE(codec::to_string(request.recipes[r]));
+        const auto p = codec::params_of(request.recipes[r]);
         std::uint64_t blocks = 0, eligible = 0, saturated = 0, clamped = 0, collapsed = 0;
         double gains = 0, largest_loss = 0;
         for (std::size_t row = 0; row < 40; ++row) {
@@ -111,9 +111,9 @@ TEST_CASE("a survey counts what the kernel says block by block") {
                 const std::size_t n = std::min<std::size_t>(32, 100 - col);
                 const auto block = std::span(x).subspan(row * 100 + col, n);
                 std::vector<std::uint8_t> codes(n);
-                quantize::block_place place{base::tensor_id("w"), row * 100 + col, 100,
+                codec::block_place place{base::tensor_id("w"), row * 100 + col, 100,
                                             static_cast<int>(n)};
-                const auto b = quantize::quantize_block(p, block, place, codes);
+                const auto b = codec::quantize_block(p, block, place, codes);
                 ++blocks;
                 eligible += b.is.eligible;
                 saturated += b.is.saturated;
@@ -139,7 +139,7 @@ TEST_CASE("a survey counts what the kernel says block by block") {
                   Approx(gains / static_cast<double>(saturated)).epsilon(1e-12));
         }
         const bool random = request.recipes[r].round == format::rounding::stochastic;
-        const bool closed = quantize::block_judge::of(request.recipes[r]).has_value();
+        const bool closed = codec::block_judge::of(request.recipes[r]).has_value();
         if (closed && !random) {
             CHECK(number(s.certain_saturation_block_rate) == number(s.saturated_block_rate));
         }
@@ -259,8 +259,8 @@ TEST_CASE("the mend is the cheapest recipe that removes the danger, then the bes
 TEST_CASE("mends keep the recipe but for their change") {
     const auto changes = [](const char* text) {
         std::string all;
-        for (const pipeline::mend& m : pipeline::mends_of(quantize::parse_recipe(text))) {
-            all += quantize::to_string(m.recipe) + " ";
+        for (const pipeline::mend& m : pipeline::mends_of(codec::parse_recipe(text))) {
+            all += codec::to_string(m.recipe) + " ";
         }
         return all;
     };

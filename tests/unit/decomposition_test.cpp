@@ -23,7 +23,7 @@ metrics::totals totals_of(const std::vector<float>& x, std::uint64_t cols, const
     control.threads = threads;
     const pipeline::matrix m{tensor::dtype::f32, reinterpret_cast<const std::byte*>(x.data()),
                              x.size() / cols, cols, "w"};
-    const std::vector<quantize::recipe> recipes{quantize::parse_recipe(text)};
+    const std::vector<codec::recipe> recipes{codec::parse_recipe(text)};
     return pipeline::analyze_matrix(m, recipes, false, control, true).front().totals;
 }
 

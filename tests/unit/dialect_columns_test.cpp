@@ -2,12 +2,12 @@
 #include <set>
 #include <string>
 
-#include "libmx/quantize/dialect_columns.hpp"
-#include "libmx/quantize/disagreements.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/dialect_columns.hpp"
+#include "libmx/codec/disagreements.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::quantize;
+using namespace mx::codec;
 
 TEST_CASE("every dialect answers every question in words, with its evidence") {
     const std::string marks = "RTSDC";

@@ -52,7 +52,7 @@ pipeline::diff_result diff(const std::vector<const tests::memory_model*>& models
         for (const pipeline::tensor_ref& t : m->all()) chosen.push_back(t);
     }
     request.labels = pipeline::label_dumps(request.paths, o.labels);
-    for (const std::string& r : recipes) request.recipes.push_back(quantize::parse_recipe(r));
+    for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     request.norm_bias = o.norm_bias;
     pipeline::run_control control;
     control.threads = o.threads;
@@ -92,30 +92,30 @@ struct quantized {
 };
 
 quantized quantize_whole(const std::string& name, const tensor::shape& shape,
-                         const std::vector<float>& stored, const quantize::recipe& r) {
+                         const std::vector<float>& stored, const codec::recipe& r) {
     std::string reason;
     const block::grid g = pipeline::lay_out(shape, r, reason).value().grid;
     const std::vector<float> x = pipeline::prepared({0, 1, r.rotate}, g, stored);
-    quantize::tensor_facts facts;
+    codec::tensor_facts facts;
     for (const float v : x) {
         if (std::isfinite(v))
             facts.amax_bits = std::max(facts.amax_bits, base::bits_of(std::abs(v)));
     }
     const pipeline::panel all{0, g.over.batch, 0, g.over.rows, 0, g.over.cols};
     pipeline::run_control control;
-    control.backend = &quantize::backend_named("scalar");
+    control.backend = &codec::backend_named("scalar");
     pipeline::panel_quantizer by(control);
-    const quantize::block_params params = quantize::params_of(r, facts);
-    const quantize::recipe_request request{&params, quantize::detail::stats};
-    const quantize::stored_values values{tensor::dtype::f32, std::as_bytes(std::span(x)).data(),
+    const codec::block_params params = codec::params_of(r, facts);
+    const codec::recipe_request request{&params, codec::detail::stats};
+    const codec::stored_values values{tensor::dtype::f32, std::as_bytes(std::span(x)).data(),
                                          all.cols};
     quantized q;
     by.run(g, all, values, base::tensor_id(name), {&request, 1},
            [&](const pipeline::quantized_segment& s) {
-               const quantize::block_results& d = s.by_recipe.front().of_blocks;
+               const codec::block_results& d = s.by_recipe.front().of_blocks;
                for (std::size_t b = 0; b < d.blocks; ++b) {
                    const std::uint8_t* codes = d.codes + b * d.stride;
-                   q.codes.emplace_back(codes, codes + quantize::extent_of(s.place, b).size());
+                   q.codes.emplace_back(codes, codes + codec::extent_of(s.place, b).size());
                    q.stats.push_back(d.stats[b]);
                }
            });
@@ -123,14 +123,14 @@ quantized quantize_whole(const std::string& name, const tensor::shape& shape,
 }
 
 bool same_scale(const block::block_stats& a, const block::block_stats& b,
-                const quantize::recipe& r) {
-    if (quantize::scales_have_codes(r)) {
+                const codec::recipe& r) {
+    if (codec::scales_have_codes(r)) {
         return a.scale_code == b.scale_code && a.offset == b.offset;
     }
     return a.scale == b.scale || (std::isnan(a.scale) && std::isnan(b.scale));
 }
 
-void check_codes(const report::record& r, const quantize::recipe& recipe, const quantized& a,
+void check_codes(const report::record& r, const codec::recipe& recipe, const quantized& a,
                  const quantized& b, const quantized* c) {
     double scales = 0, codes = 0, equal = 0, equal_moved = 0, flipped = 0, elements = 0;
     for (std::size_t k = 0; k < a.codes.size(); ++k) {
@@ -279,7 +279,7 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
     std::size_t at = 0;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         for (const std::string& text : recipes) {
-            const quantize::recipe r = quantize::parse_recipe(text);
+            const codec::recipe r = codec::parse_recipe(text);
             const auto& [name, shape] = tensors[t];
             quantized q[3];
             for (int d = 0; d < 3; ++d) q[d] = quantize_whole(name, shape, values[d][t], r);
@@ -287,7 +287,7 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
                 CAPTURE(name, text, pair);
                 const report::record got = together.results[at];
                 CHECK(words(got, "tensor") == name);
-                CHECK(words(got, "recipe") == quantize::to_string(r));
+                CHECK(words(got, "recipe") == codec::to_string(r));
                 check_values(got, values[pair][t], values[pair + 1][t]);
                 check_codes(got, r, q[pair], q[pair + 1], pair == 0 ? &q[2] : nullptr);
             }
@@ -295,7 +295,7 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
     }
     // What a dump is by itself is what an analysis says of it.
     pipeline::analysis_request request;
-    for (const std::string& text : recipes) request.recipes.push_back(quantize::parse_recipe(text));
+    for (const std::string& text : recipes) request.recipes.push_back(codec::parse_recipe(text));
     const pipeline::analysis analysis = pipeline::analyze(dumps[1].all(), request, {});
     REQUIRE(analysis.results.size() * 2 == together.results.size());
     for (std::size_t i = 0; i < analysis.results.size(); ++i) {

@@ -17,7 +17,7 @@ namespace {
 
 geometry layout(const tensor::shape& s, const std::string& recipe) {
     std::string reason;
-    const auto g = pipeline::lay_out(s, quantize::parse_recipe(recipe), reason);
+    const auto g = pipeline::lay_out(s, codec::parse_recipe(recipe), reason);
     REQUIRE(g.has_value());
     return *g;
 }
@@ -41,7 +41,7 @@ TEST_CASE("blocks lie along the axes the design names") {
     CHECK(layout({}, "mxfp4").grid_shape.empty());
     CHECK(layout({0, 5}, "mxfp4").grid.blocks() == 0);
     std::string reason;
-    CHECK_FALSE(pipeline::lay_out({5}, quantize::parse_recipe("mxfp4:axis=1"), reason));
+    CHECK_FALSE(pipeline::lay_out({5}, codec::parse_recipe("mxfp4:axis=1"), reason));
     CHECK(reason.find("1 axis") != std::string::npos);
 }
 

@@ -34,8 +34,8 @@ std::vector<float> standard_normal() {
 
 std::vector<pipeline::matrix_totals> measure(const std::vector<std::string>& spellings) {
     const std::vector<float> x = standard_normal();
-    std::vector<quantize::recipe> recipes;
-    for (const std::string& s : spellings) recipes.push_back(quantize::parse_recipe(s));
+    std::vector<codec::recipe> recipes;
+    for (const std::string& s : spellings) recipes.push_back(codec::parse_recipe(s));
     pipeline::matrix m;
     m.data = reinterpret_cast<const std::byte*>(x.data());
     m.rows = count / 4096;

@@ -36,7 +36,7 @@ floats heavy_tailed(std::size_t n, unsigned seed) {
 analysis_request request_of(const std::vector<std::string>& recipes) {
     analysis_request request;
     request.histograms = true;
-    for (const std::string& r : recipes) request.recipes.push_back(quantize::parse_recipe(r));
+    for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     return request;
 }
 
@@ -95,18 +95,18 @@ TEST_CASE("biases, factors and transforms are those of a tensor that holds the p
         const auto got = run(holding("a.norm.weight", shape, x), request, 3, kept);
         REQUIRE(got.size() == 18);
         for (std::size_t i = 0; i < got.size(); ++i) {
-            const quantize::recipe& r = request.recipes[i / 3];
-            quantize::recipe plain = r;
+            const codec::recipe& r = request.recipes[i / 3];
+            codec::recipe plain = r;
             plain.rotate = {};
-            CAPTURE(quantize::to_string(r), i % 3, kept);
+            CAPTURE(codec::to_string(r), i % 3, kept);
             CHECK(std::get<std::int64_t>(*find(got[i], "phase")) ==
                   static_cast<std::int64_t>(i % 3));
-            CHECK(std::get<std::string>(*find(got[i], "recipe")) == quantize::to_string(r));
-            const bool two = kept == 0 && quantize::needs_tensor_facts(r);
+            CHECK(std::get<std::string>(*find(got[i], "recipe")) == codec::to_string(r));
+            const bool two = kept == 0 && codec::needs_tensor_facts(r);
             CHECK(std::get<std::int64_t>(*find(got[i], "passes")) == (two ? 2 : 1));
             const floats ready = by_hand(x, 1, request.factors[i % 3], r.rotate, 333);
             const auto want = run(holding("a.norm.weight", shape, ready),
-                                  request_of({quantize::to_string(plain)}));
+                                  request_of({codec::to_string(plain)}));
             CHECK(figures(got[i]) == figures(want.front()));
         }
     }
@@ -166,7 +166,7 @@ TEST_CASE("the error of rotated values is that of the values rotated back") {
          {"mxfp4:transform=hadamard", "mxfp8:transform=random-hadamard",
           "mxfp4:transform=hadamard,transform_size=128", "mxint8:block=32x1,transform=hadamard"}) {
         CAPTURE(text);
-        const quantize::recipe r = quantize::parse_recipe(text);
+        const codec::recipe r = codec::parse_recipe(text);
         std::string reason;
         const block::grid g = pipeline::lay_out({rows, cols}, r, reason)->grid;
         const pipeline::panel all{0, 1, 0, rows, 0, cols};
@@ -175,9 +175,9 @@ TEST_CASE("the error of rotated values is that of the values rotated back") {
         pipeline::quantized_panel made;
         made.values.resize(y.size());
         pipeline::quantize_panel(
-            by, quantize::params_of(r), g, all,
+            by, codec::params_of(r), g, all,
             {tensor::dtype::f32, std::as_bytes(std::span(y)).data(), cols}, 0, made,
-            [](std::uint64_t, const quantize::block_results&, std::size_t, std::size_t) {});
+            [](std::uint64_t, const codec::block_results&, std::size_t, std::size_t) {});
         floats& d = made.values;
         pipeline::rotate_back(r.rotate, g, all, d);
         double sum = 0;
@@ -194,7 +194,7 @@ TEST_CASE("the error of rotated values is that of the values rotated back") {
 TEST_CASE("panels keep rotated groups whole, or the tensor is left out") {
     const auto units = [](const char* text, const tensor::shape& shape) {
         std::string reason;
-        const auto g = pipeline::lay_out(shape, quantize::parse_recipe(text), reason);
+        const auto g = pipeline::lay_out(shape, codec::parse_recipe(text), reason);
         REQUIRE(g);
         const pipeline::panel_plan plan(g->grid.over, std::span(&g->grid, 1));
         bool whole = true;
@@ -223,7 +223,7 @@ TEST_CASE("panels keep rotated groups whole, or the tensor is left out") {
     std::string reason;
     CHECK_FALSE(pipeline::lay_out(
         {std::uint64_t{1} << 40},
-        quantize::parse_recipe("mxfp4:block=1x999999,transform=hadamard,transform_size=128"),
+        codec::parse_recipe("mxfp4:block=1x999999,transform=hadamard,transform_size=128"),
         reason));
     CHECK(reason.find("power of two") != std::string::npos);
 }

@@ -16,7 +16,7 @@ using pipeline::producible;
 namespace {
 
 std::vector<int> codes_under(const std::string& recipe, std::uint8_t scale) {
-    const producible p(quantize::parse_recipe(recipe));
+    const producible p(codec::parse_recipe(recipe));
     std::vector<int> codes;
     for (int m = 0; m < 256; ++m) {
         if (p.largest(scale, false).test(static_cast<std::size_t>(m))) codes.push_back(m);
@@ -61,17 +61,17 @@ TEST_CASE("the smallest scale takes whatever is smaller") {
 }
 
 TEST_CASE("a block is judged by its largest element of either sign") {
-    const producible floor(quantize::parse_recipe("mxfp4"));
+    const producible floor(codec::parse_recipe("mxfp4"));
     CHECK(floor.can_be(127, block_top{6, 2, false}));
     CHECK(floor.can_be(127, block_top{2, 7, false}));
     CHECK_FALSE(floor.can_be(127, block_top{5, 5, false}));
     CHECK_FALSE(floor.can_be(127, block_top{0, 0, false}));
     CHECK(floor.can_be(0, block_top{0, 0, false}));
     CHECK(floor.can_be(255, block_top{7, 0, false}));
-    const producible modelopt(quantize::parse_recipe("mxfp4:dialect=modelopt"));
+    const producible modelopt(codec::parse_recipe("mxfp4:dialect=modelopt"));
     CHECK_FALSE(modelopt.can_be(255, block_top{7, 0, false}));  // it never writes NaN scales
     // -128 beside 127: 1.999 times the scale is the maximum or -2 is.
-    const producible full(quantize::parse_recipe("mxint8"));
+    const producible full(codec::parse_recipe("mxint8"));
     CHECK(full.can_be(127, block_top{127, 128, false}));
 }
 
@@ -93,6 +93,6 @@ TEST_CASE("codes give the extremes of a block") {
 TEST_CASE("recipes whose bytes cannot be judged are refused") {
     for (const char* text : {"mxfp4:round=stochastic", "mxfp4:offset=fp16", "nvfp4"}) {
         CAPTURE(text);
-        CHECK_THROWS_AS(producible(quantize::parse_recipe(text)), base::error);
+        CHECK_THROWS_AS(producible(codec::parse_recipe(text)), base::error);
     }
 }

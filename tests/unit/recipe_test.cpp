@@ -5,12 +5,12 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
-#include "libmx/quantize/clamp_zone.hpp"
-#include "libmx/quantize/recipe.hpp"
-#include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::quantize;
+using namespace mx::codec;
 
 namespace {
 

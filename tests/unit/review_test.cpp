@@ -470,8 +470,8 @@ TEST_CASE("documents that a review is not made from are refused by name") {
 }
 
 TEST_CASE("histograms of several tensors are added up, and norms keep their own") {
-    const std::vector<mx::quantize::recipe> recipes =
-        mx::quantize::parse_recipes({"mxfp4", "mxfp4:scale=even", "mxfp4:block=1x16"});
+    const std::vector<mx::codec::recipe> recipes =
+        mx::codec::parse_recipes({"mxfp4", "mxfp4:scale=even", "mxfp4:block=1x16"});
     distributions all(recipes);
     mx::metrics::histograms h;
     h.codes[3] = 5;

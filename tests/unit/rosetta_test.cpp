@@ -8,7 +8,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/rosetta.hpp"
 #include "libmx/pipeline/scale_origin.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -31,9 +31,9 @@ double number(const report::record& r, const char* name) {
     return std::get<double>(v);
 }
 
-std::vector<quantize::recipe> recipes_of(const std::vector<std::string>& texts) {
-    std::vector<quantize::recipe> recipes;
-    for (const std::string& t : texts) recipes.push_back(quantize::parse_recipe(t));
+std::vector<codec::recipe> recipes_of(const std::vector<std::string>& texts) {
+    std::vector<codec::recipe> recipes;
+    for (const std::string& t : texts) recipes.push_back(codec::parse_recipe(t));
     return recipes;
 }
 
@@ -55,16 +55,16 @@ TEST_CASE("a pair of recipes is counted as block by block") {
     const report::record r = result.results.front();
 
     // The same by hand: rows of 100 are blocks of 32, 32, 32 and 4.
-    const auto a = quantize::params_of(quantize::parse_recipe("mxfp4"));
-    const auto b = quantize::params_of(quantize::parse_recipe("mxfp4:scale=rceil"));
+    const auto a = codec::params_of(codec::parse_recipe("mxfp4"));
+    const auto b = codec::params_of(codec::parse_recipe("mxfp4:scale=rceil"));
     double blocks = 0, scales = 0, codes = 0, own = 0, crossed = 0;
     for (std::size_t row = 0; row < 40; ++row) {
         for (std::size_t col = 0; col < 100; col += 32) {
             const std::size_t n = std::min<std::size_t>(32, 100 - col);
             const std::span<const float> block = std::span(x).subspan(row * 100 + col, n);
             std::vector<std::uint8_t> ca(n), cb(n);
-            const float sa = quantize::quantize_block(a, block, {}, ca).scale;
-            const float sb = quantize::quantize_block(b, block, {}, cb).scale;
+            const float sa = codec::quantize_block(a, block, {}, ca).scale;
+            const float sb = codec::quantize_block(b, block, {}, cb).scale;
             ++blocks;
             scales += sa != sb;
             for (std::size_t i = 0; i < n; ++i) {
@@ -129,8 +129,8 @@ TEST_CASE("recipes that cannot be set against each other are refused") {
 }
 
 TEST_CASE("every rule and dialect of an element format is compared by default") {
-    const auto has = [](const std::vector<quantize::recipe>& all, const std::string& text) {
-        const quantize::recipe r = quantize::parse_recipe(text);
+    const auto has = [](const std::vector<codec::recipe>& all, const std::string& text) {
+        const codec::recipe r = codec::parse_recipe(text);
         return std::find(all.begin(), all.end(), r) != all.end();
     };
     const auto e2m1 = pipeline::recipes_of_element("e2m1", "1x32");
@@ -141,7 +141,7 @@ TEST_CASE("every rule and dialect of an element format is compared by default") 
     CHECK_FALSE(has(e2m1, "mxfp4:scale=stochastic,dialect=fbgemm"));
     const auto int8 = pipeline::recipes_of_element("int8", "1x16");
     CHECK(has(int8, "mxint8:block=1x16,dialect=microxcaling"));
-    for (const quantize::recipe& r : int8) CHECK(r.by->name != "torchao");
+    for (const codec::recipe& r : int8) CHECK(r.by->name != "torchao");
     CHECK_THROWS_AS(pipeline::recipes_of_element("e9m9", "1x32"), base::error);
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("a pair of arrays tells which rules can have made it") {
     CHECK(results[0].elements == 192);
     CHECK(results[0].zero_blocks == 0);
     const auto excluded = [&](const std::string& recipe) {
-        const quantize::recipe r = quantize::parse_recipe(recipe);
+        const codec::recipe r = codec::parse_recipe(recipe);
         for (const pipeline::origin_row& row : results[0].rows) {
             if (row.recipe == r) return row.excluded;
         }

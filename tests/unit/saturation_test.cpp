@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/clamp_zone.hpp"
-#include "libmx/quantize/saturation_zone.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/saturation_zone.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
-using quantize::block_judge;
-using quantize::parse_recipe;
+using codec::block_judge;
+using codec::parse_recipe;
 
 namespace {
 
@@ -106,8 +106,8 @@ class tight_blocks {
 
 // Counts the blocks that the kernel saturates and overflows; every verdict must agree with it.
 std::pair<int, int> agree(const std::string& text, int count, unsigned seed) {
-    const quantize::recipe r = parse_recipe(text);
-    const quantize::block_params p = quantize::params_of(r);
+    const codec::recipe r = parse_recipe(text);
+    const codec::block_params p = codec::params_of(r);
     const auto judge = block_judge::of(r);
     REQUIRE(judge);
     tight_blocks blocks(seed);
@@ -115,14 +115,14 @@ std::pair<int, int> agree(const std::string& text, int count, unsigned seed) {
     std::vector<std::uint8_t> codes(64);
     for (int i = 0; i < count; ++i) {
         const std::vector<float> x = blocks.next(*judge);
-        const auto s = quantize::quantize_block(p, x, {}, std::span(codes).first(x.size()));
+        const auto s = codec::quantize_block(p, x, {}, std::span(codes).first(x.size()));
         if (!s.is.eligible) continue;
         const bool overflows = s.count.overflow == s.count.nonzero;
-        const quantize::block_verdict v = judge->judge(quantize::extremes_of(x));
+        const codec::block_verdict v = judge->judge(codec::extremes_of(x));
         wrong += v.saturates != s.is.saturated || v.overflows != overflows;
         saturated += s.is.saturated;
         overflowing += overflows;
-        const double nearness = judge->nearness(quantize::extremes_of(x));
+        const double nearness = judge->nearness(codec::extremes_of(x));
         wrong += s.is.saturated ? nearness < 1 : nearness > 1;
     }
     CAPTURE(text);
@@ -135,7 +135,7 @@ std::pair<int, int> agree(const std::string& text, int count, unsigned seed) {
 TEST_CASE("clamp shares of log-uniform maxima are the published ones") {
     for (const auto& [recipe, share] : shares) {
         CAPTURE(recipe);
-        CHECK(quantize::clamp_zone_of(parse_recipe(recipe)).share() ==
+        CHECK(codec::clamp_zone_of(parse_recipe(recipe)).share() ==
               Approx(share).margin(0.00005));
     }
 }
@@ -144,16 +144,16 @@ TEST_CASE("the kernel clamps the share of log-uniform maxima that the closed for
     constexpr int strata = 1 << 14;
     for (const auto& [recipe, share] : shares) {
         CAPTURE(recipe);
-        const quantize::block_params p = quantize::params_of(parse_recipe(recipe));
+        const codec::block_params p = codec::params_of(parse_recipe(recipe));
         int overflowing = 0;
         for (int i = 0; i < strata; ++i) {
             // One maximum per stratum of a binade, beside a smaller value.
             const double log2 = (i + 0.5) / strata;
             const float x[2] = {static_cast<float>(std::exp2(log2 - 7)), -0.001f};
             std::uint8_t codes[2];
-            overflowing += quantize::quantize_block(p, x, {}, codes).count.overflow > 0;
+            overflowing += codec::quantize_block(p, x, {}, codes).count.overflow > 0;
         }
-        const double closed = quantize::clamp_zone_of(parse_recipe(recipe)).share();
+        const double closed = codec::clamp_zone_of(parse_recipe(recipe)).share();
         CHECK(std::abs(overflowing / double{strata} - closed) <= 2.0 / strata);
     }
 }
@@ -223,15 +223,15 @@ TEST_CASE("the largest codes of a full-range integer differ by sign") {
     CHECK(judge->positive().largest == 127.0 / 64);
     CHECK(judge->negative().largest == 2);
     const std::vector<float> positive{1.99f, 1.98f}, negative{-1.99f, -1.98f};
-    CHECK(judge->judge(quantize::extremes_of(positive)).saturates);
-    CHECK_FALSE(judge->judge(quantize::extremes_of(negative)).saturates);
+    CHECK(judge->judge(codec::extremes_of(positive)).saturates);
+    CHECK_FALSE(judge->judge(codec::extremes_of(negative)).saturates);
     CHECK_FALSE(block_judge::of(parse_recipe("mxint8:int_min=symmetric"))->signs_matter());
     CHECK_FALSE(block_judge::of(parse_recipe("mxfp8"))->signs_matter());
 }
 
 TEST_CASE("blocks that are certain to saturate do so under stochastic rounding") {
-    const quantize::recipe r = parse_recipe("mxfp4:round=stochastic,seed=3");
-    const quantize::block_params p = quantize::params_of(r);
+    const codec::recipe r = parse_recipe("mxfp4:round=stochastic,seed=3");
+    const codec::block_params p = codec::params_of(r);
     const auto judge = block_judge::of(r);
     REQUIRE(judge);
     tight_blocks blocks(5);
@@ -239,9 +239,9 @@ TEST_CASE("blocks that are certain to saturate do so under stochastic rounding")
     for (int i = 0; i < 2000; ++i) {
         const std::vector<float> x = blocks.next(*judge);
         std::vector<std::uint8_t> codes(x.size());
-        const auto s = quantize::quantize_block(p, x, {}, codes);
+        const auto s = codec::quantize_block(p, x, {}, codes);
         if (!s.is.eligible) continue;
-        const bool sure = judge->judge(quantize::extremes_of(x)).saturates;
+        const bool sure = judge->judge(codec::extremes_of(x)).saturates;
         certain += sure;
         broken += sure && !s.is.saturated;
         others += !sure && s.is.saturated;
@@ -263,9 +263,9 @@ TEST_CASE("blocks of zeros and blocks without a scale get no verdict") {
     const auto judge = block_judge::of(parse_recipe("mxfp8"));
     const std::vector<float> zeros(4, 0.0f), nan{1.0f, NAN}, inf{INFINITY, INFINITY};
     for (const auto& x : {zeros, nan, inf}) {
-        const auto v = judge->judge(quantize::extremes_of(x));
+        const auto v = judge->judge(codec::extremes_of(x));
         CHECK_FALSE(v.saturates);
         CHECK_FALSE(v.overflows);
-        CHECK(judge->nearness(quantize::extremes_of(x)) == 0);
+        CHECK(judge->nearness(codec::extremes_of(x)) == 0);
     }
 }

@@ -36,7 +36,7 @@ TEST_CASE("scale bytes counted during an analysis differ as often as rosetta fin
             pipeline::analyze(model.all(), request_of(plan, false), control);
         REQUIRE(a.scale_differences.size() == 2);
         for (std::size_t g = 0; g < 2; ++g) {
-            std::vector<quantize::recipe> recipes;
+            std::vector<codec::recipe> recipes;
             for (const std::size_t c : families[g].cells) recipes.push_back(plan.cells[c].recipe);
             const auto other = pipeline::compare_bytes(model.all(), recipes, control).total;
             CHECK(a.scale_differences[g].blocks == other.blocks);

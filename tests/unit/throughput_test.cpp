@@ -5,7 +5,7 @@
 #include "libmx/gemm/backends.hpp"
 #include "libmx/pipeline/device_throughput.hpp"
 #include "libmx/pipeline/product_throughput.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/backends.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
@@ -14,7 +14,7 @@ using namespace mx::pipeline;
 namespace {
 
 // Reads 8 MiB in 2 ms, copies 4 MiB over 4 MiB in 4 ms, gets 1 MiB in 1 ms; half as fast at first.
-class made_up_meter final : public quantize::device_meter {
+class made_up_meter final : public codec::device_meter {
   public:
     base::cuda::device_facts facts() const override {
         base::cuda::device_facts f;
@@ -30,22 +30,22 @@ class made_up_meter final : public quantize::device_meter {
     double read_once() override { return 0.002 * slow(reads_); }
     double copy_once() override { return 0.004 * slow(copies_); }
     double receive_once() override { return 0.001 * slow(receipts_); }
-    void prepare(tensor::dtype, std::uint64_t cols, std::span<const quantize::placed_segment> s,
-                 const quantize::recipe_request& recipe) override {
+    void prepare(tensor::dtype, std::uint64_t cols, std::span<const codec::placed_segment> s,
+                 const codec::recipe_request& recipe) override {
         prepared.push_back({cols, 0, recipe.wanted});
-        for (const quantize::placed_segment& one : s) {
+        for (const codec::placed_segment& one : s) {
             prepared.back().elements += one.place.elements();
         }
         runs_ = 0;
     }
     double run_once() override {
-        const bool codes = prepared.back().wanted == quantize::detail::codes;
+        const bool codes = prepared.back().wanted == codec::detail::codes;
         return (codes ? 0.016 : 0.008) * slow(runs_);
     }
 
     struct call {
         std::uint64_t cols, elements;
-        quantize::detail wanted;
+        codec::detail wanted;
     };
     std::vector<call> prepared;
     int spreads = 0;
@@ -56,7 +56,7 @@ class made_up_meter final : public quantize::device_meter {
     int reads_ = 0, copies_ = 0, receipts_ = 0, runs_ = 0;
 };
 
-const quantize::backend& some_backend() { return quantize::backends().front(); }
+const codec::backend& some_backend() { return codec::backends().front(); }
 
 }  // namespace
 
@@ -76,7 +76,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
           "[throughput]") {
     made_up_meter meter;
     const auto recipes =
-        quantize::parse_recipes({"mxfp4", "mxfp4:transform=hadamard", "mxfp8:axis=flat"});
+        codec::parse_recipes({"mxfp4", "mxfp4:transform=hadamard", "mxfp8:axis=flat"});
     const device_request request{recipes, some_backend(), tensor::dtype::bf16, 0};
     std::vector<double> shares;
     const device_throughput t =
@@ -114,7 +114,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
 
 TEST_CASE("measuring a device stops when it is told to", "[throughput]") {
     made_up_meter meter;
-    const auto recipes = quantize::parse_recipes({"mxfp4"});
+    const auto recipes = codec::parse_recipes({"mxfp4"});
     const device_request request{recipes, some_backend(), tensor::dtype::f32, 100};
     const std::atomic<bool> cancel{true};
     CHECK_THROWS_WITH(measure_device(meter, request, &cancel, {}), "stopped before the end");

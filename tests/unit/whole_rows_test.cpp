@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libmx/pipeline/analyze.hpp"
-#include "libmx/quantize/dialect_bumps.hpp"
+#include "libmx/codec/dialect_bumps.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -29,17 +29,17 @@ std::vector<float> values() {
     return x;
 }
 
-double rmse_by_rows(const std::vector<float>& x, const quantize::block_params& p) {
+double rmse_by_rows(const std::vector<float>& x, const codec::block_params& p) {
     double error2 = 0;
     std::vector<std::uint8_t> bump(32), codes(32);
     for (std::size_t r = 0; r < rows; ++r) {
         const std::span<const float> row(x.data() + r * cols, cols);
-        quantize::bumps_of_row(row, bump);
+        codec::bumps_of_row(row, bump);
         for (std::size_t c = 0; c < cols; c += 32) {
             const auto block = row.subspan(c, std::min<std::size_t>(32, cols - c));
-            quantize::block_place place{0, 0, cols, static_cast<int>(block.size())};
+            codec::block_place place{0, 0, cols, static_cast<int>(block.size())};
             place.bump = bump.data();
-            error2 += quantize::quantize_block(p, block, place, codes).sum.error2;
+            error2 += codec::quantize_block(p, block, place, codes).sum.error2;
         }
     }
     return std::sqrt(error2 / static_cast<double>(x.size()));
@@ -48,16 +48,16 @@ double rmse_by_rows(const std::vector<float>& x, const quantize::block_params& p
 }  // namespace
 
 TEST_CASE("exponents are raised by whole rows, however long") {
-    const quantize::recipe r = quantize::parse_recipe("mxfp8:dialect=systems-scaling");
+    const codec::recipe r = codec::parse_recipe("mxfp8:dialect=systems-scaling");
     const std::vector<float> x = values();
     tests::memory_model model;
     model.add("w", tensor::dtype::f32, {rows, cols}, x);
     pipeline::analysis_request request;
-    request.recipes = {r, quantize::parse_recipe("mxfp8:dialect=systems-scaling,scale=floor")};
+    request.recipes = {r, codec::parse_recipe("mxfp8:dialect=systems-scaling,scale=floor")};
     const pipeline::analysis a = pipeline::analyze(model.all(), request, {});
     const std::vector<report::record> results{a.results.begin(), a.results.end()};
     const double bumped = std::get<double>(*report::find(results[0], "rmse"));
     const double plain = std::get<double>(*report::find(results[1], "rmse"));
-    CHECK(bumped == Approx(rmse_by_rows(x, quantize::params_of(r))).epsilon(1e-12));
+    CHECK(bumped == Approx(rmse_by_rows(x, codec::params_of(r))).epsilon(1e-12));
     CHECK(std::abs(bumped - plain) > 0.01 * plain);
 }

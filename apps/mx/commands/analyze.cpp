@@ -15,7 +15,7 @@
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/role_options.hpp"
 #include "libmx/pipeline/analyze.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::app {
 namespace {
@@ -39,7 +39,7 @@ struct options {
 };
 
 // The recipes asked for, each once: two spellings of one recipe are one.
-std::vector<quantize::recipe> recipes_of(const options& o) {
+std::vector<codec::recipe> recipes_of(const options& o) {
     std::vector<std::string> spellings = o.recipes;
     if (spellings.empty()) {
         for (const std::string_view preset : default_presets) {
@@ -48,7 +48,7 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
             }
         }
     }
-    return quantize::parse_recipes(spellings);
+    return codec::parse_recipes(spellings);
 }
 
 int run(const options& o) {

@@ -57,15 +57,15 @@ struct options {
     bool quiet = false;
 };
 
-std::vector<quantize::recipe> recipes_of(const options& o) {
+std::vector<codec::recipe> recipes_of(const options& o) {
     std::vector<std::string> spellings = o.recipes;
     if (spellings.empty()) spellings.assign(default_recipes.begin(), default_recipes.end());
-    return quantize::parse_recipes(spellings);
+    return codec::parse_recipes(spellings);
 }
 
 tensor::dtype dtype_of(const std::string& name) {
     const tensor::dtype type = io::parse_dtype("--dtype", name);
-    if (!quantize::is_stored(type)) {
+    if (!codec::is_stored(type)) {
         throw base::error(base::error_kind::usage,
                           fmt::format("--dtype: {} is widened before anything is measured; choose "
                                       "BF16, F16 or F32",
@@ -74,10 +74,10 @@ tensor::dtype dtype_of(const std::string& name) {
     return type;
 }
 
-std::vector<const quantize::backend*> backends_of(const std::string& backend) {
+std::vector<const codec::backend*> backends_of(const std::string& backend) {
     if (backend != every_backend) return {&chosen_backend(backend)};
-    std::vector<const quantize::backend*> all;
-    for (const quantize::backend& d : quantize::backends()) {
+    std::vector<const codec::backend*> all;
+    for (const codec::backend& d : codec::backends()) {
         if (d.available()) all.push_back(&d);
     }
     return all;
@@ -207,7 +207,7 @@ runner declare_bench(CLI::App& cmd) {
         ->check(CLI::Range(1, 4096))
         ->type_name("N,...")
         ->group("Run");
-    std::vector<std::string_view> names = names_of(quantize::backends());
+    std::vector<std::string_view> names = names_of(codec::backends());
     names.push_back(every_backend);
     cmd.add_option("--backend", o->backend,
                    fmt::format("one of: {}; without it the one that 'mx version' names",

@@ -37,11 +37,11 @@ pipeline::cast_request request_of(const options& o) {
     if (std::find(names.begin(), names.end(), request.element) == names.end()) {
         unknown_name("--element", "format", request.element, names);
     }
-    request.by = quantize::find_dialect(o.dialect);
+    request.by = codec::find_dialect(o.dialect);
     if (request.by == nullptr) {
-        unknown_name("--dialect", "dialect", o.dialect, names_of(quantize::dialects()));
+        unknown_name("--dialect", "dialect", o.dialect, names_of(codec::dialects()));
     }
-    const std::string name(o.round.empty() ? quantize::first_of(request.by->roundings)
+    const std::string name(o.round.empty() ? codec::first_of(request.by->roundings)
                                            : std::string_view(o.round));
     if (o.random_bits != 0) request.random_bits = o.random_bits;
     const format::rounding_row* round = format::find_rounding(name);
@@ -54,8 +54,8 @@ pipeline::cast_request request_of(const options& o) {
     if (!o.int_min.empty() && o.int_min != "symmetric" && o.int_min != "full") {
         unknown_name("--int-min", "choice", o.int_min, {"symmetric", "full"});
     }
-    if (o.int_min == "full") request.minimum = quantize::int_min::full;
-    if (o.int_min == "symmetric") request.minimum = quantize::int_min::symmetric;
+    if (o.int_min == "full") request.minimum = codec::int_min::full;
+    if (o.int_min == "symmetric") request.minimum = codec::int_min::symmetric;
     request.saturate = !o.no_saturate;
     return request;
 }

@@ -33,9 +33,9 @@ struct options {
 };
 
 // The recipes asked for, each once: two spellings of one recipe are one.
-std::vector<quantize::recipe> recipes_of(std::vector<std::string> spellings) {
+std::vector<codec::recipe> recipes_of(std::vector<std::string> spellings) {
     if (spellings.empty()) spellings = {"mxfp8:scale=floor", "mxfp4:scale=floor"};
-    return quantize::parse_recipes(spellings);
+    return codec::parse_recipes(spellings);
 }
 
 // What became of all tensors, by recipe.
@@ -52,7 +52,7 @@ report::list health_list(const pipeline::cluster_report& report,
                                      {"max", h.nearest->largest},
                                      {"nearness", h.nearest->nearness}};
         }
-        list.emplace_back(report::record{{"recipe", quantize::to_string(request.recipes[r])},
+        list.emplace_back(report::record{{"recipe", codec::to_string(request.recipes[r])},
                                          {"tensors", integer(h.tensors)},
                                          {"judged", integer(h.judged)},
                                          {"in_danger", integer(h.in_danger)},

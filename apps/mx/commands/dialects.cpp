@@ -20,10 +20,10 @@ struct options {
     output_options out;
 };
 
-const quantize::dialect& named(const std::string& name) {
-    if (const quantize::dialect* d = quantize::find_dialect(name)) return *d;
+const codec::dialect& named(const std::string& name) {
+    if (const codec::dialect* d = codec::find_dialect(name)) return *d;
     throw base::error(base::error_kind::usage,
-                      base::unknown("dialect", name, names_of(quantize::dialects())));
+                      base::unknown("dialect", name, names_of(codec::dialects())));
 }
 
 report::document describe(const options& o) {

@@ -30,10 +30,10 @@ struct options {
     bool all = false;
 };
 
-std::vector<quantize::recipe> recipes_of(const options& o) {
+std::vector<codec::recipe> recipes_of(const options& o) {
     std::vector<std::string> spellings = o.recipes;
     if (spellings.empty()) spellings.assign(default_recipes.begin(), default_recipes.end());
-    return quantize::parse_recipes(spellings);
+    return codec::parse_recipes(spellings);
 }
 
 report::list finding_list(const pipeline::diff_result& d, const pipeline::dump_labels& labels) {

@@ -94,7 +94,7 @@ report::document code_document(const Format& f, const options& o, std::string he
 }
 
 report::document recipe_document(const std::string& subject) {
-    const quantize::recipe r = quantize::parse_recipe(subject);
+    const codec::recipe r = codec::parse_recipe(subject);
     report::document d;
     d.head = document_head("mx.recipe/1");
     const std::vector<report::record> rows = recipe_words(r);

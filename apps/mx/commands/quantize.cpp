@@ -8,7 +8,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/pipeline/convert.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::app {
 namespace {
@@ -22,7 +22,7 @@ struct options {
 };
 
 int run(const options& o) {
-    const quantize::recipe recipe = quantize::parse_recipe(o.recipe);
+    const codec::recipe recipe = codec::parse_recipe(o.recipe);
     require_distinct(o.in.files, {o.out});
     const pipeline::model model = open_inputs(o.in);
     require_distinct(paths_of(model, {}), {o.out});

@@ -33,7 +33,7 @@ constexpr const char* default_block = "1x32";
     throw base::error(base::error_kind::usage, message);
 }
 
-std::vector<quantize::recipe> recipes_of(const options& o) {
+std::vector<codec::recipe> recipes_of(const options& o) {
     if (o.recipes.empty()) {
         return pipeline::recipes_of_element(o.element.empty() ? default_element : o.element,
                                             o.block.empty() ? default_block : o.block);
@@ -41,8 +41,8 @@ std::vector<quantize::recipe> recipes_of(const options& o) {
     if (!o.element.empty() || !o.block.empty()) {
         refuse("--recipe says element format and block; leave --element and --block out");
     }
-    std::vector<quantize::recipe> recipes;
-    for (const std::string& text : o.recipes) recipes.push_back(quantize::parse_recipe(text));
+    std::vector<codec::recipe> recipes;
+    for (const std::string& text : o.recipes) recipes.push_back(codec::parse_recipe(text));
     return recipes;
 }
 
@@ -68,7 +68,7 @@ void compare(const options& o, const pipeline::model& model, report::document& d
     if (!o.original.empty()) {
         refuse("--original: the file holds no scales next to elements to compare with it");
     }
-    const std::vector<quantize::recipe> recipes = recipes_of(o);
+    const std::vector<codec::recipe> recipes = recipes_of(o);
     pipeline::rosetta_result result =
         pipeline::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run));
     d.sections = comparison_sections(result, recipes);
@@ -79,7 +79,7 @@ void compare(const options& o, const pipeline::model& model, report::document& d
         d.sections.back().notes.push_back(fmt::format("skipped {}: {}", s.tensor, s.reason));
     }
     std::vector<std::string> names;
-    for (const quantize::recipe& r : recipes) names.push_back(quantize::to_string(r));
+    for (const codec::recipe& r : recipes) names.push_back(codec::to_string(r));
     report::list all;
     for (std::size_t a = 0; a < recipes.size(); ++a) {
         for (std::size_t b = a + 1; b < recipes.size(); ++b) {

@@ -45,8 +45,8 @@ struct job {
 }
 
 // A recipe as the name of a file: mxfp4:scale=even,block=1x16 -> mxfp4_scale-even_block-1x16.
-std::string file_name(const quantize::recipe& r) {
-    std::string name = quantize::to_string(r);
+std::string file_name(const codec::recipe& r) {
+    std::string name = codec::to_string(r);
     std::replace(name.begin(), name.end(), '=', '-');
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c == ':' || c == ','; }, '_');
@@ -55,7 +55,7 @@ std::string file_name(const quantize::recipe& r) {
 
 job job_of(const options& o, const std::string& recipe) {
     job j;
-    j.request.recipe = quantize::parse_recipe(recipe);
+    j.request.recipe = codec::parse_recipe(recipe);
     j.request.blocks = o.blocks;
     j.request.seed = o.seed;
     j.request.made_by = fmt::format("mx {} (mx vectors)", MX_VERSION);
@@ -115,7 +115,7 @@ int run(const options& o) {
         const auto done = pipeline::export_vectors(j.request, source, j.out, j.hex);
         if (o.quiet || j.out == "-") continue;
         print(fmt::format("{}: {} blocks, {} elements of {}\n", base::printable(done.path),
-                          done.blocks, done.elements, quantize::to_string(j.request.recipe)));
+                          done.blocks, done.elements, codec::to_string(j.request.recipe)));
         for (const std::string& path : done.texts) print(base::printable(path) + "\n");
     }
     return exit_code::fine;

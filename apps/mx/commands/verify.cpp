@@ -253,7 +253,7 @@ int run(const options& o) {
     const std::vector<std::string> paths = pipeline::vector_paths(o.paths);
     outputs to(o.out, paths);
     pipeline::verify_options what;
-    if (!o.recipe.empty()) what.recipe = quantize::parse_recipe(o.recipe);
+    if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
     std::vector<verification> files;
     for (const std::string& path : paths) {

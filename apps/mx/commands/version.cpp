@@ -14,7 +14,7 @@
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/io/readers.hpp"
-#include "libmx/quantize/device_meter.hpp"
+#include "libmx/codec/device_meter.hpp"
 
 namespace mx::app {
 namespace {
@@ -37,8 +37,8 @@ int run(const output_options& o) {
         {{"item", text("ONNX files")},
          {"value", text(protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
                                          : fmt::format("yes (Protobuf {})", protobuf))}});
-    const quantize::backend& chosen = chosen_backend("");
-    for (const quantize::backend& b : quantize::backends()) {
+    const codec::backend& chosen = chosen_backend("");
+    for (const codec::backend& b : codec::backends()) {
         std::string state;
         if (&b == &chosen) {
             state = " (chosen)";

@@ -9,9 +9,9 @@
 #include "apps/mx/selftest/selftest.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/quantize/dialect_element.hpp"
-#include "libmx/quantize/disagreements.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/disagreements.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::app {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 using base::bits_of;
 using format::element_format;
 using format::rounding;
-using quantize::dialect;
+using codec::dialect;
 
 std::string hex_code_of(std::uint32_t code) { return fmt::format("{:#04x}", code); }
 
@@ -31,15 +31,15 @@ std::uint32_t code_of(const element_format& f, std::uint32_t magnitude, bool neg
 
 void round_trip(const dialect& d, const element_format& f, const format::rounding_row& how,
                 selftest_findings& into) {
-    const bool full = !f.floating() && quantize::default_int_min(f, d) == quantize::int_min::full;
+    const bool full = !f.floating() && codec::default_int_min(f, d) == codec::int_min::full;
     format::rounding_mode mode;
     mode.how = how.id;
-    const quantize::conversion c = quantize::conversion_of(d, f, mode, true, full);
+    const codec::conversion c = codec::conversion_of(d, f, mode, true, full);
     for (std::uint32_t code = 0; code < static_cast<std::uint32_t>(f.codes()); ++code) {
         const float v = c.value[code];
         const bool unused = !f.floating() && !full && code == f.sign_bit();
         if (!std::isfinite(v) || unused) continue;
-        const quantize::converted q = quantize::convert(c, bits_of(v), 0);
+        const codec::converted q = codec::convert(c, bits_of(v), 0);
         const bool same = q.value == v && (v == 0 || q.code == static_cast<int>(code));
         into.expect(same, [&] {
             return selftest_difference{fmt::format("{} {} {}", d.name, f.name, how.name),
@@ -152,11 +152,11 @@ void each_number_format(Visit&& visit) {
 }  // namespace
 
 void check_round_trips(selftest_findings& into, const selftest_options&) {
-    for (const dialect& d : quantize::dialects()) {
+    for (const dialect& d : codec::dialects()) {
         for (const element_format& f : format::element_formats) {
-            if (!d.elements.empty() && !quantize::lists(d.elements, f.name)) continue;
+            if (!d.elements.empty() && !codec::lists(d.elements, f.name)) continue;
             for (const format::rounding_row& how : format::roundings) {
-                if (quantize::lists(d.roundings, how.name)) round_trip(d, f, how, into);
+                if (codec::lists(d.roundings, how.name)) round_trip(d, f, how, into);
             }
         }
     }
@@ -232,12 +232,12 @@ void check_special_values(selftest_findings& into, const selftest_options&) {
 }
 
 void check_disagreements(selftest_findings& into, const selftest_options&) {
-    for (const quantize::disagreement& d : quantize::disagreements()) {
-        const std::string a = quantize::to_string(quantize::ask(d, d.a));
-        const std::string b = quantize::to_string(quantize::ask(d, d.b));
+    for (const codec::disagreement& d : codec::disagreements()) {
+        const std::string a = codec::to_string(codec::ask(d, d.a));
+        const std::string b = codec::to_string(codec::ask(d, d.b));
         into.expect(a != b, [&] {
             return selftest_difference{fmt::format("disagreement {}: {}", d.number, d.title),
-                                       quantize::input_words(d), "different answers", a};
+                                       codec::input_words(d), "different answers", a};
         });
     }
 }

@@ -8,14 +8,14 @@
 #include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
-#include "libmx/quantize/backends.hpp"
+#include "libmx/codec/backends.hpp"
 
 namespace mx::app {
 namespace {
 
 constexpr std::size_t blocks_per_segment = 60;  // five of every category
 
-using quantize::recipe;
+using codec::recipe;
 
 // Every preset whose blocks are rows, under every rule and rounding, and with an offset.
 std::vector<recipe> row_recipes() {
@@ -26,7 +26,7 @@ std::vector<recipe> row_recipes() {
             for (const format::rounding_row& rounding : format::roundings) {
                 for (const char* offset : {"", ",offset=fp16"}) {
                     try {
-                        all.push_back(quantize::parse_recipe(fmt::format("{}:scale={},round={}{}",
+                        all.push_back(codec::parse_recipe(fmt::format("{}:scale={},round={}{}",
                                                                          preset.name, rule.name,
                                                                          rounding.name, offset)));
                     } catch (const base::error&) {  // no such combination
@@ -45,23 +45,23 @@ struct outcome {
     block::segment_stats stats{};
 };
 
-outcome quantize_with(const quantize::backend& backend, const quantize::block_params& p,
+outcome quantize_with(const codec::backend& backend, const codec::block_params& p,
                       const std::vector<float>& x, std::size_t block) {
-    quantize::value_rectangle values{{}, 1, x.size()};
+    codec::value_rectangle values{{}, 1, x.size()};
     values.values.data = reinterpret_cast<const std::byte*>(x.data());
     values.values.stride = x.size();
-    quantize::placed_segment segment;
+    codec::placed_segment segment;
     segment.place.tensor_id = base::tensor_id("selftest");
     segment.place.row_stride = x.size();
     segment.place.rows = 1;
     segment.place.cols = x.size();
     segment.place.block_cols = block;
-    const quantize::recipe_request request{&p, quantize::detail::codes};
+    const codec::recipe_request request{&p, codec::detail::codes};
     outcome to;
     backend.make_quantizer()->run(
         values, {&segment, 1}, {&request, 1},
-        [&](std::size_t, std::span<const quantize::segment_result> results) {
-            const quantize::block_results& d = results.front().of_blocks;
+        [&](std::size_t, std::span<const codec::segment_result> results) {
+            const codec::block_results& d = results.front().of_blocks;
             to.stride = d.stride;
             to.codes.assign(d.codes, d.codes + d.blocks * d.stride);
             to.scale_codes.assign(d.scale_code, d.scale_code + d.blocks);
@@ -84,13 +84,13 @@ std::size_t first_difference(const outcome& a, const outcome& b, std::size_t blo
     return blocks_per_segment;
 }
 
-void compare(const quantize::backend& backend, const recipe& r, const quantize::block_params& p,
+void compare(const codec::backend& backend, const recipe& r, const codec::block_params& p,
              const std::vector<float>& x, const outcome& reference, selftest_findings& into) {
     const auto block = static_cast<std::size_t>(r.block.cols);
     const outcome own = quantize_with(backend, p, x, block);
     const std::size_t at = first_difference(reference, own, block, x.size());
     const auto describe = [&](std::string_view what) {
-        return selftest_difference{fmt::format("{} by {}", quantize::to_string(r), backend.name),
+        return selftest_difference{fmt::format("{} by {}", codec::to_string(r), backend.name),
                                    fmt::format("block {} of the sample", at),
                                    fmt::format("the {} of driver scalar", what), "others"};
     };
@@ -104,9 +104,9 @@ void compare(const quantize::backend& backend, const recipe& r, const quantize::
 }  // namespace
 
 void check_drivers(selftest_findings& into, const selftest_options& options) {
-    const quantize::backend& scalar = quantize::backend_named("scalar");
+    const codec::backend& scalar = codec::backend_named("scalar");
     std::string used;
-    for (const quantize::backend& d : quantize::backends()) {
+    for (const codec::backend& d : codec::backends()) {
         if (d.available()) used += fmt::format("{}{}", used.empty() ? "" : ", ", d.name);
     }
     into.note = "drivers of this machine: " + used;
@@ -115,17 +115,17 @@ void check_drivers(selftest_findings& into, const selftest_options& options) {
             pipeline::generate_inputs(r, blocks_per_segment, options.seed);
         // The last block is short.
         const std::vector<float> x(in.values.begin(), in.values.end() - 3);
-        quantize::tensor_facts facts;
+        codec::tensor_facts facts;
         for (const float v : x) {
             const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
             if (magnitude < base::f32_infinity) {
                 facts.amax_bits = std::max(facts.amax_bits, magnitude);
             }
         }
-        const quantize::block_params p = quantize::params_of(r, facts);
+        const codec::block_params p = codec::params_of(r, facts);
         const outcome reference =
             quantize_with(scalar, p, x, static_cast<std::size_t>(r.block.cols));
-        for (const quantize::backend& d : quantize::backends()) {
+        for (const codec::backend& d : codec::backends()) {
             if (d.available() && &d != &scalar) compare(d, r, p, x, reference, into);
         }
     }

@@ -16,23 +16,23 @@
 #include "libmx/oracle/block.hpp"
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
-#include "libmx/quantize/block_kernel.hpp"
-#include "libmx/quantize/dialect_bumps.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/dialect_bumps.hpp"
 
 namespace mx::app {
 namespace {
 
-using quantize::recipe;
+using codec::recipe;
 
 constexpr std::size_t blocks_per_recipe = pipeline::input_categories.size();
 
 // Choices that only some recipes have; parse_recipe refuses those that do not fit.
-std::vector<std::string> extras_of(const format::element_format& f, const quantize::dialect& d) {
+std::vector<std::string> extras_of(const format::element_format& f, const codec::dialect& d) {
     std::vector<std::string> extras{""};
     if (!f.floating()) extras = {"", ",int_emax=log2max", ",int_emax=1"};
     if (f.floating() && f.mantissa_bits == 0) extras = {"", ",ties=even"};
-    if (d.id == quantize::dialect_id::microxcaling) extras.push_back(",flush_subnormals=true");
-    if (d.id != quantize::dialect_id::ocp) return extras;
+    if (d.id == codec::dialect_id::microxcaling) extras.push_back(",flush_subnormals=true");
+    if (d.id != codec::dialect_id::ocp) return extras;
     std::vector<std::string> all = extras;
     for (const char* offset : {",offset=fp16", ",offset=fp16,range=half"}) {
         for (const std::string& e : extras) all.push_back(e + offset);
@@ -42,15 +42,15 @@ std::vector<std::string> extras_of(const format::element_format& f, const quanti
 
 // The recipes that begin with `start` under every rule and rounding that a dialect has.
 void add_recipes(const std::string& start, std::string_view scale_format,
-                 const quantize::dialect& d, const std::vector<std::string>& extras,
+                 const codec::dialect& d, const std::vector<std::string>& extras,
                  std::vector<recipe>& to) {
     for (const scale::scale_rule& rule : scale::scale_rules) {
-        if (rule.scale_format != scale_format || !quantize::lists(d.rules, rule.name)) continue;
+        if (rule.scale_format != scale_format || !codec::lists(d.rules, rule.name)) continue;
         for (const format::rounding_row& rounding : format::roundings) {
-            if (!quantize::lists(d.roundings, rounding.name)) continue;
+            if (!codec::lists(d.roundings, rounding.name)) continue;
             for (const std::string& extra : extras) {
                 try {
-                    to.push_back(quantize::parse_recipe(
+                    to.push_back(codec::parse_recipe(
                         fmt::format("{},scale={},round={},dialect={}{}", start, rule.name,
                                     rounding.name, d.name, extra)));
                 } catch (const base::error&) {  // no such combination
@@ -63,10 +63,10 @@ void add_recipes(const std::string& start, std::string_view scale_format,
 // Every element format under E8M0, and the presets with other scales in blocks of 16.
 std::vector<recipe> all_recipes() {
     std::vector<recipe> all;
-    for (const quantize::dialect& d : quantize::dialects()) {
+    for (const codec::dialect& d : codec::dialects()) {
         if (!d.blocks) continue;
         for (const format::element_format& f : format::element_formats) {
-            if (!d.elements.empty() && !quantize::lists(d.elements, f.name)) continue;
+            if (!d.elements.empty() && !codec::lists(d.elements, f.name)) continue;
             add_recipes(fmt::format("mxfp8:element={}", f.name), "e8m0", d, extras_of(f, d), all);
         }
         for (const format::block_format& preset : format::block_formats) {
@@ -77,7 +77,7 @@ std::vector<recipe> all_recipes() {
         }
     }
     const auto spelling = [](const recipe& a, const recipe& b) {
-        return quantize::to_string(a) < quantize::to_string(b);
+        return codec::to_string(a) < codec::to_string(b);
     };
     std::sort(all.begin(), all.end(), spelling);
     all.erase(std::unique(all.begin(), all.end()), all.end());
@@ -104,13 +104,13 @@ struct sample {
                 facts.amax_bits = std::max(facts.amax_bits, magnitude);
             }
         }
-        params = quantize::params_of(r, facts);
+        params = codec::params_of(r, facts);
         stated = oracle_recipe(r, base::float_from_bits(facts.amax_bits));
         list = oracle::list_values(*stated.by, *r.element, stated.full_range);
         const auto cols = static_cast<std::size_t>(r.block.cols);
-        if (quantize::bumps_positions(r)) {
+        if (codec::bumps_positions(r)) {
             bump.resize(cols);
-            quantize::bumps_of_row(x, bump);
+            codec::bumps_of_row(x, bump);
             bumped = oracle::bumped_columns(x, cols);
         }
     }
@@ -118,8 +118,8 @@ struct sample {
     const recipe& of;
     std::uint64_t tensor_id;
     std::vector<float> x;
-    quantize::tensor_facts facts;
-    quantize::block_params params{};
+    codec::tensor_facts facts;
+    codec::block_params params{};
     oracle::recipe stated;
     oracle::value_list list;
     std::vector<std::uint8_t> bump;
@@ -129,11 +129,11 @@ struct sample {
 // `length` elements from `first` on are one block.
 void compare(const sample& s, std::size_t first, std::size_t length, selftest_findings& into) {
     const std::span<const float> x = std::span(s.x).subspan(first, length);
-    quantize::block_place place{s.tensor_id, first, s.x.size(), static_cast<int>(length)};
+    codec::block_place place{s.tensor_id, first, s.x.size(), static_cast<int>(length)};
     place.bump = s.bump.empty() ? nullptr : s.bump.data();
     std::vector<std::uint8_t> codes(length);
     std::vector<float> values(length);
-    const block::block_stats got = quantize::quantize_block(s.params, x, place, codes, values);
+    const block::block_stats got = codec::quantize_block(s.params, x, place, codes, values);
 
     std::vector<std::uint32_t> draws;
     for (std::size_t i = 0; i < length; ++i) {
@@ -148,7 +148,7 @@ void compare(const sample& s, std::size_t first, std::size_t length, selftest_fi
 
     const auto differ = [&](std::string expected, std::string found) {
         into.differ(
-            {quantize::to_string(s.of), input_of(x), std::move(expected), std::move(found)});
+            {codec::to_string(s.of), input_of(x), std::move(expected), std::move(found)});
     };
     const bool same_scale = want.scale_code >= 0 ? got.scale_code == want.scale_code
                                                  : same_value(got.scale, want.scale);

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "apps/mx/selftest/selftest.hpp"
-#include "libmx/quantize/dialect_scale.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::app {
 namespace {
@@ -64,9 +64,9 @@ void check_scale_thresholds(selftest_findings& into, const selftest_options&) {
     for (const element_format& f : format::element_formats) {
         const std::set<std::uint32_t> ms = mantissas(f);
         for (const closed_form& form : forms) {
-            const quantize::recipe r =
-                quantize::parse_recipe(fmt::format("mxfp8:element={},scale={}", f.name, form.rule));
-            const quantize::block_params p = quantize::params_of(r);
+            const codec::recipe r =
+                codec::parse_recipe(fmt::format("mxfp8:element={},scale={}", f.name, form.rule));
+            const codec::block_params p = codec::params_of(r);
             for (int e = 1; e < 255; ++e) {
                 for (const std::uint32_t m : ms) {
                     const int exponent = form.exponent(f, e, m);
@@ -75,9 +75,9 @@ void check_scale_thresholds(selftest_findings& into, const selftest_options&) {
                     const int want =
                         beyond ? format::e8m0_nan : std::clamp(exponent, 0, format::e8m0_max);
                     const std::uint32_t bits = (static_cast<std::uint32_t>(e) << 23) | m;
-                    const int got = quantize::dialect_scale(p, bits).code;
+                    const int got = codec::dialect_scale(p, bits).code;
                     into.expect(got == want, [&] {
-                        return selftest_difference{quantize::to_string(r), hex_bits(bits),
+                        return selftest_difference{codec::to_string(r), hex_bits(bits),
                                                    fmt::format("scale code {}", want),
                                                    fmt::format("scale code {}", got)};
                     });

@@ -6,7 +6,7 @@
 
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/quantize/narrow_float.hpp"
+#include "libmx/codec/narrow_float.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -24,7 +24,7 @@ struct cast_error {
         bool far = false;
         for (const float v : x) {
             if (!std::isfinite(v)) continue;
-            const float d = quantize::bfloat16_arithmetic::round(v);
+            const float d = codec::bfloat16_arithmetic::round(v);
             ++n;
             if (!std::isfinite(d)) {
                 far = true;

@@ -14,7 +14,7 @@
 #include "libmx/pipeline/recipe_totals.hpp"
 #include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -24,14 +24,14 @@ constexpr std::size_t jobs_at_once = 256;
 
 // What every job of a recipe has in common.
 struct prepared_recipe {
-    quantize::block_params params;
+    codec::block_params params;
     bool needs_facts;
     metrics::totals empty;
     survey_recipe known;
 
-    explicit prepared_recipe(const quantize::recipe& r)
-        : params(quantize::params_of(r)),
-          needs_facts(quantize::needs_tensor_facts(r)),
+    explicit prepared_recipe(const codec::recipe& r)
+        : params(codec::params_of(r)),
+          needs_facts(codec::needs_tensor_facts(r)),
           empty(empty_totals(r)),
           known(r) {}
 };
@@ -42,7 +42,7 @@ struct job {
     std::size_t recipe;
     block::grid grid;
     preparation how;
-    std::unique_ptr<quantize::block_params> own_params;  // where the tensor's facts enter
+    std::unique_ptr<codec::block_params> own_params;  // where the tensor's facts enter
     std::mutex guard;
     block_tally tally;
 };
@@ -60,7 +60,7 @@ class survey_run {
     survey_run(const std::vector<tensor_ref>& tensors, const analysis_request& request,
                const run_control& control)
         : tensors_(tensors), recipes_(request.recipes), request_(request), control_(control) {
-        for (const quantize::recipe& r : recipes_) prepared_.emplace_back(r);
+        for (const codec::recipe& r : recipes_) prepared_.emplace_back(r);
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             spaces_.push_back(std::make_unique<workspace>(control));
         }
@@ -150,7 +150,7 @@ class survey_run {
         std::vector<std::size_t> next(b.tensors.size());
         for (const std::unique_ptr<job>& j : b.jobs) {
             if (!prepared_[j->recipe].needs_facts) continue;
-            j->own_params = std::make_unique<quantize::block_params>(quantize::params_of(
+            j->own_params = std::make_unique<codec::block_params>(codec::params_of(
                 recipes_[j->recipe], b.before.facts[j->tensor][next[j->tensor]++]));
         }
     }
@@ -161,7 +161,7 @@ class survey_run {
         for (const grid_job& g : p.of->jobs) {
             job& j = *b.jobs[g.job];
             const auto local = std::make_unique<block_tally>();
-            const quantize::stored_values values =
+            const codec::stored_values values =
                 j.how.nothing() ? p.values
                                 : prepare(j.how, j.grid, p.where, p.values, space.prepared);
             survey_panel(j, p.where, values, id, space, *local);
@@ -170,19 +170,19 @@ class survey_run {
         }
     }
 
-    void survey_panel(const job& j, const panel& where, const quantize::stored_values& values,
+    void survey_panel(const job& j, const panel& where, const codec::stored_values& values,
                       std::uint64_t tensor_id, workspace& space, block_tally& to) const {
         const prepared_recipe& r = prepared_[j.recipe];
-        const quantize::block_params& params = j.own_params ? *j.own_params : r.params;
+        const codec::block_params& params = j.own_params ? *j.own_params : r.params;
         // Vector kernels leave the full statistics of blocks to the reference; where extremes tell
         // which blocks need them, these alone are looked at.
         const bool quick = r.known.magnitudes_decide();
-        const quantize::recipe_request request{
-            &params, quick ? quantize::detail::codes : quantize::detail::stats, false, false, true};
+        const codec::recipe_request request{
+            &params, quick ? codec::detail::codes : codec::detail::stats, false, false, true};
         space.quantizer.run(
             j.grid, where, values, tensor_id, {&request, 1}, [&](const quantized_segment& s) {
-                const quantize::segment_result& result = s.by_recipe.front();
-                const quantize::block_results& d = result.of_blocks;
+                const codec::segment_result& result = s.by_recipe.front();
+                const codec::block_results& d = result.of_blocks;
                 to.add(*result.stats);
                 for (std::size_t b = 0; b < d.blocks; ++b) {
                     const std::uint64_t index = s.index_of(b);
@@ -191,7 +191,7 @@ class survey_run {
                                               r.known)) {
                         continue;
                     }
-                    const quantize::block_extent extent = quantize::extent_of(s.place, b);
+                    const codec::block_extent extent = codec::extent_of(s.place, b);
                     const std::span x(d.inputs + b * d.stride, extent.size());
                     if (!quick) {
                         to.add({index, x, std::span(d.codes + b * d.stride, extent.size()),
@@ -200,15 +200,15 @@ class survey_run {
                         continue;
                     }
                     space.codes.resize(extent.size());
-                    const block::block_stats stats = quantize::quantize_block(
-                        params, x, quantize::place_of(s.place, extent), space.codes);
+                    const block::block_stats stats = codec::quantize_block(
+                        params, x, codec::place_of(s.place, extent), space.codes);
                     to.add({index, x, space.codes, stats}, r.known, params);
                 }
             });
     }
 
     const std::vector<tensor_ref>& tensors_;
-    const std::vector<quantize::recipe>& recipes_;
+    const std::vector<codec::recipe>& recipes_;
     const analysis_request& request_;
     const run_control& control_;
     std::vector<prepared_recipe> prepared_;

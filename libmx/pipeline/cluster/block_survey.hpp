@@ -36,7 +36,7 @@ struct bad_block {
 struct near_block {
     std::uint64_t index = 0;
     double least = 0, largest = 0;
-    double nearness = 0;  ///< see quantize::block_judge::nearness
+    double nearness = 0;  ///< see codec::block_judge::nearness
 };
 
 /// One tensor under one recipe.
@@ -49,7 +49,7 @@ struct block_survey {
 
     /// Of blocks with a finite maximum: those whose maximum lies in the recipe's clamp zone.
     report::value clamp_zone_block_rate;
-    /// The closed-form verdicts (quantize::block_judge) as shares of the eligible blocks; null
+    /// The closed-form verdicts (codec::block_judge) as shares of the eligible blocks; null
     /// where the recipe has none.
     report::value certain_overflow_block_rate, certain_saturation_block_rate;
     report::value saturated_block_gain;  ///< mean gain of the saturated blocks

@@ -38,24 +38,24 @@ bool worse(const bad_block& a, const bad_block& b) {
 }
 
 // The magnitude that the first non-zero element became; none beyond float32.
-std::optional<double> value_of(const surveyed_block& b, const quantize::block_params& params) {
+std::optional<double> value_of(const surveyed_block& b, const codec::block_params& params) {
     std::size_t i = 0;
     while (b.x[i] == 0) ++i;
     float value[1];
-    quantize::dequantize_block(params, b.stats.scale, b.stats.offset, b.codes.subspan(i, 1), value);
+    codec::dequantize_block(params, b.stats.scale, b.stats.offset, b.codes.subspan(i, 1), value);
     if (!std::isfinite(value[0])) return std::nullopt;
     return std::abs(static_cast<double>(value[0]));
 }
 
 }  // namespace
 
-survey_recipe::survey_recipe(const quantize::recipe& r)
-    : judge(quantize::block_judge::of(r)),
-      zone(quantize::clamp_zone_of(r)),
-      has_offset(r.offset != quantize::offset_kind::none) {}
+survey_recipe::survey_recipe(const codec::recipe& r)
+    : judge(codec::block_judge::of(r)),
+      zone(codec::clamp_zone_of(r)),
+      has_offset(r.offset != codec::offset_kind::none) {}
 
 void block_tally::add(const surveyed_block& b, const survey_recipe& recipe,
-                      const quantize::block_params& params) {
+                      const codec::block_params& params) {
     const block::block_stats& s = b.stats;
     if (s.count.nan + s.count.inf + s.count.poisoned != 0) return;
     place(s.amax, s.x_min, s.x_max, recipe);
@@ -88,13 +88,13 @@ void block_tally::place(std::uint32_t amax, std::uint32_t least, std::uint32_t l
 }
 
 void block_tally::judge(const surveyed_block& b, const survey_recipe& recipe,
-                        const quantize::block_params& params) {
+                        const codec::block_params& params) {
     const block::block_stats& s = b.stats;
     if (recipe.judge) {
-        const quantize::block_extremes e = recipe.judge->signs_matter()
-                                               ? quantize::extremes_of(b.x)
-                                               : quantize::block_extremes{s.x_min, 0, s.x_max};
-        const quantize::block_verdict v = recipe.judge->judge(e);
+        const codec::block_extremes e = recipe.judge->signs_matter()
+                                               ? codec::extremes_of(b.x)
+                                               : codec::block_extremes{s.x_min, 0, s.x_max};
+        const codec::block_verdict v = recipe.judge->judge(e);
         overflowing_ += v.overflows ? 1u : 0u;
         saturating_ += v.saturates ? 1u : 0u;
         const double nearness = v.saturates ? 1.0 : recipe.judge->nearness(e);

@@ -12,16 +12,16 @@
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/cluster/block_survey.hpp"
-#include "libmx/quantize/clamp_zone.hpp"
-#include "libmx/quantize/saturation_zone.hpp"
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/saturation_zone.hpp"
 
 namespace mx::pipeline {
 
 /// What is known of a recipe before its first block.
 struct survey_recipe {
-    explicit survey_recipe(const quantize::recipe& r);
-    std::optional<quantize::block_judge> judge;
-    quantize::clamp_zone zone;
+    explicit survey_recipe(const codec::recipe& r);
+    std::optional<codec::block_judge> judge;
+    codec::clamp_zone zone;
     bool has_offset;
 
     bool magnitudes_decide() const { return judge && judge->magnitudes_decide(); }
@@ -48,7 +48,7 @@ class block_tally {
     /// and all of it must be looked at. Only for recipes whose judge knows codes by magnitudes.
     bool add_sound(const scaled_block& b, const survey_recipe& recipe);
     void add(const surveyed_block& b, const survey_recipe& recipe,
-             const quantize::block_params& params);
+             const codec::block_params& params);
     void add(const block::segment_stats& s) { totals_.add(s); }
     void merge(const block_tally& other);
     /// The survey, but for tensor and recipe. `facts` are empty totals of the recipe.
@@ -58,7 +58,7 @@ class block_tally {
     void place(std::uint32_t amax, std::uint32_t least, std::uint32_t largest,
                const survey_recipe& recipe);
     void judge(const surveyed_block& b, const survey_recipe& recipe,
-               const quantize::block_params& params);
+               const codec::block_params& params);
     void keep(const bad_block& b);
     void keep(const near_block& b);
 

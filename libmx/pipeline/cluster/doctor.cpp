@@ -115,7 +115,7 @@ class examination {
             member(r, "rmse") == report::value() || member(r, "zero_blocks") == member(r, "blocks");
         if (s.eligible == 0 && s.blocks > 1 && !nothing) {
             report_.unjudged.push_back(
-                {tensor.info().name, quantize::to_string(request_.recipes[s.recipe])});
+                {tensor.info().name, codec::to_string(request_.recipes[s.recipe])});
         }
         if (const std::optional<ailment> what = danger_of(s)) {
             ++h.in_danger;

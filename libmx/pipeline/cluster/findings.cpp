@@ -65,7 +65,7 @@ report::record finding_record(const finding& f, const role_finder& roles) {
     return {{"file", info.file},
             {"tensor", info.name},
             {"role", std::string(roles.role_of(info))},
-            {"recipe", quantize::to_string(f.recipe)},
+            {"recipe", codec::to_string(f.recipe)},
             {"verdict", verdict(f.what)},
             {"eligible_blocks", tally(s.eligible)},
             {"ailing_blocks", tally(ailing)},

@@ -20,7 +20,7 @@ const ailment_words& words_of(ailment a);
 
 struct finding {
     tensor_ref tensor{};
-    quantize::recipe recipe;
+    codec::recipe recipe;
     ailment what = ailment::saturation;  ///< the worst of those above the limit
     block_survey survey;
     report::value collapsed_block_rate, nrmse;

@@ -9,13 +9,13 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/cluster/bf16_cast.hpp"
-#include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pipeline {
 namespace {
 
-using quantize::recipe;
+using codec::recipe;
 
 bool set_rule(recipe& r, std::string_view name) {
     if (!r.scale_format->power_of_two()) return false;
@@ -36,7 +36,7 @@ constexpr std::array rows{
              [](recipe& r) { return set_rule(r, "floor-bump"); }},
     mend_row{"offset", "offset=fp16: the block's centre is subtracted",
              [](recipe& r) {
-                 r.offset = quantize::offset_kind::fp16;
+                 r.offset = codec::offset_kind::fp16;
                  return r.scale_format->power_of_two();
              }},
     mend_row{"block", "a block of half the size", halve_block},
@@ -45,7 +45,7 @@ constexpr std::array rows{
 // The recipe with its members in canonical form, or none when it makes no sense.
 std::optional<recipe> sensible(recipe r) {
     try {
-        quantize::normalize(r);
+        codec::normalize(r);
         return r;
     } catch (const base::error&) {
         return std::nullopt;
@@ -60,10 +60,10 @@ bool mentions(const std::string& spelling, std::string_view key) {
 
 // The keys in which `b` differs from `a`, without those that only follow from others.
 std::string difference(const recipe& a, const recipe& b) {
-    const std::string before = quantize::to_string(a);
-    const std::string after = quantize::to_string(b);
+    const std::string before = codec::to_string(a);
+    const std::string after = codec::to_string(b);
     std::string text;
-    for (const quantize::recipe_key& key : quantize::recipe_keys()) {
+    for (const codec::recipe_key& key : codec::recipe_keys()) {
         const std::string value = key.get(b);
         if (value == key.get(a)) continue;
         if (!mentions(before, key.name) && !mentions(after, key.name)) continue;
@@ -74,7 +74,7 @@ std::string difference(const recipe& a, const recipe& b) {
 
 measured_mend measured(const mend& m, const block_survey& s) {
     measured_mend out{
-        m.change, quantize::to_string(m.recipe), s.rmse, s.saturated_block_rate, s.bits_per_element,
+        m.change, codec::to_string(m.recipe), s.rmse, s.saturated_block_rate, s.bits_per_element,
         {}};
     for (std::size_t a = 0; a < ailment_count; ++a) {
         out.ailing_share[a] = s.share(static_cast<ailment>(a));
@@ -93,7 +93,7 @@ std::vector<mend> mends_of(const recipe& r) {
         if (!row.change(changed)) continue;
         std::optional<recipe> sound = sensible(changed);
         if (!sound) {
-            changed.by = &quantize::row_of(quantize::dialect_id::ocp);
+            changed.by = &codec::row_of(codec::dialect_id::ocp);
             sound = sensible(changed);
         }
         const auto same = [&](const mend& m) { return m.recipe == *sound; };

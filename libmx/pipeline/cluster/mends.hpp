@@ -19,7 +19,7 @@ struct mend_row {
     std::string_view name;
     std::string_view summary;
     /// Makes the change; false where it changes nothing or has no meaning.
-    bool (*change)(quantize::recipe&);
+    bool (*change)(codec::recipe&);
 };
 
 /// Every mend but bf16, in the order that decides between equals.
@@ -28,12 +28,12 @@ std::span<const mend_row> mends();
 /// A mend of a certain recipe.
 struct mend {
     std::string change;  ///< "scale=rceil", "block=1x16"
-    quantize::recipe recipe;
+    codec::recipe recipe;
 };
 
 /// The mends of `r`; what its dialect does not have is tried in dialect ocp, what its formats do
 /// not have is left out.
-std::vector<mend> mends_of(const quantize::recipe& r);
+std::vector<mend> mends_of(const codec::recipe& r);
 
 /// The name of the last resort, which is no recipe: leaving the tensor in bfloat16.
 inline constexpr std::string_view bf16_name = "bf16";
@@ -49,7 +49,7 @@ struct measured_mend {
 /// The mends of `recipe` on each of `tensors`, bf16 last. Of `request`, roles and norm_bias matter.
 /// Throws base::error.
 std::vector<std::vector<measured_mend>> measure_mends(const std::vector<tensor_ref>& tensors,
-                                                      const quantize::recipe& recipe,
+                                                      const codec::recipe& recipe,
                                                       const analysis_request& request,
                                                       const run_control& control);
 

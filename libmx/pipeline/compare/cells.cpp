@@ -8,7 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
-#include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 
 namespace mx::pipeline::compare {
 namespace {
@@ -57,13 +57,13 @@ spelling read(const std::string& recipe) {
 
 // Refuses a value that no recipe has, so that a misspelt one is not merely left out.
 void check_value(const std::string& key, const std::string& value) {
-    const auto keys = quantize::recipe_keys();
+    const auto keys = codec::recipe_keys();
     const auto row = std::find_if(keys.begin(), keys.end(),
-                                  [&](const quantize::recipe_key& k) { return k.name == key; });
+                                  [&](const codec::recipe_key& k) { return k.name == key; });
     if (row == keys.end()) refuse(fmt::format("a sweep has no axis '{}'", key));
     std::optional<base::error> reason;
     for (const format::block_format& b : format::block_formats) {
-        quantize::recipe r = quantize::preset_recipe(b.name);
+        codec::recipe r = codec::preset_recipe(b.name);
         try {
             row->set(r, value);
             return;
@@ -78,7 +78,7 @@ void check_value(const std::string& key, const std::string& value) {
 std::vector<spelling> product(const sweep_request& request) {
     std::vector<spelling> all;
     for (const std::string& base : request.bases) {
-        quantize::parse_recipe(base);
+        codec::parse_recipe(base);
         all.push_back(read(base));
     }
     for (const axis& a : request.axes) {
@@ -101,19 +101,19 @@ std::vector<spelling> product(const sweep_request& request) {
 }
 
 // The index of `r` among `recipes`, where it is put unless it is there.
-std::size_t place_of(std::vector<quantize::recipe>& recipes, const quantize::recipe& r) {
+std::size_t place_of(std::vector<codec::recipe>& recipes, const codec::recipe& r) {
     const auto at = std::find(recipes.begin(), recipes.end(), r);
     if (at != recipes.end()) return static_cast<std::size_t>(at - recipes.begin());
     recipes.push_back(r);
     return recipes.size() - 1;
 }
 
-cell make_cell(const quantize::recipe& r, std::uint64_t seeds,
-               std::vector<quantize::recipe>& recipes) {
-    cell c{r, quantize::to_string(r), {}};
+cell make_cell(const codec::recipe& r, std::uint64_t seeds,
+               std::vector<codec::recipe>& recipes) {
+    cell c{r, codec::to_string(r), {}};
     const std::uint64_t runs = is_random(r) ? seeds : 1;
     for (std::uint64_t i = 0; i < runs; ++i) {
-        quantize::recipe seeded = r;
+        codec::recipe seeded = r;
         seeded.seed = r.seed + i;  // wraps: any 64 bits are a seed
         c.runs.push_back(place_of(recipes, seeded));
     }
@@ -122,7 +122,7 @@ cell make_cell(const quantize::recipe& r, std::uint64_t seeds,
 
 }  // namespace
 
-bool is_random(const quantize::recipe& r) {
+bool is_random(const codec::recipe& r) {
     return r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
 }
 
@@ -131,7 +131,7 @@ sweep_plan plan_sweep(const sweep_request& request) {
     for (const spelling& s : product(request)) {
         const std::string text = s.text();
         try {
-            const quantize::recipe r = quantize::parse_recipe(text);
+            const codec::recipe r = codec::parse_recipe(text);
             const bool known = std::any_of(plan.cells.begin(), plan.cells.end(),
                                            [&](const cell& c) { return c.recipe == r; });
             if (!known) plan.cells.push_back(make_cell(r, request.seeds, plan.recipes));
@@ -150,7 +150,7 @@ sweep_plan plan_sweep(const sweep_request& request) {
     }
     plan.baseline = plan.cells.front();
     if (request.baseline.empty()) return plan;
-    const quantize::recipe wanted = quantize::parse_recipe(request.baseline);
+    const codec::recipe wanted = codec::parse_recipe(request.baseline);
     const auto at = std::find_if(plan.cells.begin(), plan.cells.end(),
                                  [&](const cell& c) { return c.recipe == wanted; });
     plan.baseline_is_cell = at != plan.cells.end();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline::compare {
 
@@ -20,7 +20,7 @@ struct axis {
 /// One combination of the sweep. Where random numbers are drawn it stands for several recipes that
 /// differ in their seed.
 struct cell {
-    quantize::recipe recipe;
+    codec::recipe recipe;
     std::string name;               ///< canonical; of the first seed
     std::vector<std::size_t> runs;  ///< indices into sweep_plan::recipes, one per seed
 };
@@ -33,7 +33,7 @@ struct left_out_cell {
 
 struct sweep_plan {
     std::vector<cell> cells;                ///< each behaviour once, in the order of the product
-    std::vector<quantize::recipe> recipes;  ///< what is to be analyzed, each recipe once
+    std::vector<codec::recipe> recipes;  ///< what is to be analyzed, each recipe once
     std::vector<left_out_cell> left_out;
     cell baseline;  ///< what R-MSEs are relative to; its runs are among the recipes
     bool baseline_is_cell = true;
@@ -50,7 +50,7 @@ struct sweep_request {
 inline constexpr std::size_t max_cells = 2048;
 
 /// Whether quantizing under `r` draws random numbers.
-bool is_random(const quantize::recipe& r);
+bool is_random(const codec::recipe& r);
 
 /// Expands a sweep. An axis replaces what a base says about its key. Throws base::error (usage) for
 /// bases and baselines that are no recipes, for values that no recipe has, when no combination

@@ -95,7 +95,7 @@ analysis_request request_of(const sweep_plan& plan, bool phase_sweep) {
 
 comparison evaluate(const sweep_plan& plan, const analysis& a, bool phase_sweep) {
     std::vector<std::string> runs;
-    for (const quantize::recipe& r : plan.recipes) runs.push_back(quantize::to_string(r));
+    for (const codec::recipe& r : plan.recipes) runs.push_back(codec::to_string(r));
     comparison c;
     c.table = arrange(a.results, runs, phase_sweep ? phase_count : 1);
     c.tensors = all_tensors(c.table);

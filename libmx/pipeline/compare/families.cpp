@@ -3,20 +3,20 @@
 
 #include <algorithm>
 
-#include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 
 namespace mx::pipeline::compare {
 namespace {
 
-quantize::recipe under_first_rule(quantize::recipe r) {
-    r.rule = quantize::default_rule(*r.by, r.scale_format->name);
-    quantize::normalize(r);
+codec::recipe under_first_rule(codec::recipe r) {
+    r.rule = codec::default_rule(*r.by, r.scale_format->name);
+    codec::normalize(r);
     return r;
 }
 
 // What decides the scales of blocks besides the rule.
-quantize::recipe scale_identity(const quantize::recipe& r) {
-    quantize::recipe common = under_first_rule(r);
+codec::recipe scale_identity(const codec::recipe& r) {
+    codec::recipe common = under_first_rule(r);
     common.round = format::rounding::rtne;
     common.ties = format::tie_rule::up;
     common.seed = 0;
@@ -28,15 +28,15 @@ quantize::recipe scale_identity(const quantize::recipe& r) {
 template <typename Identity, typename Wanted>
 std::vector<family> group(const sweep_plan& plan, const Identity& identity, const Wanted& wanted) {
     std::vector<family> families;
-    std::vector<quantize::recipe> identities;
+    std::vector<codec::recipe> identities;
     for (std::size_t c = 0; c < plan.cells.size(); ++c) {
-        const quantize::recipe& r = plan.cells[c].recipe;
-        const quantize::recipe id = identity(r);
+        const codec::recipe& r = plan.cells[c].recipe;
+        const codec::recipe id = identity(r);
         auto at = static_cast<std::size_t>(std::find(identities.begin(), identities.end(), id) -
                                            identities.begin());
         if (at == identities.size()) {
             identities.push_back(id);
-            families.push_back({quantize::to_string(under_first_rule(r)), {}});
+            families.push_back({codec::to_string(under_first_rule(r)), {}});
         }
         if (wanted(families[at], r)) families[at].cells.push_back(c);
     }
@@ -50,12 +50,12 @@ std::vector<family> group(const sweep_plan& plan, const Identity& identity, cons
 
 std::vector<family> rule_families(const sweep_plan& plan) {
     return group(plan, under_first_rule,
-                 [](const family&, const quantize::recipe&) { return true; });
+                 [](const family&, const codec::recipe&) { return true; });
 }
 
 std::vector<family> scale_families(const sweep_plan& plan) {
-    return group(plan, scale_identity, [&](const family& f, const quantize::recipe& r) {
-        if (!quantize::scales_have_codes(r) || quantize::bumps_positions(r)) return false;
+    return group(plan, scale_identity, [&](const family& f, const codec::recipe& r) {
+        if (!codec::scales_have_codes(r) || codec::bumps_positions(r)) return false;
         return std::none_of(f.cells.begin(), f.cells.end(),
                             [&](std::size_t c) { return plan.cells[c].recipe.rule == r.rule; });
     });

@@ -37,8 +37,8 @@ double share_in_zone(const drift_finding& f) {
 
 diff_collector::diff_collector(const diff_request& request, std::size_t dumps)
     : request_(request), count_(dumps) {
-    for (const quantize::recipe& r : request.recipes) {
-        totals_.push_back({quantize::to_string(r), 0, compared_tensor(dumps)});
+    for (const codec::recipe& r : request.recipes) {
+        totals_.push_back({codec::to_string(r), 0, compared_tensor(dumps)});
     }
 }
 

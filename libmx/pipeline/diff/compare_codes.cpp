@@ -37,10 +37,10 @@ bool same_scale(const Blocks& a, const Blocks& b, std::size_t block) {
 }
 
 template <typename Blocks>
-void add_moves(const quantize::segment_place& place, const Blocks& a, const Blocks& b,
+void add_moves(const codec::segment_place& place, const Blocks& a, const Blocks& b,
                move_figures& to) {
     for (std::size_t k = 0; k < place.blocks(); ++k) {
-        const std::size_t n = quantize::extent_of(place, k).size();
+        const std::size_t n = codec::extent_of(place, k).size();
         const std::size_t at = k * a.stride;
         const std::uint64_t moved = different(a.codes.data() + at, b.codes.data() + at, n);
         to.codes_moved += moved;
@@ -56,19 +56,19 @@ void add_moves(const quantize::segment_place& place, const Blocks& a, const Bloc
 }
 
 template <typename Blocks>
-void add_flips(const quantize::segment_place& place, const Blocks& a, const Blocks& b,
+void add_flips(const codec::segment_place& place, const Blocks& a, const Blocks& b,
                const Blocks& c, move_figures& to) {
     for (std::size_t k = 0; k < place.blocks(); ++k) {
         const std::size_t at = k * a.stride;
         to.flipped_back += back_again(a.codes.data() + at, b.codes.data() + at, c.codes.data() + at,
-                                      quantize::extent_of(place, k).size());
+                                      codec::extent_of(place, k).size());
     }
     to.followed += place.elements();
 }
 
 // Block maxima against the clamp zone; the logarithms of a segment are added in the order of its
 // blocks.
-void add_maxima(const quantize::block_results& d, const quantize::clamp_zone& zone,
+void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone,
                 dump_figures& to) {
     double sum = 0;
     for (std::size_t k = 0; k < d.blocks; ++k) {
@@ -94,7 +94,7 @@ void add_counts(const block::segment_stats& s, dump_figures& to) {
 
 }  // namespace
 
-void code_comparer::kept_blocks::keep(const quantize::block_results& d) {
+void code_comparer::kept_blocks::keep(const codec::block_results& d) {
     stride = d.stride;
     codes.assign(d.codes, d.codes + d.blocks * d.stride);
     scale_code.assign(d.scale_code, d.scale_code + d.blocks);
@@ -104,7 +104,7 @@ void code_comparer::kept_blocks::keep(const quantize::block_results& d) {
     for (std::size_t b = 0; b < d.blocks; ++b) scale.push_back(d.stats[b].scale);
 }
 
-void code_comparer::run(const panel& where, std::span<const quantize::stored_values> dumps,
+void code_comparer::run(const panel& where, std::span<const codec::stored_values> dumps,
                         std::uint64_t tensor_id, std::span<const code_job> jobs) {
     while (blocks_.size() < jobs.size()) blocks_.emplace_back();
     tallies_.assign(jobs.size(), code_figures(dumps.size()));
@@ -130,10 +130,10 @@ void code_comparer::run(const panel& where, std::span<const quantize::stored_val
     }
 }
 
-void code_comparer::run_segment(const quantize::placed_segment& segment, const panel& where,
-                                std::span<const quantize::stored_values> dumps,
+void code_comparer::run_segment(const codec::placed_segment& segment, const panel& where,
+                                std::span<const codec::stored_values> dumps,
                                 std::span<const code_job> jobs) {
-    using quantize::detail;
+    using codec::detail;
     for (std::size_t dump = 0; dump < dumps.size(); ++dump) {
         requests_.clear();
         for (const std::size_t j : alike_) {
@@ -143,7 +143,7 @@ void code_comparer::run_segment(const quantize::placed_segment& segment, const p
         }
         quantizer_->run(
             {dumps[dump], where.batches * where.rows, where.cols}, {&segment, 1}, requests_,
-            [&](std::size_t, std::span<const quantize::segment_result> results) {
+            [&](std::size_t, std::span<const codec::segment_result> results) {
                 for (std::size_t i = 0; i < alike_.size(); ++i) {
                     const std::size_t j = alike_[i];
                     add_dump(segment.place, jobs[j], results[i], blocks_[j], dump, tallies_[j]);
@@ -152,8 +152,8 @@ void code_comparer::run_segment(const quantize::placed_segment& segment, const p
     }
 }
 
-void code_comparer::add_dump(const quantize::segment_place& place, const code_job& job,
-                             const quantize::segment_result& result, recent& r, std::size_t dump,
+void code_comparer::add_dump(const codec::segment_place& place, const code_job& job,
+                             const codec::segment_result& result, recent& r, std::size_t dump,
                              code_figures& to) {
     add_counts(*result.stats, to.dumps[dump]);
     if (!job.zone.empty()) add_maxima(result.of_blocks, job.zone, to.dumps[dump]);

@@ -14,8 +14,8 @@
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/diff/figures.hpp"
 #include "libmx/pipeline/panels.hpp"
-#include "libmx/quantize/clamp_zone.hpp"
-#include "libmx/quantize/quantizer.hpp"
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/quantizer.hpp"
 
 namespace mx::pipeline {
 
@@ -27,13 +27,13 @@ struct shared_codes {
 
 /// One recipe over the panels of all dumps. What is pointed to is not owned.
 struct code_job {
-    std::span<const quantize::block_params> params;  ///< by dump, or one for all
+    std::span<const codec::block_params> params;  ///< by dump, or one for all
     block::grid grid;
     bool scales_have_codes = true;  ///< otherwise scales are float32
-    quantize::clamp_zone zone;      ///< where block maxima are looked at; empty: nowhere
+    codec::clamp_zone zone;      ///< where block maxima are looked at; empty: nowhere
     shared_codes* into = nullptr;
 
-    const quantize::block_params& params_of(std::size_t dump) const {
+    const codec::block_params& params_of(std::size_t dump) const {
         return params.size() == 1 ? params[0] : params[dump];
     }
 };
@@ -46,7 +46,7 @@ class code_comparer {
 
     /// Adds what lies in the panel `where` to the figures of every job. `dumps` begin at the
     /// panel's first element, as in panel_worker::run.
-    void run(const panel& where, std::span<const quantize::stored_values> dumps,
+    void run(const panel& where, std::span<const codec::stored_values> dumps,
              std::uint64_t tensor_id, std::span<const code_job> jobs);
 
   private:
@@ -56,20 +56,20 @@ class code_comparer {
         std::vector<std::uint16_t> offset;
         std::vector<float> scale;  ///< of recipes whose scales have no codes
         std::size_t stride = 0;
-        void keep(const quantize::block_results& d);
+        void keep(const codec::block_results& d);
     };
     // Of a dump and of the two before it, by its number mod 3.
     using recent = std::array<kept_blocks, 3>;
 
-    void run_segment(const quantize::placed_segment& segment, const panel& where,
-                     std::span<const quantize::stored_values> dumps,
+    void run_segment(const codec::placed_segment& segment, const panel& where,
+                     std::span<const codec::stored_values> dumps,
                      std::span<const code_job> jobs);
-    static void add_dump(const quantize::segment_place& place, const code_job& job,
-                         const quantize::segment_result& result, recent& r, std::size_t dump,
+    static void add_dump(const codec::segment_place& place, const code_job& job,
+                         const codec::segment_result& result, recent& r, std::size_t dump,
                          code_figures& to);
 
-    std::unique_ptr<quantize::quantizer> quantizer_;
-    std::vector<quantize::recipe_request> requests_;
+    std::unique_ptr<codec::quantizer> quantizer_;
+    std::vector<codec::recipe_request> requests_;
     std::deque<recent> blocks_;  // by job
     std::vector<code_figures> tallies_;
     std::vector<std::size_t> alike_;

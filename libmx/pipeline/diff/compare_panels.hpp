@@ -24,8 +24,8 @@ struct recipe_job {
     block::grid grid;
     transform::rotation rotate;
     bool scales_have_codes;
-    quantize::clamp_zone zone;                   ///< see code_job::zone
-    std::vector<quantize::block_params> params;  ///< by dump, or one for all
+    codec::clamp_zone zone;                   ///< see code_job::zone
+    std::vector<codec::block_params> params;  ///< by dump, or one for all
     shared_codes codes;
 };
 
@@ -64,7 +64,7 @@ class panel_comparer {
     // By dump:
     std::vector<panel_room> rooms_;
     std::vector<std::vector<float>> rotated_;
-    std::vector<quantize::stored_values> ready_;
+    std::vector<codec::stored_values> ready_;
 
     std::vector<value_figures> values_;
     std::vector<std::size_t> left_, later_;  // recipes of the panel

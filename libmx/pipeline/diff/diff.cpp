@@ -36,8 +36,8 @@ class diff_run {
         matched_dumps found = match_dumps(dumps, request.paths, chosen);
         tensors_ = std::move(found.tensors);
         result_.left_out = std::move(found.left_out);
-        for (const quantize::recipe& r : request.recipes) {
-            zones_.push_back(quantize::clamp_zone_of(r));
+        for (const codec::recipe& r : request.recipes) {
+            zones_.push_back(codec::clamp_zone_of(r));
         }
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             workers_.push_back(std::make_unique<panel_comparer>(control, count_));
@@ -105,25 +105,25 @@ class diff_run {
         if (job->role == norm_role) job->bias = request_.norm_bias;
         job->values.resize(count_ - 1);
         std::string reason;
-        const geometry rows = lay_out(info.shape, quantize::recipe{}, reason).value();
+        const geometry rows = lay_out(info.shape, codec::recipe{}, reason).value();
         std::vector<grid_job> grids{{values_job, rows.grid}};
         for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
-            const quantize::recipe& recipe = request_.recipes[r];
+            const codec::recipe& recipe = request_.recipes[r];
             const auto layout = lay_out(info.shape, recipe, reason);
             job->recipes.push_back(nullptr);
             if (!layout) {
                 result_.left_out.push_back(
-                    {info.file, info.name, quantize::to_string(recipe), reason});
+                    {info.file, info.name, codec::to_string(recipe), reason});
                 continue;
             }
             auto under = std::make_unique<recipe_job>();
             under->recipe = r;
             under->grid = layout->grid;
             under->rotate = recipe.rotate;
-            under->scales_have_codes = quantize::scales_have_codes(recipe);
+            under->scales_have_codes = codec::scales_have_codes(recipe);
             if (job->role == norm_role) under->zone = zones_[r];
-            if (!quantize::needs_tensor_facts(recipe)) {
-                under->params.push_back(quantize::params_of(recipe));
+            if (!codec::needs_tensor_facts(recipe)) {
+                under->params.push_back(codec::params_of(recipe));
             }
             under->codes.figures = code_figures(count_);
             grids.push_back({r, layout->grid});
@@ -155,7 +155,7 @@ class diff_run {
                 for (std::size_t i = 0; i < wanting[t].size(); ++i) {
                     recipe_job& j = *wanting[t][i];
                     j.params.push_back(
-                        quantize::params_of(request_.recipes[j.recipe], before.facts[t][i]));
+                        codec::params_of(request_.recipes[j.recipe], before.facts[t][i]));
                 }
             }
         }
@@ -169,8 +169,8 @@ class diff_run {
         for (const std::unique_ptr<recipe_job>& j : job.recipes) {
             if (!j) continue;
             compared_under c{&tensors_[first + t], job.role, j->recipe, {}, {}};
-            if (quantize::needs_tensor_facts(request_.recipes[j->recipe])) {
-                for (const quantize::block_params& p : j->params) {
+            if (codec::needs_tensor_facts(request_.recipes[j->recipe])) {
+                for (const codec::block_params& p : j->params) {
                     c.tensor_scales.push_back(double{p.tensor.decode});
                 }
             }
@@ -184,7 +184,7 @@ class diff_run {
     const diff_request& request_;
     const run_control& control_;
     std::vector<matched_tensor> tensors_;
-    std::vector<quantize::clamp_zone> zones_;               // by recipe
+    std::vector<codec::clamp_zone> zones_;               // by recipe
     std::vector<std::unique_ptr<panel_comparer>> workers_;  // by thread
     std::uint64_t finished_ = 0;
     diff_collector collected_;

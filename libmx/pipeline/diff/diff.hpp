@@ -14,7 +14,7 @@
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/pipeline/skip.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record_list.hpp"
 
 namespace mx::pipeline {
@@ -25,7 +25,7 @@ inline constexpr std::size_t most_dumps = 64;
 struct diff_request {
     std::vector<std::string> paths;  ///< what the dumps are called in records, one each
     dump_labels labels;
-    std::vector<quantize::recipe> recipes;
+    std::vector<codec::recipe> recipes;
     role_finder roles;
     float norm_bias = 0;  ///< see analysis_request::norm_bias; goes before every figure
 };

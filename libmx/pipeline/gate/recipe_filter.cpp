@@ -8,7 +8,7 @@
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -20,7 +20,7 @@ recipe_filter::recipe_filter(const std::vector<std::string>& patterns) {
     for (const std::string& text : patterns) {
         const bool glob = text.find_first_of("*?[") != std::string::npos;
         patterns_.push_back(
-            {text, glob ? text : quantize::to_string(quantize::parse_recipe(text)), glob});
+            {text, glob ? text : codec::to_string(codec::parse_recipe(text)), glob});
     }
 }
 

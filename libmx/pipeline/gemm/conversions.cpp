@@ -5,7 +5,7 @@
 
 #include "libmx/base/half.hpp"
 #include "libmx/gemm/operand_formats.hpp"
-#include "libmx/quantize/narrow_float.hpp"
+#include "libmx/codec/narrow_float.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -50,7 +50,7 @@ std::uint16_t half_bits(float x) {
 
 std::uint64_t convert_values(std::string_view name, std::span<float> x) {
     if (name == "tf32") return each(x, tf32_of);
-    if (name == "bf16") return each(x, quantize::bfloat16_arithmetic::round);
+    if (name == "bf16") return each(x, codec::bfloat16_arithmetic::round);
     if (name == "f16") return each(x, half_of);
     return 0;
 }

@@ -51,9 +51,9 @@ std::vector<std::string_view> known_names() {
     return names;
 }
 
-void require_fitting(const quantize::recipe& r) {
-    const std::string text = quantize::to_string(r);
-    if (r.axis.what != quantize::axis_choice::kind::last) {
+void require_fitting(const codec::recipe& r) {
+    const std::string text = codec::to_string(r);
+    if (r.axis.what != codec::axis_choice::kind::last) {
         refuse(
             fmt::format("recipe '{}': blocks of a product lie along the axis that is summed "
                         "over; leave axis out",
@@ -65,7 +65,7 @@ void require_fitting(const quantize::recipe& r) {
                         "over; give block=1x{}",
                         text, r.block.rows));
     }
-    if (quantize::bumps_positions(r)) {
+    if (codec::bumps_positions(r)) {
         refuse(
             fmt::format("recipe '{}': its scale differs inside a block, so that no product has "
                         "such operands; choose another rule (mx rules)",
@@ -85,7 +85,7 @@ operand_recipe parse_operand_recipe(const std::string& text) {
         if (format::find_block_format(name) == nullptr) {
             refuse(base::unknown("recipe", name, known_names()));
         }
-        r.blocks = quantize::parse_recipe(text);
+        r.blocks = codec::parse_recipe(text);
         require_fitting(*r.blocks);
         return r;
     }
@@ -102,19 +102,19 @@ operand_recipe parse_operand_recipe(const std::string& text) {
 }
 
 std::string to_string(const operand_recipe& r) {
-    if (r.blocks) return quantize::to_string(*r.blocks);
+    if (r.blocks) return codec::to_string(*r.blocks);
     return std::string(r.plain->name) + std::string(r.tensor_scaled ? tensor_scale_key : "");
 }
 
 operand_recipe with_transform(const operand_recipe& r, std::string_view name, int size) {
     if (!r.blocks) return r;
-    quantize::recipe plain = *r.blocks;
+    codec::recipe plain = *r.blocks;
     plain.rotate = {};
-    std::string text = quantize::to_string(plain);
+    std::string text = codec::to_string(plain);
     text += fmt::format("{}transform={}", text.find(':') == std::string::npos ? ':' : ',', name);
     if (size != 0 && name != "none") text += fmt::format(",transform_size={}", size);
     operand_recipe out = r;
-    out.blocks = quantize::parse_recipe(text);
+    out.blocks = codec::parse_recipe(text);
     return out;
 }
 

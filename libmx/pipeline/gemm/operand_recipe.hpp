@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "libmx/format/element_formats.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -24,7 +24,7 @@ struct plain_format {
 std::span<const plain_format> plain_formats();
 
 struct operand_recipe {
-    std::optional<quantize::recipe> blocks;
+    std::optional<codec::recipe> blocks;
     const plain_format* plain = nullptr;  ///< without `blocks`
     bool tensor_scaled = false;           ///< plain FP8 under one float32 scale per tensor
 
@@ -32,7 +32,7 @@ struct operand_recipe {
     transform::rotation rotation() const { return blocks ? blocks->rotate : transform::rotation{}; }
 };
 
-/// Parses a block recipe (quantize::parse_recipe), or `NAME` of a plain format: "none" is "f32",
+/// Parses a block recipe (codec::parse_recipe), or `NAME` of a plain format: "none" is "f32",
 /// and "e4m3:scale=tensor" (any element format) divides by amax / largest value first. Throws
 /// base::error (usage): for what is neither, and for recipes that a product has no use for, which
 /// are those with an axis of their own, with columns (32x1) in place of rows, and with scales that

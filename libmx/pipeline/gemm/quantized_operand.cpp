@@ -12,7 +12,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/pipeline/gemm/conversions.hpp"
-#include "libmx/quantize/block_kernel.hpp"
+#include "libmx/codec/block_kernel.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -36,14 +36,14 @@ std::uint32_t amax_bits(std::span<const float> x) {
 }
 
 // The kind of scales that models know, or 0.
-std::uint32_t scaling_of(const quantize::recipe& r, std::size_t block) {
-    if (r.offset != quantize::offset_kind::none) return 0;
+std::uint32_t scaling_of(const codec::recipe& r, std::size_t block) {
+    if (r.offset != codec::offset_kind::none) return 0;
     const gemm::operand_scale* row = gemm::find_operand_scale(r.scale_format->name, block);
     return row == nullptr ? 0u : std::uint32_t{row->bit};
 }
 
 // Whether the codes of a block say the values that came out: a dialect can return others.
-bool same_values(const quantize::block_params& p, float scale, std::span<const std::uint8_t> codes,
+bool same_values(const codec::block_params& p, float scale, std::span<const std::uint8_t> codes,
                  std::span<const float> values) {
     for (std::size_t i = 0; i < codes.size(); ++i) {
         const float own =
@@ -55,7 +55,7 @@ bool same_values(const quantize::block_params& p, float scale, std::span<const s
 
 // `x`: the matrix as stored, rotated.
 void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
-                     const quantize::recipe& r, const run_control& control, quantized_operand& q) {
+                     const codec::recipe& r, const run_control& control, quantized_operand& q) {
     // Rows of the matrix as it is stored by columns; 1xN lies along the axis that is summed over.
     std::size_t high = static_cast<std::size_t>(r.block.rows);
     std::size_t wide = static_cast<std::size_t>(r.block.cols);
@@ -63,7 +63,7 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
     const std::size_t length = wide;
     if (one_dimensional && over == reduction::first) std::swap(high, wide);
 
-    const quantize::block_params params = quantize::params_of(r, {amax_bits(x)});
+    const codec::block_params params = codec::params_of(r, {amax_bits(x)});
     const place_in_operand to{q.depth, over};
     const gemm::operand_format* format = gemm::find_operand_format(r.element->name);
     const std::uint32_t scaling = one_dimensional ? scaling_of(r, length) : 0;
@@ -95,10 +95,10 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
                 for (std::size_t i = 0; i < n; ++i) {
                     block[i] = x[(r0 + i / across) * m.cols + c0 + i % across];
                 }
-                const quantize::block_place place{tensor, std::uint64_t{r0} * m.cols + c0, m.cols,
+                const codec::block_place place{tensor, std::uint64_t{r0} * m.cols + c0, m.cols,
                                                   static_cast<int>(across)};
                 const block::block_stats s =
-                    quantize::quantize_block(params, std::span(block).first(n), place,
+                    codec::quantize_block(params, std::span(block).first(n), place,
                                              std::span(codes).first(n), std::span(values).first(n));
                 for (std::size_t i = 0; i < n; ++i) {
                     const std::size_t at = to.at(r0 + i / across, c0 + i % across);

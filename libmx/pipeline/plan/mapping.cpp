@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "libmx/pipeline/plan/ecosystems.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pipeline {
@@ -48,31 +48,31 @@ struct counterpart {
 counterpart none(std::string_view why) { return {value(), value(), text(why)}; }
 
 // Why a recipe is more than its preset with another scale rule; empty when it is not.
-std::string beyond_preset(const quantize::recipe& r) {
-    const quantize::recipe plain = quantize::parse_recipe(r.preset);
+std::string beyond_preset(const codec::recipe& r) {
+    const codec::recipe plain = codec::parse_recipe(r.preset);
     if (r.element != plain.element) return "another element format than its preset";
     if (r.scale_format != plain.scale_format) return "another scale format than its preset";
     if (!(r.block == plain.block)) return "other blocks than its preset";
     if (!(r.axis == plain.axis)) return "blocks along another axis";
     if (r.round != format::rounding::rtne) return "a rounding other than to nearest even";
-    if (r.offset != quantize::offset_kind::none) return "an offset";
+    if (r.offset != codec::offset_kind::none) return "an offset";
     if (!(r.rotate == plain.rotate)) return "a transform";
     return {};
 }
 
-bool of_dialect(const quantize::recipe& r, quantize::dialect_id id) { return r.by->id == id; }
+bool of_dialect(const codec::recipe& r, codec::dialect_id id) { return r.by->id == id; }
 
 std::string joined(std::string_view a, std::string_view b) {
     if (a.empty() || b.empty()) return text(a.empty() ? b : a);
     return fmt::format("{}; {}", a, b);
 }
 
-counterpart in_torchao(const quantize::recipe& r) {
+counterpart in_torchao(const codec::recipe& r) {
     const torchao_words& words = find_ecosystem(r.preset)->torchao;
     if (words.config.empty()) return none(words.note);
     const std::string beyond = beyond_preset(r);
     if (!beyond.empty()) return none("the recipe has " + beyond);
-    if (r.select != quantize::four_over_six::none) return none("the recipe chooses between scales");
+    if (r.select != codec::four_over_six::none) return none("the recipe chooses between scales");
     const std::string rule(r.rule->name);
     if (!among(rule, words.rules)) return none(fmt::format("it has no scale rule {}", rule));
     record arguments;
@@ -85,7 +85,7 @@ counterpart in_torchao(const quantize::recipe& r) {
     } else {
         arguments = {{"use_dynamic_per_tensor_scale", rule == "two-level"}};
     }
-    const bool same = of_dialect(r, quantize::dialect_id::torchao);
+    const bool same = of_dialect(r, codec::dialect_id::torchao);
     return {record{{"config", text(words.config)}, {"arguments", std::move(arguments)}}, true,
             joined(words.note, same ? "" : "the corners of its arithmetic: dialect=torchao")};
 }
@@ -105,21 +105,21 @@ record weights_of(const compressed_words& words) {
     return w;
 }
 
-counterpart in_compressed_tensors(const quantize::recipe& r) {
+counterpart in_compressed_tensors(const codec::recipe& r) {
     const compressed_words& words = find_ecosystem(r.preset)->compressed;
     if (words.scheme.empty()) return none(words.note);
     const std::string beyond = beyond_preset(r);
     if (!beyond.empty()) return none("the recipe has " + beyond);
     std::string scheme(words.scheme);
     record weights = weights_of(words);
-    if (r.select == quantize::four_over_six::mse && words.format == "nvfp4-pack-quantized") {
+    if (r.select == codec::four_over_six::mse && words.format == "nvfp4-pack-quantized") {
         scheme += "_46";
         weights.emplace_back("observer", text("fouroversix"));
-    } else if (r.select != quantize::four_over_six::none) {
+    } else if (r.select != codec::four_over_six::none) {
         return none("the recipe chooses between scales");
     }
     const std::string rule(r.rule->name);
-    const bool own = of_dialect(r, quantize::dialect_id::compressed_tensors);
+    const bool own = of_dialect(r, codec::dialect_id::compressed_tensors);
     const bool same = own || among(rule, words.rules);
     std::string note = own ? std::string() : text(words.note);
     if (!own) {
@@ -175,7 +175,7 @@ report::record mapping_of(const candidates& from, const plan& p) {
                 torchao[r] = none("left as it is stored");
                 compressed[r] = none("left as it is stored");
             } else {
-                const quantize::recipe parsed = quantize::parse_recipe(recipe);
+                const codec::recipe parsed = codec::parse_recipe(recipe);
                 torchao[r] = in_torchao(parsed);
                 compressed[r] = in_compressed_tensors(parsed);
             }

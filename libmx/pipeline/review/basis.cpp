@@ -44,24 +44,24 @@ report::section inputs_section(const evidence& e, const review_options& o) {
     return s;
 }
 
-std::string block_text(const quantize::recipe& r) {
+std::string block_text(const codec::recipe& r) {
     std::string text = fmt::format("{}x{}", r.block.rows, r.block.cols);
-    using kind = quantize::axis_choice::kind;
+    using kind = codec::axis_choice::kind;
     if (r.axis.what == kind::flat) text += " flat";
     if (r.axis.what == kind::index) text += fmt::format(" axis {}", r.axis.value);
     return text;
 }
 
-std::string rounding_text(const quantize::recipe& r) {
+std::string rounding_text(const codec::recipe& r) {
     std::string text(format::row_of(r.round).name);
     if (r.round == format::rounding::stochastic) text += fmt::format(", {} bits", r.random_bits);
     if (compare::is_random(r)) text += fmt::format(", seed {}", r.seed);
     return text;
 }
 
-std::string rotation_text(const quantize::recipe& r) {
+std::string rotation_text(const codec::recipe& r) {
     std::string text = r.rotate.what == transform::kind::none ? "" : "rotated";
-    if (r.offset == quantize::offset_kind::fp16) text += text.empty() ? "offset" : ", offset";
+    if (r.offset == codec::offset_kind::fp16) text += text.empty() ? "offset" : ", offset";
     return text.empty() ? "none" : text;
 }
 
@@ -76,8 +76,8 @@ report::section recipes_section(const evidence& e) {
                  {"block", "block"},
                  {"before", "offset,\nrotation"},
                  {"dialect", "dialect"}};
-    for (const quantize::recipe& r : e.plan.recipes) {
-        s.rows.push_back({{"recipe", quantize::to_string(r)},
+    for (const codec::recipe& r : e.plan.recipes) {
+        s.rows.push_back({{"recipe", codec::to_string(r)},
                           {"element", text(r.element->name)},
                           {"scale", text(r.scale_format->name)},
                           {"rule", text(r.rule->name)},
@@ -107,28 +107,28 @@ report::record part(std::string_view kind, std::string name, std::string meaning
             {"source", text(source)}};
 }
 
-report::record element_part(const quantize::recipe& r) {
+report::record element_part(const codec::recipe& r) {
     const format::element_format& f = *r.element;
     std::string meaning = fmt::format("largest value {}", double{format::decode(f, f.max_code())});
     if (f.floating()) meaning += fmt::format(", smallest normal {}", std::ldexp(1.0, f.emin()));
     meaning += fmt::format(", smallest step {}", std::ldexp(1.0, f.quantum()));
     // Full-range and symmetric integers are different grids.
-    const bool full = !f.floating() && r.minimum == quantize::int_min::full;
+    const bool full = !f.floating() && r.minimum == codec::int_min::full;
     return part("element format", fmt::format("{}{}", f.name, full ? " (full range)" : ""),
                 std::move(meaning), f.summary);
 }
 
-report::record rule_part(const quantize::recipe& r) {
+report::record rule_part(const codec::recipe& r) {
     return part("scale rule", std::string(r.rule->name), std::string(r.rule->definition),
                 r.rule->source);
 }
 
-report::record rounding_part(const quantize::recipe& r) {
+report::record rounding_part(const codec::recipe& r) {
     const auto& row = format::row_of(r.round);
     return part("rounding", std::string(row.name), std::string(row.summary), "");
 }
 
-report::record dialect_part(const quantize::recipe& r) {
+report::record dialect_part(const codec::recipe& r) {
     return part("dialect", std::string(r.by->name), std::string(r.by->summary), r.by->source);
 }
 
@@ -139,7 +139,7 @@ report::section parts_section(const evidence& e) {
     s.columns = {{"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}};
     for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
         std::set<std::string> seen;
-        for (const quantize::recipe& r : e.plan.recipes) {
+        for (const codec::recipe& r : e.plan.recipes) {
             report::record row = make(r);
             if (seen.insert(report::text_of(row, "name")).second) s.rows.push_back(std::move(row));
         }

@@ -56,15 +56,15 @@ class recipe_finder {
   public:
     void see(const result_set& set, const std::string& name) {
         if (!seen_.insert(name).second) return;
-        quantize::recipe r;
+        codec::recipe r;
         try {
-            r = quantize::parse_recipe(name);
+            r = codec::parse_recipe(name);
         } catch (const base::error& e) {
             refuse(set.name, e.message());
         }
-        if (quantize::to_string(r) != name) {
+        if (codec::to_string(r) != name) {
             refuse(set.name, fmt::format("recipe '{}' is not spelt canonically: '{}'", name,
-                                         quantize::to_string(r)));
+                                         codec::to_string(r)));
         }
         const std::size_t run = plan_.recipes.size();
         plan_.recipes.push_back(r);
@@ -84,7 +84,7 @@ class recipe_finder {
     const std::vector<std::string>& names() const { return names_; }
 
   private:
-    static quantize::recipe without_seed(quantize::recipe r) {
+    static codec::recipe without_seed(codec::recipe r) {
         r.seed = 0;
         return r;
     }

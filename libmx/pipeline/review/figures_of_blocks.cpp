@@ -12,7 +12,7 @@
 #include "libmx/pipeline/review/histogram_sums.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
-#include "libmx/quantize/clamp_zone.hpp"
+#include "libmx/codec/clamp_zone.hpp"
 
 namespace mx::pipeline::review {
 namespace {
@@ -57,14 +57,14 @@ std::vector<series> named(std::vector<shared_panel> panels) {
     return all;
 }
 
-series mantissa_series(const quantize::recipe& r, const std::string& name, const mantissas& bins) {
+series mantissa_series(const codec::recipe& r, const std::string& name, const mantissas& bins) {
     series s;
     s.name = name;
     for (int i = 0; i <= metrics::mantissa_bins; ++i) {
         s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
     }
     s.counts.assign(bins.begin(), bins.end());
-    const quantize::clamp_zone zone = quantize::clamp_zone_of(r);
+    const codec::clamp_zone zone = codec::clamp_zone_of(r);
     if (!zone.empty()) s.zones.push_back({"clamp zone", zone.from, zone.to});
     return s;
 }

@@ -10,7 +10,7 @@
 #include "libmx/pipeline/review/figure_parts.hpp"
 #include "libmx/pipeline/review/histogram_sums.hpp"
 #include "libmx/pipeline/review/sections.hpp"
-#include "libmx/quantize/clamp_zone.hpp"
+#include "libmx/codec/clamp_zone.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pipeline::review {
@@ -24,7 +24,7 @@ constexpr std::size_t most_zones = 3;
 // A norm tensor's block maxima, and how close together a block's magnitudes lie.
 struct norm {
     std::size_t tensor;
-    quantize::recipe blocks;  // what it was counted under
+    codec::recipe blocks;  // what it was counted under
     mantissas amax{};
     double tightness = 0;   // median over blocks of min / max
     std::string name = {};  // in plots
@@ -49,8 +49,8 @@ std::vector<norm> norms_of(const evidence& e) {
         const auto tightness = report::number_of(*r, "spread_p50");
         const std::string recipe = report::text_of(*r, "recipe");
         const auto& known = e.plan.recipes;
-        const auto at = std::find_if(known.begin(), known.end(), [&](const quantize::recipe& k) {
-            return quantize::to_string(k) == recipe;
+        const auto at = std::find_if(known.begin(), known.end(), [&](const codec::recipe& k) {
+            return codec::to_string(k) == recipe;
         });
         norm n;
         if (!tensor || !tightness || at == known.end() || !read_mantissas(*r, n.amax)) continue;
@@ -91,13 +91,13 @@ std::vector<std::string> short_names(const evidence& e, const std::vector<norm>&
     return names;
 }
 
-bool sees_blocks_of(const norm& n, const quantize::recipe& r) {
+bool sees_blocks_of(const norm& n, const codec::recipe& r) {
     return n.blocks.block == r.block && n.blocks.axis == r.axis && n.blocks.rotate == r.rotate &&
            n.blocks.offset == r.offset && n.blocks.range == r.range;
 }
 
 // The share of block maxima in a zone; bins on its edge count in part.
-double share_in(const mantissas& bins, const quantize::clamp_zone& zone) {
+double share_in(const mantissas& bins, const codec::clamp_zone& zone) {
     double inside = 0, all = 0;
     for (std::size_t i = 0; i < bins.size(); ++i) {
         const double low = 1 + static_cast<double>(i) / static_cast<double>(bins.size());
@@ -127,10 +127,10 @@ std::string group_of(double saturation) {
 std::vector<const compare::cell*> zones_of(const evidence& e) {
     std::vector<const compare::cell*> cells;
     for (const compare::cell& c : e.plan.cells) {
-        const quantize::clamp_zone zone = quantize::clamp_zone_of(c.recipe);
+        const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
         if (zone.empty()) continue;
         const bool known = std::any_of(cells.begin(), cells.end(), [&](const compare::cell* o) {
-            const quantize::clamp_zone other = quantize::clamp_zone_of(o->recipe);
+            const codec::clamp_zone other = codec::clamp_zone_of(o->recipe);
             return other.from == zone.from && other.to == zone.to &&
                    o->recipe.block == c.recipe.block && o->recipe.axis == c.recipe.axis &&
                    o->recipe.element == c.recipe.element;
@@ -139,8 +139,8 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
     }
     std::stable_sort(cells.begin(), cells.end(),
                      [](const compare::cell* a, const compare::cell* b) {
-                         return quantize::clamp_zone_of(a->recipe).share() >
-                                quantize::clamp_zone_of(b->recipe).share();
+                         return codec::clamp_zone_of(a->recipe).share() >
+                                codec::clamp_zone_of(b->recipe).share();
                      });
     if (cells.size() > most_zones) cells.resize(most_zones);
     return cells;
@@ -148,7 +148,7 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
 
 void add_scatter(const evidence& e, const std::vector<norm>& norms, const compare::cell& c,
                  report::section& to) {
-    const quantize::clamp_zone zone = quantize::clamp_zone_of(c.recipe);
+    const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
     report::scatter_chart chart;
     chart.x = axis_of("block maxima in the clamp zone", "", false, true);
     chart.x.low = 0;
@@ -192,7 +192,7 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
 
 // The norm tensors that have most of their maxima in the widest zone.
 void add_panels(std::vector<norm> norms, const compare::cell& c, report::section& to) {
-    const quantize::clamp_zone zone = quantize::clamp_zone_of(c.recipe);
+    const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
     norms.erase(std::remove_if(norms.begin(), norms.end(),
                                [&](const norm& n) { return !sees_blocks_of(n, c.recipe); }),
                 norms.end());

@@ -11,7 +11,7 @@
 #include "libmx/pipeline/review/figure_parts.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
-#include "libmx/quantize/recipe_keys.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 
 namespace mx::pipeline::review {
 namespace {
@@ -48,14 +48,14 @@ void add_bits(const evidence& e, const recommendation& r, report::section& to) {
 
 // Recipes that differ in their block only.
 struct block_family {
-    quantize::recipe common;
+    codec::recipe common;
     std::vector<const candidate*> members;
 };
 
 std::vector<block_family> block_families(const evidence& e, const recommendation& r) {
     std::vector<block_family> families;
     for (const candidate& c : r.candidates) {
-        quantize::recipe common = e.plan.cells[c.cell].recipe;
+        codec::recipe common = e.plan.cells[c.cell].recipe;
         common.block = {};
         auto at = std::find_if(families.begin(), families.end(),
                                [&](const block_family& f) { return f.common == common; });
@@ -69,7 +69,7 @@ std::vector<block_family> block_families(const evidence& e, const recommendation
 }
 
 double block_elements(const evidence& e, const candidate& c) {
-    const quantize::block_shape& b = e.plan.cells[c.cell].recipe.block;
+    const codec::block_shape& b = e.plan.cells[c.cell].recipe.block;
     return static_cast<double>(b.rows) * b.cols;
 }
 

@@ -41,9 +41,9 @@ std::string contract_of(const std::vector<vector_array>& arrays) {
 
 io::metadata_map metadata_of(const vector_request& request, const vector_source& source,
                              const std::vector<vector_array>& arrays) {
-    const quantize::recipe& r = request.recipe;
+    const codec::recipe& r = request.recipe;
     io::metadata_map m{{"kind", "blocks"},
-                       {"recipe", quantize::to_string(r)},
+                       {"recipe", codec::to_string(r)},
                        {"dialect", std::string(r.by->name)},
                        {"element", std::string(r.element->name)},
                        {"scale", std::string(r.rule->name)},
@@ -102,7 +102,7 @@ std::vector<std::string> write_hex(const std::string& folder, const vector_reque
                           fmt::format("cannot make the folder: {}", failure.message()),
                           {folder, {}, {}});
     }
-    const hex_heading heading{quantize::to_string(request.recipe), request.made_by, source.words};
+    const hex_heading heading{codec::to_string(request.recipe), request.made_by, source.words};
     std::vector<std::string> paths;
     for (const vector_array& a : arrays) {
         paths.push_back(hex_path(folder, a));
@@ -115,7 +115,7 @@ std::vector<std::string> write_hex(const std::string& folder, const vector_reque
 
 }  // namespace
 
-std::uint64_t default_vector_blocks(const quantize::recipe& r) {
+std::uint64_t default_vector_blocks(const codec::recipe& r) {
     const std::uint64_t fitting = 16384 / elements_of_block(r);
     return std::clamp<std::uint64_t>(fitting, input_categories.size(), 240);
 }
@@ -141,7 +141,7 @@ vector_report export_vectors(const vector_request& request, const vector_source&
     return report;
 }
 
-std::vector<std::string> hex_files(const quantize::recipe& r, const std::string& hex) {
+std::vector<std::string> hex_files(const codec::recipe& r, const std::string& hex) {
     std::vector<std::string> paths;
     for (const vector_array& a : arrays_of(r)) paths.push_back(hex_path(hex, a));
     return paths;

@@ -9,19 +9,19 @@
 
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
 struct vector_request {
-    quantize::recipe recipe;
+    codec::recipe recipe;
     std::uint64_t blocks = 0;  ///< 0: default_vector_blocks
     std::uint64_t seed = 0;    ///< of the generated inputs
     std::string made_by;       ///< tool and version, for the headers
 };
 
 /// 240 blocks, fewer where blocks are large, and never less than one of each category.
-std::uint64_t default_vector_blocks(const quantize::recipe& r);
+std::uint64_t default_vector_blocks(const codec::recipe& r);
 
 /// Inputs and where they come from.
 struct vector_source {
@@ -51,6 +51,6 @@ vector_report export_vectors(const vector_request& request, const vector_source&
                              const std::string& out, const std::string& hex);
 
 /// The names of the files that export_vectors writes into `hex` for this recipe.
-std::vector<std::string> hex_files(const quantize::recipe& r, const std::string& hex);
+std::vector<std::string> hex_files(const codec::recipe& r, const std::string& hex);
 
 }  // namespace mx::pipeline

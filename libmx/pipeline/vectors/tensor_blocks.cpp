@@ -33,7 +33,7 @@ struct whole_blocks {
     }
 };
 
-whole_blocks blocks_of(const io::tensor_info& info, const quantize::recipe& r) {
+whole_blocks blocks_of(const io::tensor_info& info, const codec::recipe& r) {
     if (!info.note.empty() || tensor::row_of(info.type).to_f32 == tensor::widening::none) {
         refuse(info, "is not numeric; choose other tensors with --tensor");
     }
@@ -64,7 +64,7 @@ void append_block(const io::byte_source& source, const io::tensor_info& info,
 
 vector_source tensor_source_of(const std::vector<tensor_ref>& tensors,
                                const vector_request& request) {
-    const quantize::recipe& r = request.recipe;
+    const codec::recipe& r = request.recipe;
     const std::uint64_t row = row_blocks_of(r);
     const std::uint64_t wanted = request.blocks != 0 ? request.blocks : default_vector_blocks(r);
     const std::uint64_t each = (wanted + tensors.size() - 1) / tensors.size();

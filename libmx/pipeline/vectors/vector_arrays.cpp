@@ -2,7 +2,7 @@
 #include "libmx/pipeline/vectors/vector_arrays.hpp"
 
 #include "libmx/base/bits.hpp"
-#include "libmx/quantize/tensor_scale.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -15,30 +15,30 @@ std::vector<std::uint32_t> words_of(const std::vector<T>& values) {
 }
 
 // The dialects that store what multiplies before encoding, not what multiplies after decoding.
-bool stores_encode_scale(const quantize::recipe& r) {
-    const quantize::two_level_kind kind = r.by->two_level.value;
-    return kind == quantize::two_level_kind::te ||
-           kind == quantize::two_level_kind::compressed_tensors;
+bool stores_encode_scale(const codec::recipe& r) {
+    const codec::two_level_kind kind = r.by->two_level.value;
+    return kind == codec::two_level_kind::te ||
+           kind == codec::two_level_kind::compressed_tensors;
 }
 
-std::vector<vector_array> arrays(const quantize::recipe& r, std::span<const float> input,
+std::vector<vector_array> arrays(const codec::recipe& r, std::span<const float> input,
                                  const block_vectors& made) {
     const std::size_t n = elements_of_block(r);
     std::vector<std::uint32_t> x;
     for (const float value : input) x.push_back(base::bits_of(value));
     std::vector<vector_array> all{{"input", "input", dtype::f32, 32, n, false,
                                    "float32 words to be quantized", std::move(x)}};
-    if (quantize::scales_have_codes(r)) {
+    if (codec::scales_have_codes(r)) {
         all.push_back({"scale_code", "scale", dtype::u8, 8, 1, true, "scale codes",
                        words_of(made.scale_code)});
     } else {
         all.push_back({"scale", "scale", dtype::f32, 32, 1, true, "float32 scales", made.scale});
     }
-    if (r.offset != quantize::offset_kind::none) {
+    if (r.offset != codec::offset_kind::none) {
         all.push_back({"offset", "offset", dtype::f16, 16, 1, true, "binary16 offsets",
                        words_of(made.offset)});
     }
-    if (quantize::needs_tensor_facts(r)) {
+    if (codec::needs_tensor_facts(r)) {
         all.push_back({stores_encode_scale(r) ? "global_encode_scale" : "per_tensor_scale",
                        "tensor_scale",
                        dtype::f32,
@@ -57,9 +57,9 @@ std::vector<vector_array> arrays(const quantize::recipe& r, std::span<const floa
 
 }  // namespace
 
-std::vector<vector_array> arrays_of(const quantize::recipe& r) { return arrays(r, {}, {}); }
+std::vector<vector_array> arrays_of(const codec::recipe& r) { return arrays(r, {}, {}); }
 
-std::vector<vector_array> arrays_of(const quantize::recipe& r, std::span<const float> input,
+std::vector<vector_array> arrays_of(const codec::recipe& r, std::span<const float> input,
                                     const block_vectors& made) {
     return arrays(r, input, made);
 }

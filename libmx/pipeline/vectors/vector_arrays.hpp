@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libmx/pipeline/verify/block_vectors.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {
@@ -27,10 +27,10 @@ struct vector_array {
 };
 
 /// Which arrays vectors of `r` have: without words, which depend on the inputs.
-std::vector<vector_array> arrays_of(const quantize::recipe& r);
+std::vector<vector_array> arrays_of(const codec::recipe& r);
 
 /// The same with their words.
-std::vector<vector_array> arrays_of(const quantize::recipe& r, std::span<const float> input,
+std::vector<vector_array> arrays_of(const codec::recipe& r, std::span<const float> input,
                                     const block_vectors& made);
 
 }  // namespace mx::pipeline

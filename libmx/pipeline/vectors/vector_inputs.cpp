@@ -10,12 +10,12 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/verify/block_vectors.hpp"
-#include "libmx/quantize/tensor_scale.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 
 namespace mx::pipeline {
 namespace {
 
-input_facts facts_of(const quantize::recipe& r, bool moderate) {
+input_facts facts_of(const codec::recipe& r, bool moderate) {
     const format::element_format& f = *r.element;
     input_facts facts;
     facts.emax = f.emax();
@@ -43,8 +43,8 @@ float cut_to_bf16(float x) {
 
 }  // namespace
 
-vector_inputs generate_inputs(const quantize::recipe& r, std::size_t blocks, std::uint64_t seed) {
-    const bool shared = quantize::needs_tensor_facts(r);
+vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::uint64_t seed) {
+    const bool shared = codec::needs_tensor_facts(r);
     const input_facts facts = facts_of(r, shared);
     word_stream words({seed, base::tensor_id("mx vectors")});
     const std::size_t n = elements_of_block(r);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -21,7 +21,7 @@ struct vector_inputs {
 /// `blocks` blocks for `r`, the categories in turn. Thresholds and ties are those of the recipe's
 /// element format. With a tensor scale the magnitudes stay within a few binades of each other, or
 /// it would send most blocks to zero.
-vector_inputs generate_inputs(const quantize::recipe& r, std::size_t blocks, std::uint64_t seed);
+vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::uint64_t seed);
 
 /// "0 gaussian; 1 heavy-tailed; ...": what the categories are.
 std::string category_words();

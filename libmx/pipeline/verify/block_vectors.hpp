@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -30,18 +30,18 @@ struct block_vectors {
 };
 
 /// The elements of a block of `r`.
-std::size_t elements_of_block(const quantize::recipe& r);
+std::size_t elements_of_block(const codec::recipe& r);
 
 /// Quantizes `input` (whole blocks, row-major within a block). `row_blocks` blocks in sequence are
 /// one row of the tensor. A recipe with a tensor scale takes it from all of `input`, or from
 /// `tensor_scale` (in the dialect's convention). Throws what require_blocks_alone throws.
-block_vectors quantize_blocks(const quantize::recipe& r, std::span<const float> input,
+block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> input,
                               std::size_t row_blocks = 1, std::optional<float> tensor_scale = {});
 
 /// Throws base::error (usage) for a recipe with a transform: rotated groups are no blocks.
-void require_blocks_alone(const quantize::recipe& r);
+void require_blocks_alone(const codec::recipe& r);
 
 /// How many blocks a row of `r` needs: two where the blocks of a row act on each other.
-std::size_t row_blocks_of(const quantize::recipe& r);
+std::size_t row_blocks_of(const codec::recipe& r);
 
 }  // namespace mx::pipeline

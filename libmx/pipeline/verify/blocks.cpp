@@ -56,7 +56,7 @@ constexpr std::array skip_rules{
 // One run over a file.
 struct block_file {
     const vector_file& file;
-    quantize::recipe recipe;
+    codec::recipe recipe;
     std::vector<std::uint32_t> input;
     std::size_t block_elements;
     std::size_t row_blocks;
@@ -165,7 +165,7 @@ void compare_scales(const block_file& f, const block_tensor& t, comparison& foun
 constexpr std::string_view payload_reason = "codes of a NaN block in a format without NaN";
 
 bool codes_follow_payload(const block_file& f, std::size_t block) {
-    return f.recipe.by->id == quantize::dialect_id::torchao && f.recipe.element->nan_code() < 0 &&
+    return f.recipe.by->id == codec::dialect_id::torchao && f.recipe.element->nan_code() < 0 &&
            std::isnan(base::float_from_bits(f.ours.scale[block]));
 }
 
@@ -181,7 +181,7 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
     }
     block_vectors plain;
     if (t.holds == content::plain_dequant) {
-        quantize::recipe r = f.recipe;
+        codec::recipe r = f.recipe;
         r.rule = scale::find_scale_rule("floor");
         plain = quantize_blocks(r, as_floats(f.input), f.row_blocks);
     }
@@ -236,7 +236,7 @@ std::string verify_blocks(const vector_file& file, const verify_options& options
     const std::vector<const block_tensor*> contract = contract_of(file);
     if (contract.empty()) file.fail("holds none of the tensors that blocks are compared by");
     mark_skipped(f);
-    const std::string by = quantize::to_string(f.recipe);
+    const std::string by = codec::to_string(f.recipe);
     quantize_input(f, found, by);
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {
         if (f.skipped[b]) found.skip(f.skip_reason, 1, 0);

@@ -42,7 +42,7 @@ own_departures departures_of(const vector_format& format, const std::vector<std:
     for (std::size_t i = 0; i < x.size(); ++i) {
         if ((x[i] & base::f32_magnitude_mask) >= base::f32_infinity) continue;
         // The sets stand for their magnitudes where the format has no sign.
-        const quantize::converted got =
+        const codec::converted got =
             list.convert(unsigned_format ? x[i] & base::f32_magnitude_mask : x[i], 0);
         // By its code, which has no sign of zero in integers.
         const auto code = static_cast<std::size_t>(list.reference(x[i], 0).code);

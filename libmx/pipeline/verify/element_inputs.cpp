@@ -6,7 +6,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/pipeline/verify/vector_recipe.hpp"
-#include "libmx/quantize/element_cast.hpp"
+#include "libmx/codec/element_cast.hpp"
 
 namespace mx::pipeline {
 
@@ -31,20 +31,20 @@ vector_format format_named(const vector_file& file, const std::string& name) {
 
 converter converter_of(const vector_format& f, const implementation& by,
                        const format::rounding_mode& mode) {
-    const quantize::dialect& dialect = quantize::row_of(by.by);
+    const codec::dialect& dialect = codec::row_of(by.by);
     if (f.number == nullptr) {
-        const quantize::element_cast c = quantize::cast_to_e8m0(
+        const codec::element_cast c = codec::cast_to_e8m0(
             dialect, by.toward_zero ? format::rounding::zero : format::rounding::up, by.saturate);
-        return [c](std::uint32_t x, std::uint32_t) { return quantize::cast_element(c, x, 0); };
+        return [c](std::uint32_t x, std::uint32_t) { return codec::cast_element(c, x, 0); };
     }
     // Where nearest even was asked for, a dialect without it does what it has.
     format::rounding_mode how = mode;
-    if (how.how == format::rounding::rtne && !quantize::lists(dialect.roundings, "rtne")) {
-        how.how = format::find_rounding(quantize::first_of(dialect.roundings))->id;
+    if (how.how == format::rounding::rtne && !codec::lists(dialect.roundings, "rtne")) {
+        how.how = format::find_rounding(codec::first_of(dialect.roundings))->id;
     }
-    const quantize::conversion c =
-        quantize::conversion_of(dialect, *f.number, how, by.saturate, f.full_range);
-    return [c](std::uint32_t x, std::uint32_t draw) { return quantize::convert(c, x, draw); };
+    const codec::conversion c =
+        codec::conversion_of(dialect, *f.number, how, by.saturate, f.full_range);
+    return [c](std::uint32_t x, std::uint32_t draw) { return codec::convert(c, x, draw); };
 }
 
 const std::vector<std::uint32_t>& input_sets::of(std::string_view set, std::string_view tensor) {

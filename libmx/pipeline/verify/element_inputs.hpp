@@ -12,7 +12,7 @@
 #include "libmx/pipeline/verify/comparison.hpp"
 #include "libmx/pipeline/verify/implementations.hpp"
 #include "libmx/pipeline/verify/vector_file.hpp"
-#include "libmx/quantize/dialect_element.hpp"
+#include "libmx/codec/dialect_element.hpp"
 
 namespace mx::pipeline {
 
@@ -31,7 +31,7 @@ struct vector_format {
 vector_format format_named(const vector_file& file, const std::string& name);
 
 /// Converts float32 bits (and a random word) as an implementation does.
-using converter = std::function<quantize::converted(std::uint32_t x, std::uint32_t draw)>;
+using converter = std::function<codec::converted(std::uint32_t x, std::uint32_t draw)>;
 converter converter_of(const vector_format& f, const implementation& by,
                        const format::rounding_mode& mode);
 

@@ -48,7 +48,7 @@ struct element_file {
     std::set<std::string_view> dialects;
 
     std::string by(const implementation& who) {
-        const std::string_view name = quantize::row_of(who.by).name;
+        const std::string_view name = codec::row_of(who.by).name;
         dialects.insert(name);
         return std::string(name);
     }
@@ -58,7 +58,7 @@ struct element_file {
 implementation primary_of(const vector_file& file) {
     const std::string& text = file.at("primary_oracle");
     if (const implementation* known = find_implementation(text)) return *known;
-    if (text.starts_with("exact")) return {"exact", quantize::dialect_id::ocp};
+    if (text.starts_with("exact")) return {"exact", codec::dialect_id::ocp};
     file.fail(fmt::format(
         "its metadata names the primary oracle '{}', which no dialect answers for", text));
 }
@@ -66,7 +66,7 @@ implementation primary_of(const vector_file& file) {
 // Who made the tensors of the other roundings: gfloat, or where a search made SET.code (the
 // formats that gfloat lacks) microxcaling.
 implementation other_roundings_of(const implementation& primary) {
-    const bool searched = primary.by == quantize::dialect_id::ocp;
+    const bool searched = primary.by == codec::dialect_id::ocp;
     return *find_implementation(searched ? "microxcaling" : "gfloat");
 }
 
@@ -83,7 +83,7 @@ void compare_decode_table(element_file& f) {
 // input wrong under any rounding to nearest, and they are left out.
 bool in_finite_mask(const element_file& f, const implementation& source, std::uint32_t x) {
     if (!is_finite(x)) return false;
-    if (source.by != quantize::dialect_id::microxcaling) return true;
+    if (source.by != codec::dialect_id::microxcaling) return true;
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
     const std::uint32_t half = base::bits_of(0.5f * f.format.codes.value[1]);
     return magnitude < 0x7f7ffffeu && magnitude != half - 1;
@@ -127,7 +127,7 @@ void compare_special(element_file& f, const std::string& tensor, std::string_vie
     const auto compare = [&](auto&& check) {
         for (std::size_t i = 0; i < count; ++i) {
             const bool by_payload =
-                by.by == quantize::dialect_id::torchao && !f.format.has_nan() && i >= 2;
+                by.by == codec::dialect_id::torchao && !f.format.has_nan() && i >= 2;
             if (by_payload) {
                 f.found.skip(payload_reason, 1, 1);
             } else {
@@ -137,14 +137,14 @@ void compare_special(element_file& f, const std::string& tensor, std::string_vie
     };
     if (last == "code") {
         const auto expected = f.file.u8(tensor, count);
-        compare([&](const vector_place& at, const quantize::converted& got) {
+        compare([&](const vector_place& at, const codec::converted& got) {
             f.found.check_code(at, f.format.codes, expected[at.index], got.code);
         });
     } else {
         const auto expected =
             last == "bits" ? f.file.u32(tensor, count) : std::vector<std::uint32_t>{};
         if (expected.empty()) f.file.fail("is no vector of special values", tensor);
-        compare([&](const vector_place& at, const quantize::converted& got) {
+        compare([&](const vector_place& at, const codec::converted& got) {
             f.found.check_f32(at, expected[at.index], base::bits_of(got.value));
         });
     }

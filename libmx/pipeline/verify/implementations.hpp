@@ -6,41 +6,41 @@
 #include <array>
 #include <string_view>
 
-#include "libmx/quantize/dialects.hpp"
+#include "libmx/codec/dialects.hpp"
 
 namespace mx::pipeline {
 
 struct implementation {
     std::string_view name;
-    quantize::dialect_id by;
+    codec::dialect_id by;
     bool saturate = true;
     bool toward_zero = false;  ///< E8M0 only: the power of two below
 };
 
 inline constexpr std::array implementations{
     // Conversions to element formats and to UE4M3.
-    implementation{"cuda", quantize::dialect_id::nvidia},
-    implementation{"cuda_abs", quantize::dialect_id::nvidia},
-    implementation{"cuda_sat", quantize::dialect_id::nvidia},
-    implementation{"cuda_nosat", quantize::dialect_id::nvidia, false},
-    implementation{"ml_dtypes", quantize::dialect_id::ml_dtypes, false},
-    implementation{"ml_dtypes_sat", quantize::dialect_id::ml_dtypes},
-    implementation{"gfloat", quantize::dialect_id::gfloat},
-    implementation{"microxcaling", quantize::dialect_id::microxcaling},
-    implementation{"torchao", quantize::dialect_id::torchao},
-    implementation{"quark", quantize::dialect_id::quark},
-    implementation{"ggml", quantize::dialect_id::ggml},
+    implementation{"cuda", codec::dialect_id::nvidia},
+    implementation{"cuda_abs", codec::dialect_id::nvidia},
+    implementation{"cuda_sat", codec::dialect_id::nvidia},
+    implementation{"cuda_nosat", codec::dialect_id::nvidia, false},
+    implementation{"ml_dtypes", codec::dialect_id::ml_dtypes, false},
+    implementation{"ml_dtypes_sat", codec::dialect_id::ml_dtypes},
+    implementation{"gfloat", codec::dialect_id::gfloat},
+    implementation{"microxcaling", codec::dialect_id::microxcaling},
+    implementation{"torchao", codec::dialect_id::torchao},
+    implementation{"quark", codec::dialect_id::quark},
+    implementation{"ggml", codec::dialect_id::ggml},
     // Conversions to E8M0.
-    implementation{"cuda.rp_sat", quantize::dialect_id::nvidia},
-    implementation{"cuda.rp_satfinite", quantize::dialect_id::nvidia},
-    implementation{"cuda.rp_nosat", quantize::dialect_id::nvidia, false},
-    implementation{"cuda.rz_sat", quantize::dialect_id::nvidia, true, true},
-    implementation{"cuda.rz_satfinite", quantize::dialect_id::nvidia, true, true},
-    implementation{"cuda.rz_nosat", quantize::dialect_id::nvidia, false, true},
-    implementation{"ml_dtypes.rne", quantize::dialect_id::ml_dtypes},
-    implementation{"te.fallback", quantize::dialect_id::te},
-    implementation{"cutlass.fallback", quantize::dialect_id::cutlass},
-    implementation{"torchao.rceil", quantize::dialect_id::torchao},
+    implementation{"cuda.rp_sat", codec::dialect_id::nvidia},
+    implementation{"cuda.rp_satfinite", codec::dialect_id::nvidia},
+    implementation{"cuda.rp_nosat", codec::dialect_id::nvidia, false},
+    implementation{"cuda.rz_sat", codec::dialect_id::nvidia, true, true},
+    implementation{"cuda.rz_satfinite", codec::dialect_id::nvidia, true, true},
+    implementation{"cuda.rz_nosat", codec::dialect_id::nvidia, false, true},
+    implementation{"ml_dtypes.rne", codec::dialect_id::ml_dtypes},
+    implementation{"te.fallback", codec::dialect_id::te},
+    implementation{"cutlass.fallback", codec::dialect_id::cutlass},
+    implementation{"torchao.rceil", codec::dialect_id::torchao},
 };
 
 /// The row named `name`, or nullptr.

@@ -12,7 +12,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
-#include "libmx/quantize/dialect_scale.hpp"
+#include "libmx/codec/dialect_scale.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -70,10 +70,10 @@ scale_tensor meaning_of(const vector_file& file, std::string_view name) {
     return {std::string(words[0]), std::string(words[1]), std::string(words[2])};
 }
 
-quantize::recipe recipe_of(const vector_file& file, std::string_view tensor,
+codec::recipe recipe_of(const vector_file& file, std::string_view tensor,
                            const scale_tensor& t) {
     try {
-        return quantize::parse_recipe(
+        return codec::parse_recipe(
             fmt::format("mxfp8:element={},scale={},dialect={}", t.element, t.rule, t.dialect));
     } catch (const base::error& e) {
         file.fail(fmt::format("names a {}", e.message()), tensor);
@@ -105,7 +105,7 @@ void compare_defined(const vector_file& file, const std::string& name,
 }
 
 void compare_codes(const vector_file& file, const std::string& tensor,
-                   const quantize::block_params& p, const std::vector<std::uint32_t>& amax,
+                   const codec::block_params& p, const std::vector<std::uint32_t>& amax,
                    comparison& found) {
     const auto expected = file.u8(tensor, amax.size());
     const bool some_undefined = !defined_rows(file, tensor, amax).empty();
@@ -116,14 +116,14 @@ void compare_codes(const vector_file& file, const std::string& tensor,
             continue;
         }
         found.check_code({i, {}, {}, amax[i]}, codes, expected[i],
-                         quantize::dialect_scale(p, amax[i]).code);
+                         codec::dialect_scale(p, amax[i]).code);
     }
 }
 
 // The emulator's scale as the tensor would hold it, given what it does hold; none where the tensor
 // holds a number that never becomes a scale.
 std::optional<std::uint32_t> scale_like(content holds, std::uint32_t expected,
-                                        const quantize::chosen_scale& scale) {
+                                        const codec::chosen_scale& scale) {
     const float stated = base::float_from_bits(expected);
     switch (holds) {
         case content::codes:
@@ -143,11 +143,11 @@ std::optional<std::uint32_t> scale_like(content holds, std::uint32_t expected,
 }
 
 void compare_floats(const vector_file& file, const std::string& tensor, content holds,
-                    const quantize::block_params& p, const std::vector<std::uint32_t>& amax,
+                    const codec::block_params& p, const std::vector<std::uint32_t>& amax,
                     comparison& found) {
     const auto expected = file.f32(tensor, amax.size());
     for (std::size_t i = 0; i < amax.size(); ++i) {
-        const auto got = scale_like(holds, expected[i], quantize::dialect_scale(p, amax[i]));
+        const auto got = scale_like(holds, expected[i], codec::dialect_scale(p, amax[i]));
         if (!got) {
             found.skip(raw_reason, 1, 1);
             continue;
@@ -172,10 +172,10 @@ std::string verify_scales(const vector_file& file, const verify_options&, compar
             continue;
         }
         const scale_tensor t = meaning_of(file, name);
-        const quantize::recipe r = recipe_of(file, name, t);
-        const quantize::block_params p = quantize::params_of(r);
+        const codec::recipe r = recipe_of(file, name, t);
+        const codec::block_params p = codec::params_of(r);
         dialects.insert(t.dialect);
-        found.about(name, quantize::to_string(r));
+        found.about(name, codec::to_string(r));
         if (t.holds == content::codes) {
             compare_codes(file, name, p, amax, found);
         } else {

@@ -18,14 +18,14 @@ namespace {
 // NAME[.kK].code: K is the number of top bits used; 0 where the name does not say it.
 struct stochastic_name {
     std::string_view name;
-    quantize::dialect_id by;
+    codec::dialect_id by;
 };
 constexpr std::array stochastic_names{
     // The canonical form by definition; no dialect of gfloat's own.
-    stochastic_name{"gfloat.StochasticFastest", quantize::dialect_id::ocp},
-    stochastic_name{"gfloat.Stochastic", quantize::dialect_id::gfloat},
-    stochastic_name{"amd_hip", quantize::dialect_id::amd_hip},
-    stochastic_name{"te_fallback", quantize::dialect_id::te},
+    stochastic_name{"gfloat.StochasticFastest", codec::dialect_id::ocp},
+    stochastic_name{"gfloat.Stochastic", codec::dialect_id::gfloat},
+    stochastic_name{"amd_hip", codec::dialect_id::amd_hip},
+    stochastic_name{"te_fallback", codec::dialect_id::te},
 };
 
 struct stochastic_tensor {
@@ -84,7 +84,7 @@ std::string verify_stochastic(const vector_file& file, const verify_options& opt
             continue;
         }
         const stochastic_tensor t = meaning_of(file, info.name, *f.number);
-        const std::string_view by = quantize::row_of(t.by.by).name;
+        const std::string_view by = codec::row_of(t.by.by).name;
         dialects.insert(by);
         const auto expected = file.u8(info.name, x.size());
         const converter convert =

@@ -62,10 +62,10 @@ std::string recipe_text(const vector_file& file) {
 
 }  // namespace
 
-quantize::recipe recipe_of(const vector_file& file) {
+codec::recipe recipe_of(const vector_file& file) {
     const std::string text = recipe_text(file);
     try {
-        const quantize::recipe r = quantize::parse_recipe(text);
+        const codec::recipe r = codec::parse_recipe(text);
         require_blocks_alone(r);
         return r;
     } catch (const base::error& e) {

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "libmx/pipeline/verify/vector_file.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
 /// The recipe that `recipe` names (files of `mx vectors`), or the one that format, element, scale,
 /// round, block, dialect, int_min and flush_subnormals describe. Throws base::error (input).
-quantize::recipe recipe_of(const vector_file& file);
+codec::recipe recipe_of(const vector_file& file);
 
 /// Element names as this program spells them: a file may name a variant ("e4m3-no-nan-max480")
 /// that the dialect decides.

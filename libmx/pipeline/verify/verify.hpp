@@ -11,14 +11,14 @@
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/pipeline/verify/comparison.hpp"
-#include "libmx/quantize/recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
 struct verify_options {
     /// Used instead of what the metadata says: the whole recipe for blocks, the element format for
     /// elements and stochastic. A file that does not name its kind is then taken as blocks.
-    std::optional<quantize::recipe> recipe;
+    std::optional<codec::recipe> recipe;
     /// Used instead of the model that a file of matrix instructions calls for.
     std::optional<gemm::accumulator> accumulator;
     std::size_t show = 10;  ///< how many differences are kept

@@ -15,7 +15,7 @@ int main() {
     try {
         const mx::pipeline::model model({"two_floats.bin"}, {"", "1x2", "F32", 0});
         mx::pipeline::analysis_request request;
-        request.recipes.push_back(mx::quantize::parse_recipe("mxfp8:scale=floor"));
+        request.recipes.push_back(mx::codec::parse_recipe("mxfp8:scale=floor"));
         const auto analysis = mx::pipeline::analyze(model.select({}), request, {});
         const mx::report::record result = analysis.results[0];
         const auto* error = mx::report::find(result, "max_abs_error");

@@ -3,10 +3,10 @@
 #include "tests/parity/kernels_on_host/entries.hpp"
 
 #include "libmx/gemm/cuda/kernels.hpp"
-#include "libmx/quantize/cuda/element_kernel.hpp"
-#include "libmx/quantize/cuda/kernels.hpp"
-#include "libmx/quantize/cuda/meter_kernels.hpp"
-#include "libmx/quantize/cuda/row_kernels.hpp"
+#include "libmx/codec/cuda/element_kernel.hpp"
+#include "libmx/codec/cuda/kernels.hpp"
+#include "libmx/codec/cuda/meter_kernels.hpp"
+#include "libmx/codec/cuda/row_kernels.hpp"
 
 namespace card {
 namespace {
@@ -22,25 +22,25 @@ T copy_of(const void* bytes) {
 }  // namespace
 
 int enqueue_segments(const void* launch, void* stream) {
-    return mx::quantize::cuda::enqueue(copy_of<mx::quantize::cuda::launch>(launch), stream);
+    return mx::codec::cuda::enqueue(copy_of<mx::codec::cuda::launch>(launch), stream);
 }
 int enqueue_elements(const void* launch, void* stream) {
-    using mx::quantize::cuda::element_launch;
-    return mx::quantize::cuda::enqueue(copy_of<element_launch>(launch), stream);
+    using mx::codec::cuda::element_launch;
+    return mx::codec::cuda::enqueue(copy_of<element_launch>(launch), stream);
 }
 int enqueue_products(const void* launch, void* stream) {
     return mx::gemm::cuda::enqueue(copy_of<mx::gemm::cuda::tile_launch>(launch), stream);
 }
 int enqueue_read(const std::byte* from, std::uint64_t bytes, std::uint32_t* sum, void* stream) {
-    return mx::quantize::cuda::enqueue_read(from, bytes, sum, stream);
+    return mx::codec::cuda::enqueue_read(from, bytes, sum, stream);
 }
 int enqueue_copy(std::byte* to, const std::byte* from, std::uint64_t bytes, void* stream) {
-    return mx::quantize::cuda::enqueue_copy(to, from, bytes, stream);
+    return mx::codec::cuda::enqueue_copy(to, from, bytes, stream);
 }
 
 int compare_conversions(const char* format, const void* expected, const void* words,
                         unsigned long long* different, void* stream) {
-    using namespace mx::quantize::cuda;
+    using namespace mx::codec::cuda;
     for (const auto& paths : {fp8_paths(), narrow_paths()}) {
         for (const instruction_path& p : paths) {
             if (p.format != format) continue;

@@ -7,11 +7,11 @@
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/quantize/backends.hpp"
-#include "libmx/quantize/cuda/device_quantizer.hpp"
-#include "libmx/quantize/cuda/element_stream.hpp"
-#include "libmx/quantize/cuda/row_formats.hpp"
-#include "libmx/quantize/cuda/row_kernels.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/cuda/device_quantizer.hpp"
+#include "libmx/codec/cuda/element_stream.hpp"
+#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_kernels.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/device_cases.hpp"
 #include "tests/parity/element_cases.hpp"
@@ -19,13 +19,13 @@
 
 namespace {
 
-namespace quantize = mx::quantize;
-namespace cuda = mx::quantize::cuda;
+namespace codec = mx::codec;
+namespace cuda = mx::codec::cuda;
 using mx::base::cuda::host_stream;
 
 std::string nothing_missing() { return {}; }
 // A device, whose panels are large; nobody measures it.
-std::unique_ptr<quantize::device_meter> no_meter() { return nullptr; }
+std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 mx::base::cuda::host_device& host() {
     static mx::base::cuda::host_device one;
@@ -48,16 +48,16 @@ void start_elements(const cuda::element_launch& l, mx::base::cuda::stream& on) {
 }
 
 template <std::uint32_t by_instruction>
-std::unique_ptr<quantize::quantizer> make_quantizer() {
+std::unique_ptr<codec::quantizer> make_quantizer() {
     return cuda::make_device_quantizer(host(), start<by_instruction>);
 }
 
 template <std::uint32_t by_instruction>
-constexpr quantize::backend kernels{"kernels",
+constexpr codec::backend kernels{"kernels",
                                     "as a device runs them",
                                     nothing_missing,
                                     make_quantizer<by_instruction>,
-                                    quantize::make_host_caster,
+                                    codec::make_host_caster,
                                     no_meter};
 
 // Compares and counts.
@@ -71,8 +71,8 @@ class judge {
     std::size_t count = 0;
 };
 
-const quantize::backend& arithmetic = kernels<0>;
-const quantize::backend& instructions = kernels<~0u>;
+const codec::backend& arithmetic = kernels<0>;
+const codec::backend& instructions = kernels<~0u>;
 
 }  // namespace
 

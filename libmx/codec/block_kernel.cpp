@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/block_kernel.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "libmx/codec/general_block.hpp"
+#include "libmx/codec/narrow_float.hpp"
+#include "libmx/codec/plain_block.hpp"
+
+namespace mx::codec {
+namespace {
+
+block_survey look_at(std::span<const float> x) {
+    block_survey s;
+    for (const float v : x) s.add(v);
+    return s;
+}
+
+// What the scale rule sees when there is an offset.
+std::uint32_t range_bits(const block_params& p, const block_survey& s, std::span<const float> x,
+                         float offset) {
+    if (p.range == range_kind::half) return base::bits_of(half_range(s));
+    std::uint32_t range = 0;
+    for (const float v : x) range = std::max(range, distance_bits(v, offset));
+    return range;
+}
+
+// Encodes the block chunk by chunk and sums as T says: float in units of the scale (no offset), or
+// double in units of x.
+template <typename T>
+void quantize_chunks(const block_params& p, std::span<const float> x, const block_place& place,
+                     float offset, int exponent, std::span<std::uint8_t> codes, bool parts,
+                     block::block_stats& out) {
+    constexpr bool in_x = std::is_same_v<T, double>;
+    const double s = base::exact_pow2(exponent);
+    const float reciprocal = base::exact_pow2f(-exponent);
+    const bool random = p.mode.how == format::rounding::stochastic;
+    const base::random_key key{p.seed, place.tensor_id};
+    const element_encoder encoder(p, exponent);
+    element_tally tally;
+    const int n = static_cast<int>(x.size());
+    for (int begin = 0; begin < n; begin += chunk_size) {
+        const int count = std::min(chunk_size, n - begin);
+        chunk_terms<T> terms;
+        std::uint8_t code[chunk_size];
+        for (int i = 0; i < count; ++i) {
+            const auto at = static_cast<std::size_t>(begin + i);
+            const float z = in_x ? x[at] - offset : x[at];
+            const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
+            const element_encoder::element e = encoder.encode(z, draw, tally);
+            code[i] = e.code;
+            const float q = p.value[e.code];
+            if constexpr (in_x) {
+                terms.set(i, term_in_x(x[at], offset, s, q), e.part);
+            } else {
+                terms.set(i, term_in_scale(z, reciprocal, q), e.part);
+            }
+        }
+        std::copy_n(code, count, codes.begin() + begin);
+        terms.add_to(out.sum);
+        if (parts) terms.add_to(out.part);
+    }
+    tally.finish(p.element, out);
+}
+
+block::block_stats quantize_plain(const block_params& p, std::span<const float> x,
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  bool parts) {
+    block::block_stats out{};
+    const block_survey seen = look_at(x);
+    if (!begin_block(p, seen, static_cast<std::uint32_t>(x.size()), out)) {
+        std::fill(codes.begin(), codes.end(), p.poisoned_code);
+        return out;
+    }
+    const float offset = base::float_from_half(out.offset);
+    if (!choose_scale(p, seen, p.has_offset ? range_bits(p, seen, x, offset) : seen.amax, out)) {
+        std::fill(codes.begin(), codes.end(), p.poisoned_code);
+        return out;
+    }
+    const int exponent = scale_exponent(out);
+    if (sums_in_x(p, seen, exponent)) {
+        quantize_chunks<double>(p, x, place, offset, exponent, codes, parts, out);
+    } else {
+        quantize_chunks<float>(p, x, place, offset, exponent, codes, parts, out);
+        scale_sums(out.sum, out.part, base::exact_pow2(exponent));
+    }
+    return out;
+}
+
+}  // namespace
+
+block::block_stats quantize_block(const block_params& p, std::span<const float> x,
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  std::span<float> values, bool parts) {
+    if (!p.plain) return quantize_general(p, x, place, codes, values, parts);
+    block::block_stats out = quantize_plain(p, x, place, codes, parts);
+    out.scale = scale_of_code(out.scale_code);
+    if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
+    return out;
+}
+
+bool codes_tell_values(const block_params& p) { return p.plain || !p.scale_format->power_of_two(); }
+
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
+                      std::span<const std::uint8_t> codes, std::span<float> values) {
+    if (!p.scale_format->power_of_two()) {
+        const fractional_decoder decoder(p, scale);
+        for (std::size_t i = 0; i < codes.size(); ++i) values[i] = decoder.decode(codes[i]);
+        return;
+    }
+    const auto s = static_cast<double>(scale);
+    const auto o = static_cast<double>(base::float_from_half(offset));
+    const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+        const double product = s * static_cast<double>(p.value[codes[i]]);
+        // Adding +0 would lose the sign of a negative zero.
+        values[i] = static_cast<float>(p.has_offset ? o + product : product);
+        if (narrow) values[i] = bfloat16_arithmetic::round(values[i]);
+    }
+}
+
+}  // namespace mx::codec

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantizing one block: the readable reference that every faster driver must equal byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "libmx/base/half.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/block/block_stats.hpp"
+#include "libmx/codec/block_params.hpp"
+
+namespace mx::codec {
+
+/// Where the elements of a block lie in their tensor (C order); random numbers are keyed by it.
+struct block_place {
+    std::uint64_t tensor_id = 0;   ///< base::tensor_id(name)
+    std::uint64_t first = 0;       ///< index of the block's first element
+    std::uint64_t row_stride = 0;  ///< elements from one row of the block to the next
+    int cols = 1;                  ///< columns of this block
+    /// Dialect systems-scaling: whether the exponent is one higher, per column; else null.
+    const std::uint8_t* bump = nullptr;
+
+    MX_HD std::uint64_t index(int position) const {
+        const auto p = static_cast<std::uint64_t>(position);
+        const auto c = static_cast<std::uint64_t>(cols);
+        return first + p / c * row_stride + p % c;
+    }
+};
+
+/// Quantizes the block `x` (row-major, 1 to max_block_elements values) into `codes` (as many).
+///
+/// Without an offset, y = x / S and the sums are formed in float32 in units of S, where y, q and
+/// (for the nearest roundings) q - y are exact, and scaled by the exact power of two afterwards;
+/// the error sum, which cancels, is formed in double. With an offset, or when the smallest non-zero
+/// |y| is below 2^-60, everything is in double and in units of x, with d = O + S*q. The shape of
+/// the sums is that of sum_tree.hpp.
+///
+/// The parts of the squared error are summed where `parts` says so.
+///
+/// Where `values` is not empty it receives the dequantized values as the dialect returns them, also
+/// those that have no code. Recipes that are not plain: general_block.hpp.
+///
+/// A NaN or Inf element gives scale code 255; finite elements are then `poisoned`, codes are the
+/// format's NaN (or what it encodes NaN as) and the block takes part in no sum and no rate.
+block::block_stats quantize_block(const block_params& p, std::span<const float> x,
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  std::span<float> values = {}, bool parts = false);
+
+/// Whether dequantize_block returns what `values` of quantize_block receive: dialects other than
+/// ocp may return under E8M0 what has no code, and raise the scale of some elements.
+bool codes_tell_values(const block_params& p);
+
+/// Dequantized values d = O + S*q rounded to float32 once; NaN when the scale is NaN. `scale` is
+/// block_stats::scale.
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
+                      std::span<const std::uint8_t> codes, std::span<float> values);
+
+}  // namespace mx::codec

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/caster.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/codec/stored_value.hpp"
+
+namespace mx::codec {
+namespace {
+
+// What a cast gives for all values of a 16-bit type; or for every upper half of a float32, once
+// where the lower half is zero and once where it is not. Thresholds of dialect ocp lie between
+// these classes: its formats have at most 7 bits after the leading one, and conversions are
+// monotone, so that equal results at both ends of a class hold for all of it.
+class cast_table {
+  public:
+    // Elements that are worth a table, which takes as long as casting some 10^5 of them.
+    static constexpr std::uint64_t worth = std::uint64_t{1} << 17;
+
+    static bool suits(const element_cast& to, tensor::dtype from) {
+        return to.number.mode.how != format::rounding::stochastic &&
+               (from != tensor::dtype::f32 || to.number.by->id == dialect_id::ocp);
+    }
+
+    cast_table(const element_cast& to, tensor::dtype from) : from_(from) {
+        const bool wide = from == tensor::dtype::f32;
+        const std::uint32_t count = wide ? 0x20000 : 0x10000;
+        codes_.reserve(count);
+        values_.reserve(count);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            if (!wide) {
+                const auto word = static_cast<std::uint16_t>(i);
+                add(to, base::bits_of(stored_value(from, reinterpret_cast<const std::byte*>(&word), 0)));
+                continue;
+            }
+            const std::uint32_t upper = i >> 1 << 16;
+            if (i % 2 == 0) {
+                add(to, upper);
+                continue;
+            }
+            add(to, upper | 1u);
+            const converted end = cast_element(to, upper | 0xffffu, 0);
+            usable_ &= end.code == codes_.back() &&
+                       base::bits_of(end.value) == base::bits_of(values_.back());
+        }
+    }
+
+    bool usable() const { return usable_; }
+
+    // As caster::cast, from the first value on.
+    std::size_t cast(const element_run& from, const element_results& to) const {
+        return from_ == tensor::dtype::f32 ? look_up<std::uint32_t>(from, to)
+                                           : look_up<std::uint16_t>(from, to);
+    }
+
+  private:
+    void add(const element_cast& to, std::uint32_t bits) {
+        const converted c = cast_element(to, bits, 0);
+        codes_.push_back(static_cast<std::int16_t>(c.code));
+        values_.push_back(c.value);
+    }
+
+    static std::size_t place_of(std::uint16_t word) { return word; }
+    static std::size_t place_of(std::uint32_t word) {
+        return std::size_t{word >> 16} * 2 + ((word & 0xffffu) != 0 ? 1u : 0u);
+    }
+
+    template <typename Word>
+    std::size_t look_up(const element_run& from, const element_results& to) const {
+        const auto word = [&](std::size_t i) {
+            Word w;
+            std::memcpy(&w, from.values.data + i * sizeof w, sizeof w);
+            return place_of(w);
+        };
+        if (to.values != nullptr) {
+            for (std::size_t i = 0; i < from.count; ++i) to.values[i] = values_[word(i)];
+        }
+        int all = 0;
+        for (std::size_t i = 0; i < from.count; ++i) {
+            const std::int16_t code = codes_[word(i)];
+            all |= code;
+            if (to.codes != nullptr) to.codes[i] = static_cast<std::uint8_t>(code);
+        }
+        if (all >= 0) return from.count;
+        std::size_t first = 0;
+        while (codes_[word(first)] >= 0) ++first;
+        return first;
+    }
+
+    tensor::dtype from_;
+    std::vector<std::int16_t> codes_;  // -1: none
+    std::vector<float> values_;
+    bool usable_ = true;
+};
+
+bool same(const element_cast& a, const element_cast& b) {
+    const conversion& x = a.number;
+    const conversion& y = b.number;
+    return a.power_of_two == b.power_of_two && x.by == y.by && x.element == y.element &&
+           x.mode == y.mode && x.saturate == y.saturate;
+}
+
+class host_caster final : public caster {
+  public:
+    std::size_t cast(const element_cast& to, const element_run& from,
+                     const element_results& results) override {
+        if (const cast_table* table = table_for(to, from)) return table->cast(from, results);
+        const bool random = to.number.mode.how == format::rounding::stochastic;
+        std::size_t without_code = from.count;
+        for (std::size_t i = 0; i < from.count; ++i) {
+            const float x = stored_value(from.values.type, from.values.data, i);
+            const std::uint32_t draw = random ? base::random_u32(from.key, from.first + i) : 0u;
+            const converted q = cast_element(to, base::bits_of(x), draw);
+            if (results.codes != nullptr) results.codes[i] = static_cast<std::uint8_t>(q.code);
+            if (results.values != nullptr) results.values[i] = q.value;
+            if (q.code < 0 && i < without_code) without_code = i;
+        }
+        return without_code;
+    }
+
+  private:
+    // The table of the cast, once so many values have been cast that it is worth its making.
+    const cast_table* table_for(const element_cast& to, const element_run& from) {
+        if (!cast_table::suits(to, from.values.type)) return nullptr;
+        if (seen_ == 0 || from.values.type != type_ || !same(to, to_)) {
+            table_.reset();
+            seen_ = 0;
+            type_ = from.values.type;
+            to_ = to;
+        }
+        seen_ += from.count;
+        if (seen_ < cast_table::worth) return nullptr;
+        if (!table_) table_ = std::make_unique<cast_table>(to, type_);
+        return table_->usable() ? table_.get() : nullptr;
+    }
+
+    std::uint64_t seen_ = 0;  // values of this type cast to this
+    tensor::dtype type_ = tensor::dtype::f32;
+    element_cast to_{};
+    std::unique_ptr<cast_table> table_;
+};
+
+}  // namespace
+
+std::unique_ptr<caster> make_host_caster(base::notices* /*notices*/) {
+    return std::make_unique<host_caster>();
+}
+
+}  // namespace mx::codec

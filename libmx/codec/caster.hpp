@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values without blocks, many at once: what casts ask of a backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "libmx/base/notices.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/codec/element_cast.hpp"
+#include "libmx/codec/segment.hpp"
+
+namespace mx::codec {
+
+/// Consecutive elements of a tensor.
+struct element_run {
+    stored_values values;  ///< one row
+    std::size_t count = 0;
+    std::uint64_t first = 0;  ///< index of the first one in the tensor, C order: for draws
+    base::random_key key;
+};
+
+/// Where the results go, one for each value; null: not wanted.
+struct element_results {
+    std::uint8_t* codes = nullptr;  ///< 255 where the result has no code
+    float* values = nullptr;
+};
+
+/// Of one thread. Every one leaves the same bytes.
+class caster {
+  public:
+    virtual ~caster() = default;
+    /// Casts the values. Returns the place of the first result that has no code, or their count.
+    /// Throws base::error (unavailable) when a device fails.
+    virtual std::size_t cast(const element_cast& to, const element_run& from,
+                             const element_results& results) = 0;
+};
+
+/// Of the processor: value by value, or by a table where the input's bits allow one.
+std::unique_ptr<caster> make_host_caster(base::notices* notices = nullptr);
+
+}  // namespace mx::codec

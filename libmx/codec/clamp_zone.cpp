@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/clamp_zone.hpp"
+
+#include <cmath>
+
+#include "libmx/codec/block_params.hpp"
+
+namespace mx::codec {
+
+double clamp_zone::share() const { return empty() ? 0.0 : std::log2(to / from); }
+
+clamp_zone clamp_zone_of(const recipe& r) {
+    const block_params p = params_of(r);
+    clamp_zone zone;
+    if (!r.scale_format->power_of_two()) return zone;
+    constexpr std::uint32_t steps = 1u << 14;
+    for (std::uint32_t i = 0; i < steps; ++i) {
+        // One ulp above the grid point stands for the open interval up to the next one.
+        const std::uint32_t bits = (127u << 23) | (i << 9) | 1u;
+        scale::rule_input in = p.facts;
+        in.amax_bits = bits;
+        const int exponent = scale::scale_code(p.rule, in) - format::e8m0_bias;
+        if (!format::encode_magnitude(p.element, {}, bits, exponent, 0).beyond_max) continue;
+        if (zone.empty()) zone.from = 1.0 + i / static_cast<double>(steps);
+        zone.to = 1.0 + (i + 1) / static_cast<double>(steps);
+    }
+    return zone;
+}
+
+}  // namespace mx::codec

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/cuda/batch_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "libmx/base/status.hpp"
+#include "libmx/codec/cuda/row_formats.hpp"
+
+namespace mx::codec::cuda {
+namespace {
+
+// Where a kernel's loads and stores of any type may begin.
+constexpr std::size_t alignment = 256;
+
+std::size_t bytes_of(tensor::dtype type) {
+    return static_cast<std::size_t>(tensor::row_of(type).bits / 8);
+}
+
+// What the parameters of a recipe that is not plain point at.
+struct pointed_at {
+    dialect by;
+    format::scale_format scales;
+};
+
+class piece {
+  public:
+    std::size_t take(std::size_t bytes) {
+        const std::size_t at = end_;
+        end_ += (bytes + alignment - 1) / alignment * alignment;
+        return at;
+    }
+    std::size_t bytes() const { return end_; }
+
+  private:
+    std::size_t end_ = 0;
+};
+
+template <typename T>
+void store(std::byte* at, const T& what) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::memcpy(at, &what, sizeof what);
+}
+
+template <typename T>
+T* at(std::byte* base, std::size_t offset) {
+    return reinterpret_cast<T*>(base + offset);
+}
+template <typename T>
+const T* at(const std::byte* base, std::size_t offset) {
+    return reinterpret_cast<const T*>(base + offset);
+}
+
+std::uint32_t side(std::uint64_t n) {
+    if (n > std::numeric_limits<std::uint32_t>::max()) {
+        throw base::error(
+            base::error_kind::unavailable,
+            fmt::format("a row of {} elements that belong together: leave out --backend cuda", n));
+    }
+    return static_cast<std::uint32_t>(n);
+}
+
+device_segment device_segment_of(const placed_segment& s, std::uint64_t cols,
+                                 std::size_t first_block) {
+    const segment_place& p = s.place;
+    return {s.row * cols + s.col, p.first,      p.row_stride,       p.tensor_id,       first_block,
+            side(p.rows),         side(p.cols), side(p.block_rows), side(p.block_cols)};
+}
+
+device_blocks blocks_of(const batch_layout& layout, const recipe_layout& of, std::byte* back) {
+    device_blocks d{};
+    d.stride = layout.stride;
+    if (of.wanted != detail::none) {
+        d.codes = at<std::uint8_t>(back, of.codes);
+        d.scale_code = at<std::uint8_t>(back, of.scale_code);
+        d.offset = at<std::uint16_t>(back, of.offset);
+        d.amax = at<std::uint32_t>(back, of.amax);
+        d.x_max = at<std::uint32_t>(back, of.x_max);
+        d.x_min = at<std::uint32_t>(back, of.x_min);
+    }
+    if (of.wanted == detail::stats) d.stats = at<block::block_stats>(back, of.stats);
+    return d;
+}
+
+// Segments share their block extents.
+int body_of(const recipe_request& r, std::span<const placed_segment> segments) {
+    if (r.wanted == detail::stats || r.parts || segments.empty()) return segment_body;
+    const segment_place& s = segments.front().place;
+    const int body = cuda::body_of(*r.params, s.block_rows, s.block_cols);
+    return body != segment_body && r.wanted == detail::codes ? body + coded_rows : body;
+}
+
+}  // namespace
+
+batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
+                     std::span<const recipe_request> recipes) {
+    batch_layout l{};
+    std::size_t blocks = 0;
+    for (const placed_segment& s : segments) {
+        l.stride = block_stride(s.place.block_size());
+        l.first_blocks.push_back(blocks);
+        blocks += s.place.blocks();
+    }
+    l.first_blocks.push_back(blocks);
+
+    bool raises = false;
+    for (const recipe_request& r : recipes) {
+        (r.params->plain ? l.plain_count : l.general_count) += 1;
+        raises = raises || r.params->bumps;
+    }
+
+    piece there;
+    l.recipes = there.take(l.plain_count * sizeof(device_recipe));
+    l.general = there.take(l.general_count * sizeof(general_recipe));
+    l.pointed_at = there.take(l.general_count * sizeof(pointed_at));
+    l.segments = there.take(segments.size() * sizeof(device_segment));
+    l.values = there.take(static_cast<std::size_t>(values.rows * values.cols) *
+                          bytes_of(values.values.type));
+    l.there_bytes = there.bytes();
+
+    piece back, scratch;
+    if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
+    l.raises = raises;
+    if (raises) l.raised = scratch.take(blocks * l.stride);
+    l.sums = back.take(recipes.size() * segments.size() * sizeof(block::segment_stats));
+    std::size_t plain = 0, general = l.plain_count;
+    for (const recipe_request& r : recipes) {
+        recipe_layout of{};
+        of.wanted = r.wanted;
+        of.plain = r.params->plain;
+        of.slot = (of.plain ? plain : general)++;
+        if (r.wanted != detail::none) {
+            of.codes = back.take(blocks * l.stride);
+            of.scale_code = back.take(blocks);
+            of.offset = back.take(blocks * sizeof(std::uint16_t));
+            of.amax = back.take(blocks * sizeof(std::uint32_t));
+            of.x_max = back.take(blocks * sizeof(std::uint32_t));
+            of.x_min = back.take(blocks * sizeof(std::uint32_t));
+        }
+        const std::size_t stats = blocks * sizeof(block::block_stats);
+        if (r.wanted == detail::stats) {
+            of.stats = back.take(stats);
+        } else if (!of.plain) {
+            of.kept = scratch.take(stats);
+        }
+        of.values = r.values && !codes_tell_values(*r.params);
+        if (of.values) of.floats = back.take(blocks * l.stride * sizeof(float));
+        l.by_recipe.push_back(of);
+    }
+    l.scratch_bytes = scratch.bytes();
+    l.back_bytes = back.bytes();
+    return l;
+}
+
+launch fill(const batch_layout& layout, const value_rectangle& values,
+            std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
+            std::byte* there, std::byte* device_there, std::byte* device_back,
+            std::byte* device_scratch) {
+    launch l{};
+    const std::size_t segment_count = segments.size();
+    auto* const sums = at<block::segment_stats>(device_back, layout.sums);
+    for (std::size_t r = 0; r < recipes.size(); ++r) {
+        const recipe_layout& of = layout.by_recipe[r];
+        if (of.plain) {
+            device_recipe d{};
+            d.params = *recipes[r].params;
+            d.blocks = blocks_of(layout, of, device_back);
+            d.parts = recipes[r].parts;
+            d.body = static_cast<std::uint8_t>(body_of(recipes[r], segments));
+            l.bodies |= 1u << d.body;
+            store(there + layout.recipes + of.slot * sizeof d, d);
+            continue;
+        }
+        const std::size_t index = of.slot - layout.plain_count;
+        general_recipe d{};
+        d.params = *recipes[r].params;
+        const pointed_at pointed{*d.params.by, *d.params.scale_format};
+        const std::size_t lies = layout.pointed_at + index * sizeof pointed;
+        store(there + lies, pointed);
+        d.params.by = at<dialect>(device_there, lies + offsetof(pointed_at, by));
+        d.params.conversion.by = d.params.by;
+        d.params.scale_format =
+            at<format::scale_format>(device_there, lies + offsetof(pointed_at, scales));
+        d.blocks = blocks_of(layout, of, device_back);
+        if (of.values) d.values = at<float>(device_back, of.floats);
+        d.kept = d.blocks.stats != nullptr ? d.blocks.stats
+                                           : at<block::block_stats>(device_scratch, of.kept);
+        d.sums = sums + of.slot * segment_count;
+        d.parts = recipes[r].parts;
+        store(there + layout.general + index * sizeof d, d);
+    }
+    for (std::size_t s = 0; s < segment_count; ++s) {
+        const device_segment d =
+            device_segment_of(segments[s], values.cols, layout.first_blocks[s]);
+        store(there + layout.segments + s * sizeof d, d);
+    }
+    const std::size_t row = static_cast<std::size_t>(values.cols) * bytes_of(values.values.type);
+    if (values.values.stride == values.cols) {
+        std::memcpy(there + layout.values, values.values.data, values.rows * row);
+    } else {
+        for (std::uint64_t r = 0; r < values.rows; ++r) {
+            std::memcpy(there + layout.values + r * row,
+                        values.values.from(r * values.values.stride).data, row);
+        }
+    }
+    l.values = {device_there + layout.values, values.cols, values.values.type};
+    l.segments = at<device_segment>(device_there, layout.segments);
+    l.segment_count = static_cast<std::uint32_t>(segment_count);
+    l.recipes = at<device_recipe>(device_there, layout.recipes);
+    l.recipe_count = static_cast<std::uint32_t>(layout.plain_count);
+    l.stats = sums;
+    l.general = at<general_recipe>(device_there, layout.general);
+    l.general_count = static_cast<std::uint32_t>(layout.general_count);
+    l.block_count = layout.first_blocks.back();
+    l.stride = layout.stride;
+    if (layout.general_count != 0) l.x = at<float>(device_scratch, layout.x);
+    if (layout.raises) l.raised = at<std::uint8_t>(device_scratch, layout.raised);
+    return l;
+}
+
+segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
+                       const std::byte* back) {
+    const std::size_t segments = layout.first_blocks.size() - 1;
+    const recipe_layout& of = layout.by_recipe[recipe];
+    segment_result r{at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment, {}};
+    const std::size_t first = layout.first_blocks[segment];
+    block_results& d = r.of_blocks;
+    d.blocks = layout.first_blocks[segment + 1] - first;
+    d.stride = layout.stride;
+    if (of.values) d.values = at<float>(back, of.floats) + first * layout.stride;
+    if (of.wanted == detail::none) return r;
+    d.codes = at<std::uint8_t>(back, of.codes) + first * layout.stride;
+    d.scale_code = at<std::uint8_t>(back, of.scale_code) + first;
+    d.offset = at<std::uint16_t>(back, of.offset) + first;
+    d.amax = at<std::uint32_t>(back, of.amax) + first;
+    d.x_max = at<std::uint32_t>(back, of.x_max) + first;
+    d.x_min = at<std::uint32_t>(back, of.x_min) + first;
+    if (of.wanted == detail::stats) d.stats = at<block::block_stats>(back, of.stats) + first;
+    return r;
+}
+
+}  // namespace mx::codec::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a batch lies in two pieces of memory, one for what goes to the device and one for what comes
+// back, so that each is a single copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "libmx/codec/cuda/kernels.hpp"
+#include "libmx/codec/quantizer.hpp"
+
+namespace mx::codec::cuda {
+
+/// Bytes from the start of the piece; per-block arrays are there where they are wanted.
+struct recipe_layout {
+    detail wanted;
+    bool plain;
+    bool values;       ///< dequantized values come back, too
+    std::size_t slot;  ///< of its sums; recipes that are not plain follow the others
+    std::size_t codes, scale_code, offset, amax, x_max, x_min, stats, floats;
+    std::size_t kept;  ///< of a recipe that is not plain: stats that stay there
+};
+
+struct batch_layout {
+    // Going there.
+    std::size_t recipes, general, pointed_at, segments, values;
+    std::size_t plain_count, general_count;
+    std::size_t there_bytes;
+    // Coming back.
+    std::size_t sums;
+    std::vector<recipe_layout> by_recipe;
+    std::size_t back_bytes;
+    // Staying there, undefined before and after a launch.
+    std::size_t x, raised;
+    bool raises;  ///< a recipe asks for raised exponents
+    std::size_t scratch_bytes;
+
+    std::size_t stride;                     ///< codes from one block to the next
+    std::vector<std::size_t> first_blocks;  ///< by segment, and the number of all blocks
+};
+
+/// Throws base::error (unavailable) where a segment's sides do not fit device_segment.
+batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
+                     std::span<const recipe_request> recipes);
+
+/// Writes what goes to the device to `there`, for pieces that lie at `device_there` and
+/// `device_back`, with `device_scratch` to work in, and says what to launch.
+launch fill(const batch_layout& layout, const value_rectangle& values,
+            std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
+            std::byte* there, std::byte* device_there, std::byte* device_back,
+            std::byte* device_scratch);
+
+/// A segment's results in `back`, what came back.
+segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
+                       const std::byte* back);
+
+}  // namespace mx::codec::cuda

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/cuda/device_quantizer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "libmx/base/aligned.hpp"
+#include "libmx/codec/cuda/batch_layout.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/pack_blocks.hpp"
+
+namespace mx::codec::cuda {
+namespace {
+
+using base::cuda::device;
+using base::cuda::held_memory;
+using base::cuda::memory_kind;
+using base::cuda::no_room;
+
+// What came back of a slice, until the next run.
+struct piece {
+    slice what;
+    batch_layout layout;
+    base::aligned_buffer<std::byte> back;
+};
+
+// What a slice takes of the device.
+struct slot {
+    explicit slot(device& on) : pinned(on, memory_kind::pinned), card(on, memory_kind::device) {}
+
+    // The stream comes last: it waits before the memory goes that its copies need.
+    held_memory pinned, card;
+    std::unique_ptr<base::cuda::stream> work;
+    piece* under_way = nullptr;
+};
+
+class device_quantizer final : public quantizer {
+  public:
+    device_quantizer(device& on, starter kernel, const slice_limits& limits)
+        : device_(on), start_(kernel), limits_(limits) {}
+
+    void run(const value_rectangle& values, std::span<const placed_segment> segments,
+             std::span<const recipe_request> recipes, const segment_visitor& visit) override {
+        for (std::size_t first = 0; first < segments.size();) {
+            const std::size_t end = part_end(segments, recipes, first);
+            const auto part = segments.subspan(first, end - first);
+            run_part(values, part, recipes);
+            if (instead_) {
+                instead_->steer(notices(), cancel());
+                return instead_->run(values, segments.subspan(first), recipes,
+                                     [&](std::size_t s, auto results) { visit(first + s, results); });
+            }
+            for (std::size_t s = 0; s < part.size(); ++s) {
+                results_.clear();
+                for (std::size_t r = 0; r < recipes.size(); ++r) {
+                    results_.push_back(result(s, r));
+                    if (!recipes[r].inputs) continue;
+                    const placed_segment& at = part[s];
+                    pack_blocks(values.values.from(at.row * values.values.stride + at.col),
+                                at.place, laid_out_);
+                    results_.back().of_blocks.inputs = laid_out_.x;
+                }
+                visit(first + s, results_);
+            }
+            first = end;
+        }
+    }
+
+  private:
+    static std::uint64_t kept_bytes(const segment_place& s, const recipe_request& r) {
+        if (r.wanted == detail::none) return sizeof(block::segment_stats);
+        const std::uint64_t stride = block_stride(s.block_size());
+        std::uint64_t bytes = stride + sizeof(std::uint8_t) + sizeof(std::uint16_t);
+        bytes += 3 * sizeof(std::uint32_t);
+        if (r.wanted == detail::stats) bytes += sizeof(block::block_stats);
+        if (r.values && !codes_tell_values(*r.params)) bytes += stride * sizeof(float);
+        return s.blocks() * bytes;
+    }
+
+    // The segments from `first` on that make a part; a single one is never divided.
+    std::size_t part_end(std::span<const placed_segment> segments,
+                         std::span<const recipe_request> recipes, std::size_t first) const {
+        std::uint64_t bytes = 0;
+        for (std::size_t end = first; end < segments.size(); ++end) {
+            for (const recipe_request& r : recipes) bytes += kept_bytes(segments[end].place, r);
+            if (bytes > limits_.kept && end > first) return end;
+        }
+        return segments.size();
+    }
+
+    // Leaves `instead_` where the device has no room.
+    void run_part(const value_rectangle& values, std::span<const placed_segment> segments,
+                  std::span<const recipe_request> recipes) {
+        while (!instead_) {
+            try {
+                return run_slices(values, segments, recipes);
+            } catch (const no_room& short_of) {
+                abandon();
+                make_do(short_of);
+            } catch (...) {
+                abandon();
+                throw;
+            }
+        }
+    }
+
+    segment_result result(std::size_t segment, std::size_t recipe) const {
+        const place& at = places_[segment];
+        const piece& p = *pieces_[at.piece + recipe / at.recipes];
+        return result_of(p.layout, segment - p.what.segment, recipe - p.what.recipe, p.back.data());
+    }
+
+    // Where the results of a segment are: recipes by so many, a piece after the other.
+    struct place {
+        std::size_t piece, recipes;
+    };
+
+    void run_slices(const value_rectangle& values, std::span<const placed_segment> segments,
+                    std::span<const recipe_request> recipes) {
+        places_.clear();
+        used_ = 0;
+        if (recipes.empty()) return;
+        const slicer cuts(values, segments, recipes, limits_);
+        while (places_.size() < segments.size()) {
+            slice s = cuts.from(places_.size());
+            places_.insert(places_.end(), s.segments, {used_, s.recipes});
+            const slice_values part = cut_out(values, segments.subspan(s.segment, s.segments));
+            for (const std::size_t together = s.recipes; s.recipe < recipes.size();
+                 s.recipe += together) {
+                s.recipes = std::min(together, recipes.size() - s.recipe);
+                stop_if_cancelled();
+                slot& next = slots_[used_ % slots_in_use_];
+                finish(next);
+                start(next, s, part, recipes.subspan(s.recipe, s.recipes));
+            }
+        }
+        for (slot& s : slots_) finish(s);
+    }
+
+    piece& next_piece() {
+        if (used_ == pieces_.size()) pieces_.push_back(std::make_unique<piece>());
+        return *pieces_[used_++];
+    }
+
+    // Packs a slice and queues it.
+    void start(slot& to, const slice& what, const slice_values& part,
+               std::span<const recipe_request> recipes) {
+        piece& p = next_piece();
+        p.what = what;
+        p.layout = lay_out(part.values, part.segments, recipes);
+        const batch_layout& l = p.layout;  // its pieces end where anything may begin
+        asked_ = {l.there_bytes + l.back_bytes + l.scratch_bytes,
+                  what.segments == 1 && what.recipes == 1};
+        grow(to.pinned, l.there_bytes + l.back_bytes);
+        grow(to.card, asked_.bytes);
+        if (!to.work) to.work = device_.make_stream();
+        std::byte* const there = to.pinned.data();
+        std::byte* const device_there = to.card.data();
+        std::byte* const device_back = device_there + l.there_bytes;
+        const launch kernel = fill(l, part.values, part.segments, recipes, there, device_there,
+                                   device_back, device_back + l.back_bytes);
+        to.under_way = &p;
+        to.work->copy_there(device_there, there, l.there_bytes);
+        start_(kernel, *to.work);
+        to.work->copy_back(there + l.there_bytes, device_back, l.back_bytes);
+    }
+
+    // Waits for what is under way, and makes room for the next.
+    void finish(slot& s) {
+        if (s.under_way == nullptr) return;
+        s.work->wait();
+        piece& p = *s.under_way;
+        s.under_way = nullptr;
+        const std::size_t bytes = p.layout.back_bytes;
+        std::memcpy(p.back.room_for(bytes), s.pinned.data() + p.layout.there_bytes, bytes);
+    }
+
+    // Slices differ in size: whole powers of two, so that memory is seldom taken anew.
+    void grow(held_memory& m, std::size_t bytes) const {
+        if (bytes <= m.size()) return;
+        m.room_for(std::max(bytes, std::min(limits_.bytes, std::bit_ceil(bytes))));
+    }
+
+    // The slots are free afterwards, whatever was under way.
+    void abandon() noexcept {
+        for (slot& s : slots_) {
+            if (s.under_way == nullptr) continue;
+            s.under_way = nullptr;
+            try {
+                s.work->wait();
+            } catch (const std::exception&) {
+                // There is an error on its way already.
+            }
+        }
+    }
+
+    // The next attempt asks for half; in the end for a slot less; in the end for nothing.
+    void make_do(const no_room& short_of) {
+        for (slot& s : slots_) {
+            s.card.release();
+            s.pinned.release();
+        }
+        device_.trim();
+        limits_.bytes = std::min(limits_.bytes, asked_.bytes) / 2;
+        if (!asked_.least) return;
+        if (slots_in_use_ > 1) {
+            slots_in_use_ = 1;
+            return;
+        }
+        if (notices() == nullptr) throw short_of;
+        for (slot& s : slots_) s.work.reset();
+        const backend& other = best_backend();
+        notices()->once("quantizing", base::cuda::went_elsewhere(short_of, other.name));
+        instead_ = other.make_quantizer();
+    }
+
+    device& device_;
+    starter start_;
+    slice_limits limits_;
+    std::array<slot, 2> slots_{slot(device_), slot(device_)};
+    std::size_t slots_in_use_ = slots_.size();
+    std::vector<place> places_;                   // by segment
+    std::vector<std::unique_ptr<piece>> pieces_;  // the first used_ of them
+    std::size_t used_ = 0;
+    // The slice that was started last: bytes on the device, and whether it cannot be cut.
+    struct {
+        std::size_t bytes = 0;
+        bool least = false;
+    } asked_;
+    std::vector<segment_result> results_;  // of a segment
+    block_run laid_out_;
+    std::unique_ptr<quantizer> instead_;  // once the device had no room
+};
+
+}  // namespace
+
+std::unique_ptr<quantizer> make_device_quantizer(device& on, starter start,
+                                                 const slice_limits& limits) {
+    return std::make_unique<device_quantizer>(on, start, limits);
+}
+
+}  // namespace mx::codec::cuda

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes that are not plain, in four steps: values to blocks, exponents that a row of blocks
+// raises, a block by a thread as the reference does it, and a segment's sums by a warp.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "libmx/codec/cuda/kernels.hpp"
+#include "libmx/codec/cuda/lane_group.hpp"
+#include "libmx/codec/cuda/segment_body.hpp"
+#include "libmx/codec/dialect_bumps.hpp"
+#include "libmx/codec/general_block.hpp"
+#include "libmx/codec/segment.hpp"
+
+namespace mx::codec::cuda {
+
+namespace detail {
+
+MX_HD inline segment_place place_of(const device_segment& s) {
+    return {s.tensor_id, s.first, s.row_stride, s.rows, s.cols, s.block_rows, s.block_cols};
+}
+
+// The segment of a block of the batch.
+MX_HD inline const device_segment& segment_of(const launch& l, std::uint64_t block) {
+    std::uint32_t from = 0;
+    for (std::uint32_t beyond = l.segment_count; beyond - from > 1;) {
+        const std::uint32_t middle = from + (beyond - from) / 2;
+        (l.segments[middle].first_block <= block ? from : beyond) = middle;
+    }
+    return l.segments[from];
+}
+
+}  // namespace detail
+
+/// Lays out the values of a segment as pack_blocks does: every `step`th of them from `begin` on.
+MX_HD inline void pack_segment(const launch& l, const device_segment& s, std::uint32_t begin,
+                               std::uint32_t step) {
+    const segment_place place = detail::place_of(s);
+    const std::uint64_t all = place.blocks() * l.stride;
+    for (std::uint64_t i = begin; i < all; i += step) {
+        const std::uint64_t block = i / l.stride;
+        const auto position = static_cast<std::uint32_t>(i - block * l.stride);
+        const block_extent e = extent_of(place, block);
+        float x = 0;
+        if (position < e.size()) {
+            const auto cols = static_cast<std::uint32_t>(e.cols);
+            const std::uint64_t row = e.row + position / cols;
+            const std::uint64_t col = e.col + position % cols;
+            x = detail::load_value(l.values, s.at + row * l.values.stride + col);
+        }
+        l.x[(s.first_block + block) * l.stride + position] = x;
+    }
+}
+
+/// What bumps_of_row says of the grid rows of a packed segment, where the codes of each row's first
+/// block would lie: every `step`th position from `begin` on.
+MX_HD inline void raise_exponents(const launch& l, const device_segment& s, std::uint32_t begin,
+                                  std::uint32_t step) {
+    const segment_place place = detail::place_of(s);
+    const std::uint64_t across = place.grid_cols();
+    const std::uint64_t size = place.block_size();
+    for (std::uint64_t first = 0; first < place.blocks(); first += across) {
+        for (std::uint64_t i = begin; i < size; i += step) {
+            std::uint32_t largest = 0;
+            for (std::uint64_t b = first; b < first + across; ++b) {
+                if (i >= extent_of(place, b).size()) continue;
+                const float x = l.x[(s.first_block + b) * l.stride + i];
+                largest = std::max(largest, base::bits_of(x) & base::f32_magnitude_mask);
+            }
+            l.raised[(s.first_block + first) * l.stride + i] = raises_exponent(largest) ? 1 : 0;
+        }
+    }
+}
+
+/// Quantizes one packed block of the batch.
+MX_HD inline void quantize_general(const launch& l, const general_recipe& r, std::uint64_t block) {
+    const device_segment& s = detail::segment_of(l, block);
+    const segment_place place = detail::place_of(s);
+    const std::uint64_t index = block - s.first_block;
+    const block_extent e = extent_of(place, index);
+    block_place at = place_of(place, e);
+    const std::uint64_t lies = block * l.stride;
+    if (r.params.bumps) at.bump = l.raised + (block - index % place.grid_cols()) * l.stride;
+    std::span<std::uint8_t> codes;
+    std::span<float> values;
+    if (r.blocks.codes != nullptr) codes = {r.blocks.codes + lies, e.size()};
+    if (r.values != nullptr) values = {r.values + lies, e.size()};
+    const block::block_stats stats =
+        codec::quantize_general(r.params, {l.x + lies, e.size()}, at, codes, values, r.parts);
+    r.kept[block] = stats;
+    if (r.blocks.scale_code == nullptr) return;
+    r.blocks.scale_code[block] = stats.scale_code;
+    r.blocks.offset[block] = stats.offset;
+    r.blocks.amax[block] = stats.amax;
+    r.blocks.x_max[block] = stats.x_max;
+    r.blocks.x_min[block] = stats.x_min;
+}
+
+/// Adds up the blocks of segment `s` in the order of segment_lanes, each of its lanes by one of a
+/// warp. Called by all lanes; one of them writes.
+MX_HD inline void add_segment(const launch& l, const general_recipe& r, std::uint32_t s) {
+    const device_segment& segment = l.segments[s];
+    const std::uint64_t blocks = detail::place_of(segment).blocks();
+    constexpr int lanes = static_cast<int>(block::segment_lanes::count);
+    static_assert(lanes <= lane_count);
+    const auto add_sums = [](block::segment_stats& to, const block::block_sums& sum,
+                             const block::block_parts& part) {
+        to.sum.error2 += sum.error2;
+        to.sum.x2 += sum.x2;
+        to.sum.xd += sum.xd;
+        to.sum.d2 += sum.d2;
+        to.sum.error += sum.error;
+        to.sum.max_error = std::max(to.sum.max_error, sum.max_error);
+        to.part.clamp_error2 += part.clamp_error2;
+        to.part.underflow_error2 += part.underflow_error2;
+        to.part.grid_error2 += part.grid_error2;
+    };
+    per_lane<block::segment_stats> own;
+    each([&](int lane) {
+        own[lane] = {};
+        if (lane >= lanes) return;
+        for (auto b = static_cast<std::uint64_t>(lane); b < blocks;
+             b += block::segment_lanes::count) {
+            const block::block_stats& stats = r.kept[segment.first_block + b];
+            block::add_counts(own[lane], stats);
+            add_sums(own[lane], stats.sum, stats.part);
+        }
+    });
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+        exchange(own, distance, [&](block::segment_stats a, const block::segment_stats& other) {
+            a.count += other.count;
+            a.block += other.block;
+            a.counted_max = std::max(a.counted_max, other.counted_max);
+            add_sums(a, other.sum, other.part);
+            return a;
+        });
+    }
+    each([&](int lane) {
+        if (lane == 0) r.sums[s] = own[lane];
+    });
+}
+
+}  // namespace mx::codec::cuda

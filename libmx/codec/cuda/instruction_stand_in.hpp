@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a converting instruction gives (PTX cvt.rn.satfinite to codes, cvt.rn.f16x2 back), by the
+// emulator: the converter that the host has in its place.
+#pragma once
+
+#include "libmx/format/cast.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
+
+namespace mx::codec::cuda {
+
+class instruction_stand_in {
+  public:
+    explicit MX_HD instruction_stand_in(const plain_params& p) : p_(p) {}
+    MX_HD value_pair operator()(const row_grid&, float first, float second) const {
+        return {value_of(first), value_of(second)};
+    }
+
+  private:
+    MX_HD float value_of(float y) const {
+        return p_.value[format::cast_code(p_.element, {}, base::bits_of(y), true, 0)];
+    }
+    const plain_params& p_;
+};
+
+}  // namespace mx::codec::cuda

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/cuda/kernels.hpp"
+
+#include <cuda_runtime.h>
+
+#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_kernels.hpp"
+#include "libmx/codec/cuda/segment_body.hpp"
+
+namespace mx::codec::cuda {
+namespace {
+
+constexpr unsigned warps_per_block = 4;
+
+// The recipe lies in shared memory: its numbers are told to all lanes at once, and its table of
+// values is looked up lane by lane.
+__global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments(launch l) {
+    __shared__ plain_params shared[warps_per_block];
+    static_assert(sizeof(plain_params) % sizeof(std::uint32_t) == 0);
+    const unsigned warp = threadIdx.x / lane_count;
+    const unsigned lane = threadIdx.x % lane_count;
+    const std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp;
+    // Recipes of a segment lie beside each other, so that they find its values in the cache.
+    const auto s = static_cast<std::uint32_t>(job / l.recipe_count);
+    const auto r = static_cast<std::uint32_t>(job % l.recipe_count);
+    if (s >= l.segment_count) return;
+    const device_recipe& recipe = l.recipes[r];
+    if (recipe.body != segment_body) return;
+    const auto* from = reinterpret_cast<const std::uint32_t*>(&recipe.params);
+    auto* to = reinterpret_cast<std::uint32_t*>(&shared[warp]);
+    for (unsigned i = lane; i < sizeof(plain_params) / sizeof(std::uint32_t); i += lane_count) {
+        to[i] = from[i];
+    }
+    __syncwarp();
+    block::segment_stats& out = l.stats[std::uint64_t{r} * l.segment_count + s];
+    if (recipe.parts) {
+        quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks, out);
+    } else {
+        quantize_segment<false>(shared[warp], l.segments[s], l.values, recipe.blocks, out);
+    }
+}
+
+int enqueue_segments(const launch& l, void* stream) {
+    const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.recipe_count;
+    const auto blocks = static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);
+    quantize_segments<<<blocks, warps_per_block * lane_count, 0,
+                        static_cast<cudaStream_t>(stream)>>>(l);
+    return cudaGetLastError();
+}
+
+// Each body takes its own recipes of the launch.
+int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
+    const std::uint32_t instructions = bodies & with_codes(l.by_instruction);
+    int code = cudaSuccess;
+    if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
+    for (const auto& paths : {fp8_paths(), narrow_paths()}) {
+        for (const instruction_path& p : paths) {
+            const std::uint32_t own = instructions & with_codes(1u << row_body_of(p.format));
+            if (own != 0 && code == cudaSuccess) code = p.enqueue(l, own, stream);
+        }
+    }
+    return code;
+}
+
+}  // namespace
+
+int enqueue_plain(const launch& l, void* stream) {
+    if (l.segment_count == 0 || l.recipe_count == 0) return cudaSuccess;
+    constexpr std::uint32_t segments = 1u << segment_body;
+    int code = cudaSuccess;
+    if ((l.bodies & segments) != 0) code = enqueue_segments(l, stream);
+    const std::uint32_t rows = l.bodies & ~segments;
+    if (rows != 0 && code == cudaSuccess) code = enqueue_all_rows(l, rows, stream);
+    return code;
+}
+
+int has_code_for_device() {
+    cudaFuncAttributes attributes{};
+    return cudaFuncGetAttributes(&attributes, quantize_segments);
+}
+
+}  // namespace mx::codec::cuda

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels are told, and how they are started. All pointers are the device's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "libmx/block/segment_stats.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/cuda/device_segment.hpp"
+
+namespace mx::codec::cuda {
+
+/// A plain recipe of a launch.
+struct device_recipe {
+    plain_params params;
+    device_blocks blocks;  ///< what is wanted of it per block
+    bool parts;            ///< also the parts of the squared error
+    std::uint8_t body;     ///< see body_of
+};
+
+/// A recipe that is not plain. What its parameters point at lies on the device, too.
+struct general_recipe {
+    block_params params;
+    device_blocks blocks;        ///< what is wanted of it per block, stats apart
+    float* values;               ///< dequantized values, laid out as codes; or null
+    block::block_stats* kept;    ///< of every block, for whoever adds them up
+    block::segment_stats* sums;  ///< of every segment
+    bool parts;
+};
+
+/// Segments under recipes: plain ones with a warp or half a warp for each pair, the others with a
+/// thread for each block.
+struct launch {
+    device_values values;
+    const device_segment* segments;
+    std::uint32_t segment_count;
+    const device_recipe* recipes;  ///< the plain ones
+    std::uint32_t recipe_count;
+    std::uint32_t bodies;          ///< a bit for each that plain recipes have
+    std::uint32_t by_instruction;  ///< those that may use the device's: see bodies_by_instruction
+    block::segment_stats* stats;   ///< of segment s under plain recipe r at r * segment_count + s
+
+    const general_recipe* general;
+    std::uint32_t general_count;
+    std::uint64_t block_count;
+    std::uint64_t stride;  ///< elements of a block: see block_stride
+    float* x;              ///< values block by block, as block_run has them
+    std::uint8_t* raised;  ///< see raise_exponents; null where no recipe asks for it
+};
+
+/// Queues everything on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was
+/// queued.
+int enqueue(const launch& l, void* stream);
+
+/// The plain recipes of it, and the others.
+int enqueue_plain(const launch& l, void* stream);
+int enqueue_general(const launch& l, void* stream);
+
+/// What enqueue_general does, by the host on pointers of its own.
+void general_on_host(const launch& l);
+
+/// Whether this build has code for the current device.
+/// Returns the runtime's error code, 0 when it has.
+int has_code_for_device();
+
+}  // namespace mx::codec::cuda

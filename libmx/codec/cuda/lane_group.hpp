@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thirty-two lanes in lockstep. On a GPU they are the threads of a warp and exchange by shuffles;
+// on the host they are a loop, so that tests run the very body that a kernel runs.
+//
+// Code is a sequence of steps: each() does one for every lane, exchanges come between them. What a
+// lane keeps from step to step is a per_lane.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "libmx/base/macros.hpp"
+
+namespace mx::codec::cuda {
+
+inline constexpr int lane_count = 32;
+
+#if defined(__CUDA_ARCH__)
+
+/// A variable that every lane has for itself; a lane looks at its own alone.
+template <typename T>
+struct per_lane {
+    T own;
+    __device__ T& operator[](int) { return own; }
+    __device__ const T& operator[](int) const { return own; }
+};
+
+/// Does `step(lane)` for every lane.
+template <typename Step>
+__device__ __forceinline__ void each(Step&& step) {
+    step(static_cast<int>(threadIdx.x % lane_count));
+}
+
+/// v = combine(v, v of lane ^ mask) in every lane.
+template <typename T, typename Combine>
+__device__ __forceinline__ void exchange(per_lane<T>& v, int mask, Combine&& combine) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(std::uint32_t) == 0);
+    std::uint32_t word[sizeof(T) / sizeof(std::uint32_t)];
+    std::memcpy(word, &v.own, sizeof(T));
+    for (std::uint32_t& w : word) w = __shfl_xor_sync(0xffffffffu, w, mask);
+    T other;
+    std::memcpy(&other, word, sizeof(T));
+    v.own = combine(v.own, other);
+}
+
+/// Whether any lane says so, told to all.
+__device__ __forceinline__ bool any(const per_lane<bool>& v) {
+    return __any_sync(0xffffffffu, v.own ? 1 : 0) != 0;
+}
+
+#else
+
+template <typename T>
+struct per_lane {
+    T all[lane_count];
+    MX_HD T& operator[](int lane) { return all[lane]; }
+    MX_HD const T& operator[](int lane) const { return all[lane]; }
+};
+
+template <typename Step>
+MX_HD inline void each(Step&& step) {
+    for (int lane = 0; lane < lane_count; ++lane) step(lane);
+}
+
+template <typename T, typename Combine>
+MX_HD inline void exchange(per_lane<T>& v, int mask, Combine&& combine) {
+    const per_lane<T> before = v;
+    for (int lane = 0; lane < lane_count; ++lane) {
+        v[lane] = combine(before[lane], before[lane ^ mask]);
+    }
+}
+
+MX_HD inline bool any(const per_lane<bool>& v) {
+    for (int lane = 0; lane < lane_count; ++lane) {
+        if (v[lane]) return true;
+    }
+    return false;
+}
+
+#endif
+
+/// The same for one member of what every lane keeps.
+template <typename T, typename Member, typename Combine>
+MX_HD inline void exchange(per_lane<T>& v, Member T::*member, int mask, Combine&& combine) {
+    per_lane<Member> m;
+    each([&](int lane) { m[lane] = v[lane].*member; });
+    exchange(m, mask, combine);
+    each([&](int lane) { v[lane].*member = m[lane]; });
+}
+
+}  // namespace mx::codec::cuda

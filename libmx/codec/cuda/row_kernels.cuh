@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel around the body of rows.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "libmx/codec/cuda/kernels.hpp"
+#include "libmx/codec/cuda/row_body.hpp"
+#include "libmx/codec/cuda/row_formats.hpp"
+
+namespace mx::codec::cuda {
+
+inline constexpr unsigned row_warps = 4;
+
+// A warp for two segments; of the recipes those whose body is among `bodies`. Recipes of a pair lie
+// beside each other, so that they find its values in the cache.
+template <bool coded, typename Values, typename Converter>
+__global__ void __launch_bounds__(row_warps* lane_count, 4)
+    quantize_row_segments(const __grid_constant__ launch l, std::uint32_t bodies) {
+    const unsigned r = blockIdx.x % l.recipe_count;
+    const unsigned pair = blockIdx.x / l.recipe_count * row_warps + threadIdx.x / lane_count;
+    const std::uint32_t s = pair * segments_at_once;
+    const device_recipe& recipe = l.recipes[r];
+    if (s >= l.segment_count || (bodies >> recipe.body & 1u) == 0) return;
+    quantize_rows<coded, Values, Converter>(
+        recipe.params, l.segments + s, min(segments_at_once, l.segment_count - s), l.values,
+        recipe.blocks, l.stats + std::uint64_t{r} * l.segment_count + s);
+}
+
+template <bool coded, typename Values, typename Converter>
+void start_rows(const launch& l, std::uint32_t bodies, void* stream) {
+    if (bodies == 0) return;
+    const std::uint32_t pairs = (l.segment_count + segments_at_once - 1) / segments_at_once;
+    const unsigned blocks = (pairs + row_warps - 1) / row_warps * l.recipe_count;
+    quantize_row_segments<coded, Values, Converter>
+        <<<blocks, row_warps * lane_count, 0, static_cast<cudaStream_t>(stream)>>>(l, bodies);
+}
+
+template <typename Converter>
+int enqueue_rows_by(const launch& l, std::uint32_t bodies, void* stream) {
+    const std::uint32_t without = bodies & row_bodies;
+    const std::uint32_t coded = bodies & row_bodies << coded_rows;
+    if (l.values.type == tensor::dtype::bf16) {
+        start_rows<false, bf16_block, Converter>(l, without, stream);
+        start_rows<true, bf16_block, Converter>(l, coded, stream);
+    } else {
+        start_rows<false, float_block, Converter>(l, without, stream);
+        start_rows<true, float_block, Converter>(l, coded, stream);
+    }
+    return cudaGetLastError();
+}
+
+}  // namespace mx::codec::cuda

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The up to 32 values of a block as one lane holds them, zeros behind the end: first as they are
+// stored, then divided by the scale. bf16 stay two to a word; others are float32.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "libmx/codec/cuda/bf16_pairs.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
+#include "libmx/codec/cuda/segment_body.hpp"
+
+// Values lie in registers only where their places are constants.
+#if defined(__CUDA_ARCH__)
+#define MX_UNROLL _Pragma("unroll")
+#else
+#define MX_UNROLL
+#endif
+
+namespace mx::codec::cuda {
+
+/// Magnitudes, float32 bits.
+struct magnitude_range {
+    std::uint32_t most, least;
+};
+
+namespace detail {
+
+struct sixteen_bytes {
+    std::uint32_t word[4];
+};
+
+/// Sixteen bytes at an address of which they are the unit.
+MX_HD inline sixteen_bytes load_sixteen(const std::byte* from) {
+#if defined(__CUDA_ARCH__)
+    const uint4 v = __ldg(reinterpret_cast<const uint4*>(from));
+    return {{v.x, v.y, v.z, v.w}};
+#else
+    sixteen_bytes v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+#endif
+}
+
+MX_HD inline void store_sixteen(std::uint8_t* to, const sixteen_bytes& v) {
+#if defined(__CUDA_ARCH__)
+    *reinterpret_cast<uint4*>(to) = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
+#else
+    std::memcpy(to, &v, sizeof v);
+#endif
+}
+
+}  // namespace detail
+
+class bf16_block {
+  public:
+    /// Products of two values, or of errors, of 8 bits are exact in float32.
+    static constexpr bool exact_products = true;
+    /// Bits of a value below its leading one.
+    static constexpr int fraction_bits = 7;
+
+    MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
+        if (size == 32 && at % 8 == 0) {
+            MX_UNROLL
+            for (int i = 0; i < 16; i += 4) {
+                const detail::sixteen_bytes v = detail::load_sixteen(
+                    values.data + (at + static_cast<std::uint64_t>(2 * i)) * 2);
+                for (int k = 0; k < 4; ++k) word_[i + k] = v.word[k];
+            }
+            return;
+        }
+        MX_UNROLL
+        for (std::uint32_t i = 0; i < 32; i += 2) {
+            const std::uint32_t low = i < size ? half(values, at + i) : 0u;
+            const std::uint32_t high = i + 1 < size ? half(values, at + i + 1) : 0u;
+            word_[i / 2] = low | high << 16;
+        }
+    }
+
+    MX_HD magnitude_range range() const {
+        std::uint32_t most = 0, least = 0x7fff7fffu;
+        MX_UNROLL
+        for (int i = 0; i < 16; i += 2) {
+            const std::uint32_t a = word_[i] & 0x7fff7fffu;
+            const std::uint32_t b = word_[i + 1] & 0x7fff7fffu;
+            most = larger_halves(most, a, b);
+            least = smaller_halves(least, a, b);
+        }
+        return {std::max(most << 16, most & 0xffff0000u),
+                std::min(least << 16, least & 0xffff0000u)};
+    }
+
+    /// The smallest magnitude that is not zero, 0 if there is none.
+    MX_HD std::uint32_t least_nonzero() const {
+        std::uint32_t least = 0xffffu;
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) {
+            // Zeros wrap to the top.
+            least = std::min(least, ((word_[i] & 0x7fffu) - 1u) & 0xffffu);
+            least = std::min(least, ((word_[i] >> 16 & 0x7fffu) - 1u) & 0xffffu);
+        }
+        return ((least + 1u) & 0xffffu) << 16;
+    }
+
+    /// Divides by a power of two, given its reciprocal; what comes out is normal, or zero.
+    MX_HD void scale(float reciprocal) {
+        const std::uint32_t factor = twice(base::bits_of(reciprocal) >> 16);
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) word_[i] = pair_product(word_[i], factor);
+    }
+
+    /// Value `i`; a constant.
+    MX_HD float operator[](int i) const {
+        return i % 2 == 0 ? low_of(word_[i / 2]) : high_of(word_[i / 2]);
+    }
+
+    /// The values rounded as rounded() does, two at a time; `beyond`: some may leave the range.
+    MX_HD bf16_block on_grid(const row_grid& g, bool beyond) const {
+        bf16_block q;
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) {
+            const std::uint32_t magic =
+                larger_of_sum(word_[i] & 0x7f807f80u, g.to_magics, g.least_magics);
+            q.word_[i] = pair_difference(pair_sum(word_[i], magic), magic);
+        }
+        if (!beyond) return q;
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) {
+            q.word_[i] = pair_between(q.word_[i], g.largests | 0x80008000u, g.largests);
+        }
+        return q;
+    }
+
+    /// How many magnitudes reach each of `from`, float32 bits of numbers of at most 8 bits, or one
+    /// more than that; none is 0.
+    template <int n>
+    MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        // Two comparisons, and two additions of ones, at a time.
+        __nv_bfloat162 ones[n];
+        for (int k = 0; k < n; ++k) ones[k] = as_pair(0);
+        MX_UNROLL
+        for (int i = 0; i < 16; ++i) {
+            const __nv_bfloat162 magnitude = as_pair(word_[i] & 0x7fff7fffu);
+            for (int k = 0; k < n; ++k) {
+                const __nv_bfloat162 bound = as_pair(twice((from[k] + 0xffffu) >> 16));
+                ones[k] = __hadd2(ones[k], __hge2(magnitude, bound));
+            }
+        }
+        for (int k = 0; k < n; ++k) {
+            count[k] = static_cast<std::uint32_t>(__low2float(ones[k]) + __high2float(ones[k]));
+        }
+#else
+        for (int k = 0; k < n; ++k) {
+            const std::uint32_t bound = twice((from[k] + 0xffffu) >> 16);
+            std::uint32_t reached = 0;
+            MX_UNROLL
+            for (int i = 0; i < 16; ++i) {
+                // Neither half borrows, and its top bit stays where the magnitude is not smaller.
+                const std::uint32_t d = (word_[i] | 0x80008000u) - bound;
+                reached = reached >> 1 | (d & 0x80008000u);
+            }
+#if defined(__CUDA_ARCH__)
+            count[k] = static_cast<std::uint32_t>(__popc(reached));
+#else
+            count[k] = static_cast<std::uint32_t>(__builtin_popcount(reached));
+#endif
+        }
+#endif
+    }
+
+  private:
+    static MX_HD std::uint32_t half(const device_values& values, std::uint64_t at) {
+        std::uint16_t h;
+        std::memcpy(&h, __builtin_assume_aligned(values.data + at * sizeof h, sizeof h), sizeof h);
+        return h;
+    }
+    std::uint32_t word_[16];
+};
+
+class float_block {
+  public:
+    static constexpr bool exact_products = false;
+    static constexpr int fraction_bits = 23;
+
+    MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
+        if (values.type == tensor::dtype::f32 && size == 32 && at % 4 == 0) {
+            MX_UNROLL
+            for (int i = 0; i < 32; i += 4) {
+                const detail::sixteen_bytes v =
+                    detail::load_sixteen(values.data + (at + static_cast<std::uint64_t>(i)) * 4);
+                for (int k = 0; k < 4; ++k) value_[i + k] = base::float_from_bits(v.word[k]);
+            }
+            return;
+        }
+        MX_UNROLL
+        for (std::uint32_t i = 0; i < 32; ++i) {
+            value_[i] = i < size ? detail::load_value(values, at + i) : 0.0f;
+        }
+    }
+
+    MX_HD magnitude_range range() const {
+        magnitude_range r{0, base::f32_magnitude_mask};
+        MX_UNROLL
+        for (int i = 0; i < 32; ++i) {
+            r.most = std::max(r.most, magnitude(i));
+            r.least = std::min(r.least, magnitude(i));
+        }
+        return r;
+    }
+    MX_HD std::uint32_t least_nonzero() const {
+        std::uint32_t least = ~0u;
+        MX_UNROLL
+        for (int i = 0; i < 32; ++i) least = std::min(least, magnitude(i) - 1u);
+        return least + 1u;
+    }
+    MX_HD void scale(float reciprocal) {
+        MX_UNROLL
+        for (int i = 0; i < 32; ++i) value_[i] *= reciprocal;
+    }
+    MX_HD float operator[](int i) const { return value_[i]; }
+
+    template <int n>
+    MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
+        for (int k = 0; k < n; ++k) {
+            count[k] = 0;
+            MX_UNROLL
+            for (int i = 0; i < 32; ++i) count[k] += magnitude(i) >= from[k] ? 1u : 0u;
+        }
+    }
+
+  private:
+    MX_HD std::uint32_t magnitude(int i) const {
+        return base::bits_of(value_[i]) & base::f32_magnitude_mask;
+    }
+    float value_[32];
+};
+
+/// The elements of a block that was scaled, as `convert` rounds them: two that lie sixteen apart.
+/// `most`: the largest magnitude, float32 bits.
+template <typename Values, typename Converter>
+class rounded_block {
+  public:
+    MX_HD rounded_block(const row_grid& g, const Converter& convert, const Values& y,
+                        std::uint32_t /*most*/)
+        : g_(g), convert_(convert), y_(y) {}
+    MX_HD value_pair operator()(int i) const { return convert_(g_, y_[i], y_[i + 16]); }
+
+  private:
+    const row_grid& g_;
+    const Converter& convert_;
+    const Values& y_;
+};
+
+/// bf16 by arithmetic: all at once, in pairs.
+template <>
+class rounded_block<bf16_block, grid_converter> {
+  public:
+    MX_HD rounded_block(const row_grid& g, const grid_converter&, const bf16_block& y,
+                        std::uint32_t most)
+        : q_(y.on_grid(g, most >= g.clamp)) {}
+    MX_HD value_pair operator()(int i) const { return {q_[i], q_[i + 16]}; }
+
+  private:
+    bf16_block q_;
+};
+
+}  // namespace mx::codec::cuda

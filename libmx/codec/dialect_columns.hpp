@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of columns of the dialect table: the questions a dialect answers, and its answers in
+// words. `mx dialects`, docs/design/dialects.md and the tests fold over it.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "libmx/codec/dialects.hpp"
+
+namespace mx::codec {
+
+/// The words of one enumerator of dialect_traits.hpp.
+struct trait_words {
+    std::string_view word;     ///< short, for a cell of a table
+    std::string_view meaning;  ///< the whole answer
+};
+
+/// How a dialect answers a question.
+struct dialect_answer {
+    trait_words words;
+    evidence mark;
+    bool applies;  ///< false: it has nothing the question is about; the words say what it lacks
+};
+
+struct dialect_column {
+    std::string_view name;      ///< of the JSON member
+    std::string_view title;     ///< of a table
+    std::string_view question;  ///< one line
+    dialect_answer (*answer)(const dialect&);
+};
+
+/// Every question, those about scales first.
+std::span<const dialect_column> dialect_columns();
+
+/// The column named `name`, or nullptr.
+const dialect_column* find_dialect_column(std::string_view name);
+
+/// What an evidence mark stands for.
+trait_words words_of(evidence mark);
+
+/// Every mark, best first.
+std::span<const evidence> evidence_marks();
+
+}  // namespace mx::codec

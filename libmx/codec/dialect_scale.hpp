@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shared scale of a block as a dialect computes it, for rules that choose powers of two:
+// one body for host and device.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/plain_block.hpp"
+#include "libmx/scale/misrounded_log2.hpp"
+
+namespace mx::codec {
+
+/// A chosen scale. Dialects that keep a float32 scale have no code (-1); the scale may then be
+/// any float32, also Inf.
+struct chosen_scale {
+    int code;            ///< E8M0 code, or -1
+    float value;         ///< 2^(code - 127), NaN for code 255, or the float32 scale
+    bool nan_quotients;  ///< the code stands for a NaN: elements are those of a NaN
+};
+
+namespace dialect_steps {
+
+inline constexpr std::uint32_t largest_finite = base::f32_infinity - 1u;
+inline constexpr std::uint32_t smallest_normal = 0x00800000u;
+// Exponents that stand for what is no number; beyond every exponent of a float32.
+inline constexpr int exponent_of_inf = 1000;
+inline constexpr int exponent_of_zero = -1000;
+inline constexpr int exponent_of_nan = -2000;  // and less
+
+struct log2_ends {
+    int floor, ceil;
+};
+
+// floor and ceil of log2 as the dialect forms it, of positive or infinite bits.
+MX_HD_CALL inline log2_ends log2_of(log2_kind kind, std::uint32_t u) {
+    if (u >= base::f32_infinity) return {exponent_of_inf, exponent_of_inf};
+    if (u == 0) return {exponent_of_zero, exponent_of_zero};
+    const scale::binade b = scale::binade_of(u);
+    if (kind == log2_kind::exact) return {b.exponent, b.exponent + (b.mantissa != 0 ? 1 : 0)};
+    const scale::log2_format f =
+        kind == log2_kind::float32 ? scale::log2_in_float32 : scale::log2_in_bfloat16;
+    return {scale::floor_rounded_log2(f, u, b.exponent),
+            scale::ceil_rounded_log2(f, u, b.exponent)};
+}
+
+// floor(l + 1/2) in float32, l the float32 log2. The threshold is sqrt 2, less what the roundings
+// let through: half a spacing below e + 1/2, and one spacing and a half where l + 1/2 rounds up
+// to 1 as well.
+MX_HD inline int nearest_float32_log2(std::uint32_t u) {
+    if (u >= base::f32_infinity) return exponent_of_inf;
+    const scale::binade b = scale::binade_of(u);
+    const double threshold = b.exponent + 0.5;
+    const double magnitude = threshold < 0 ? -threshold : threshold;
+    int binade = -1;
+    while (magnitude >= base::exact_pow2(binade + 1)) ++binade;
+    double reach = base::exact_pow2(binade - 24);
+    if (b.exponent == 0) reach = 1.5 * base::exact_pow2(-25);
+    constexpr double sqrt2 = 0x1.6a09e667f3bcdp0;
+    constexpr double ln2 = 0x1.62e42fefa39efp-1;
+    const double t = reach * ln2;
+    const double from = sqrt2 * (1 - t + t * t / 2);
+    const double significand = 1.0 + static_cast<double>(b.mantissa) * 0x1p-23;
+    return b.exponent + (significand >= from ? 1 : 0);
+}
+
+// The float32 of a power of two as powers of two are formed in float32.
+MX_HD inline float float_power(int exponent) {
+    if (exponent > 127) return std::numeric_limits<float>::infinity();
+    return exponent < -149 ? 0.0f : base::exact_pow2f(exponent);
+}
+
+// amax rounded to `mantissa_bits` by adding to the bits: ties (and the candidate below is odd
+// wherever the exponent changes) up.
+MX_HD inline std::uint32_t add_half(std::uint32_t amax, int mantissa_bits) {
+    const std::uint32_t sum = amax + (1u << (22 - mantissa_bits));
+    return sum < base::f32_infinity ? sum : base::f32_infinity;
+}
+
+// ceil(log2(quotient)) from the float32 quotient's bits: subnormals count from 2^-127.
+MX_HD inline int exponent_rounded_up(float quotient) {
+    const std::uint32_t u = base::bits_of(quotient);
+    if (u >= base::f32_infinity) return exponent_of_inf;
+    const std::uint32_t field = u >> 23;
+    const std::uint32_t mantissa = u & base::f32_mantissa_mask;
+    const bool up = field == 0 ? mantissa > 0x00400000u : mantissa != 0;
+    return static_cast<int>(field) - 127 + (up ? 1 : 0);
+}
+
+class scale_chooser {
+  public:
+    MX_HD scale_chooser(const block_params& p, std::uint32_t amax, std::uint32_t draw)
+        : p_(p), by_(*p.by), amax_(amax), draw_(draw) {
+        largest_ = p.value[p.element.max_positive];
+        all_ones_ = base::exact_pow2f(p.facts.max_exponent) *
+                    (2.0f - base::exact_pow2f(-p.facts.mantissa_bits));
+    }
+
+    // The exponent of the scale, not yet clamped.
+    MX_HD int exponent() const {
+        const int emax =
+            by_.emax.value == emax_kind::exponent_bits ? p_.exponent_bits : p_.facts.emax;
+        switch (p_.rule) {
+            case scale::rule_id::floor:
+            case scale::rule_id::floor_bump:  // the bump is per position: dialect_bumps.hpp
+                return log2_of(by_.log2.value, amax_).floor - emax;
+            case scale::rule_id::ceil:
+                return log2_of(by_.log2.value, amax_).ceil - emax;
+            case scale::rule_id::even:
+                return even() - emax;
+            case scale::rule_id::nearest:
+                return nearest_float32_log2(amax_) - emax;
+            case scale::rule_id::stochastic:
+                return stochastic() - emax;
+            case scale::rule_id::rceil:
+                return rceil();
+            case scale::rule_id::enhanced:
+                return log2_of(by_.log2.value,
+                               base::bits_of(base::float_from_bits(amax_) / all_ones_))
+                    .ceil;
+            case scale::rule_id::ceil_div_max: {
+                const float doubled = 2.0f * base::float_from_bits(amax_);
+                return log2_of(by_.log2.value, base::bits_of(doubled / (2.0f * all_ones_))).ceil;
+            }
+            case scale::rule_id::two_level:
+            case scale::rule_id::single_level:
+            case scale::rule_id::amax:
+            case scale::rule_id::amax_pow2:
+                break;
+        }
+        return exponent_of_inf;
+    }
+
+  private:
+    // As even of the same implementation: what carries beyond Inf is a NaN.
+    MX_HD int stochastic() const {
+        const std::uint32_t sum = amax_ + (draw_ >> (9 + p_.facts.mantissa_bits));
+        if (sum > base::f32_infinity) return exponent_of_nan;
+        return log2_of(by_.log2.value, sum).floor;
+    }
+
+    MX_HD int even() const {
+        switch (by_.even.value) {
+            case even_kind::fbgemm: {
+                const std::uint32_t sum = amax_ + (1u << (22 - p_.facts.mantissa_bits)) - 1u;
+                if (sum > base::f32_infinity) return exponent_of_nan;
+                return log2_of(by_.log2.value, sum).floor;
+            }
+            case even_kind::one_bit:
+                return log2_of(log2_kind::exact, add_half(amax_, 1)).floor;
+            case even_kind::element:
+            case even_kind::element_capped:
+                break;
+        }
+        return log2_of(log2_kind::exact, add_half(amax_, p_.facts.mantissa_bits)).floor;
+    }
+
+    MX_HD int rceil() const {
+        const float amax = base::float_from_bits(amax_);
+        switch (by_.rceil.value) {
+            case rceil_kind::reciprocal:
+                return exponent_rounded_up(amax * (1.0f / largest_));
+            case rceil_kind::quotient:
+                return exponent_rounded_up(amax / largest_);
+            case rceil_kind::log2:
+                return log2_of(log2_kind::float32, base::bits_of(amax / largest_)).ceil;
+            case rceil_kind::exact:
+                break;
+        }
+        const int code = scale::scale_code(p_.rule, with_amax());
+        return code == format::e8m0_nan ? exponent_of_inf : code - format::e8m0_bias;
+    }
+
+    MX_HD scale::rule_input with_amax() const {
+        scale::rule_input in = p_.facts;
+        in.amax_bits = amax_;
+        return in;
+    }
+
+    const block_params& p_;
+    const dialect& by_;
+    std::uint32_t amax_;
+    std::uint32_t draw_;
+    float largest_, all_ones_;
+};
+
+MX_HD inline chosen_scale code_of(int code, bool nan_quotients = false) {
+    return {code, scale_of_code(static_cast<std::uint8_t>(code)), nan_quotients};
+}
+
+// The code of a finite or overflowing exponent.
+MX_HD inline int clamp_exponent(const dialect& by, scale::rule_id rule, int exponent) {
+    if (by.inf.value == inf_amax::clamp_252) exponent = std::min(exponent, 125);
+    if (exponent > 127) {
+        // A clamped exponent saturates; in the others what exceeds 2^127 is NaN.
+        const bool saturates = by.inf.value == inf_amax::saturate ||
+                               rule == scale::rule_id::ceil_div_max ||
+                               by.even.value == even_kind::element_capped;
+        return saturates ? format::e8m0_max : format::e8m0_nan;
+    }
+    return std::max(exponent, -127) + 127;
+}
+
+}  // namespace dialect_steps
+
+/// The scale under the rule and dialect of `p` for a block whose maximum has the float32 bits
+/// `amax_bits` (sign clear). `draw` is used by scale=stochastic only. A NaN maximum stands for a
+/// block that holds a NaN; an infinite one for a block that holds an Inf (and no NaN).
+MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t amax_bits,
+                                        std::uint32_t draw = 0) {
+    using namespace dialect_steps;
+    std::uint32_t amax = amax_bits;
+    const dialect& by = *p.by;
+    if (by.id == dialect_id::ocp) {
+        scale::rule_input in = p.facts;
+        in.amax_bits = amax;
+        in.draw = draw;
+        return code_of(scale::scale_code(p.rule, in));
+    }
+    const bool float_scale = by.storage.value == scale_storage::float32;
+    if (amax > base::f32_infinity) {
+        if (by.nan.value == nan_amax::zero) return code_of(0, true);
+        return {float_scale ? -1 : format::e8m0_nan, base::quiet_nan(), false};
+    }
+    if (amax == base::f32_infinity) {
+        switch (by.inf.value) {
+            case inf_amax::nan:
+                return code_of(format::e8m0_nan);
+            case inf_amax::saturate:
+                return code_of(format::e8m0_max);
+            case inf_amax::clamp_252:
+                return code_of(252);
+            case inf_amax::keep:
+                return {-1, std::numeric_limits<float>::infinity(), false};
+            case inf_amax::zero:
+                return code_of(0, true);
+            case inf_amax::finite_max:
+                amax = largest_finite;
+                break;
+        }
+    }
+    if (amax == 0) {
+        switch (by.zero.value) {
+            case zero_block::code_0:
+                return code_of(0);
+            case zero_block::tiny_amax:
+                amax = smallest_normal;
+                break;
+            case zero_block::f32_epsilon:
+                // Of `even` the maximum, of the other rules the scale is replaced.
+                if (p.rule == scale::rule_id::even) amax = smallest_normal;
+                break;
+            case zero_block::as_1e_8:
+                amax = base::bits_of(1e-8f);
+                break;
+        }
+    }
+    const int exponent = scale_chooser(p, amax, draw).exponent();
+    if (float_scale) {
+        if (p.rule == scale::rule_id::even) {
+            return {-1, base::exact_pow2f(std::clamp(exponent, -127, 127)), false};
+        }
+        const float value = float_power(exponent);
+        return {-1, value == 0.0f ? 0x1p-23f : value, false};
+    }
+    if (by.low_byte_of_code.value) {
+        return code_of(
+            static_cast<std::uint8_t>(exponent == exponent_of_zero ? 0 : exponent + 127));
+    }
+    return code_of(clamp_exponent(by, p.rule, exponent), exponent <= exponent_of_nan);
+}
+
+}  // namespace mx::codec

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of disagreements: inputs that two implementations of one format answer differently.
+// docs/design/dialects.md prints what each answers; tests/conformance holds it against what was
+// seen of the implementations.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mx::codec {
+
+/// What the input is given to.
+enum class probe : std::uint8_t {
+    row,      ///< a row of a tensor of its own, in blocks of a recipe; the last block answers
+    element,  ///< the saturating conversion of one value to an element format
+    e8m0,     ///< the conversion of one value to E8M0
+};
+
+/// One of the two who are asked.
+struct respondent {
+    std::string_view dialect;
+    std::string_view question;  ///< a recipe, or element format and rounding ("e2m1 rtne")
+};
+
+struct disagreement {
+    int number;
+    std::string_view title;
+    std::string_view story;  ///< who else does what
+    probe kind;
+    std::span<const std::uint32_t> input;  ///< float32 bits
+    respondent a, b;
+};
+
+/// What a respondent makes of the input. Of a row: the last block's scale and its first element.
+struct response {
+    int scale_code;  ///< -1 where there is no scale, or it is a float32
+    float scale;
+    int code;  ///< of the element; -1 where it has none
+    float value;
+};
+
+/// Every disagreement, by number.
+std::span<const disagreement> disagreements();
+
+/// The answer of `who`; stochastic rounding draws zero. Throws base::error (usage) for a question
+/// that the dialect cannot take.
+response ask(const disagreement& d, const respondent& who);
+
+/// "scale 0x7f = 1, element 0x7 = 6".
+std::string to_string(const response& r);
+
+/// The input as numbers: "6144.0005 (0x45c00001)"; zeros in a row are counted.
+std::string input_words(const disagreement& d);
+
+}  // namespace mx::codec

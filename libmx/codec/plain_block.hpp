@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of quantizing a block under an E8M0 scale in exact arithmetic, for host and device. The
+// reference (block_kernel.cpp) takes them element by element, a GPU with a lane for every few
+// elements (cuda/segment_body.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/base/half.hpp"
+#include "libmx/block/block_stats.hpp"
+#include "libmx/format/encode.hpp"
+#include "libmx/codec/chunk_terms.hpp"
+#include "libmx/codec/element_tally.hpp"
+#include "libmx/codec/plain_params.hpp"
+#include "libmx/scale/scale_rules.hpp"
+
+namespace mx::codec {
+
+/// What a first look at some elements of a block finds.
+struct block_survey {
+    std::uint32_t nan = 0;
+    std::uint32_t inf = 0;
+    std::uint32_t amax = 0;     ///< magnitude bits; above f32_infinity when there is a NaN
+    std::uint32_t least = ~0u;  ///< smallest magnitude that is not zero, less one
+    float low = std::numeric_limits<float>::infinity();
+    float high = -std::numeric_limits<float>::infinity();
+
+    MX_HD void add(float v) {
+        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
+        nan += magnitude > base::f32_infinity ? 1u : 0u;
+        inf += magnitude == base::f32_infinity ? 1u : 0u;
+        amax = std::max(amax, magnitude);
+        least = std::min(least, magnitude - 1u);  // zero wraps to the top and never wins
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    /// Magnitude bits of the smallest element that is not zero, 0 if there is none.
+    MX_HD std::uint32_t amin() const { return least + 1u; }
+};
+
+/// fp16(max/2 + min/2): the halves are formed first, so the sum cannot overflow. A zero is +0.
+MX_HD inline std::uint16_t offset_of(const block_survey& s) {
+    const std::uint16_t half = base::half_saturated(0.5f * s.high + 0.5f * s.low);
+    return half == 0x8000u ? std::uint16_t{0} : half;
+}
+
+/// float32((max - min) / 2) with one rounding.
+MX_HD inline float half_range(const block_survey& s) {
+    const float range = s.high - s.low;
+    return base::bits_of(range) == base::f32_infinity ? 0.5f * s.high - 0.5f * s.low : 0.5f * range;
+}
+
+/// Magnitude bits of float32(x - offset), of which range=max takes the largest.
+MX_HD inline std::uint32_t distance_bits(float x, float offset) {
+    return base::bits_of(x - offset) & base::f32_magnitude_mask;
+}
+
+/// What follows from the survey of a block of `elements` values. False when a NaN or Inf poisons
+/// it; else the offset is chosen.
+MX_HD inline bool begin_block(const plain_params& p, const block_survey& seen,
+                              std::uint32_t elements, block::block_stats& out) {
+    out.count.elements = elements;
+    out.count.nan = seen.nan;
+    out.count.inf = seen.inf;
+    out.is.zero = seen.amax == 0;
+    out.x_max = seen.amax;
+    out.x_min = seen.amin();
+    if (seen.amax >= base::f32_infinity) {
+        out.scale_code = format::e8m0_nan;
+        out.amax = seen.amax;
+        out.count.poisoned = elements - seen.nan - seen.inf;
+        return false;
+    }
+    out.offset = p.has_offset ? offset_of(seen) : std::uint16_t{0};
+    return true;
+}
+
+/// Chooses the scale from `ruled`, what the rule sees. False when it is NaN: a finite maximum that
+/// rounds beyond every scale.
+MX_HD inline bool choose_scale(const plain_params& p, const block_survey& seen, std::uint32_t ruled,
+                               block::block_stats& out) {
+    scale::rule_input rule = p.facts;
+    rule.amax_bits = ruled;
+    out.amax = ruled;
+    const int code = scale::scale_code(p.rule, rule);
+    out.scale_code = static_cast<std::uint8_t>(code);
+    if (code == format::e8m0_nan) {
+        out.count.poisoned = out.count.elements;
+        return false;
+    }
+    out.counted_max = seen.amax;
+    return true;
+}
+
+/// The exponent of the scale that choose_scale chose.
+MX_HD inline int scale_exponent(const block::block_stats& s) {
+    return static_cast<int>(s.scale_code) - format::e8m0_bias;
+}
+
+/// The scale with this code as a float32; the same NaN on every processor.
+MX_HD inline float scale_of_code(std::uint8_t code) {
+    constexpr std::uint32_t quiet_nan = 0x7fc00000u;
+    return code == format::e8m0_nan ? base::float_from_bits(quiet_nan)
+                                    : base::exact_pow2f(static_cast<int>(code) - format::e8m0_bias);
+}
+
+/// Whether the sums of a block are in double and in units of x: with an offset, and where squares
+/// of y would leave float32's normal range.
+MX_HD inline bool sums_in_x(const plain_params& p, const block_survey& seen, int exponent) {
+    constexpr float least_float_term = 0x1p-60f;
+    if (p.has_offset) return true;
+    const std::uint32_t amin = seen.amin();
+    return amin != 0 &&
+           base::float_from_bits(amin) * base::exact_pow2f(-exponent) < least_float_term;
+}
+
+/// Encodes elements under a power-of-two scale and tallies them. A local object: nothing outside
+/// can alias its members, so they stay in registers.
+class element_encoder {
+  public:
+    MX_HD element_encoder(const plain_params& p, int scale_exponent)
+        : f_(p.element), mode_(p.mode), exponent_(scale_exponent) {}
+
+    struct element {
+        std::uint8_t code;
+        block::error_part part;
+    };
+
+    MX_HD element encode(float z, std::uint32_t draw, element_tally& tally) const {
+        const std::uint32_t bits = base::bits_of(z);
+        const format::encoded e = format::encode_magnitude(f_, mode_, bits, exponent_, draw);
+        const bool nonzero = (bits & base::f32_magnitude_mask) != 0;
+        const block::error_part part = tally.add(f_, nonzero, e, e.magnitude);
+        return {static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, e.negative)), part};
+    }
+
+  private:
+    format::element_params f_;
+    format::rounding_mode mode_;
+    int exponent_;
+};
+
+/// An element that became `q`, in units of the scale whose reciprocal is given.
+MX_HD inline element_term<float> term_in_scale(float x, float reciprocal, float q) {
+    const float y = x * reciprocal;
+    return {y, q, q - y};
+}
+
+/// d - x = (O + product) - x without the cancellation of a large offset: x - O is formed as a sum
+/// of two doubles without error (Knuth's TwoSum), and S*q lies near its larger part.
+MX_HD inline double error_of(double x, double offset, double product) {
+    const double difference = x - offset;
+    const double x_part = difference + offset;
+    const double rest = (x - x_part) - (offset - (x_part - difference));
+    return (product - difference) - rest;
+}
+
+/// The same element in units of x, under the scale `s`.
+MX_HD inline element_term<double> term_in_x(float x, float offset, double s, float q) {
+    const double product = s * static_cast<double>(q);
+    const auto exact_x = static_cast<double>(x);
+    const auto exact_offset = static_cast<double>(offset);
+    return {exact_x, exact_offset + product, error_of(exact_x, exact_offset, product)};
+}
+
+/// Sums in units of the scale `s` become sums in units of x.
+MX_HD inline void scale_sums(block::block_sums& sum, block::block_parts& part, double s) {
+    const double s2 = s * s;
+    sum.error2 *= s2;
+    sum.x2 *= s2;
+    sum.xd *= s2;
+    sum.d2 *= s2;
+    sum.error *= s;
+    sum.max_error *= s;
+    part.clamp_error2 *= s2;
+    part.underflow_error2 *= s2;
+    part.grid_error2 *= s2;
+}
+
+}  // namespace mx::codec

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What quantizes on any backend: segments and recipes in; statistics and, if asked for, codes out.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "libmx/base/notices.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/block/segment_stats.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/segment.hpp"
+
+namespace mx::codec {
+
+/// Rows of values that are handed over together.
+struct value_rectangle {
+    stored_values values;
+    std::uint64_t rows = 0, cols = 0;
+};
+
+/// A segment of a rectangle, its first element at (row, col).
+struct placed_segment {
+    segment_place place;
+    std::uint64_t row = 0, col = 0;
+};
+
+/// What is wanted of every block besides the sums of the segment.
+enum class detail : std::uint8_t {
+    none,
+    codes,  ///< codes and the facts of a scale
+    stats,  ///< these and all of block_stats
+};
+
+struct recipe_request {
+    const block_params* params = nullptr;  ///< not owned
+    detail wanted = detail::none;
+    bool parts = false;   ///< also the parts of the squared error
+    bool values = false;  ///< also dequantized values, unless codes tell them (codes_tell_values)
+    bool inputs = false;  ///< also the values of the blocks, as they were quantized
+};
+
+/// Results per block, as far as they were asked for (else null). Elements of block b begin at
+/// b * stride, row by row; see block_stats for the rest.
+struct block_results {
+    std::size_t blocks = 0, stride = 0;
+    const std::uint8_t* codes = nullptr;
+    const std::uint8_t* scale_code = nullptr;
+    const std::uint16_t* offset = nullptr;
+    const std::uint32_t* amax = nullptr;
+    const std::uint32_t* x_max = nullptr;
+    const std::uint32_t* x_min = nullptr;
+    const block::block_stats* stats = nullptr;
+    const float* values = nullptr;
+    const float* inputs = nullptr;
+};
+
+/// What must be asked for so that scale_of_block knows every scale.
+inline detail detail_for_scales(const block_params& p) {
+    return p.plain ? detail::codes : detail::stats;
+}
+
+/// block_stats::scale of a block, where detail_for_scales was asked for.
+float scale_of_block(const block_params& p, const block_results& d, std::size_t block);
+
+/// Writes the dequantized values of a block, where detail_for_scales and `values` were asked for.
+void values_of_block(const block_params& p, const block_results& d, std::size_t block,
+                     std::span<float> values);
+
+/// What became of a segment under one recipe.
+struct segment_result {
+    const block::segment_stats* stats;
+    block_results of_blocks;
+};
+
+/// Called for each segment with its place in the list and a result per recipe, in their order. What
+/// the results point to lasts until it returns.
+using segment_visitor =
+    std::function<void(std::size_t segment, std::span<const segment_result> by_recipe)>;
+
+/// Of one thread. Every backend leaves the same bytes.
+class quantizer {
+  public:
+    quantizer() = default;
+    quantizer(const quantizer&) = delete;
+    quantizer& operator=(const quantizer&) = delete;
+    virtual ~quantizer() = default;
+
+    /// `notices` hears when another backend takes over because a device has no room; raising
+    /// `cancel` stops a run early. Neither is owned; without notices, a lack of room is an error.
+    void steer(base::notices* notices, const std::atomic<bool>* cancel) {
+        notices_ = notices;
+        cancel_ = cancel;
+    }
+
+    /// Quantizes all segments, which share their block extents, under all recipes, and calls
+    /// `visit` for each of them in order. Throws base::error: unavailable when a device fails,
+    /// cancelled.
+    virtual void run(const value_rectangle& values, std::span<const placed_segment> segments,
+                     std::span<const recipe_request> recipes, const segment_visitor& visit) = 0;
+
+  protected:
+    base::notices* notices() const { return notices_; }
+    const std::atomic<bool>* cancel() const { return cancel_; }
+    void stop_if_cancelled() const {
+        if (cancel_ == nullptr || !cancel_->load(std::memory_order_relaxed)) return;
+        throw base::error(base::error_kind::cancelled, "stopped before the end");
+    }
+
+  private:
+    base::notices* notices_ = nullptr;
+    const std::atomic<bool>* cancel_ = nullptr;
+};
+
+}  // namespace mx::codec

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/codec/recipe_keys.hpp"
+
+namespace mx::codec {
+namespace {
+
+[[noreturn]] void fail(std::string_view recipe_text, std::string_view message) {
+    throw base::error(base::error_kind::usage,
+                      fmt::format("recipe '{}': {}", recipe_text, message));
+}
+
+const recipe_key& find_key(std::string_view text, std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const recipe_key& key : recipe_keys()) {
+        if (key.name == name) return key;
+        names.push_back(key.name);
+    }
+    fail(text, base::unknown("key", name, names));
+}
+
+// Keys that decide what others are unless said otherwise (block: transform_size), in the order in
+// which they are set.
+constexpr std::string_view deciding[] = {"scale_format", "element", "dialect", "block"};
+constexpr int deciding_keys = 4;
+
+// The place of a key in the order of setting.
+int decides_defaults(std::string_view key) {
+    for (int i = 0; i < deciding_keys; ++i) {
+        if (key == deciding[i]) return i;
+    }
+    return deciding_keys;
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        const std::size_t end = text.find(at);
+        parts.push_back(text.substr(0, end));
+        if (end == std::string_view::npos) return parts;
+        text.remove_prefix(end + 1);
+    }
+}
+
+}  // namespace
+
+recipe parse_recipe(std::string_view text) {
+    try {
+        const std::size_t colon = text.find(':');
+        recipe r = preset_recipe(text.substr(0, colon));
+        if (colon == std::string_view::npos) return r;
+        std::vector<std::string_view> given;
+        std::vector<std::pair<const recipe_key*, std::string_view>> settings;
+        for (const std::string_view part : split(text.substr(colon + 1), ',')) {
+            const std::size_t equals = part.find('=');
+            if (equals == std::string_view::npos || equals == 0) {
+                fail(text, fmt::format("'{}' is not key=value", part));
+            }
+            const std::string_view name = part.substr(0, equals);
+            if (std::find(given.begin(), given.end(), name) != given.end()) {
+                fail(text, fmt::format("key '{}' is given twice", name));
+            }
+            given.push_back(name);
+            const recipe_key& key = find_key(text, name);
+            settings.emplace_back(&key, part.substr(equals + 1));
+        }
+        // Keys that decide the defaults of others go first, wherever they stand.
+        std::stable_sort(settings.begin(), settings.end(), [](const auto& a, const auto& b) {
+            return decides_defaults(a.first->name) < decides_defaults(b.first->name);
+        });
+        for (const auto& [key, value] : settings) key->set(r, value);
+        normalize(r);
+        return r;
+    } catch (const base::error& e) {
+        if (e.message().rfind("recipe '", 0) == 0) throw;
+        fail(text, e.message());
+    }
+}
+
+std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
+    std::vector<recipe> recipes;
+    for (const std::string& text : texts) {
+        const recipe r = parse_recipe(text);
+        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
+    }
+    return recipes;
+}
+
+std::string to_string(const recipe& r) {
+    // What the preset, the element, the dialect and the block say goes without saying.
+    recipe plain = preset_recipe(r.preset);
+    for (int rank = 0; rank < deciding_keys; ++rank) {
+        for (const recipe_key& key : recipe_keys()) {
+            if (decides_defaults(key.name) == rank) key.set(plain, key.get(r));
+        }
+    }
+    const recipe bare = preset_recipe(r.preset);
+    std::string out(r.preset);
+    char separator = ':';
+    for (const recipe_key& key : recipe_keys()) {
+        const std::string value = key.get(r);
+        const recipe& base = decides_defaults(key.name) < deciding_keys ? bare : plain;
+        if (value == key.get(base)) continue;
+        out += fmt::format("{}{}={}", separator, key.name, value);
+        separator = ',';
+    }
+    return out;
+}
+
+}  // namespace mx::codec

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe: everything that decides what a block becomes. No figure is printed without one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/format/element_formats.hpp"
+#include "libmx/format/roundings.hpp"
+#include "libmx/format/scale_formats.hpp"
+#include "libmx/codec/dialects.hpp"
+#include "libmx/scale/scale_rules.hpp"
+#include "libmx/transform/rotation.hpp"
+
+namespace mx::codec {
+
+enum class offset_kind : std::uint8_t { none, fp16 };
+/// What the scale rule sees when there is an offset O.
+enum class range_kind : std::uint8_t {
+    max,   ///< max over the block of |x - O| in float32: nothing escapes when O was rounded
+    half,  ///< float32 (max - min) * 0.5
+};
+enum class int_min : std::uint8_t { full, symmetric };
+
+/// What `int_min` is unless said otherwise: what the dialect says, by default full for int8 (OCP
+/// MX 1.0) and symmetric for other integers; without meaning for floating formats, which get
+/// symmetric.
+int_min default_int_min(const format::element_format& f, const dialect& by);
+
+struct recipe;
+
+/// Whether the scales of `r` are bytes (E8M0 or UE4M3 codes); otherwise they are float32.
+bool scales_have_codes(const recipe& r);
+
+/// Whether the scale of `r` is raised position by position (systems-scaling's exponent bump as
+/// coded), which takes whole rows of blocks.
+bool bumps_positions(const recipe& r);
+
+/// The width of the random numbers of the dialect's stochastic rounding unless said otherwise.
+int default_random_bits(const dialect& by, const format::element_format& f);
+
+/// Four-over-six: the block scale is tried so that the largest element becomes 6 and so that it
+/// becomes 4; 4 wins when its error is strictly smaller (mit-han-lab/fouroversix@dadfad6).
+enum class four_over_six : std::uint8_t {
+    none,
+    mse,      ///< sum of squared errors
+    mae,      ///< sum of absolute errors
+    abs_max,  ///< largest absolute error
+};
+
+/// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
+struct block_shape {
+    int rows = 1;
+    int cols = 32;
+    friend bool operator==(const block_shape&, const block_shape&) = default;
+};
+
+/// Which axes the block lies along.
+struct axis_choice {
+    enum class kind : std::uint8_t {
+        last,   ///< the last two axes (1xN runs along the last one)
+        index,  ///< a 1-D block runs along axis `value`; negative counts from the end
+        flat,   ///< the tensor is one row of all its elements
+    };
+    kind what = kind::last;
+    int value = 0;
+    friend bool operator==(const axis_choice&, const axis_choice&) = default;
+};
+
+/// Largest number of elements in a block.
+inline constexpr int max_block_elements = 1 << 20;
+
+/// Members that cannot matter (a seed without randomness, ...) hold their defaults, so that equal
+/// behaviour compares equal; `normalize` establishes that.
+struct recipe {
+    std::string_view preset = "mxfp8";  ///< name of the block-format row
+    const format::element_format* element = format::find_element_format("e4m3");
+    const format::scale_format* scale_format = format::find_scale_format("e8m0");
+    const scale::scale_rule* rule = scale::find_scale_rule("floor");
+    format::rounding round = format::rounding::rtne;
+    format::tie_rule ties = format::tie_rule::up;
+    int random_bits = 32;
+    std::uint64_t seed = 0;
+    block_shape block{};
+    axis_choice axis{};
+    offset_kind offset = offset_kind::none;
+    range_kind range = range_kind::max;
+    int_min minimum = int_min::symmetric;
+    scale::int_emax emax = scale::int_emax::zero;
+    four_over_six select = four_over_six::none;
+    transform::rotation rotate;
+    bool flush_subnormals = false;  ///< blocks of float32 subnormals become zero (microxcaling)
+    const dialect* by = &row_of(dialect_id::ocp);
+
+    friend bool operator==(const recipe&, const recipe&) = default;
+};
+
+/// Parses `PRESET[:key=value,...]` (design: "Recipe strings"). Throws base::error (usage) naming
+/// the offending part and the nearest valid spelling.
+recipe parse_recipe(std::string_view text);
+
+/// Parses several and keeps each behaviour once: two spellings of one recipe are one. Throws as
+/// parse_recipe does.
+std::vector<recipe> parse_recipes(const std::vector<std::string>& texts);
+
+/// The canonical spelling: keys in one order, defaults of the preset and keys without effect left
+/// out. parse_recipe(to_string(r)) == r.
+std::string to_string(const recipe& r);
+
+}  // namespace mx::codec

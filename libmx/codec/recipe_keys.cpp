@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/recipe_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/format/block_formats.hpp"
+
+namespace mx::codec {
+namespace {
+
+[[noreturn]] void fail(std::string message) {
+    throw base::error(base::error_kind::usage, std::move(message));
+}
+
+template <typename Rows>
+std::vector<std::string_view> names_of(const Rows& rows) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rows) names.push_back(row.name);
+    return names;
+}
+
+template <typename T>
+T integer(std::string_view key, std::string_view text, T low, T high) {
+    T n{};
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (status != std::errc{} || end != text.data() + text.size() || n < low || n > high) {
+        fail(fmt::format("{}={}: give an integer from {} to {}", key, text, low, high));
+    }
+    return n;
+}
+
+// One of a few words.
+template <typename T>
+struct word {
+    std::string_view name;
+    T value;
+};
+
+template <typename T, std::size_t N>
+T read_word(std::string_view key, std::string_view text, const std::array<word<T>, N>& words) {
+    for (const word<T>& w : words) {
+        if (w.name == text) return w.value;
+    }
+    fail(base::unknown(fmt::format("value for {}:", key), text, names_of(words)));
+}
+
+template <typename T, std::size_t N>
+std::string print_word(T value, const std::array<word<T>, N>& words) {
+    for (const word<T>& w : words) {
+        if (w.value == value) return std::string(w.name);
+    }
+    return {};
+}
+
+constexpr std::array tie_words{word<format::tie_rule>{"up", format::tie_rule::up},
+                               word<format::tie_rule>{"even", format::tie_rule::even}};
+constexpr std::array offset_words{word<offset_kind>{"none", offset_kind::none},
+                                  word<offset_kind>{"fp16", offset_kind::fp16}};
+constexpr std::array range_words{word<range_kind>{"max", range_kind::max},
+                                 word<range_kind>{"half", range_kind::half}};
+constexpr std::array int_min_words{word<int_min>{"full", int_min::full},
+                                   word<int_min>{"symmetric", int_min::symmetric}};
+constexpr std::array int_emax_words{word<scale::int_emax>{"0", scale::int_emax::zero},
+                                    word<scale::int_emax>{"log2max", scale::int_emax::log2max},
+                                    word<scale::int_emax>{"1", scale::int_emax::one}};
+constexpr std::array select_words{word<four_over_six>{"none", four_over_six::none},
+                                  word<four_over_six>{"mse", four_over_six::mse},
+                                  word<four_over_six>{"mae", four_over_six::mae},
+                                  word<four_over_six>{"abs_max", four_over_six::abs_max}};
+constexpr std::array flag_words{word<bool>{"false", false}, word<bool>{"true", true}};
+constexpr std::array transform_words{
+    word<transform::kind>{"none", transform::kind::none},
+    word<transform::kind>{"hadamard", transform::kind::hadamard},
+    word<transform::kind>{"random-hadamard", transform::kind::random_hadamard}};
+
+bool is_transform_size(int n) {
+    return std::find(std::begin(transform::sizes), std::end(transform::sizes), n) !=
+           std::end(transform::sizes);
+}
+
+// The block's extent along the axis that is rotated where a rotation can have that size, else 32.
+int default_transform_size(const recipe& r) {
+    const int extent = r.block.cols > 1 ? r.block.cols : r.block.rows;
+    return is_transform_size(extent) ? extent : 32;
+}
+
+void set_transform_size(recipe& r, std::string_view text) {
+    const int n = integer<int>("transform_size", text, 1, 1 << 20);
+    if (!is_transform_size(n)) fail(fmt::format("transform_size={}: give 16, 32, 64 or 128", n));
+    r.rotate.size = n;
+}
+
+std::string get_transform_size(const recipe& r) {
+    return fmt::format("{}", r.rotate.size != 0 ? r.rotate.size : default_transform_size(r));
+}
+
+void set_element(recipe& r, std::string_view text) {
+    const format::element_format* f = format::find_element_format(text);
+    if (f == nullptr)
+        fail(base::unknown("element format", text, names_of(format::element_formats)));
+    r.element = f;
+    r.minimum = default_int_min(*f, *r.by);
+}
+
+// The roundings that a dialect has for a scale format, its default first.
+std::string_view roundings_of(const dialect& by, const format::scale_format& scale) {
+    const bool own = scale.is_number() && !by.two_level_roundings.empty();
+    return own ? by.two_level_roundings : by.roundings;
+}
+
+void set_dialect(recipe& r, std::string_view text) {
+    const dialect* by = find_dialect(text);
+    if (by == nullptr) fail(base::unknown("dialect", text, names_of(dialects())));
+    if (!by->blocks) {
+        fail(
+            fmt::format("dialect={}: it converts single values only (mx cast); "
+                        "'mx dialects' lists those with blocks",
+                        text));
+    }
+    const scale::scale_rule* rule = default_rule(*by, r.scale_format->name);
+    if (rule == nullptr) {
+        fail(fmt::format("dialect={}: it has no scale rule for {} scales", text,
+                         r.scale_format->name));
+    }
+    r.by = by;
+    r.rule = rule;
+    r.round = format::find_rounding(first_of(roundings_of(*by, *r.scale_format)))->id;
+    r.minimum = default_int_min(*r.element, *by);
+    r.random_bits = default_random_bits(*r.by, *r.element);
+}
+
+void set_scale(recipe& r, std::string_view text) {
+    const scale::scale_rule* rule = scale::find_scale_rule(text);
+    if (rule == nullptr) fail(base::unknown("scale rule", text, names_of(scale::scale_rules)));
+    r.rule = rule;
+}
+
+void set_scale_format(recipe& r, std::string_view text) {
+    const format::scale_format* f = format::find_scale_format(text);
+    if (f == nullptr) fail(base::unknown("scale format", text, names_of(format::scale_formats)));
+    r.scale_format = f;
+    r.rule = default_rule(*r.by, f->name);
+}
+
+void set_round(recipe& r, std::string_view text) {
+    const format::rounding_row* row = format::find_rounding(text);
+    if (row == nullptr) fail(base::unknown("rounding", text, names_of(format::roundings)));
+    r.round = row->id;
+}
+
+void set_block(recipe& r, std::string_view text) {
+    const std::size_t cross = text.find('x');
+    if (cross == std::string_view::npos) {
+        fail(fmt::format("block={}: give rows x columns, as in 1x32, 32x1 or 16x16", text));
+    }
+    const int rows = integer<int>("block", text.substr(0, cross), 1, max_block_elements);
+    const int cols = integer<int>("block", text.substr(cross + 1), 1, max_block_elements);
+    const std::int64_t elements = std::int64_t{rows} * cols;
+    if (elements < 2 || elements > max_block_elements) {
+        fail(fmt::format("block={}: a block holds 2 to {} elements", text, max_block_elements));
+    }
+    r.block = {rows, cols};
+}
+
+std::string get_block(const recipe& r) { return fmt::format("{}x{}", r.block.rows, r.block.cols); }
+
+void set_axis(recipe& r, std::string_view text) {
+    using kind = axis_choice::kind;
+    r.axis = text == "flat" ? axis_choice{kind::flat, 0}
+                            : axis_choice{kind::index, integer<int>("axis", text, -64, 63)};
+}
+
+std::string get_axis(const recipe& r) {
+    if (r.axis.what == axis_choice::kind::flat) return "flat";
+    return fmt::format("{}", r.axis.what == axis_choice::kind::last ? -1 : r.axis.value);
+}
+
+constexpr std::array keys{
+    recipe_key{"element", "an element format", "format of the elements", set_element,
+               [](const recipe& r) { return std::string(r.element->name); }},
+    recipe_key{"scale", "a scale rule (mx rules)", "how the shared scale is chosen", set_scale,
+               [](const recipe& r) { return std::string(r.rule->name); }},
+    recipe_key{"scale_format", "e8m0, ue4m3, f32", "format of the shared scale", set_scale_format,
+               [](const recipe& r) { return std::string(r.scale_format->name); }},
+    recipe_key{"round", "a rounding (mx rules)", "how an element is rounded", set_round,
+               [](const recipe& r) { return std::string(row_of(r.round).name); }},
+    recipe_key{"ties", "up, even", "e3m0 under rtne: where 1.5 * 2^k goes",
+               [](recipe& r, std::string_view v) { r.ties = read_word("ties", v, tie_words); },
+               [](const recipe& r) { return print_word(r.ties, tie_words); }},
+    recipe_key{"random_bits", "1 to 32", "width of the random number of stochastic rounding",
+               [](recipe& r, std::string_view v) {
+                   r.random_bits = integer<int>("random_bits", v, 1, 32);
+               },
+               [](const recipe& r) { return fmt::format("{}", r.random_bits); }},
+    recipe_key{"seed", "0 to 2^64-1", "seed of stochastic rounding",
+               [](recipe& r, std::string_view v) {
+                   r.seed = integer<std::uint64_t>("seed", v, 0, ~std::uint64_t{0});
+               },
+               [](const recipe& r) { return fmt::format("{}", r.seed); }},
+    recipe_key{"block", "RxC", "rows x columns that share a scale: 1x32, 32x1, 16x16, ...",
+               set_block, get_block},
+    recipe_key{"axis", "K or flat",
+               "axis a 1-D block runs along (-1: last), or the flattened tensor", set_axis,
+               get_axis},
+    recipe_key{
+        "offset", "none, fp16", "fp16: asymmetric, the block's centre is subtracted",
+        [](recipe& r, std::string_view v) { r.offset = read_word("offset", v, offset_words); },
+        [](const recipe& r) { return print_word(r.offset, offset_words); }},
+    recipe_key{"range", "max, half",
+               "with an offset, the scale is chosen from max |x-O| or (max-min)/2",
+               [](recipe& r, std::string_view v) { r.range = read_word("range", v, range_words); },
+               [](const recipe& r) { return print_word(r.range, range_words); }},
+    recipe_key{
+        "int_min", "full, symmetric", "integers: whether the code -2^(n-1) is used",
+        [](recipe& r, std::string_view v) { r.minimum = read_word("int_min", v, int_min_words); },
+        [](const recipe& r) { return print_word(r.minimum, int_min_words); }},
+    recipe_key{
+        "int_emax", "0, log2max, 1", "integers: the exponent that scale rules subtract",
+        [](recipe& r, std::string_view v) { r.emax = read_word("int_emax", v, int_emax_words); },
+        [](const recipe& r) { return print_word(r.emax, int_emax_words); }},
+    recipe_key{"four_over_six", "none, mse, mae, abs_max",
+               "nvfp4: whether the block's largest element becomes 4 where that has less error",
+               [](recipe& r, std::string_view v) {
+                   r.select = read_word("four_over_six", v, select_words);
+               },
+               [](const recipe& r) { return print_word(r.select, select_words); }},
+    recipe_key{"transform", "none, hadamard, random-hadamard",
+               "rotation along the block axis before quantization",
+               [](recipe& r, std::string_view v) {
+                   r.rotate.what = read_word("transform", v, transform_words);
+               },
+               [](const recipe& r) { return print_word(r.rotate.what, transform_words); }},
+    recipe_key{"transform_size", "16, 32, 64, 128", "how many neighbours are rotated together",
+               set_transform_size, get_transform_size},
+    recipe_key{"transform_seed", "0 to 2^64-1", "seed of the signs of random-hadamard",
+               [](recipe& r, std::string_view v) {
+                   r.rotate.seed =
+                       integer<std::uint64_t>("transform_seed", v, 0, ~std::uint64_t{0});
+               },
+               [](const recipe& r) { return fmt::format("{}", r.rotate.seed); }},
+    recipe_key{"flush_subnormals", "false, true",
+               "dialect microxcaling: blocks of float32 subnormals become zero",
+               [](recipe& r, std::string_view v) {
+                   r.flush_subnormals = read_word("flush_subnormals", v, flag_words);
+               },
+               [](const recipe& r) { return print_word(r.flush_subnormals, flag_words); }},
+    recipe_key{"dialect", "a dialect (mx dialects)", "whose exact behaviour is followed",
+               set_dialect, [](const recipe& r) { return std::string(r.by->name); }},
+};
+
+// 1-D blocks have one form per axis: 1xN and Nx1 say which of the last two axes, any other axis
+// is an index with 1xN.
+void normalize_axis(recipe& r) {
+    using kind = axis_choice::kind;
+    if (r.axis.what == kind::last) return;
+    // The default, spelt out: a tile lies along the last axis (and the one before it) anyway.
+    if (r.axis == axis_choice{kind::index, -1} && r.block.rows > 1 && r.block.cols > 1) {
+        r.axis = {};
+        return;
+    }
+    if (r.block.rows > 1 && r.block.cols > 1) {
+        fail(
+            fmt::format("block={} with axis={}: a tile lies along the last two axes; "
+                        "leave axis out or use a 1-D block",
+                        get_block(r), get_axis(r)));
+    }
+    const int length = r.block.rows * r.block.cols;
+    r.block = {1, length};
+    if (r.axis.what == kind::flat) return;
+    if (r.axis.value == -1) r.axis = {};
+    if (r.axis.what == kind::index && r.axis.value == -2) {
+        r.axis = {};
+        r.block = {length, 1};
+    }
+}
+
+}  // namespace
+
+const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_format) {
+    for (std::string_view rest = by.rules; !rest.empty();) {
+        const std::string_view name = first_of(rest);
+        const scale::scale_rule* rule = scale::find_scale_rule(name);
+        if (rule->scale_format == scale_format) return rule;
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    return nullptr;
+}
+
+std::span<const recipe_key> recipe_keys() { return keys; }
+
+namespace {
+
+// What the dialect or the scale format cannot take is an error that names it.
+void check_dialect(const recipe& r) {
+    const dialect& by = *r.by;
+    if (r.rule->scale_format != r.scale_format->name) {
+        fail(fmt::format("scale={}: that rule chooses {} scales; this recipe has {} scales",
+                         r.rule->name, r.rule->scale_format, r.scale_format->name));
+    }
+    const auto require = [&](std::string_view key, std::string_view list, std::string_view value) {
+        if (list.empty() || lists(list, value)) return;
+        fail(fmt::format("{}={}: dialect {} does not have it; it has {}", key, value, by.name,
+                         list));
+    };
+    require("scale", by.rules, r.rule->name);
+    require("round", roundings_of(by, *r.scale_format), row_of(r.round).name);
+    require("element", by.elements, r.element->name);
+    if (bumps_positions(r) && r.block.rows != 1) {
+        fail(fmt::format("block={}: dialect {} raises exponents along rows of 1xN blocks",
+                         get_block(r), by.name));
+    }
+    if (by.id != dialect_id::ocp && r.offset != offset_kind::none) {
+        fail(fmt::format("offset=fp16: dialect {} does not have it", by.name));
+    }
+}
+
+// Formats whose scales are no powers of two have no offsets, and dialects have one element each.
+void check_fractional(const recipe& r) {
+    if (r.offset != offset_kind::none && !r.scale_format->power_of_two()) {
+        fail(fmt::format("offset=fp16: only with e8m0 scales; this recipe has {} scales",
+                         r.scale_format->name));
+    }
+    if (r.by->id != dialect_id::ocp) {
+        const bool four_bits = r.element->name == "e2m1";
+        if (r.scale_format->is_number() && !four_bits) {
+            fail(fmt::format("element={}: dialect {} has {} scales for e2m1 only", r.element->name,
+                             r.by->name, r.scale_format->name));
+        }
+        if (!r.scale_format->has_codes() && four_bits) {
+            fail(fmt::format("element=e2m1: dialect {} has {} scales for e4m3 and e5m2 only",
+                             r.by->name, r.scale_format->name));
+        }
+    }
+    if (r.select == four_over_six::none) return;
+    const std::string key = fmt::format("four_over_six={}", print_word(r.select, select_words));
+    if (r.rule->id != scale::rule_id::two_level || r.element->name != "e2m1") {
+        fail(fmt::format("{}: only for nvfp4 with scale=two-level", key));
+    }
+    if (r.by->id != dialect_id::ocp) {
+        fail(fmt::format("{}: dialect {} does not have it", key, r.by->name));
+    }
+}
+
+// The preset that goes with scale format, element and block, so that one behaviour has one
+// spelling: a row of the scale format, best with the same element, then with the same block.
+std::string_view preset_of(const recipe& r) {
+    std::string_view best = "mxint8";  // for elements that no row has
+    int best_score = r.scale_format->power_of_two() ? 1 : -1;
+    for (const format::block_format& f : format::block_formats) {
+        if (f.scale != r.scale_format->name) continue;
+        const int score = (f.element == r.element->name ? 2 : 0) +
+                          (block_shape{f.block_rows, f.block_cols} == r.block ? 1 : 0);
+        if (score <= best_score) continue;
+        best = f.name;
+        best_score = score;
+    }
+    return best;
+}
+
+}  // namespace
+
+void normalize(recipe& r) {
+    normalize_axis(r);
+    check_dialect(r);
+    check_fractional(r);
+    const bool random =
+        r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
+    if (!random) {
+        r.seed = 0;
+        r.random_bits = default_random_bits(*r.by, *r.element);
+    }
+    const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
+    if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
+    if (r.offset == offset_kind::none) r.range = range_kind::max;
+    if (r.element->floating()) r.minimum = int_min::symmetric;
+    if (r.element->floating() || r.rule->id == scale::rule_id::rceil ||
+        !r.scale_format->power_of_two()) {
+        r.emax = scale::int_emax::zero;
+    }
+    if (r.by->id != dialect_id::microxcaling) r.flush_subnormals = false;
+    if (r.rotate.what == transform::kind::none) r.rotate = {};
+    if (r.rotate.what != transform::kind::random_hadamard) r.rotate.seed = 0;
+    if (r.rotate.what != transform::kind::none && r.rotate.size == 0) {
+        r.rotate.size = default_transform_size(r);
+    }
+
+    r.preset = preset_of(r);
+}
+
+int_min default_int_min(const format::element_format& f, const dialect& by) {
+    const bool full = f.name == "int8" && by.integers.value == int_range::ocp;
+    return full ? int_min::full : int_min::symmetric;
+}
+
+bool scales_have_codes(const recipe& r) {
+    return r.scale_format->has_codes() && r.by->storage.value == scale_storage::code;
+}
+
+bool bumps_positions(const recipe& r) {
+    return r.by->id == dialect_id::systems_scaling && r.rule->id == scale::rule_id::floor_bump;
+}
+
+int default_random_bits(const dialect& by, const format::element_format& f) {
+    const int bits = by.random_bits.value;
+    return bits != 0 ? bits : 23 - f.mantissa_bits;
+}
+
+recipe preset_recipe(std::string_view name) {
+    const format::block_format* f = format::find_block_format(name);
+    if (f == nullptr) {
+        std::vector<std::string_view> names;
+        for (const format::block_format& row : format::block_formats) {
+            names.push_back(row.name);
+            if (!row.alias.empty()) names.push_back(row.alias);
+        }
+        fail(base::unknown("recipe preset", name, names));
+    }
+    recipe r;
+    r.preset = f->name;
+    set_scale_format(r, f->scale);
+    set_element(r, f->element);
+    r.block = {f->block_rows, f->block_cols};
+    normalize(r);
+    return r;
+}
+
+}  // namespace mx::codec

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A segment of a block grid (block/segmentation.hpp) in memory: what drivers work on.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/tensor/dtypes.hpp"
+
+namespace mx::codec {
+
+/// Rows of stored numbers, the first element of the first row at `data`.
+struct stored_values {
+    tensor::dtype type = tensor::dtype::f32;  ///< f32, bf16 or f16: see is_stored
+    const std::byte* data = nullptr;          ///< aligned to the element's size
+    std::uint64_t stride = 0;                 ///< elements from one row to the next
+
+    /// The same rows from `elements` further on.
+    stored_values from(std::uint64_t elements) const {
+        const auto bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
+        return {type, data + elements * bytes, stride};
+    }
+};
+
+/// Whether drivers read this type as it is stored; others are widened to f32 before.
+constexpr bool is_stored(tensor::dtype type) {
+    return type == tensor::dtype::f32 || type == tensor::dtype::bf16 || type == tensor::dtype::f16;
+}
+
+/// Where a segment lies: `rows` x `cols` elements of a matrix, cut into blocks from its corner on,
+/// so that only the last blocks of an axis can be short. Blocks count along grid rows.
+struct segment_place {
+    std::uint64_t tensor_id = 0;   ///< base::tensor_id(name)
+    std::uint64_t first = 0;       ///< index of the first element in the tensor, C order
+    std::uint64_t row_stride = 0;  ///< elements of the tensor from one row to the next
+    std::uint64_t rows = 0, cols = 0;
+    std::uint64_t block_rows = 1, block_cols = 1;
+
+    MX_HD std::uint64_t grid_rows() const { return (rows + block_rows - 1) / block_rows; }
+    MX_HD std::uint64_t grid_cols() const { return (cols + block_cols - 1) / block_cols; }
+    MX_HD std::size_t blocks() const { return static_cast<std::size_t>(grid_rows() * grid_cols()); }
+    MX_HD std::uint64_t elements() const { return rows * cols; }
+    /// Elements of a block that is not short.
+    MX_HD std::size_t block_size() const {
+        return static_cast<std::size_t>(block_rows * block_cols);
+    }
+};
+
+/// One block of a segment.
+struct block_extent {
+    std::uint64_t row, col;  ///< of its first element, in the segment
+    std::uint64_t rows, cols;
+    MX_HD std::size_t size() const { return static_cast<std::size_t>(rows * cols); }
+};
+
+MX_HD inline block_extent extent_of(const segment_place& s, std::size_t block) {
+    const std::uint64_t across = s.grid_cols();
+    const std::uint64_t row = block / across * s.block_rows;
+    const std::uint64_t col = block % across * s.block_cols;
+    return {row, col, std::min(s.block_rows, s.rows - row), std::min(s.block_cols, s.cols - col)};
+}
+
+MX_HD inline block_place place_of(const segment_place& s, const block_extent& b) {
+    return {s.tensor_id, s.first + b.row * s.row_stride + b.col, s.row_stride,
+            static_cast<int>(b.cols)};
+}
+
+}  // namespace mx::codec

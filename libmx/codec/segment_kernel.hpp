@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two steps in which a processor quantizes a segment: lay its values out, then quantize them
+// under each recipe. Instruction sets differ in these alone (cpu_quantizer.hpp runs them).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "libmx/base/aligned.hpp"
+#include "libmx/block/segment_stats.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/quantizer.hpp"
+#include "libmx/codec/segment.hpp"
+
+namespace mx::codec {
+
+/// The blocks of a segment, one after the other: what recipes of one block shape share. `x` holds
+/// block b at b * stride, row by row, filled up with +0 to the stride.
+struct block_run {
+    segment_place place;
+    const float* x = nullptr;
+    std::size_t stride = 0;  ///< see block_stride
+    std::size_t blocks = 0;
+    base::aligned_buffer<float> room;  ///< where `x` lies unless it is the stored values themselves
+    base::aligned_buffer<float> rows_room;
+
+    // Of the vector kernels, per block, with room for a multiple of 16 blocks:
+    base::aligned_buffer<std::uint32_t> amax;     ///< magnitude bits of the largest element
+    base::aligned_buffer<std::uint32_t> amin;     ///< of the smallest that is not zero, 0 if none
+    base::aligned_buffer<std::uint32_t> nonzero;  ///< elements that are not zero
+
+    /// The sum of x^2 over the segment, the same under every recipe that leaves no block to the
+    /// reference: powers of two do not round.
+    double x2 = 0;
+    bool has_x2 = false;
+    const std::byte* next = nullptr;  ///< the values that are likely to come next, or null
+    std::size_t next_step = 0;        ///< bytes of one of them
+
+    // Random draws of the elements, laid out as `x`, and the seed they are for.
+    const std::uint32_t* draws = nullptr;  ///< null: none yet
+    std::uint64_t draw_seed = 0;
+    base::aligned_buffer<float> draw_room;
+    base::aligned_buffer<float> draw_rows;
+};
+
+/// Floats from one block to the next: one or more chunks of the sums, or half of one for small
+/// blocks.
+constexpr std::size_t block_stride(std::size_t block_size) {
+    return block_size <= 16 ? 16 : (block_size + 31) / 32 * 32;
+}
+
+/// Room for results per block, reused from segment to segment.
+struct block_details {
+    detail wanted = detail::none;
+    bool parts = false;
+    bool values = false;
+    base::aligned_buffer<std::uint8_t> codes;  ///< laid out as block_run::x; rest undefined
+    base::aligned_buffer<std::uint8_t> scale_code;
+    base::aligned_buffer<std::uint16_t> offset;
+    base::aligned_buffer<std::uint32_t> amax, x_max, x_min;  ///< see block_stats
+    base::aligned_buffer<block::block_stats> stats;
+    base::aligned_buffer<float> dequantized;  ///< laid out as codes
+
+    /// Takes over what is asked for.
+    void ask(const recipe_request& r);
+    /// Makes room for the blocks of `run`, and what a vector may write beyond them.
+    void fit(const block_run& run);
+    /// The values of `p` where they are wanted and codes do not tell them, else null; after fit().
+    float* values_of(const block_params& p, const block_run& run);
+    /// Keeps what `s` says about block `b`.
+    void put(std::size_t b, const block::block_stats& s);
+    /// What a kernel made of `run` under `p`.
+    block_results results(const block_params& p, const block_run& run) const;
+};
+
+struct segment_kernel {
+    /// Lays out the values of a segment and looks at them once for all recipes.
+    void (*load)(const stored_values& values, const segment_place& place, block_run& run);
+    /// Quantizes them under one recipe.
+    block::segment_stats (*quantize)(const block_params& p, block_run& run, block_details& details);
+};
+
+}  // namespace mx::codec
