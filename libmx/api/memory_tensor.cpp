@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/api/memory_tensor.hpp"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/sources.hpp"
+#include "libmx/tensor/dtypes.hpp"
+
+namespace mx::api {
+namespace {
+
+struct array {
+    const std::byte* data;
+    tensor::shape extents;
+    std::vector<std::int64_t> strides;  // empty: C order
+    std::size_t width;                  // bytes of an element that has strides
+};
+
+class array_source final : public io::byte_source {
+  public:
+    explicit array_source(const array& of) : of_(of) {}
+
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+        if (out.empty()) return;
+        if (of_.strides.empty()) {
+            std::memcpy(out.data(), of_.data + offset, out.size());
+            return;
+        }
+        io::read_whole_elements(offset, out, of_.width,
+                                [this](std::uint64_t first, std::span<std::byte> bytes) {
+                                    gather(first, bytes);
+                                });
+    }
+
+  private:
+    // Run by run along the last axis.
+    void gather(std::uint64_t first, std::span<std::byte> out) const {
+        const std::size_t axes = of_.extents.size();
+        std::vector<std::uint64_t> at(axes);
+        std::int64_t from = 0;
+        for (std::size_t k = axes; k-- > 0;) {
+            at[k] = first % of_.extents[k];
+            first /= of_.extents[k];
+            from += static_cast<std::int64_t>(at[k]) * of_.strides[k];
+        }
+        const auto width = static_cast<std::int64_t>(of_.width);
+        while (true) {
+            const std::int64_t step = of_.strides[axes - 1];
+            for (; at[axes - 1] < of_.extents[axes - 1]; ++at[axes - 1], from += step) {
+                if (out.empty()) return;
+                std::memcpy(out.data(), of_.data + from * width, of_.width);
+                out = out.subspan(of_.width);
+            }
+            for (std::size_t k = axes - 1; at[k] == of_.extents[k]; --k) {
+                if (k == 0) return;
+                from += of_.strides[k - 1] - static_cast<std::int64_t>(at[k]) * of_.strides[k];
+                at[k] = 0;
+                ++at[k - 1];
+            }
+        }
+    }
+
+    array of_;
+};
+
+class memory_reader final : public io::reader {
+  public:
+    memory_reader(array of, io::tensor_info info) : of_(std::move(of)), info_{std::move(info)} {}
+
+    const std::vector<io::tensor_info>& tensors() const override { return info_; }
+    std::unique_ptr<io::byte_source> open(std::size_t) const override {
+        return std::make_unique<array_source>(of_);
+    }
+    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+    std::vector<std::pair<std::string, std::uint64_t>> files() const override { return {}; }
+
+    std::shared_ptr<const io::reader> renamed(std::string name) const {
+        io::tensor_info info = info_.front();
+        info.name = std::move(name);
+        return std::make_shared<memory_reader>(of_, std::move(info));
+    }
+
+  private:
+    array of_;
+    std::vector<io::tensor_info> info_;
+    std::map<std::string, std::string> metadata_;
+};
+
+bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& strides) {
+    std::int64_t step = 1;
+    for (std::size_t k = extents.size(); k-- > 0;) {
+        if (extents[k] != 1 && strides[k] != step) return false;
+        step *= static_cast<std::int64_t>(extents[k]);
+    }
+    return true;
+}
+
+[[noreturn]] void refuse(const std::string& why) {
+    throw base::error(base::error_kind::usage, "an array in memory: " + why);
+}
+
+}  // namespace
+
+std::shared_ptr<const io::reader> memory_tensor(const void* data, tensor::dtype type,
+                                                tensor::shape extents,
+                                                std::vector<std::int64_t> strides,
+                                                std::string name) {
+    const auto elements = tensor::element_count(extents);
+    const auto bytes = elements ? tensor::byte_count(type, *elements) : std::nullopt;
+    if (!bytes) refuse("its extents " + tensor::to_string(extents) + " are too large");
+    if (!strides.empty() && strides.size() != extents.size()) {
+        refuse("it has " + std::to_string(extents.size()) + " axes and " +
+               std::to_string(strides.size()) + " strides");
+    }
+    if (*elements == 0 || (!strides.empty() && is_c_order(extents, strides))) strides.clear();
+    const int bits = tensor::row_of(type).bits;
+    if (!strides.empty() && bits % 8 != 0) refuse("values of less than a byte have no strides");
+    io::tensor_info info;
+    info.name = std::move(name);
+    info.type = type;
+    info.shape = extents;
+    info.elements = *elements;
+    info.bytes = *bytes;
+    info.file = "memory";
+    array of{static_cast<const std::byte*>(data), std::move(extents), std::move(strides),
+             static_cast<std::size_t>(bits / 8)};
+    return std::make_shared<memory_reader>(std::move(of), std::move(info));
+}
+
+std::shared_ptr<const io::reader> renamed(const io::reader& file, std::string name) {
+    const auto* memory = dynamic_cast<const memory_reader*>(&file);
+    return memory == nullptr ? nullptr : memory->renamed(std::move(name));
+}
+
+}  // namespace mx::api

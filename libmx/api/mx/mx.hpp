@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mx does to an array: quantize it under a recipe, measure what that costs, multiply it as a
+// matrix unit would. All of it leaves the bits of the `mx` command, on every backend and for any
+// number of threads. Nothing here prints or exits; whatever goes wrong is an mx::error.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/io/reader.hpp"
+#include "libmx/metrics/row.hpp"
+#include "libmx/tensor/dtypes.hpp"
+#include "libmx/tensor/shape.hpp"
+
+namespace mx {
+
+/// The one exception type. kind() says what failed, place() where, what() all of it in one line.
+using base::error;
+using base::error_kind;
+
+using tensor::dtype;
+using tensor::shape;
+
+/// How values become codes and scales; docs/guide/recipes.md.
+using codec::recipe;
+/// Parses `PRESET[:key=value,...]`, such as "nvfp4:scale=two-level". Throws mx::error (usage)
+/// naming the part that is wrong and the nearest valid one.
+using codec::parse_recipe;
+/// The canonical spelling: parse_recipe(to_string(r)) == r.
+using codec::to_string;
+
+/// The figures of one tensor under one recipe, by their names in JSON; NaN where undefined.
+using metrics::row;
+
+/// A tensor that is read when it is used: an array in memory, which has to outlive the view and is
+/// never copied as a whole, or one of a file. Copies are cheap and mean the same tensor.
+class view {
+  public:
+    /// One axis.
+    view(std::span<const float> values);
+    /// `rows` x `cols` values in C order. Throws mx::error (usage) unless there are so many.
+    view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
+    /// Values of any dtype, little-endian, the first one at `data`. `strides` are in elements, may
+    /// be zero or negative, and are those of C order unless given; values of less than a byte take
+    /// none. Throws mx::error (usage) where numbers of axes differ or extents overflow.
+    view(const void* data, dtype type, shape extents, std::vector<std::int64_t> strides = {});
+    view(std::shared_ptr<const io::reader> file, std::size_t index)
+        : file_(std::move(file)), index_(index) {}
+
+    /// That of the file; "" in memory. Random roundings draw by it and by an element's index.
+    const std::string& name() const { return info().name; }
+    /// The same array in memory by another name.
+    view named(std::string name) const;
+    dtype type() const { return info().type; }
+    const shape& extents() const { return info().shape; }
+    std::uint64_t elements() const { return info().elements; }
+    /// What the file's header says about it.
+    const io::tensor_info& info() const { return file_->tensors()[index_]; }
+    io::tensor_ref ref() const { return {file_.get(), index_}; }
+
+    /// All values as float32 in C order; those that float32 does not hold are rounded once. Throws
+    /// mx::error (input) where they are no real numbers.
+    std::vector<float> values() const;
+
+  private:
+    std::shared_ptr<const io::reader> file_;
+    std::size_t index_ = 0;
+};
+
+/// How a call runs; no result depends on it.
+struct run_options {
+    int threads = 0;               ///< 0: as many as the machine has
+    std::string_view backend = {};  ///< "scalar", "avx2", "cuda", ...; "": the fastest one here
+    const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop: mx::error (cancelled)
+};
+
+/// A quantized tensor: codes, scales, and what else its recipe keeps.
+class blocks {
+  public:
+    const mx::recipe& recipe() const { return recipe_; }
+    const shape& extents() const { return extents_; }
+    /// The number of blocks along each axis.
+    const shape& grid() const { return grid_; }
+
+    /// One code per element in C order, right-aligned.
+    std::span<const std::uint8_t> codes() const { return codes_; }
+    /// The codes as files hold them: 4-bit codes two to a byte, low nibble first; 6-bit codes four
+    /// in three bytes; others one to a byte.
+    std::vector<std::byte> packed_codes() const;
+    /// One scale per block in C order of the grid, without the tensor scale. NaN: the block has a
+    /// NaN or Inf.
+    std::span<const float> scales() const { return scales_; }
+    /// The scales' own codes (E8M0, UE4M3); empty where scales are float32.
+    std::span<const std::uint8_t> scale_codes() const { return scale_codes_; }
+    /// Bits of binary16 offsets, one per block; empty without.
+    std::span<const std::uint16_t> offsets() const { return offsets_; }
+    /// What all scales are multiplied with, as the dialect stores it; none without.
+    std::optional<float> tensor_scale() const { return tensor_scale_; }
+
+    /// Takes parts that were stored apart. Throws mx::error (usage) where sizes do not fit.
+    static blocks from_parts(const mx::recipe& r, shape extents, std::vector<std::uint8_t> codes,
+                             std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
+                             std::vector<std::uint16_t> offsets = {},
+                             std::optional<float> tensor_scale = {});
+
+  private:
+    friend blocks quantize(const view&, const mx::recipe&, const run_options&);
+    mx::recipe recipe_;
+    shape extents_, grid_;
+    std::vector<std::uint8_t> codes_, scale_codes_;
+    std::vector<float> scales_;
+    std::vector<std::uint16_t> offsets_;
+    std::optional<float> tensor_scale_;
+};
+
+/// Codes and scales of a tensor under a recipe. Throws mx::error: usage where the tensor lacks the
+/// recipe's axis, or for a recipe whose scale differs inside a block (floor-bump), which has no
+/// scales of blocks; input for values that are no real numbers; unavailable; cancelled.
+blocks quantize(const view& x, const recipe& r, const run_options& how = {});
+
+/// The values that codes and scales stand for: offset + scale * value, rounded to float32 once, and
+/// turned back where the recipe rotates. Empty blocks give an empty vector.
+std::vector<float> dequantize(const blocks& q, const run_options& how = {});
+
+/// What becomes of the values: quantized and back, as the recipe's dialect returns them, also those
+/// that have no code. Takes every recipe. Throws as quantize does.
+std::vector<float> fake_quantize(const view& x, const recipe& r,
+                                 const run_options& how = {});
+/// The same into memory of the caller's, as many values. It may be the input's, if that is float32
+/// in C order.
+void fake_quantize(const view& x, const recipe& r, std::span<float> to,
+                   const run_options& how = {});
+
+/// The figures of a tensor under a recipe: those of `mx analyze`.
+row measure(const view& x, const recipe& r, const run_options& how = {});
+/// Under several, with one read.
+std::vector<row> measure(const view& x, std::span<const recipe> recipes,
+                         const run_options& how = {});
+
+/// How values are cast without a scale.
+struct cast_options {
+    format::rounding round = format::rounding::rtne;
+    bool saturate = true;    ///< false: NaN or Inf beyond the largest value, where there is one
+    std::uint64_t seed = 0;  ///< of stochastic rounding
+};
+
+/// Casts to an element format ("e4m3", "e2m1", "int8", ...) or a scale format with codes ("e8m0",
+/// "ue4m3"), and returns the values. Throws mx::error (usage) naming the nearest format.
+std::vector<float> cast(const view& x, std::string_view element,
+                        const cast_options& options = {}, const run_options& how = {});
+
+/// A times B transposed, A of M x K and B of N x K, K along the blocks: M x N float32 as the
+/// accumulator model adds them up ("exact", "sm100.mxf8f6f4", ...; `mx accumulators` lists them).
+/// Throws mx::error (usage) where the model does not take such operands.
+std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
+                            const recipe& recipe_b, std::string_view accumulate,
+                            const run_options& how = {});
+
+/// An opened checkpoint.
+class model {
+  public:
+    using iterator = std::vector<view>::const_iterator;
+    iterator begin() const { return tensors_.begin(); }
+    iterator end() const { return tensors_.end(); }
+    std::size_t size() const { return tensors_.size(); }
+    const view& operator[](std::size_t i) const { return tensors_.at(i); }
+    /// The tensor of this name. Throws mx::error (usage) naming the nearest.
+    const view& operator[](std::string_view name) const;
+    /// Those whose name matches (*, ?, [set]). Throws mx::error (usage) where none does.
+    model select(const std::string& glob) const;
+
+  private:
+    friend model open(const std::string& path, const io::open_options& options);
+    std::vector<view> tensors_;
+};
+
+/// Opens a file, a directory or a pattern; only headers are read. Quantized checkpoints show what
+/// they decode to; indices and other integers are left out, as by the command. Throws mx::error
+/// (input).
+model open(const std::string& path, const io::open_options& options = {});
+
+}  // namespace mx

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "libmx/api/memory_tensor.hpp"
+#include "libmx/api/mx/mx.hpp"
+#include "libmx/io/widen.hpp"
+#include "libmx/pipeline/skip.hpp"
+
+namespace mx {
+
+view::view(std::span<const float> values) : view(values.data(), dtype::f32, {values.size()}) {}
+
+view::view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols)
+    : view(values.data(), dtype::f32, {rows, cols}) {
+    if (values.size() == elements()) return;
+    throw error(error_kind::usage, fmt::format("an array in memory: {} values are no {} x {}",
+                                               values.size(), rows, cols));
+}
+
+view::view(const void* data, dtype type, shape extents, std::vector<std::int64_t> strides)
+    : file_(api::memory_tensor(data, type, std::move(extents), std::move(strides))) {}
+
+view view::named(std::string name) const {
+    auto file = api::renamed(*file_, std::move(name));
+    if (!file) {
+        throw error(error_kind::usage, "only arrays in memory can be given a name",
+                    {info().file, info().name, {}});
+    }
+    return {std::move(file), 0};
+}
+
+std::vector<float> view::values() const {
+    std::vector<pipeline::skipped_tensor> skipped;
+    if (pipeline::numeric_only({ref()}, skipped).empty()) {
+        throw error(error_kind::input, skipped.front().reason, {info().file, info().name, {}});
+    }
+    std::vector<float> x(static_cast<std::size_t>(elements()));
+    std::vector<std::byte> room;
+    const auto source = file_->open(index_);
+    constexpr std::size_t at_once = std::size_t{1} << 20;
+    for (std::size_t at = 0; at < x.size(); at += at_once) {
+        const auto part = std::span(x).subspan(at, std::min(at_once, x.size() - at));
+        io::read_f32(*source, type(), at, part, room);
+    }
+    return x;
+}
+
+}  // namespace mx
