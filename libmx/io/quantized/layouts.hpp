@@ -51,7 +51,8 @@ inline constexpr std::array quantized_layouts{
     quantized_layout{"mxfp4", "MXFP4", code_array::fp4_blocks, scale_array::e8m0, 1, 32, false,
                      "openai/gpt-oss@1983a9d gpt_oss/torch/weights.py"},
     quantized_layout{"mxfp4", "MXFP4", code_array::fp4, scale_array::e8m0, 1, 32, false,
-                     "OCP MX 1.0; amd/Quark and compressed-tensors write it"},
+                     "OCP MX 1.0; amd/Quark and compressed-tensors write it; "
+                     "DeepSeek-V4-Flash in I8, by listings of its headers"},
     quantized_layout{"mxfp6", "MXFP6", code_array::fp6, scale_array::e8m0, 1, 32, false,
                      "OCP MX 1.0"},
     quantized_layout{"mxfp8", "MXFP8", code_array::fp8, scale_array::e8m0, 1, 32, false,
@@ -60,7 +61,7 @@ inline constexpr std::array quantized_layouts{
                      "NVIDIA/TensorRT-Model-Optimizer@0d7d92d qtensor/nvfp4_tensor.py; "
                      "neuralmagic/compressed-tensors@0caa6c3 nvfp4_quantized.py"},
     quantized_layout{"fp8-128x128", "FP8 in tiles", code_array::fp8, scale_array::e8m0, 128, 128,
-                     false, "deepseek-ai/DeepSeek-V4-Flash, the shapes and dtypes of its shards"},
+                     false, "DeepSeek-V4-Flash, by listings of its headers"},
     quantized_layout{"fp8-tensor", "FP8, one scale", code_array::fp8, scale_array::real, whole_axis,
                      whole_axis, false, "compressed-tensors float-quantized, modelopt FP8"},
     quantized_layout{"fp8-rows", "FP8, a scale per row", code_array::fp8, scale_array::real, 1,
