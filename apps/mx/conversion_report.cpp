@@ -18,6 +18,10 @@ void report_conversion(const pipeline::conversion& done, const std::string& out,
     print(fmt::format("{}: {} tensor{}, {} elements, {} bytes\n", base::printable(out),
                       count(done.tensors), done.tensors == 1 ? "" : "s", count(done.elements),
                       count(done.bytes_written)));
+    for (const pipeline::skipped_tensor& s : done.kept) {
+        print(fmt::format("kept as stored {}: {}\n", base::printable(s.tensor),
+                          base::printable(s.reason)));
+    }
     for (const pipeline::skipped_tensor& s : done.skipped) {
         print(
             fmt::format("skipped {}: {}\n", base::printable(s.tensor), base::printable(s.reason)));

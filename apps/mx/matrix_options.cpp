@@ -53,7 +53,13 @@ pipeline::tensor_ref find_tensor(const pipeline::model& model, const matrix_plac
                at.path);
     }
     std::vector<pipeline::skipped_tensor> skipped;
-    const std::vector<pipeline::tensor_ref> numeric = pipeline::numeric_only(all, skipped);
+    std::vector<pipeline::tensor_ref> numeric = pipeline::numeric_only(all, skipped);
+    // Indices are an operand only where they are named, or alone.
+    if (numeric.size() > 1) {
+        std::erase_if(numeric, [](const pipeline::tensor_ref& t) {
+            return pipeline::is_wide_integer(t.info().type);
+        });
+    }
     if (numeric.size() == 1) return numeric.front();
     if (numeric.empty()) refuse(fmt::format("{}: it holds no tensor of numbers", option), at.path);
     refuse(fmt::format("{}: it holds {} tensors; say which, as in {}:{}: {}", option,
@@ -103,6 +109,7 @@ matrix_input open_matrix(const matrix_argument& m, const matrix_options& o,
     pipeline::view_request views;
     views.raw = o.raw;
     views.swizzled = o.swizzled;
+    views.integers = true;
     pipeline::model model({at.path}, open, views);
     const pipeline::tensor_ref tensor = find_tensor(model, at, option);
     return {std::move(model), tensor};

@@ -40,6 +40,9 @@ void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
         ->group("Input");
     cmd.add_flag("--raw", in.views.raw, "arrays as they are stored: nothing is decoded")
         ->group("Input");
+    cmd.add_flag("--integers", in.views.integers,
+                 "take in integers of 32 and 64 bits, which are left out as indices and counts")
+        ->group("Input");
     cmd.add_flag("--swizzled", in.views.swizzled,
                  "scales of quantized tensors are in the 128x4 order of cuBLAS")
         ->group("Input");

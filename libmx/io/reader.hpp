@@ -37,7 +37,7 @@ struct tensor_info {
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;  ///< stored bytes once unpacked to C order
     std::string file;         ///< path of the file that holds it (a shard, for sharded models)
-    std::string note;         ///< why it cannot be read as numbers, when it cannot
+    std::string note;         ///< why it is left out: no numbers (then OTHER), or no weight
     std::string layout;       ///< how values are stored that are decoded on the way, e.g. "mxfp4"
     std::string remark;       ///< how a decoded tensor or a view came about, or why not
     std::uint64_t stored_bytes = 0;  ///< of all the arrays it is decoded from; 0: `bytes`

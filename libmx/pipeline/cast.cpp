@@ -10,8 +10,8 @@
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
+#include "libmx/pipeline/kept_tensors.hpp"
 #include "libmx/pipeline/packed_file.hpp"
-#include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
 #include "libmx/codec/dialect_element.hpp"
 #include "libmx/codec/caster.hpp"
@@ -86,8 +86,10 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
     const target to = find_target(request);
     const codec::backend& backend = control.chosen_backend();
     conversion result;
-    const std::vector<tensor_ref> chosen = numeric_only(tensors, result.skipped);
     std::vector<io::planned_array> plan;
+    kept_tensors kept;
+    const std::vector<tensor_ref> chosen = keep_others(tensors, kept, plan, result);
+    const std::size_t first_array = plan.size();
     std::vector<pass> passes;
     io::metadata_map metadata{{schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
     if (request.by->id != codec::dialect_id::ocp) {
@@ -109,12 +111,13 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
     }
     result.tensors = chosen.size();
     const std::unique_ptr<io::array_writer> writer = create_destination(out, plan, metadata);
+    for (const io::planned_array& a : plan) {
+        result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
+    }
     std::vector<std::unique_ptr<code_stream>> streams;
     for (std::size_t t = 0; t < chosen.size(); ++t) {
-        streams.push_back(
-            std::make_unique<code_stream>(*writer, t, to.bits, chosen[t].info().elements));
-        result.bytes_written +=
-            *tensor::byte_count(plan[t].type, *tensor::element_count(plan[t].shape));
+        streams.push_back(std::make_unique<code_stream>(*writer, first_array + t, to.bits,
+                                                        chosen[t].info().elements));
     }
 
     std::vector<worker> workers(static_cast<std::size_t>(base::thread_count(control.threads)));
@@ -127,7 +130,8 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         if (!request.packed) {
             w.values.resize(count);
             w.by->cast(to.cast, {p.values, count, p.where.col, key}, {nullptr, w.values.data()});
-            writer->write(t, p.where.col * sizeof(float), std::as_bytes(std::span(w.values)));
+            writer->write(first_array + t, p.where.col * sizeof(float),
+                          std::as_bytes(std::span(w.values)));
             return;
         }
         w.codes.resize(count);
@@ -139,6 +143,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         }
         streams[t]->put(p.where.col, w.codes);
     });
+    kept.write(*writer, control);
     writer->commit();
     return result;
 }

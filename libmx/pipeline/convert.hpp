@@ -16,12 +16,13 @@
 
 namespace mx::pipeline {
 
-/// What a conversion did; `skipped` tensors (not numeric) are not in the output.
+/// What a conversion did.
 struct conversion {
-    std::uint64_t tensors = 0;
-    std::uint64_t elements = 0;
+    std::uint64_t tensors = 0;   ///< converted
+    std::uint64_t elements = 0;  ///< of the converted tensors
     std::uint64_t bytes_written = 0;
-    std::vector<skipped_tensor> skipped;
+    std::vector<skipped_tensor> kept;     ///< no weights: in the output bit for bit as stored
+    std::vector<skipped_tensor> skipped;  ///< not in the output
 };
 
 /// Destination format by extension: .npy (exactly one tensor), otherwise safetensors.

@@ -8,8 +8,10 @@
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
 #include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/kept_tensors.hpp"
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/packed_source.hpp"
+#include "libmx/pipeline/skip.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -31,12 +33,23 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
     const packed_model model = read_packed(file);
     conversion result;
     std::vector<io::planned_array> plan;
+    std::vector<bool> packed(file.tensors().size());
     for (const packed_tensor& t : model.tensors) {
         plan.push_back({t.name, tensor::dtype::f32, t.shape});
         result.elements += *tensor::element_count(t.shape);
+        for (const std::size_t part : t.parts()) packed[part] = true;
+    }
+    kept_tensors kept;
+    for (std::size_t i = 0; i < packed.size(); ++i) {
+        if (packed[i]) continue;
+        const io::tensor_info& info = file.tensors()[i];
+        if (kept.add({&file, i}, "not packed", plan, result)) continue;
+        result.skipped.push_back({info.file, info.name, "", why_left_out(info)});
     }
     result.tensors = model.tensors.size();
-    result.bytes_written = result.elements * sizeof(float);
+    for (const io::planned_array& a : plan) {
+        result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
+    }
     const std::unique_ptr<io::array_writer> writer =
         create_destination(out, plan, {{recipe_key_name, codec::to_string(model.recipe)}});
     std::uint64_t done = 0;
@@ -58,6 +71,7 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         done += elements;
         if (control.on_progress) control.on_progress({done, result.elements});
     }
+    kept.write(*writer, control);
     writer->commit();
     return result;
 }

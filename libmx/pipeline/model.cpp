@@ -31,7 +31,10 @@ model::model(const std::vector<std::string>& paths, const io::open_options& opti
     for (const std::string& path : io::input_paths(paths)) {
         readers_.push_back(io::open_model(path, options));
     }
-    view_ = make_view(readers_, views);
+    view_request shown = views;
+    // Raw data is asked for by its dtype.
+    shown.integers = shown.integers || !options.dtype.empty();
+    view_ = make_view(readers_, shown);
 }
 
 std::vector<tensor_ref> select(std::span<const io::reader* const> readers,

@@ -90,6 +90,14 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
 
 }  // namespace
 
+std::vector<std::size_t> packed_tensor::parts() const {
+    std::vector<std::size_t> all{codes, scales};
+    for (const auto& more : {offsets, tensor_scale}) {
+        if (more) all.push_back(*more);
+    }
+    return all;
+}
+
 std::string path_of(const io::reader& file) {
     return file.files().empty() ? std::string() : file.files().front().first;
 }

@@ -45,6 +45,9 @@ struct packed_tensor {
     std::size_t codes, scales;  ///< indices into the reader's tensors
     std::optional<std::size_t> offsets;
     std::optional<std::size_t> tensor_scale;
+
+    /// All of these.
+    std::vector<std::size_t> parts() const;
 };
 
 struct packed_model {

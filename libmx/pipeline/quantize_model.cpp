@@ -9,11 +9,11 @@
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/destination.hpp"
+#include "libmx/pipeline/kept_tensors.hpp"
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/quantize_panel.hpp"
 #include "libmx/pipeline/run_buffer.hpp"
-#include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
 
 namespace mx::pipeline {
@@ -142,7 +142,8 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
     const bool two_level = codec::needs_tensor_facts(recipe);
     io::metadata_map metadata{{recipe_key_name, codec::to_string(recipe)}};
     if (packed) metadata[schema_key_name] = packed_schema;
-    for (const tensor_ref& t : numeric_only(tensors, result.skipped)) {
+    kept_tensors kept;
+    for (const tensor_ref& t : keep_others(tensors, kept, plan, result)) {
         const io::tensor_info& info = t.info();
         std::string reason;
         std::optional<geometry> layout = lay_out(info.shape, recipe, reason);
@@ -222,6 +223,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
         for (const tensor_ref& t : some) done += t.info().elements;
         first += count;
     }
+    kept.write(*writer, control);
     writer->commit();
     return result;
 }

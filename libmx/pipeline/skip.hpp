@@ -10,7 +10,10 @@
 
 namespace mx::pipeline {
 
-/// Splits off the tensors that are not real numbers; each gets an entry in `skipped`.
+/// Why the tensor is not one of real numbers, or no weight; empty where it is both.
+std::string why_left_out(const io::tensor_info& info);
+
+/// Splits off the tensors that are left out; each gets an entry in `skipped`.
 std::vector<tensor_ref> numeric_only(const std::vector<tensor_ref>& tensors,
                                      std::vector<skipped_tensor>& skipped);
 

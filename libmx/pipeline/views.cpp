@@ -54,6 +54,10 @@ class view_reader final : public io::reader {
 
 // --- decoding ------------------------------------------------------------------------------------
 
+bool is_integer(tensor::dtype type) {
+    return type == tensor::dtype::u8 || type == tensor::dtype::i8 || is_wide_integer(type);
+}
+
 // What one array has become: nothing, a logical tensor, or itself.
 class decoding {
   public:
@@ -65,6 +69,7 @@ class decoding {
             }
             taken_.resize(arrays_.size());
             in_place_of_.resize(arrays_.size());
+            notes_.resize(arrays_.size());
             remarks_.resize(arrays_.size());
             if (file->metadata().count(recipe_key_name) != 0) take_packed(*file, base);
         }
@@ -82,6 +87,7 @@ class decoding {
                 const io::tensor_ref t = arrays_[i];
                 all.push_back({t.info(), [t] { return io::shared_source(t.file->open(t.index)); }});
                 if (!remarks_[i].empty()) all.back().info.remark = remarks_[i];
+                if (!notes_[i].empty()) all.back().info.note = notes_[i];
             }
         }
         return all;
@@ -112,11 +118,9 @@ class decoding {
             l.info.remark =
                 fmt::format("{} from {} and {}: as the file's metadata says", l.info.layout,
                             file.tensors()[t.codes].name, file.tensors()[t.scales].name);
-            for (const std::optional<std::size_t> part :
-                 {std::optional(t.codes), std::optional(t.scales), t.offsets, t.tensor_scale}) {
-                if (!part) continue;
-                taken_[base + *part] = true;
-                l.info.stored_bytes += file.tensors()[*part].bytes;
+            for (const std::size_t part : t.parts()) {
+                taken_[base + part] = true;
+                l.info.stored_bytes += file.tensors()[part].bytes;
             }
             l.open = [&file, model, t] { return io::shared_source(open_packed(file, *model, t)); };
             in_place_of_[base + t.codes] = std::move(l);
@@ -146,6 +150,12 @@ class decoding {
         }
         for (io::refused_pairing& r : all.refused) {
             remarks_[r.codes] = std::move(r.why);
+            // FP8, FP6 and FP4 are values up to their scales; integers are codes and nothing else.
+            const io::tensor_info& codes = arrays_[r.codes].info();
+            if (is_integer(codes.type)) notes_[r.codes] = "codes that are not decoded";
+            if (r.scales) {
+                notes_[*r.scales] = fmt::format("scales of {}, which is not decoded", codes.name);
+            }
             changed_ = true;
         }
     }
@@ -153,7 +163,7 @@ class decoding {
     std::vector<io::tensor_ref> arrays_;
     std::vector<bool> taken_;
     std::vector<std::optional<logical_tensor>> in_place_of_;
-    std::vector<std::string> remarks_;
+    std::vector<std::string> remarks_, notes_;
     bool changed_ = false;
 };
 
@@ -354,19 +364,35 @@ bool show_vectors(logical_list& all) {
     return any;
 }
 
+// --- what is no weight ---------------------------------------------------------------------------
+
+bool leave_out_integers(logical_list& all) {
+    bool any = false;
+    for (logical_tensor& t : all) {
+        if (!is_wide_integer(t.info.type) || !t.info.note.empty()) continue;
+        t.info.note = fmt::format("{}: indices or counts; --integers takes them in",
+                                  tensor::row_of(t.info.type).name);
+        any = true;
+    }
+    return any;
+}
+
 }  // namespace
+
+bool is_wide_integer(tensor::dtype type) {
+    return type == tensor::dtype::i32 || type == tensor::dtype::u32 || type == tensor::dtype::i64 ||
+           type == tensor::dtype::u64;
+}
 
 std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::reader>>& files,
                                       const view_request& request) {
     logical_list tensors;
     bool changed = files.size() != 1 || !request.splits.empty() || !request.transposed.empty();
     if (request.raw) {
-        if (!changed && !request.vectors) return nullptr;
         tensors = stored_tensors(files);
     } else {
         decoding decoded(files, request.swizzled);
         changed = changed || decoded.changes_anything();
-        if (!changed && !request.vectors) return nullptr;
         tensors = decoded.tensors();
     }
     for (const std::string& text : request.splits) {
@@ -374,6 +400,7 @@ std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::read
     }
     transpose_by(request.transposed, tensors);
     if (request.vectors) changed = show_vectors(tensors) || changed;
+    if (!request.integers) changed = leave_out_integers(tensors) || changed;
     if (!changed) return nullptr;
     return std::make_unique<view_reader>(std::move(tensors), files);
 }

@@ -102,6 +102,16 @@ safetensors '{"experts_scales":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]}
 "odd_scales":{"dtype":"U8","shape":[1],"data_offsets":[7,8]}}' data >shards/2.safetensors
 rm data
 
+# A weight of 1 2 3 4 beside a buffer of positions and a count whose squares are all that a sum would
+# show, and codes beside scales that do not fit.
+hex 0000803f 00000040 00004040 00008040 0000000000000000 0100000000000000 0001000000000000 e803000000000000 00010203 7f80 >data
+safetensors '{"w":{"dtype":"F32","shape":[1,4],"data_offsets":[0,16]},
+"position_ids":{"dtype":"I64","shape":[1,3],"data_offsets":[16,40]},
+"steps":{"dtype":"I64","shape":[],"data_offsets":[40,48]},
+"codes.weight":{"dtype":"I8","shape":[1,4],"data_offsets":[48,52]},
+"codes.scale":{"dtype":"F8_E8M0","shape":[1,2],"data_offsets":[52,54]}}' data >indices.safetensors
+rm data
+
 # Written by PyTorch (tests/io/data/README.md).
 mkdir torch
 cp -r "$here"/../io/data/torch_* torch/
@@ -109,3 +119,4 @@ cp -r "$here"/../io/data/torch_* torch/
 # Written by the packages of these formats (tests/io/data/README.md).
 mkdir formats
 cp "$here"/../io/data/gguf* "$here"/../io/data/onnx* "$here"/../io/data/keras* formats/
+cp "$here"/../io/data/deepseek_v4.safetensors formats/

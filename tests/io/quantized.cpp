@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "libmx/io/quantized/layouts.hpp"
+#include "libmx/pipeline/skip.hpp"
+#include "tests/io/fixture_values.hpp"
 #include "tests/io/model_file.hpp"
 
 using namespace mx;
@@ -265,6 +267,71 @@ TEST_CASE("codes and scales in different files", "[quantized]") {
     // The scales beside the codes come first.
     const std::string four = write_model(dir / "4.safetensors", {codes, scales});
     CHECK(same(values_in(model_of({three, four}), "w"), fp4_values(32, 2)));
+}
+
+TEST_CASE("DeepSeek-V4's layout", "[quantized]") {
+    // Values that torch decoded; E8M0 bytes 0, 1, 120, 254 and 255, NaN codes, a tile that is cut
+    // off, scales of F32.
+    const pipeline::model m = model_of({fixture("deepseek_v4.safetensors")});
+    const auto decoded = io::open_model(fixture("deepseek_v4_values.safetensors"));
+    REQUIRE(decoded->tensors().size() == 3);
+    for (const io::tensor_info& t : decoded->tensors()) {
+        INFO(t.name);
+        const io::tensor_info* const got = info_in(m, t.name);
+        REQUIRE(got != nullptr);
+        CHECK(got->shape == t.shape);
+        std::vector<float> values = values_in(m, t.name);
+        std::vector<float> want = mx::test::values(*decoded, t.name);
+        // The release decodes code 8 to +0, which is -0 here.
+        for (std::vector<float>* of : {&values, &want}) {
+            for (float& x : *of) x += 0.0f;
+        }
+        CHECK(same(values, want));
+    }
+    CHECK(info_in(m, "layers.0.ffn.experts.2.w1.weight")->layout == "mxfp4");
+    CHECK(info_in(m, "layers.3.attn.wo_a.weight")->layout == "fp8-128x128");
+    CHECK(info_in(m, "layers.0.attn.wq_b.weight")->layout == "fp8-128x128");
+    // Three weights, and a table of indices.
+    CHECK(m.select({}).size() == 4);
+}
+
+TEST_CASE("codes that are not decoded are left out, and so are their scales", "[quantized]") {
+    const scratch_dir dir;
+    const auto left_out = [&dir](const std::vector<stored>& arrays,
+                                 const pipeline::view_request& views = {}) {
+        const pipeline::model m = model_of({write_model(dir / "m.safetensors", arrays)}, views);
+        std::vector<pipeline::skipped_tensor> skipped;
+        pipeline::numeric_only(m.select({}), skipped);
+        return skipped;
+    };
+    for (const dtype type : {dtype::i8, dtype::u8}) {
+        const std::vector<stored> arrays{{"w.weight", type, {2, 16}, repeated(1, 32)},
+                                         {"w.scale", dtype::f8_e8m0, {2, 3}, repeated(127, 6)},
+                                         {"other", type, {2, 16}, repeated(1, 32)}};
+        const auto skipped = left_out(arrays);
+        REQUIRE(skipped.size() == 2);
+        CHECK(skipped[0].tensor == "w.weight");
+        has(skipped[0].reason, "codes that are not decoded; w.weight (");
+        has(skipped[0].reason, "MXFP4 calls for scales 2x1");
+        CHECK(skipped[1].tensor == "w.scale");
+        CHECK(skipped[1].reason == "scales of w.weight, which is not decoded");
+        pipeline::view_request raw;
+        raw.raw = true;
+        CHECK(left_out(arrays, raw).empty());
+    }
+    // Words of integers are codes too, whatever --integers says.
+    pipeline::view_request integers;
+    integers.integers = true;
+    const auto words = left_out(
+        {{"w_packed", dtype::i32, {1, 4}, repeated(1, 16)}, {"w_scale", dtype::bf16, {1, 1}, "ab"}},
+        integers);
+    REQUIRE(words.size() == 2);
+    has(words[0].reason, "call for two axes and w_shape (I64 2)");
+    // FP8 is a value without its scale.
+    const auto fp8 = left_out(
+        {{"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)}, {"w_scale", dtype::u8, {2, 1}, "ab"}});
+    REQUIRE(fp8.size() == 1);
+    CHECK(fp8[0].tensor == "w_scale");
 }
 
 TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[quantized][hostile]") {

@@ -5,6 +5,8 @@
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/view_sources.hpp"
 #include "libmx/pipeline/convert.hpp"
+#include "libmx/pipeline/skip.hpp"
+#include "tests/io/fixture_values.hpp"
 #include "tests/io/model_file.hpp"
 
 using namespace mx;
@@ -239,6 +241,100 @@ TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
         pipeline::dequantize_model(*io::open_model(dir / "p.safetensors"), dir / "d.safetensors",
                                    {});
         CHECK(values_in(model_of({dir / "d.safetensors"}), "w") == want);
+    }
+}
+
+TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "[views]") {
+    const scratch_dir dir;
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"w", dtype::f32, {2}, f32_bytes({1, 2})},
+                                            {"a", dtype::i32, {2}, repeated(1, 8)},
+                                            {"b", dtype::u32, {2}, repeated(1, 8)},
+                                            {"c", dtype::i64, {2}, repeated(1, 16)},
+                                            {"d", dtype::u64, {2}, repeated(1, 16)},
+                                            {"e", dtype::boolean, {2}, repeated(1, 2)},
+                                            {"f", dtype::i16, {2}, repeated(1, 4)},
+                                            {"g", dtype::u8, {2}, repeated(1, 2)}});
+    const auto left_out = [](const pipeline::model& m) {
+        std::vector<pipeline::skipped_tensor> skipped;
+        pipeline::numeric_only(m.select({}), skipped);
+        std::string names;
+        for (const pipeline::skipped_tensor& s : skipped) names += s.tensor;
+        return names;
+    };
+    pipeline::view_request views;
+    CHECK(left_out(model_of({path})) == "abcde");
+    CHECK(info_in(model_of({path}), "c")->note ==
+          "I64: indices or counts; --integers takes them in");
+    views.raw = true;
+    CHECK(left_out(model_of({path}, views)) == "abcde");
+    views.integers = true;
+    CHECK(left_out(model_of({path}, views)) == "e");
+    views.raw = false;
+    CHECK(left_out(model_of({path}, views)) == "e");
+    // Raw data is asked for by its dtype.
+    io::open_options raw;
+    raw.dtype = "I32";
+    raw.shape = "4";
+    CHECK(left_out(pipeline::model({path}, raw)).empty());
+}
+
+TEST_CASE("what is no weight passes through conversions bit for bit", "[views]") {
+    const scratch_dir dir;
+    const std::string ids = little(0x123456789abcdef0, 8) + little(512, 8);
+    const std::string codes("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10", 16);
+    const pipeline::model m = model_of({write_model(
+        dir / "m.safetensors", {{"position_ids", dtype::i64, {1, 2}, ids},
+                                {"w", dtype::f32, {1, 32}, f32_bytes(counted(32))},
+                                {"mask", dtype::boolean, {3}, std::string("\1\0\1", 3)},
+                                {"x", dtype::i8, {1, 16}, codes},
+                                {"x_scale", dtype::f8_e8m0, {1, 2}, "\x7f\x80"}})});
+    const auto stored_bytes = [](const std::string& path, const std::string& name) {
+        const auto file = io::open_model(path);
+        const std::size_t i = index_of(*file, name);
+        std::string bytes(static_cast<std::size_t>(file->tensors()[i].bytes), '\0');
+        file->open(i)->read(0, std::as_writable_bytes(std::span(bytes)));
+        return bytes;
+    };
+    const auto unchanged = [&](const std::string& path) {
+        INFO(path);
+        const auto file = io::open_model(path);
+        const io::tensor_info& info = file->tensors()[index_of(*file, "position_ids")];
+        CHECK(static_cast<int>(info.type) == static_cast<int>(dtype::i64));
+        CHECK(info.shape == tensor::shape{1, 2});
+        CHECK(stored_bytes(path, "position_ids") == ids);
+        CHECK(stored_bytes(path, "mask") == std::string("\1\0\1", 3));
+        CHECK(stored_bytes(path, "x") == codes);
+        CHECK(stored_bytes(path, "x_scale") == "\x7f\x80");
+    };
+    const codec::recipe r = codec::parse_recipe("mxfp4");
+    const std::string values = dir / "values.safetensors";
+    const std::string packed = dir / "packed.safetensors";
+    const std::string again = dir / "again.safetensors";
+    const std::string hdf5 = dir / "values.h5";
+    const std::string cast = dir / "cast.safetensors";
+    const auto done = pipeline::quantize_model(m.select({}), r, false, values, {});
+    CHECK(done.tensors == 1);
+    CHECK(done.elements == 32);
+    CHECK(done.bytes_written == 128 + 16 + 3 + 16 + 2);
+    CHECK(done.kept.size() == 4);
+    CHECK(done.skipped.empty());
+    unchanged(values);
+    pipeline::quantize_model(m.select({}), r, false, hdf5, {});
+    unchanged(hdf5);
+    pipeline::quantize_model(m.select({}), r, true, packed, {});
+    unchanged(packed);
+    CHECK(pipeline::dequantize_model(*io::open_model(packed), again, {}).kept.size() == 4);
+    unchanged(again);
+    CHECK(stored_bytes(again, "w") == stored_bytes(values, "w"));
+    pipeline::cast_request request;
+    for (const bool codes_only : {false, true}) {
+        request.element = "e4m3";
+        request.packed = codes_only;
+        CHECK(pipeline::cast(m.select({}), request, cast, {}).kept.size() == 4);
+        unchanged(cast);
+        // 1 to 7 in E4M3 begin so.
+        if (codes_only) CHECK(stored_bytes(cast, "w.codes").substr(1, 4) == "\x38\x40\x44\x48");
     }
 }
 

@@ -11,6 +11,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/pipeline/skip.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -36,7 +37,7 @@ report::record tensor_record(const pipeline::tensor_ref& t) {
             {"elements", integer(info.elements)},
             {"bytes", integer(info.stored_bytes != 0 ? info.stored_bytes : info.bytes)},
             {"layout", info.layout},
-            {"note", info.note},
+            {"note", pipeline::why_left_out(info)},
             {"remark", info.remark}};
 }
 
@@ -116,7 +117,7 @@ int run(const options& o) {
     bool decoded = false;
     for (const pipeline::tensor_ref& t : tensors) {
         rows.push_back(tensor_record(t));
-        noted = noted || !t.info().note.empty();
+        noted = noted || !pipeline::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
     }
     d.results = rows;

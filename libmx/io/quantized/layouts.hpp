@@ -12,7 +12,7 @@ namespace mx::io {
 /// What holds the element codes.
 enum class code_array : std::uint8_t {
     fp4_blocks,  ///< U8 [..., G, 16]: E2M1, two per byte, low nibble first, a block per last axis
-    fp4,         ///< F4, or U8 with half the last extent: two E2M1 per byte, low nibble first
+    fp4,         ///< F4, or U8 or I8 with half the last extent: two E2M1 per byte, low nibble first
     fp6,         ///< F6_E2M3, F6_E3M2
     fp8,         ///< F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ
     int8,        ///< I8: the integer itself
@@ -51,7 +51,8 @@ inline constexpr std::array quantized_layouts{
     quantized_layout{"mxfp4", "MXFP4", code_array::fp4_blocks, scale_array::e8m0, 1, 32, false,
                      "openai/gpt-oss@1983a9d gpt_oss/torch/weights.py"},
     quantized_layout{"mxfp4", "MXFP4", code_array::fp4, scale_array::e8m0, 1, 32, false,
-                     "OCP MX 1.0; amd/Quark and compressed-tensors write it"},
+                     "OCP MX 1.0; amd/Quark and compressed-tensors write it; "
+                     "DeepSeek-V4-Flash in I8, by listings of its headers"},
     quantized_layout{"mxfp6", "MXFP6", code_array::fp6, scale_array::e8m0, 1, 32, false,
                      "OCP MX 1.0"},
     quantized_layout{"mxfp8", "MXFP8", code_array::fp8, scale_array::e8m0, 1, 32, false,
@@ -59,6 +60,8 @@ inline constexpr std::array quantized_layouts{
     quantized_layout{"nvfp4", "NVFP4", code_array::fp4, scale_array::e4m3, 1, 16, true,
                      "NVIDIA/TensorRT-Model-Optimizer@0d7d92d qtensor/nvfp4_tensor.py; "
                      "neuralmagic/compressed-tensors@0caa6c3 nvfp4_quantized.py"},
+    quantized_layout{"fp8-128x128", "FP8 in tiles", code_array::fp8, scale_array::e8m0, 128, 128,
+                     false, "DeepSeek-V4-Flash, by listings of its headers"},
     quantized_layout{"fp8-tensor", "FP8, one scale", code_array::fp8, scale_array::real, whole_axis,
                      whole_axis, false, "compressed-tensors float-quantized, modelopt FP8"},
     quantized_layout{"fp8-rows", "FP8, a scale per row", code_array::fp8, scale_array::real, 1,
@@ -74,9 +77,9 @@ inline constexpr std::array quantized_layouts{
                      "compressed-tensors pack-quantized (pack_to_int32), groups and channels"},
 };
 
-/// A tensor NAME is kept as NAME+codes and NAME+scales.
+/// A tensor STEM+tensor is kept as STEM+codes and STEM+scales.
 struct quantized_naming {
-    std::string_view codes, scales;
+    std::string_view codes, scales, tensor = "";
 };
 
 inline constexpr std::array quantized_namings{
@@ -85,7 +88,8 @@ inline constexpr std::array quantized_namings{
     quantized_naming{"_packed", "_scale"},   // compressed-tensors
     quantized_naming{"", "_scale"},          // modelopt, Quark, compressed-tensors
     quantized_naming{"", "_scales"},
-    quantized_naming{"", "_scale_inv"},  // DeepSeek: a factor all the same
+    quantized_naming{"", "_scale_inv"},                // DeepSeek-V3: a factor all the same
+    quantized_naming{".weight", ".scale", ".weight"},  // DeepSeek-V4
 };
 
 /// The array NAME+ending holds one F32 for the whole tensor.

@@ -28,7 +28,7 @@ bool holds_codes(code_array kind, dtype t) {
         case code_array::fp4_blocks:
             return t == dtype::u8;
         case code_array::fp4:
-            return t == dtype::u8 || t == dtype::f4;
+            return t == dtype::u8 || t == dtype::i8 || t == dtype::f4;
         case code_array::fp6:
             return t == dtype::f6_e2m3 || t == dtype::f6_e3m2;
         case code_array::fp8:
@@ -80,7 +80,7 @@ std::optional<tensor::shape> logical_shape(const quantized_layout& l, const tens
         }
         shape.pop_back();
         shape.back() *= 2 * fp4_block_bytes;
-    } else if (l.codes == code_array::fp4 && codes.type == dtype::u8) {
+    } else if (l.codes == code_array::fp4 && codes.type != dtype::f4) {
         if (shape.empty()) {
             reason = fmt::format("{} has an axis of codes", l.title);
             return std::nullopt;
@@ -135,7 +135,7 @@ bool enough_axes(const quantized_layout& l, const tensor::shape& shape) {
 }
 
 bool can_be_swizzled(const quantized_layout& l) {
-    return l.scales != scale_array::real && l.codes != code_array::fp4_blocks;
+    return l.scales != scale_array::real && l.block_rows == 1 && l.codes != code_array::fp4_blocks;
 }
 
 std::uint64_t swizzled_size(const tensor::shape& shape, const tensor::shape& scales) {
@@ -206,19 +206,20 @@ class search {
 
     void look_at(std::size_t codes) {
         const std::string& name = info(codes).name;
-        std::string refusal;
+        refused_pairing refusal{codes, std::nullopt, {}};
         for (const quantized_naming& naming : quantized_namings) {
             if (!name.ends_with(naming.codes) || name.size() == naming.codes.size()) continue;
             const std::string stem = name.substr(0, name.size() - naming.codes.size());
             std::string reason;
             const auto scales = beside(codes, stem + std::string(naming.scales), reason);
-            if (scales && *scales != codes && confirm(stem, codes, *scales, reason)) return;
-            if (!reason.empty() && refusal.empty()) refusal = std::move(reason);
+            const std::string tensor = stem + std::string(naming.tensor);
+            if (scales && *scales != codes && confirm(tensor, codes, *scales, reason)) return;
+            if (!reason.empty() && refusal.why.empty()) refusal = {codes, scales, reason};
         }
-        if (!refusal.empty()) result_.refused.push_back({codes, std::move(refusal)});
+        if (!refusal.why.empty()) result_.refused.push_back(std::move(refusal));
     }
 
-    bool confirm(const std::string& stem, std::size_t codes, std::size_t scales,
+    bool confirm(const std::string& name, std::size_t codes, std::size_t scales,
                  std::string& reason) {
         const tensor_info& c = info(codes);
         const tensor_info& s = info(scales);
@@ -234,7 +235,7 @@ class search {
             if (!holds_codes(l.codes, c.type) || !holds_scales(l.scales, s.type)) continue;
             std::string misfit;
             if (l.codes == code_array::int_words) {
-                if (auto p = words(stem, codes, scales, l, misfit)) {
+                if (auto p = words(name, codes, scales, l, misfit)) {
                     return accept(std::move(*p), reason);
                 }
                 wanted(misfit);
@@ -250,7 +251,7 @@ class search {
             const std::uint64_t padded = can_be_swizzled(l) ? swizzled_size(*shape, want) : 0;
             if (swizzle ? s.elements == padded : shapes_agree(l, want, s.shape)) {
                 pairing p;
-                p.name = stem;
+                p.name = name;
                 p.layout = &l;
                 p.codes = codes;
                 p.scales = scales;
@@ -275,21 +276,21 @@ class search {
     }
 
     // Integers in words, whose number another array says.
-    std::optional<pairing> words(const std::string& stem, std::size_t codes, std::size_t scales,
+    std::optional<pairing> words(const std::string& name, std::size_t codes, std::size_t scales,
                                  const quantized_layout& l, std::string& misfit) const {
         const tensor_info& c = info(codes);
         const tensor_info& s = info(scales);
         for (const std::string_view ending : unread_companions) {
-            if (beside(codes, stem + std::string(ending), misfit) || !misfit.empty()) {
-                misfit = fmt::format("{} with {}{} are not read", l.title, stem, ending);
+            if (beside(codes, name + std::string(ending), misfit) || !misfit.empty()) {
+                misfit = fmt::format("{} with {}{} are not read", l.title, name, ending);
                 return std::nullopt;
             }
         }
-        const auto extents = beside(codes, stem + std::string(packed_shape_ending), misfit);
+        const auto extents = beside(codes, name + std::string(packed_shape_ending), misfit);
         if (!extents || info(*extents).type != dtype::i64 || info(*extents).elements != 2 ||
             c.shape.size() != 2 || s.shape.size() != 2) {
             if (misfit.empty()) {
-                misfit = fmt::format("{} call for two axes and {}{} (I64 2)", l.title, stem,
+                misfit = fmt::format("{} call for two axes and {}{} (I64 2)", l.title, name,
                                      packed_shape_ending);
             }
             return std::nullopt;
@@ -307,7 +308,7 @@ class search {
                 continue;
             }
             pairing p;
-            p.name = stem;
+            p.name = name;
             p.layout = &l;
             p.codes = codes;
             p.scales = scales;

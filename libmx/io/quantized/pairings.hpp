@@ -36,6 +36,7 @@ struct pairing {
 /// A candidate by its name that dtypes or shapes do not confirm.
 struct refused_pairing {
     std::size_t codes;
+    std::optional<std::size_t> scales;  ///< none: several arrays have their name
     std::string why;
 };
 

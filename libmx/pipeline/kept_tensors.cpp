@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pipeline/kept_tensors.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/safetensors_header.hpp"
+#include "libmx/pipeline/skip.hpp"
+
+namespace mx::pipeline {
+namespace {
+
+constexpr std::uint64_t piece = std::uint64_t{1} << 20;  // bytes copied at a time
+
+}  // namespace
+
+bool kept_tensors::add(const tensor_ref& t, const std::string& reason,
+                       std::vector<io::planned_array>& plan, conversion& result) {
+    const io::tensor_info& info = t.info();
+    if (!io::safetensors_has(info.type)) return false;
+    entries_.push_back({t, plan.size()});
+    plan.push_back({info.name, info.type, info.shape});
+    result.kept.push_back({info.file, info.name, "", reason});
+    return true;
+}
+
+void kept_tensors::write(io::array_writer& writer, const run_control& control) const {
+    std::vector<std::byte> bytes;
+    for (const entry& e : entries_) {
+        const std::uint64_t size = e.tensor.info().bytes;
+        const std::unique_ptr<io::byte_source> source = e.tensor.file->open(e.tensor.index);
+        for (std::uint64_t at = 0; at < size; at += piece) {
+            if (control.cancel != nullptr && control.cancel->load()) {
+                throw base::error(base::error_kind::cancelled, "stopped before the end");
+            }
+            bytes.resize(static_cast<std::size_t>(std::min(piece, size - at)));
+            source->read(at, bytes);
+            writer.write(e.array, at, bytes);
+        }
+    }
+}
+
+std::vector<tensor_ref> keep_others(const std::vector<tensor_ref>& tensors, kept_tensors& kept,
+                                    std::vector<io::planned_array>& plan, conversion& result) {
+    std::vector<tensor_ref> converted;
+    for (const tensor_ref& t : tensors) {
+        std::vector<skipped_tensor> left_out;
+        if (!numeric_only({t}, left_out).empty()) {
+            converted.push_back(t);
+        } else if (!kept.add(t, left_out.front().reason, plan, result)) {
+            result.skipped.push_back(std::move(left_out.front()));
+        }
+    }
+    return converted;
+}
+
+}  // namespace mx::pipeline

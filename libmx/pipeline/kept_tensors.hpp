@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a conversion hands on as it is stored.
+#pragma once
+
+#include <vector>
+
+#include "libmx/io/writer.hpp"
+#include "libmx/pipeline/control.hpp"
+#include "libmx/pipeline/convert.hpp"
+#include "libmx/pipeline/model.hpp"
+
+namespace mx::pipeline {
+
+/// Arrays that are copied bit for bit beside the converted ones.
+class kept_tensors {
+  public:
+    /// Plans `t` behind what `plan` holds and lists it in `result.kept`, with `reason`. Does
+    /// nothing and returns false where a file of ours cannot hold it.
+    bool add(const tensor_ref& t, const std::string& reason, std::vector<io::planned_array>& plan,
+             conversion& result);
+    /// Writes the arrays planned.
+    void write(io::array_writer& writer, const run_control& control) const;
+
+  private:
+    struct entry {
+        tensor_ref tensor;
+        std::size_t array;  ///< of the plan
+    };
+    std::vector<entry> entries_;
+};
+
+/// The tensors that are converted; of the others, those that can be are kept, and the rest is in
+/// `result.skipped`.
+std::vector<tensor_ref> keep_others(const std::vector<tensor_ref>& tensors, kept_tensors& kept,
+                                    std::vector<io::planned_array>& plan, conversion& result);
+
+}  // namespace mx::pipeline
