@@ -43,6 +43,11 @@ void require_taken(const std::vector<pipeline::skipped_tensor>& skipped, const v
                 {x.info().file, x.name(), {}});
 }
 
+void require_taken(const pipeline::conversion& done, const view& x) {
+    require_taken(done.kept, x);
+    require_taken(done.skipped, x);
+}
+
 // Arrays of the caller's in place of a file; what was planned tells how large they are.
 class memory_writer final : public io::array_writer {
   public:
@@ -65,7 +70,7 @@ void convert(const view& x, const recipe& r, pipeline::quantized_form form,
     const auto make = [&](const std::vector<io::planned_array>& plan, const io::metadata_map&) {
         return std::make_unique<memory_writer>(plan, room_for);
     };
-    require_taken(pipeline::quantize_tensors({x.ref()}, r, form, make, control_of(how)).skipped, x);
+    require_taken(pipeline::quantize_model({x.ref()}, r, form, make, control_of(how)), x);
 }
 
 template <typename T>
@@ -232,7 +237,7 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
         return std::make_unique<memory_writer>(
             plan, [&](const io::planned_array&) { return std::as_writable_bytes(std::span(to)); });
     };
-    require_taken(pipeline::cast_tensors({x.ref()}, request, make, control_of(how)).skipped, x);
+    require_taken(pipeline::cast({x.ref()}, request, make, control_of(how)), x);
     return to;
 }
 

@@ -72,7 +72,8 @@ bool wanted(metrics::when collected, const analysis_request& request) {
 }
 
 report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
-                      const job& j, std::uint64_t inexact, const analysis_request& request) {
+                      const job& j, std::uint64_t inexact, const analysis_request& request,
+                      const metrics::row& figures) {
     const metrics::totals& t = j.sums.totals;
     report::list shape;
     for (const std::uint64_t extent : info.shape) shape.push_back(tally(extent));
@@ -93,7 +94,6 @@ report::record finish(const io::tensor_info& info, std::string_view role, const 
     r.emplace_back("poisoned", tally(t.count.poisoned));
     r.emplace_back("inexact_inputs", tally(inexact));
     add_prologue(r, j);
-    const metrics::row figures = metrics::row_of(t);
     for (const metrics::metric& m : metrics::all()) {
         if (wanted(m.collected, request)) {
             r.emplace_back(std::string(m.name), m.value_of(figures, t));
@@ -226,8 +226,10 @@ class analysis_run {
             const io::tensor_info& info = b.tensors[j->tensor].info();
             const std::string_view role = request_.roles.role_of(info);
             j->sums.totals.distribution = j->sums.histograms.get();
-            result_.results.push_back(
-                finish(info, role, recipes_[j->recipe].name, *j, b.inexact[j->tensor], request_));
+            result_.rows.push_back(metrics::row_of(j->sums.totals));
+            result_.results.push_back(finish(info, role, recipes_[j->recipe].name, *j,
+                                             b.inexact[j->tensor], request_,
+                                             result_.rows.back()));
             if (request_.distributions && j->phase == 0) {
                 result_.sums.add(info, role, j->recipe, j->sums.totals);
             }

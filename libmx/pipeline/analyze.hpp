@@ -12,6 +12,7 @@
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/pipeline/scale_pairs.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/metrics/row.hpp"
 #include "libmx/report/record_list.hpp"
 
 namespace mx::pipeline {
@@ -51,6 +52,7 @@ struct analysis {
     /// One record per tensor, recipe and factor: tensors in file order, recipes and factors as
     /// given; members are those of the JSON schema mx.analysis/1 (design, section 5) in that order.
     report::record_list results;
+    std::vector<metrics::row> rows;  ///< the figures of each result
     std::vector<skipped_tensor> skipped;
     std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
     distributions sums;  ///< under the first factor; empty unless they were asked for

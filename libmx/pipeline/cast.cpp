@@ -9,7 +9,6 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
-#include "libmx/pipeline/destination.hpp"
 #include "libmx/pipeline/kept_tensors.hpp"
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/sweep.hpp"
@@ -82,7 +81,7 @@ std::vector<std::string_view> castable_formats() {
 }
 
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
-                const std::string& out, const run_control& control) {
+                const destination& out, const run_control& control) {
     const target to = find_target(request);
     const codec::backend& backend = control.chosen_backend();
     conversion result;
@@ -110,7 +109,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         result.elements += info.elements;
     }
     result.tensors = chosen.size();
-    const std::unique_ptr<io::array_writer> writer = create_destination(out, plan, metadata);
+    const std::unique_ptr<io::array_writer> writer = out(plan, metadata);
     for (const io::planned_array& a : plan) {
         result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
     }

@@ -2,6 +2,9 @@
 // Tensors in, converted tensors out: cast, quantize, dequantize.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +12,7 @@
 
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
+#include "libmx/io/writer.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
@@ -25,7 +29,12 @@ struct conversion {
     std::vector<skipped_tensor> skipped;  ///< not in the output
 };
 
-/// Destination format by extension: .npy (exactly one tensor), otherwise safetensors.
+/// Where converted arrays go.
+using destination = std::function<std::unique_ptr<io::array_writer>(
+    const std::vector<io::planned_array>& plan, const io::metadata_map& metadata)>;
+
+/// A file: .npy (exactly one tensor), .h5, .hdf5, otherwise safetensors.
+destination to_file(const std::string& path);
 
 /// What one can cast to: element formats, and scale formats with codes.
 std::vector<std::string_view> castable_formats();
@@ -47,12 +56,30 @@ struct cast_request {
 /// `quantize --packed`; otherwise `w` as F32. Throws base::error (usage) for what the dialect
 /// lacks, and with `packed` (input) for a value that it gives no code.
 conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
-                const std::string& out, const run_control& control);
+                const destination& out, const run_control& control);
 
-/// Quantizes every tensor under `recipe`. With `packed`, codes, scales and offsets in the layout
-/// of the design (section 5); otherwise the dequantized values as F32.
+inline conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& request,
+                       const std::string& out, const run_control& control) {
+    return cast(tensors, request, to_file(out), control);
+}
+
+enum class quantized_form : std::uint8_t {
+    values,  ///< dequantized, as F32
+    packed,  ///< codes, scales and offsets: docs/design/packed-layout.md
+    codes,   ///< the same with one code to a byte, whatever its bits
+};
+
+/// Quantizes every tensor under `recipe`.
 conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::recipe& recipe,
-                          bool packed, const std::string& out, const run_control& control);
+                          quantized_form form, const destination& out, const run_control& control);
+
+inline conversion quantize_model(const std::vector<tensor_ref>& tensors,
+                                 const codec::recipe& recipe, bool packed, const std::string& out,
+                                 const run_control& control) {
+    return quantize_model(tensors, recipe,
+                          packed ? quantized_form::packed : quantized_form::values, to_file(out),
+                          control);
+}
 
 /// Reads a file written by `quantize --packed` and writes the dequantized values as F32.
 conversion dequantize_model(const io::reader& file, const std::string& out,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "libmx/base/status.hpp"
+#include "libmx/pipeline/convert.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -42,6 +43,12 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
         return io::create_hdf5(path, plan, metadata);
     }
     return io::create_safetensors(path, plan, metadata);
+}
+
+destination to_file(const std::string& path) {
+    return [path](const std::vector<io::planned_array>& plan, const io::metadata_map& metadata) {
+        return create_destination(path, plan, metadata);
+    };
 }
 
 }  // namespace mx::pipeline

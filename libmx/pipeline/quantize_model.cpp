@@ -8,7 +8,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
-#include "libmx/pipeline/destination.hpp"
 #include "libmx/pipeline/kept_tensors.hpp"
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/prologue.hpp"
@@ -125,7 +124,10 @@ run_control share_of(const run_control& control, std::uint64_t done, std::uint64
 }  // namespace
 
 conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::recipe& recipe,
-                          bool packed, const std::string& out, const run_control& control) {
+                          quantized_form form, const destination& out,
+                          const run_control& control) {
+    const bool packed = form != quantized_form::values;
+    const int code_bits = form == quantized_form::packed ? recipe.element->bits() : 8;
     if (packed && codec::bumps_positions(recipe)) {
         throw base::error(base::error_kind::usage,
                           fmt::format("recipe '{}': its scale differs inside a block, so there are "
@@ -155,8 +157,9 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
         p.layout = *layout;
         p.data = plan.size();
         if (packed) {
-            plan.push_back(codes_array(info.name, recipe.element->safetensors,
-                                       recipe.element->bits(), info.shape));
+            const bool bytes = form == quantized_form::codes;
+            plan.push_back(codes_array(info.name, bytes ? "U8" : recipe.element->safetensors,
+                                       code_bits, info.shape));
             p.scales = plan.size();
             plan.push_back({info.name + ".scales", scales_type(recipe), layout->grid_shape});
             p.offsets = plan.size();
@@ -185,10 +188,10 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
     }
 
     std::uint64_t done = 0;
-    const std::unique_ptr<io::array_writer> writer = create_destination(out, plan, metadata);
+    const std::unique_ptr<io::array_writer> writer = out(plan, metadata);
     for (std::size_t t = 0; t < chosen.size(); ++t) {
         layouts[t].codes = std::make_unique<code_stream>(
-            *writer, layouts[t].data, recipe.element->bits(), chosen[t].info().elements);
+            *writer, layouts[t].data, code_bits, chosen[t].info().elements);
     }
 
     panel_writer work(recipe, packed, *writer, control);
