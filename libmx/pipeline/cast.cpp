@@ -90,6 +90,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
         driver.make_element_batch != nullptr ? panel_form::stored : panel_form::widened;
     conversion result;
     const std::vector<tensor_ref> chosen = numeric_only(tensors, result.skipped);
+    require_any(!chosen.empty(), result.skipped);
     std::vector<io::planned_array> plan;
     std::vector<pass> passes;
     io::metadata_map metadata{{schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};

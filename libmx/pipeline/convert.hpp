@@ -24,8 +24,6 @@ struct conversion {
     std::vector<skipped_tensor> skipped;
 };
 
-/// Destination format by extension: .npy (exactly one tensor), otherwise safetensors.
-
 /// What one can cast to: element formats, and scale formats with codes.
 std::vector<std::string_view> castable_formats();
 
