@@ -6,8 +6,10 @@
 #endif
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <limits>
+#include <new>
 #include <span>
 
 namespace mx::io {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <span>
 #include <utility>
 #include <vector>
 
