@@ -2,6 +2,7 @@
 #include "apps/mx/diff_view.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -273,6 +274,18 @@ report::section verdict_section(const pipeline::diff_result& d, bool series) {
 }
 
 }  // namespace
+
+report::section order_section(const pipeline::dump_labels& labels,
+                              const std::vector<std::string>& given) {
+    std::string order = fmt::format("Order: {}", fmt::join(labels.text, ", "));
+    if (!given.empty()) {
+        order +=
+            fmt::format("; by number, given as {} (--as-given keeps that)", fmt::join(given, ", "));
+    }
+    report::section s;
+    s.notes.push_back(order + ".");
+    return s;
+}
 
 std::vector<report::section> diff_sections(const pipeline::diff_result& d,
                                            const pipeline::dump_labels& labels, bool all) {

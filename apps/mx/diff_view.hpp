@@ -15,4 +15,9 @@ namespace mx::app {
 std::vector<report::section> diff_sections(const pipeline::diff_result& d,
                                            const pipeline::dump_labels& labels, bool all);
 
+/// In which order the dumps are compared; `given` are the labels in the order given where that was
+/// another, otherwise empty.
+report::section order_section(const pipeline::dump_labels& labels,
+                              const std::vector<std::string>& given);
+
 }  // namespace mx::app

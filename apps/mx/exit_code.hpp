@@ -27,8 +27,10 @@ inline constexpr std::array exit_codes{
     exit_code_row{exit_code::fine, "fine; a closed pipe on standard output is a normal end"},
     exit_code_row{exit_code::difference, "a check found a difference"},
     exit_code_row{exit_code::usage, "usage: an option, recipe or name that does not exist"},
-    exit_code_row{exit_code::input_output,
-                  "an input could not be read or is malformed, or an output not written"},
+    exit_code_row{
+        exit_code::input_output,
+        "an input could not be read, is malformed or holds nothing to work on, or an output "
+        "was not written"},
     exit_code_row{exit_code::unavailable, "the backend or feature asked for is not available here"},
     exit_code_row{exit_code::internal, "a defect of mx itself: please report it"},
     exit_code_row{exit_code::interrupted, "interrupted (Ctrl-C); nothing half-written is left"},

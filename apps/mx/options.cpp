@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/progress.hpp"
@@ -36,6 +38,7 @@ void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
         ->type_name("DTYPE")
         ->group("Input");
     cmd.add_option(byte_offset, in.open.offset, "raw binary: byte offset of the first element")
+        ->check(not_negative())
         ->type_name("BYTES")
         ->group("Input");
     cmd.add_flag("--raw", in.views.raw, "arrays as they are stored: nothing is decoded")
@@ -86,7 +89,28 @@ pipeline::run_control control_of(const run_options& run) {
 }
 
 void declare_destination(CLI::App& cmd, std::string& out, const std::string& what) {
-    cmd.add_option("-o,--output", out, what)->required()->type_name("OUT")->group("Output");
+    cmd.add_option("-o,--output", out, what)
+        ->required()
+        ->check(file_name())
+        ->type_name("OUT")
+        ->group("Output");
+}
+
+CLI::Validator file_name() {
+    return {[](const std::string& text) {
+                return text.empty() ? std::string("the name is empty; give one") : std::string();
+            },
+            ""};
+}
+
+CLI::Validator not_negative() {
+    return {[](const std::string& text) {
+                if (text.rfind('-', 0) == 0) return std::string("must not be negative");
+                errno = 0;
+                std::strtoull(text.c_str(), nullptr, 0);
+                return errno == ERANGE ? std::string("is too large") : std::string();
+            },
+            ""};
 }
 
 CLI::Validator finite() {

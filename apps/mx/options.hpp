@@ -44,6 +44,12 @@ pipeline::run_control control_of(const run_options& run);
 /// -o, --output FILE of a converting command.
 void declare_destination(CLI::App& cmd, std::string& out, const std::string& what);
 
+/// Refuses an empty name of an output, which would mean none.
+CLI::Validator file_name();
+
+/// Refuses what an unsigned number would wrap around (-1) or cut.
+CLI::Validator not_negative();
+
 /// Refuses NaN and Inf, which pass every range.
 CLI::Validator finite();
 

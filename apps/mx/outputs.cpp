@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/status.hpp"
 
@@ -48,6 +49,7 @@ void declare_outputs(CLI::App& cmd, output_options& out) {
         if (w.name == table_writer) continue;
         cmd.add_option(fmt::format("--{}", w.name), out.paths[i],
                        fmt::format("{} ('-': stdout)", w.summary))
+            ->check(file_name())
             ->type_name("FILE")
             ->group("Output");
     }

@@ -90,6 +90,7 @@ bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
 void watch_signals() {
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit on file sizes fails with EFBIG
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         // A signal that the parent had ignored (nohup, a background job) stays ignored.
         if (std::signal(number, on_signal) == SIG_IGN) std::signal(number, SIG_IGN);

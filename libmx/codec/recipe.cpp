@@ -40,6 +40,13 @@ int decides_defaults(std::string_view key) {
     return deciding_keys;
 }
 
+// People write "scale=even, block=1x16", and tables break recipes so.
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    return text;
+}
+
 std::vector<std::string_view> split(std::string_view text, char at) {
     std::vector<std::string_view> parts;
     for (;;) {
@@ -55,22 +62,26 @@ std::vector<std::string_view> split(std::string_view text, char at) {
 recipe parse_recipe(std::string_view text) {
     try {
         const std::size_t colon = text.find(':');
-        recipe r = preset_recipe(text.substr(0, colon));
+        recipe r = preset_recipe(trimmed(text.substr(0, colon)));
         if (colon == std::string_view::npos) return r;
         std::vector<std::string_view> given;
         std::vector<std::pair<const recipe_key*, std::string_view>> settings;
-        for (const std::string_view part : split(text.substr(colon + 1), ',')) {
+        for (const std::string_view spaced : split(text.substr(colon + 1), ',')) {
+            const std::string_view part = trimmed(spaced);
+            if (part.find(':') != std::string_view::npos) {
+                fail(text, fmt::format("'{}': keys are separated by commas, not by ':'", part));
+            }
             const std::size_t equals = part.find('=');
             if (equals == std::string_view::npos || equals == 0) {
                 fail(text, fmt::format("'{}' is not key=value", part));
             }
-            const std::string_view name = part.substr(0, equals);
+            const std::string_view name = trimmed(part.substr(0, equals));
             if (std::find(given.begin(), given.end(), name) != given.end()) {
                 fail(text, fmt::format("key '{}' is given twice", name));
             }
             given.push_back(name);
             const recipe_key& key = find_key(text, name);
-            settings.emplace_back(&key, part.substr(equals + 1));
+            settings.emplace_back(&key, trimmed(part.substr(equals + 1)));
         }
         // Keys that decide the defaults of others go first, wherever they stand.
         std::stable_sort(settings.begin(), settings.end(), [](const auto& a, const auto& b) {

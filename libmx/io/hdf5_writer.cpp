@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // HDF5 lays the file out and is closed again; the data then goes to the places it chose. So any
-// thread can write, and a full disk is an error of ours.
+// thread can write, and a full disk is an error of ours (hdf5_stage.hpp).
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/hdf5_handle.hpp"
+#include "libmx/io/hdf5_stage.hpp"
 #include "libmx/io/hdf5_types.hpp"
 #include "libmx/io/staged_array_writer.hpp"
 #include "libmx/io/writer.hpp"
@@ -16,12 +17,8 @@ namespace {
 
 class layout_writer {
   public:
-    layout_writer(const std::string& path, const std::string& stage) : path_(path) {
-        const hdf5_id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-#if H5_VERSION_GE(1, 10, 7)
-        H5Pset_file_locking(access.get(), false, true);
-#endif
-        file_ = {H5Fcreate(stage.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
+    layout_writer(const std::string& path, staged_output& stage) : path_(path), stage_(stage) {
+        file_ = {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, stage_.access()), H5Fclose};
         if (!file_.valid()) fail({}, "cannot create");
     }
 
@@ -52,6 +49,7 @@ class layout_writer {
                                                space.get(), links.get(), plist.get(), H5P_DEFAULT)
                                   : H5I_INVALID_HID,
                               H5Dclose);
+        stage_.check();
         if (!dataset.valid()) fail(array.name, "cannot create a dataset of this name and shape");
         if (meaning_of(type.get(), {}).type != array.type) {
             describe(dataset.get(), hdf5_dtype_attribute,
@@ -68,7 +66,9 @@ class layout_writer {
     }
 
     void close() {
-        if (!file_.close()) fail({}, "cannot write");
+        const bool closed = file_.close();
+        stage_.check();
+        if (!closed) fail({}, "cannot write");
     }
 
   private:
@@ -91,6 +91,7 @@ class layout_writer {
     }
 
     std::string path_;
+    hdf5_stage stage_;
     hdf5_id file_;
 };
 
@@ -99,11 +100,12 @@ class layout_writer {
 std::unique_ptr<array_writer> create_hdf5(const std::string& path,
                                           const std::vector<planned_array>& plan,
                                           const metadata_map& metadata) {
+    check_ending(path, {".h5", ".hdf5"});
     auto stage = std::make_unique<staged_output>(path);
     std::vector<array_place> places;
     {
         const hdf5_scope scope;
-        layout_writer layout(path, stage->stage_path());
+        layout_writer layout(path, *stage);
         for (const planned_array& array : plan) places.push_back(layout.add(array));
         for (const auto& [name, text] : metadata) layout.describe(name, text);
         layout.close();

@@ -63,6 +63,7 @@ std::string_view descr(dtype type) {
 }  // namespace
 
 std::unique_ptr<array_writer> create_npy(const std::string& path, const planned_array& array) {
+    check_ending(path, {".npy"});
     if (descr(array.type).empty()) {
         throw base::error(
             base::error_kind::output,

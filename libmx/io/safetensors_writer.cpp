@@ -32,6 +32,7 @@ std::string quoted(const std::string& path, const std::string& text) {
 std::unique_ptr<array_writer> create_safetensors(const std::string& path,
                                                  const std::vector<planned_array>& plan,
                                                  const metadata_map& metadata) {
+    check_ending(path, {".safetensors"});
     std::string header = "{";
     const auto comma = [&] { return header.size() > 1 ? "," : ""; };
     if (!metadata.empty()) {

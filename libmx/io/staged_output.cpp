@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -59,6 +60,18 @@ std::string follow_links(std::string path) {
     return path;
 }
 
+std::string_view what_to_do(int error_number) {
+    switch (error_number) {
+        case ENOSPC:
+        case EDQUOT:
+            return "; free some room, or write to another disk";
+        case EFBIG:
+            return "; raise the limit on file sizes (ulimit -f), or write less";
+        default:
+            return "";
+    }
+}
+
 }  // namespace
 
 void discard_unfinished_outputs() noexcept {
@@ -76,9 +89,10 @@ staged_output::~staged_output() { drop(); }
 
 void staged_output::fail(std::string_view what, int error_number) const {
     const bool closed = error_number == EPIPE;
-    throw base::error(closed ? base::error_kind::closed_pipe : base::error_kind::output,
-                      fmt::format("{}: {}", what, std::strerror(error_number)),
-                      {path_ == "-" ? "standard output" : path_, {}, {}});
+    throw base::error(
+        closed ? base::error_kind::closed_pipe : base::error_kind::output,
+        fmt::format("{}: {}{}", what, std::strerror(error_number), what_to_do(error_number)),
+        {path_ == "-" ? "standard output" : path_, {}, {}});
 }
 
 void staged_output::resolve() {
@@ -124,13 +138,8 @@ void staged_output::create_stage() {
     fail("cannot create a file in its directory", EEXIST);
 }
 
-const std::string& staged_output::stage_path() {
-    if (descriptor_ < 0) create_stage();
-    return stage_;
-}
-
 void staged_output::reserve(std::uint64_t size) {
-    stage_path();
+    if (descriptor_ < 0) create_stage();
     if (size > static_cast<std::uint64_t>(INT64_MAX)) fail("cannot reserve room", EFBIG);
     const auto length = static_cast<off_t>(size);
     if (length > 0 && ::fallocate(descriptor_, 0, 0, length) != 0 &&
@@ -150,6 +159,20 @@ void staged_output::write_at(std::uint64_t offset, std::span<const std::byte> by
         bytes = bytes.subspan(static_cast<std::size_t>(done));
         offset += static_cast<std::uint64_t>(done);
     }
+}
+
+void staged_output::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+    while (!bytes.empty()) {
+        const ssize_t got = descriptor_ < 0 ? 0
+                                            : ::pread(descriptor_, bytes.data(), bytes.size(),
+                                                      static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail("cannot read back", errno);
+        if (got == 0) break;
+        bytes = bytes.subspan(static_cast<std::size_t>(got));
+        offset += static_cast<std::uint64_t>(got);
+    }
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
 }
 
 void staged_output::commit(std::uint64_t tail_offset, std::string_view tail) {

@@ -24,12 +24,12 @@ class staged_output {
     staged_output(const staged_output&) = delete;
     staged_output& operator=(const staged_output&) = delete;
 
-    /// The file's temporary name, for libraries that open files themselves.
-    const std::string& stage_path();
     /// Sets the size; bytes never written are zero. Fails at once when the disk is too full.
     void reserve(std::uint64_t size);
-    /// Thread-safe for disjoint ranges once stage_path(), reserve() or write_at() was called.
+    /// Thread-safe for disjoint ranges once reserve() or write_at() was called.
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+    /// What was written so far; zeros where nothing was.
+    void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
     /// Puts the file in place. `tail` follows the `tail_offset` bytes before it; a destination
     /// that needs no stage so far gets it directly.
     void commit(std::uint64_t tail_offset = 0, std::string_view tail = {});

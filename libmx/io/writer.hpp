@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/tensor/dtypes.hpp"
@@ -35,9 +37,18 @@ class array_writer {
     virtual void commit() = 0;
 };
 
+/// Throws base::error (usage) when `path` ends like a file of another format than `own`, the
+/// endings of what is to be written: a .gguf that holds safetensors misleads whoever opens it.
+/// Names without an ending, or with one that means nothing here, are fine.
+void check_ending(const std::string& path, std::initializer_list<std::string_view> own);
+
+/// Whether `path` ends with `ending`, in lower or upper case.
+bool has_ending(std::string_view path, std::string_view ending);
+
 using metadata_map = std::map<std::string, std::string>;
 
 /// Arrays in plan order, metadata as __metadata__; data aligned to 8 bytes per the specification.
+/// Each of these throws base::error (usage) for the name of another format: see check_ending.
 std::unique_ptr<array_writer> create_safetensors(const std::string& path,
                                                  const std::vector<planned_array>& plan,
                                                  const metadata_map& metadata);

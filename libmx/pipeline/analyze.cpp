@@ -170,7 +170,7 @@ class analysis_run {
             run_batch(first, count, report);
             first += count;
         }
-        if (table_) table_->commit();
+        if (table_ && has_elements(result_.results)) table_->commit();
         return std::move(result_);
     }
 

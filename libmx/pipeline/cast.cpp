@@ -88,6 +88,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
     std::vector<io::planned_array> plan;
     kept_tensors kept;
     const std::vector<tensor_ref> chosen = keep_others(tensors, kept, plan, result);
+    require_any(!chosen.empty(), result.kept.empty() ? result.skipped : result.kept);
     const std::size_t first_array = plan.size();
     std::vector<pass> passes;
     io::metadata_map metadata{{schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};

@@ -4,23 +4,16 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <string_view>
 
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/convert.hpp"
 
 namespace mx::pipeline {
-namespace {
-
-bool ends_with(std::string_view text, std::string_view end) {
-    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-}  // namespace
 
 std::unique_ptr<io::array_writer> create_destination(const std::string& path,
                                                      const std::vector<io::planned_array>& plan,
                                                      const io::metadata_map& metadata) {
+    io::check_ending(path, {".safetensors", ".npy", ".h5", ".hdf5"});
     std::set<std::string> names;
     for (const io::planned_array& a : plan) {
         if (names.insert(a.name).second) continue;
@@ -29,7 +22,7 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
                                       "input files one at a time",
                                       base::printable(a.name)));
     }
-    if (ends_with(path, ".npy")) {
+    if (io::has_ending(path, ".npy")) {
         if (plan.size() != 1) {
             throw base::error(base::error_kind::usage,
                               fmt::format("a .npy file holds one array, this would write {}; "
@@ -39,7 +32,7 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
         }
         return io::create_npy(path, plan.front());
     }
-    if (ends_with(path, ".h5") || ends_with(path, ".hdf5")) {
+    if (io::has_ending(path, ".h5") || io::has_ending(path, ".hdf5")) {
         return io::create_hdf5(path, plan, metadata);
     }
     return io::create_safetensors(path, plan, metadata);

@@ -182,6 +182,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
         chosen.push_back(t);
         layouts.push_back(std::move(p));
     }
+    require_any(!chosen.empty(), result.kept.empty() ? result.skipped : result.kept);
     result.tensors = chosen.size();
     for (const io::planned_array& a : plan) {
         result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));

@@ -7,6 +7,7 @@
 
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/model.hpp"
+#include "libmx/report/record_list.hpp"
 
 namespace mx::pipeline {
 
@@ -16,5 +17,12 @@ std::string why_left_out(const io::tensor_info& info);
 /// Splits off the tensors that are left out; each gets an entry in `skipped`.
 std::vector<tensor_ref> numeric_only(const std::vector<tensor_ref>& tensors,
                                      std::vector<skipped_tensor>& skipped);
+
+/// Throws base::error (input), which names what was skipped, unless a run has `any` tensor to look
+/// at: a check of nothing must not pass.
+void require_any(bool any, const std::vector<skipped_tensor>& skipped);
+
+/// Whether one of the results is of a tensor that has elements.
+bool has_elements(const report::record_list& results);
 
 }  // namespace mx::pipeline

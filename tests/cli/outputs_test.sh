@@ -24,6 +24,25 @@ expect() {
 expect 3 'No space left' sh -c "'$mx' formats >/dev/full"
 expect 3 'No space left' sh -c "'$mx' analyze small.safetensors --json - >/dev/full"
 expect 3 'No space left' "$mx" analyze small.safetensors --quiet --json /dev/full
+
+# A limit on the size of files, for which the system sends SIGXFSZ: every writer says it in a line.
+# limited BLOCKS COMMAND...
+limited() {
+    blocks=$1
+    shift
+    (ulimit -f "$blocks" && exec "$@")
+}
+expect 3 'b.h5: cannot .*: File too large; raise the limit' limited 4 "$mx" analyze small.safetensors -q --blocks b.h5
+"$mx" synth -o big.safetensors -q
+for name in values.safetensors values.h5; do
+    expect 3 "$name: cannot .*: File too large" limited 20 "$mx" quantize big.safetensors -r mxfp4 -o $name -q
+done
+expect 3 'w.npy: cannot .*: File too large' limited 1 "$mx" quantize big.safetensors -t '*embed_tokens*' -r mxfp4 -o w.npy -q
+for writer in json csv markdown html; do
+    expect 3 "out.$writer: cannot write: File too large" limited 1 "$mx" analyze big.safetensors -q --$writer out.$writer
+done
+rm big.safetensors
+
 expect 3 'standard output' sh -c "'$mx' formats >&-"
 [ -c /dev/full ] || fail "/dev/full was replaced"
 
@@ -50,6 +69,42 @@ expect 2 'input and an output' "$mx" quantize small.safetensors -o alias.safeten
 expect 2 'two outputs' "$mx" analyze small.safetensors --json a.json --csv ./a.json
 expect 2 'only one output' "$mx" analyze small.safetensors --json - --csv -
 [ ! -e a.json ] || fail "a.json exists"
+
+# An output without a name, and one named like what is not written.
+for option in --json --csv --markdown --html --blocks; do
+    expect 2 "analyze: $option: the name is empty" "$mx" analyze small.safetensors $option ''
+done
+expect 2 'analyze: --json: ' "$mx" analyze small.safetensors --json=
+expect 2 'quantize: --output: the name is empty' "$mx" quantize small.safetensors -r mxfp4 -o ''
+expect 2 'synth: --output: the name is empty' "$mx" synth -o ''
+expect 2 'vectors: --hex: the name is empty' "$mx" vectors -r mxfp4 -o v.safetensors --hex ''
+for ending in npz gguf pt pth bin onnx zip ckpt keras json NPZ; do
+    expect 2 "o.$ending: cannot write .*npy, .h5" "$mx" quantize small.safetensors -r mxfp4 -o o.$ending
+done
+expect 2 'o.npz: cannot write .npz' "$mx" cast small.safetensors --element e4m3 -o o.npz
+expect 2 'o.h5: cannot write .h5 here' "$mx" synth -o o.h5
+expect 2 'o.npy: cannot write .npy here' "$mx" vectors -r mxfp4 -o o.npy
+expect 2 'o.npz: cannot write .npz' "$mx" analyze small.safetensors -q --blocks o.npz
+"$mx" quantize small.safetensors -r mxfp4 --packed -q -o packed.safetensors
+expect 2 'o.gguf: cannot write .gguf' "$mx" dequantize packed.safetensors -o o.gguf
+
+# A run that has nothing to look at is no success, and writes nothing.
+expect 3 'small.safetensors: tensor .mask.: nothing to do: .*BOOL' "$mx" quantize small.safetensors -t mask -r mxfp4 -o o.safetensors
+expect 3 'nothing to do: .*BOOL' "$mx" cast small.safetensors -t mask --element e4m3 -o o.safetensors
+for command in analyze compare cluster 'cluster --fail-above 0'; do
+    expect 3 'nothing to do: .*BOOL' "$mx" $command small.safetensors -t mask -q --json o.json
+done
+expect 3 'nothing to do: .*BOOL' "$mx" analyze small.safetensors -t mask -q --blocks o.h5
+expect 3 'nothing to do: .*no tensor with an element' "$mx" analyze small.safetensors -t empty -q --blocks o.h5
+expect 3 'nothing to do: .*axis' "$mx" analyze small.safetensors -t scale -r mxfp4:axis=1 -q
+printf '\003\000\000\000\000\000\000\000{} ' >none.safetensors
+expect 3 'nothing to do' "$mx" cluster none.safetensors --fail-above 0 -q
+head -c 128 /dev/zero >zeros.bin
+expect 1 'nothing to check' "$mx" cluster zeros.bin --shape 32 --dtype F32 --fail-above 0 -q
+rm zeros.bin
+leftovers=$(ls -d o.* w.npy values.* 2>&1 | grep -v 'No such' || true)
+[ -z "$leftovers" ] || fail "left behind: $leftovers"
+
 rm -f stderr code
 leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' -e '^formats$' -e '^shards$' -e '^steps$' -e '^torch$' || true)
 [ -z "$leftovers" ] || fail "left behind: $leftovers"

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Output files appear whole or not at all.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "libmx/io/writer.hpp"
@@ -62,6 +67,31 @@ class own_tmpdir {
   private:
     std::string saved_;
 };
+
+// A limit on the size of files, which a write meets as it meets a full disk.
+class own_limit {
+  public:
+    explicit own_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+        ::getrlimit(RLIMIT_FSIZE, &saved_);
+        const rlimit limit{bytes, saved_.rlim_max};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    ~own_limit() {
+        ::setrlimit(RLIMIT_FSIZE, &saved_);
+        std::signal(SIGXFSZ, handler_);
+    }
+    own_limit(const own_limit&) = delete;
+    own_limit& operator=(const own_limit&) = delete;
+
+  private:
+    void (*handler_)(int);
+    rlimit saved_{};
+};
+
+std::string content_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
 
 }  // namespace
 
@@ -189,6 +219,51 @@ TEST_CASE("a full disk is an error", "[output]") {
     });
     has(huge, "cannot ");
     CHECK(dir.names().empty());
+}
+
+TEST_CASE("HDF5 survives a file that cannot be written, from its first byte to its last",
+          "[output]") {
+    const scratch_dir dir;
+    std::vector<io::planned_array> plan;
+    for (int i = 0; i < 200; ++i) {
+        plan.push_back({"group/" + std::to_string(i) + "/array", dtype::u8, {500}});
+    }
+    io::create_hdf5(dir / "whole.h5", plan, {{"key", "value"}})->commit();
+    const std::uintmax_t size = std::filesystem::file_size(dir / "whole.h5");
+    REQUIRE(size > 100000);
+    for (std::uintmax_t limit = 0; limit < size; limit += limit < 4096 ? 512 : 7919) {
+        const own_limit most(limit);
+        const std::string said = error_of(error_kind::output, [&] {
+            io::create_hdf5(dir / "x.h5", plan, {{"key", "value"}})->commit();
+        });
+        has(said, "x.h5: cannot ");
+        has(said, "File too large; raise the limit");
+        CHECK(said.find("0x") == std::string::npos);
+    }
+    // No file is left, and the library goes on working.
+    CHECK(dir.names() == std::vector<std::string>{"whole.h5"});
+    io::create_hdf5(dir / "x.h5", plan, {{"key", "value"}})->commit();
+    CHECK(content_of(dir / "x.h5") == content_of(dir / "whole.h5"));
+}
+
+TEST_CASE("the name of another format is refused", "[output]") {
+    const scratch_dir dir;
+    const io::planned_array array{"a", dtype::u8, {9}};
+    const auto refused = [&](const std::string& name) {
+        return error_of(error_kind::usage,
+                        [&] { io::create_safetensors(dir / name, {array}, {}); });
+    };
+    for (const std::string ending : {".npz", ".gguf", ".pt", ".pth", ".bin", ".onnx", ".zip",
+                                     ".ckpt", ".keras", ".h5", ".npy", ".json", ".NPZ"}) {
+        has(refused("x" + ending), "may end with .safetensors");
+    }
+    has(error_of(error_kind::usage, [&] { io::create_npy(dir / "x.npz", array); }), ".npy");
+    has(error_of(error_kind::usage, [&] { io::create_hdf5(dir / "x.npz", {array}, {}); }), ".h5");
+    CHECK(dir.names().empty());
+    for (const std::string name : {"x", "x.st", "x.npz.safetensors", "x.SafeTensors", "npz"}) {
+        io::create_safetensors(dir / name, {array}, {})->commit();
+    }
+    io::create_hdf5(dir / "x.HDF5", {array}, {})->commit();
 }
 
 TEST_CASE("standard output, devices and pipes are written in place", "[output]") {

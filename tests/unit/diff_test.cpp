@@ -497,6 +497,27 @@ TEST_CASE("dumps are called by their step where their paths differ in a number o
     CHECK_THROWS_AS(label({"x", "y"}, {"1"}), base::error);
 }
 
+TEST_CASE("dumps that differ in numbers only are ordered by them") {
+    using names = std::vector<std::string>;
+    CHECK(pipeline::by_number({"s100.npz", "s1000.npz", "s200.npz"}) ==
+          names{"s100.npz", "s200.npz", "s1000.npz"});
+    CHECK(pipeline::by_number({"run1/10/m.npz", "run1/9/m.npz", "run1/008/m.npz"}) ==
+          names{"run1/008/m.npz", "run1/9/m.npz", "run1/10/m.npz"});
+    // Longer than any integer.
+    CHECK(pipeline::by_number({"a200000000000000000000", "a100000000000000000000", "a3"}) ==
+          names{"a3", "a100000000000000000000", "a200000000000000000000"});
+    // Several numbers that grow together.
+    CHECK(pipeline::by_number({"epoch10-step300", "epoch2-step90", "epoch2-step100"}) ==
+          names{"epoch2-step90", "epoch2-step100", "epoch10-step300"});
+    // What is no series stays as it is given.
+    for (const names& given :
+         {names{"v2-s100", "v1-s200"}, names{"b10", "a9"}, names{"m10.npz", "m9.npz", "other"},
+          names{"x", "x"}, names{"s2", "s1", "s2"}, names{"a2", "a01", "a1"}, names{"s2", "s1.npz"},
+          names{"2", "s1"}, names{}}) {
+        CHECK(pipeline::by_number(given) == given);
+    }
+}
+
 TEST_CASE("one dump, and more than fit, are refused") {
     const auto a = one("w", {1}, {1});
     CHECK_THROWS_AS(diff({&a}, {"mxfp8"}), base::error);

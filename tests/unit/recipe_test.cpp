@@ -110,6 +110,18 @@ TEST_CASE("every preset and every key's default survives printing and parsing") 
     }
 }
 
+TEST_CASE("spaces in a recipe mean nothing, so that one can be pasted from a table") {
+    CHECK(parse_recipe("mxfp4:scale=even, block=1x16") ==
+          parse_recipe("mxfp4:scale=even,block=1x16"));
+    CHECK(parse_recipe(" mxfp4 : scale = even ,block= 1x16 ") ==
+          parse_recipe("mxfp4:scale=even,block=1x16"));
+    CHECK(complaint("mxfp4:scale=e ven").find("unknown scale rule 'e ven'") != std::string::npos);
+    CHECK(complaint("mxfp4: ,scale=even").find("'' is not key=value") != std::string::npos);
+    CHECK(complaint("mxfp4: =even").find("not key=value") != std::string::npos);
+    CHECK(complaint("mxfp4:scale=floor:dialect=torchao").find("separated by commas") !=
+          std::string::npos);
+}
+
 TEST_CASE("a mistake in a recipe is answered with its place and the nearest valid spelling") {
     CHECK(complaint("mxpf4").find("did you mean 'mxfp4'") != std::string::npos);
     CHECK(complaint("mxfp4:scales=even").find("did you mean 'scale'") != std::string::npos);

@@ -15,6 +15,7 @@
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/role_options.hpp"
 #include "libmx/pipeline/analyze.hpp"
+#include "libmx/pipeline/skip.hpp"
 #include "libmx/codec/recipe.hpp"
 
 namespace mx::app {
@@ -71,6 +72,7 @@ int run(const options& o) {
     const std::vector<pipeline::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
     pipeline::analysis a = pipeline::analyze(tensors, request, control);
+    pipeline::require_any(pipeline::has_elements(a.results), a.skipped);
     if (o.exact) make_exact(a, tensors, request, control);
 
     const std::vector<report::record> summary = summarize(a.results);
@@ -109,12 +111,14 @@ runner declare_analyze(CLI::App& cmd) {
     cmd.add_flag("--all", o->view.all, "show every tensor, in the order of the file")
         ->group("Analysis");
     cmd.add_option("--worst", o->view.worst, "show the N tensors with the largest relative error")
+        ->check(CLI::Range(1, 1000000))
         ->type_name("N")
         ->group("Analysis");
     declare_outputs(cmd, o->out);
     declare_page(cmd, o->page);
     cmd.add_option("--blocks", o->blocks,
                    "per-block scale codes, amax, counts and squared errors, as HDF5")
+        ->check(file_name())
         ->type_name("OUT.h5")
         ->group("Output");
     declare_run(cmd, o->run);

@@ -75,7 +75,7 @@ int run(const options& o) {
 runner declare_cast(CLI::App& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
-    declare_destination(cmd, o->out, "safetensors, or .npy for one tensor");
+    declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     cmd.add_option("--element", o->request.element, "element or scale format; see 'mx formats'")
         ->required()
         ->type_name("FORMAT")
@@ -96,6 +96,7 @@ runner declare_cast(CLI::App& cmd) {
         ->type_name("K")
         ->group("Conversion");
     cmd.add_option("--seed", o->request.seed, "stochastic: seed of the counter-based generator")
+        ->check(not_negative())
         ->type_name("N")
         ->group("Conversion");
     cmd.add_option("--int-min", o->int_min,

@@ -16,6 +16,7 @@
 #include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/cluster/doctor.hpp"
+#include "libmx/pipeline/skip.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -67,12 +68,16 @@ report::list norms_around_zero(const pipeline::norm_centres& norms) {
     return list;
 }
 
-// The sentence for the record with the largest rate above `limit`; empty when there is none.
+// The sentence for the record with the largest rate above `limit`, or for no rate at all; empty
+// when there is nothing to say.
 std::string failure_of(const report::record_list& results, double limit) {
-    std::string said;
+    std::string said = "--fail-above has nothing to check: no tensor has a block that can saturate";
+    bool any = false;
     double worst = limit;
     for (const report::record& r : results) {
         const auto* rate = std::get_if<double>(report::find(r, "saturated_block_rate"));
+        if (rate != nullptr && !any) said.clear();
+        any = any || rate != nullptr;
         if (rate == nullptr || *rate <= worst) continue;
         said = fmt::format("{} under {}: {} % of the blocks saturate, more than --fail-above {}",
                            std::get<std::string>(*report::find(r, "tensor")),
@@ -97,6 +102,7 @@ int run(const options& o) {
     to.check_inputs(paths_of(model, {}));
     pipeline::cluster_report report = pipeline::examine(
         with_roles(model.select(o.in.globs), o.roles, request.roles), request, control);
+    pipeline::require_any(pipeline::has_elements(report.results), report.skipped);
     const std::string failure =
         o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();
 

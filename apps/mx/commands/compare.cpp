@@ -14,6 +14,7 @@
 #include "apps/mx/role_options.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/pipeline/compare/records.hpp"
+#include "libmx/pipeline/skip.hpp"
 
 namespace mx::app {
 namespace {
@@ -99,6 +100,7 @@ int run(const options& o) {
     const std::vector<pipeline::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
     pipeline::analysis a = pipeline::analyze(tensors, request, control);
+    pipeline::require_any(pipeline::has_elements(a.results), a.skipped);
     const comparison c = evaluate(plan, a, o.phase_sweep);
 
     report::document d;

@@ -33,7 +33,7 @@ runner declare_dequantize(CLI::App& cmd) {
     cmd.add_option("FILE", o->file, "a file written by 'mx quantize --packed'")
         ->required()
         ->group("Input");
-    declare_destination(cmd, o->out, "safetensors, or .npy for one tensor");
+    declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     declare_run(cmd, o->run);
     cmd.description("Multiplies codes and scales out again. The recipe is in the file.");
     examples(cmd, "mx dequantize mxfp4.safetensors -o values.safetensors\n");

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 #include <memory>
 #include <utility>
@@ -11,6 +14,7 @@
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/role_options.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
 
@@ -27,6 +31,7 @@ struct options {
     role_options roles;
     std::vector<std::string> recipes;
     std::vector<std::string> labels;
+    bool as_given = false;
     bool all = false;
 };
 
@@ -62,9 +67,25 @@ report::list steps_of(const pipeline::dump_labels& labels) {
     return list;
 }
 
+// The dumps in the order in which they are compared. A shell puts step1000 before step200, which
+// makes a collapse look like a recovery; but two dumps that are named are in the order meant.
+std::vector<std::string> ordered(const options& o, const std::vector<std::string>& given) {
+    if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
+    std::vector<std::string> paths = pipeline::by_number(given);
+    if (paths != given && !o.labels.empty()) {
+        throw base::error(
+            base::error_kind::usage,
+            fmt::format("--labels: the dumps are not in the order of their numbers ({}); name them "
+                        "in that order, or keep this one with --as-given",
+                        fmt::join(pipeline::label_dumps(given, {}).text, ", ")));
+    }
+    return paths;
+}
+
 int run(const options& o) {
     pipeline::diff_request request;
-    request.paths = io::matched_paths(o.in.files);
+    const std::vector<std::string> given = io::matched_paths(o.in.files);
+    request.paths = ordered(o, given);
     request.labels = pipeline::label_dumps(request.paths, o.labels);
     request.recipes = recipes_of(o);
     request.roles = finder_of(o.roles);
@@ -86,13 +107,19 @@ int run(const options& o) {
     pipeline::diff_result result = pipeline::diff(dumps, chosen, request, control);
 
     report::document d;
+    const bool reordered = request.paths != given;
     d.sections = diff_sections(result, request.labels, o.all);
+    d.sections.insert(
+        d.sections.begin(),
+        order_section(request.labels, reordered ? pipeline::label_dumps(given, {}).text
+                                                : std::vector<std::string>()));
     d.head = document_head("mx.diff/1");
     d.head.emplace_back("inputs", std::move(inputs));
     report::list labels;
     for (const std::string& label : request.labels.text) labels.push_back(label);
     d.head.emplace_back("labels", std::move(labels));
     d.head.emplace_back("steps", steps_of(request.labels));
+    d.head.emplace_back("reordered", reordered);
     d.head.emplace_back("identical", result.identical);
     d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));
     d.tail.emplace_back("findings", finding_list(result, request.labels));
@@ -120,6 +147,9 @@ runner declare_diff(CLI::App& cmd) {
         ->allow_extra_args(false)
         ->type_name("LABEL,...")
         ->group("Comparison");
+    cmd.add_flag("--as-given", o->as_given,
+                 "compare the dumps in the order given, not in that of the numbers in their names")
+        ->group("Comparison");
     cmd.add_flag("--all", o->all, "show every tensor, in the order of the first dump")
         ->group("Comparison");
     declare_outputs(cmd, o->out);
@@ -129,8 +159,10 @@ runner declare_diff(CLI::App& cmd) {
         "what became of it. Says how far values moved (nrmse), how many blocks got another scale, "
         "how many elements another code, also where the scale stayed, and with three dumps or more "
         "how many flipped back; and which norm gains are on their way to where the recipe clamps. "
-        "Tensors are matched by name; dtypes may differ. Without --recipe: mxfp8 and mxfp4 with "
-        "the scale rule floor.");
+        "Tensors are matched by name; dtypes may differ. Three dumps or more, and those that a "
+        "quoted pattern names, are put in the order of the numbers in their names (step200 before "
+        "step1000) where they differ in nothing else. Without --recipe: mxfp8 and mxfp4 with the "
+        "scale rule floor.");
     examples(cmd,
              "mx diff step100.safetensors step200.safetensors\n"
              "mx diff step*.safetensors --role norm --json drift.json\n"

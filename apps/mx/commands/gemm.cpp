@@ -80,7 +80,7 @@ void write_products(const std::string& out, const pipeline::matrix& a, const opt
         shape = a.shape;
         shape.back() = s.n;
     }
-    const bool one = out.size() >= 4 && out.substr(out.size() - 4) == ".npy";
+    const bool one = io::has_ending(out, ".npy");
     const std::size_t count = one ? 1 : s.products.size();
     std::vector<io::planned_array> plan;
     for (std::size_t i = 0; i < count; ++i) {
@@ -193,6 +193,7 @@ runner declare_gemm(CLI::App& cmd) {
     cmd.add_flag("--growth", o->growth, "also the errors after K/8, K/4 and K/2")->group("Product");
     cmd.add_option("-o,--output", o->out,
                    "the products as F32, one array per model; .npy holds the first model's")
+        ->check(file_name())
         ->type_name("OUT")
         ->group("Output");
     declare_outputs(cmd, o->to);

@@ -37,7 +37,7 @@ int run(const options& o) {
 runner declare_quantize(CLI::App& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
-    declare_destination(cmd, o->out, "safetensors, or .npy for one tensor");
+    declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     cmd.add_option("-r,--recipe", o->recipe, "e.g. mxfp4:scale=even; see 'mx explain RECIPE'")
         ->required()
         ->type_name("RECIPE")

@@ -128,6 +128,7 @@ runner declare_report(CLI::App& cmd) {
         ->required()
         ->group("Input");
     cmd.add_option("-o,--output", o->page, "the page, as HTML: the same as --html")
+        ->check(file_name())
         ->type_name("FILE")
         ->group("Output");
     declare_outputs(cmd, o->out);

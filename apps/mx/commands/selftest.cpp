@@ -112,6 +112,7 @@ int run(const options& o) {
 runner declare_selftest(CLI::App& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("--seed", o->test.seed, "seed of the sample of blocks")
+        ->check(not_negative())
         ->type_name("N")
         ->group("Run");
     cmd.add_option("--threads", o->test.threads, "worker threads")

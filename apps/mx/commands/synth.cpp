@@ -51,15 +51,6 @@ synth::plan_options plan_of(const synth_options& o) {
     return {*type, o.size};
 }
 
-/// An unsigned option would take "-1" for 2^64 - 1.
-CLI::Validator not_negative() {
-    return {[](const std::string& text) {
-                return text.rfind('-', 0) == 0 ? std::string("must not be negative")
-                                               : std::string();
-            },
-            ""};
-}
-
 /// --size asks for the preset that has one.
 const synth::preset_row& preset_of(const synth_options& o) {
     if (!o.preset.empty()) return synth::find_preset(o.preset);
@@ -142,6 +133,7 @@ runner declare_synth(CLI::App& cmd) {
         "with outlier channels, log-normal gradients. The bytes depend on preset, seed, dtype and "
         "size only.");
     cmd.add_option("-o,--output", o->out, "safetensors file to write")
+        ->check(file_name())
         ->type_name("OUT")
         ->group("Output");
     cmd.add_option("--preset", o->preset,

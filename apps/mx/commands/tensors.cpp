@@ -63,12 +63,15 @@ std::vector<report::record> file_records(const std::vector<pipeline::tensor_ref>
         ++of.count;
         of.elements += static_cast<std::int64_t>(t.info().elements);
     }
+    const auto files = model.files();
+    std::unordered_map<std::string, std::int64_t> times;  // a file may be named twice
+    for (const auto& file : files) ++times[file.first];
     std::vector<report::record> rows;
-    for (const auto& [path, bytes] : model.files()) {
+    for (const auto& [path, bytes] : files) {
         const tally of = tallies[path];
         rows.push_back({{"path", path},
-                        {"tensors", integer(of.count)},
-                        {"elements", integer(of.elements)},
+                        {"tensors", integer(of.count / times[path])},
+                        {"elements", integer(of.elements / times[path])},
                         {"bytes", integer(bytes)}});
     }
     return rows;

@@ -136,6 +136,7 @@ runner declare_vectors(CLI::App& cmd) {
         ->type_name("N")
         ->group("Vectors");
     cmd.add_option("--seed", o->seed, "another seed gives other inputs (default 0)")
+        ->check(not_negative())
         ->type_name("N")
         ->group("Vectors");
     cmd.add_option("--from", o->from, "take whole blocks from this checkpoint, evenly spaced")
@@ -147,6 +148,7 @@ runner declare_vectors(CLI::App& cmd) {
         ->group("Vectors");
     declare_destination(cmd, o->out, "safetensors file; with several recipes a folder");
     cmd.add_option("--hex", o->hex, "also write text for $readmemh, one file per array, here")
+        ->check(file_name())
         ->type_name("DIR")
         ->group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "do not name the files; errors only")->group("Output");

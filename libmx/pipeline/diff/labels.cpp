@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "libmx/base/status.hpp"
 
@@ -44,6 +47,36 @@ std::optional<std::vector<std::string>> numbers_of(const std::vector<std::string
     return numbers;
 }
 
+// Numbers of any length, without their leading zeros.
+bool less_number(std::string_view a, std::string_view b) {
+    a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
+    b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+// A path taken apart: see runs_of.
+struct numbered_path {
+    std::string path;
+    std::vector<std::string> runs;
+};
+
+// The first number in which two paths differ decides.
+bool less_path(const numbered_path& a, const numbered_path& b) {
+    return std::lexicographical_compare(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(),
+                                        less_number);
+}
+
+// Whether `b` can follow `a` in a series: the same text, no number is smaller, and one is larger.
+bool can_follow(const numbered_path& b, const numbered_path& a) {
+    if (a.runs.size() != b.runs.size()) return false;
+    bool grew = false;
+    for (std::size_t i = 0; i < a.runs.size(); ++i) {
+        if (i % 2 == 0 ? a.runs[i] != b.runs[i] : less_number(b.runs[i], a.runs[i])) return false;
+        grew = grew || less_number(a.runs[i], b.runs[i]);
+    }
+    return grew;
+}
+
 std::optional<std::uint64_t> whole_number(const std::string& text) {
     std::uint64_t n = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -62,6 +95,18 @@ std::vector<std::uint64_t> growing(const std::vector<std::string>& labels) {
 }
 
 }  // namespace
+
+std::vector<std::string> by_number(const std::vector<std::string>& paths) {
+    std::vector<numbered_path> sorted;
+    for (const std::string& path : paths) sorted.push_back({path, runs_of(path)});
+    std::stable_sort(sorted.begin(), sorted.end(), less_path);
+    std::vector<std::string> ordered;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        if (i > 0 && !can_follow(sorted[i], sorted[i - 1])) return paths;
+        ordered.push_back(std::move(sorted[i].path));
+    }
+    return ordered;
+}
 
 dump_labels label_dumps(const std::vector<std::string>& paths,
                         const std::vector<std::string>& given) {

@@ -13,6 +13,11 @@ struct dump_labels {
     std::vector<std::uint64_t> steps;  ///< one per dump, growing; empty where they are unknown
 };
 
+/// `paths` in the order of the numbers in their names, step200 before step1000, where they differ
+/// in numbers only and these can grow from path to path (epoch2-step100, epoch10-step300);
+/// otherwise as they are.
+std::vector<std::string> by_number(const std::vector<std::string>& paths);
+
 /// The labels `given`; without them the numbers of paths that differ in one number only, as in
 /// step100.safetensors and step200.safetensors; otherwise the paths. Labels that are whole numbers
 /// and grow are steps. Throws base::error (usage) when there is not one label per path.
