@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install`: the command, its man pages, the library, its headers and a CMake package, so
-# that another project says find_package(mx) and links mx::mx. The oracle stays at home: it exists
+# that another project says find_package(mx) and links mx::mx, or mx::core. The oracle stays at home: it exists
 # for the tests.
 include(CMakePackageConfigHelpers)
 
 get_property(mx_rooms GLOBAL PROPERTY MX_ROOMS)
-list(REMOVE_ITEM mx_rooms mx_oracle)
-install(TARGETS ${mx_rooms} mx_mx EXPORT mx ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT mx NAMESPACE mx:: FILE mx-targets.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
+list(REMOVE_ITEM mx_rooms mx_oracle mx_files)
+# Two sets of targets: find_package(mx COMPONENTS core) asks for no library of the other one.
+install(TARGETS ${mx_rooms} mx_core EXPORT mx-core ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT mx-core NAMESPACE mx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
+install(TARGETS mx_files mx_mx EXPORT mx-files ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT mx-files NAMESPACE mx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx/api/mx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "oracle" EXCLUDE
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "oracle" EXCLUDE PATTERN "libmx/api" EXCLUDE
   # Inside io; whoever includes them would need the libraries' own headers.
   PATTERN "hdf5_*" EXCLUDE PATTERN "zip_*" EXCLUDE)
 
