@@ -87,8 +87,9 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
     conversion result;
     std::vector<io::planned_array> plan;
     kept_tensors kept;
-    const std::vector<tensor_ref> chosen = keep_others(tensors, kept, plan, result);
+    const std::vector<tensor_ref> chosen = keep_others(tensors, kept, result);
     require_any(!chosen.empty(), result.kept.empty() ? result.skipped : result.kept);
+    kept.plan_first(plan);
     const std::size_t first_array = plan.size();
     std::vector<pass> passes;
     io::metadata_map metadata{{schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
@@ -109,6 +110,7 @@ conversion cast(const std::vector<tensor_ref>& tensors, const cast_request& requ
             passes.push_back(plan_passes(t, std::span(&job, 1), panel_target_of(backend)).front());
         result.elements += info.elements;
     }
+    kept.plan_last(plan);
     result.tensors = chosen.size();
     const std::unique_ptr<io::array_writer> writer = out(plan, metadata);
     for (const io::planned_array& a : plan) {

@@ -35,17 +35,22 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
     std::vector<io::planned_array> plan;
     std::vector<bool> packed(file.tensors().size());
     for (const packed_tensor& t : model.tensors) {
-        plan.push_back({t.name, tensor::dtype::f32, t.shape});
-        result.elements += *tensor::element_count(t.shape);
         for (const std::size_t part : t.parts()) packed[part] = true;
     }
     kept_tensors kept;
     for (std::size_t i = 0; i < packed.size(); ++i) {
         if (packed[i]) continue;
         const io::tensor_info& info = file.tensors()[i];
-        if (kept.add({&file, i}, "not packed", plan, result)) continue;
+        if (kept.add({&file, i}, "not packed", result)) continue;
         result.skipped.push_back({info.file, info.name, "", why_left_out(info)});
     }
+    kept.plan_first(plan);
+    const std::size_t first_array = plan.size();
+    for (const packed_tensor& t : model.tensors) {
+        plan.push_back({t.name, tensor::dtype::f32, t.shape});
+        result.elements += *tensor::element_count(t.shape);
+    }
+    kept.plan_last(plan);
     result.tensors = model.tensors.size();
     for (const io::planned_array& a : plan) {
         result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
@@ -66,7 +71,7 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
                                std::vector<std::byte> bytes(static_cast<std::size_t>(
                                    std::min(piece, elements - first) * sizeof(float)));
                                values->read(first * sizeof(float), bytes);
-                               writer->write(i, first * sizeof(float), bytes);
+                               writer->write(first_array + i, first * sizeof(float), bytes);
                            });
         done += elements;
         if (control.on_progress) control.on_progress({done, result.elements});

@@ -14,16 +14,37 @@ namespace {
 
 constexpr std::uint64_t piece = std::uint64_t{1} << 20;  // bytes copied at a time
 
+constexpr int wide = 64;  // bits; results have 32 at most
+
+int bits_of(const tensor_ref& t) { return tensor::row_of(t.info().type).bits; }
+
 }  // namespace
 
-bool kept_tensors::add(const tensor_ref& t, const std::string& reason,
-                       std::vector<io::planned_array>& plan, conversion& result) {
+bool kept_tensors::add(const tensor_ref& t, const std::string& reason, conversion& result) {
     const io::tensor_info& info = t.info();
     if (!io::safetensors_has(info.type)) return false;
-    entries_.push_back({t, plan.size()});
-    plan.push_back({info.name, info.type, info.shape});
+    entries_.push_back({t, 0});
     result.kept.push_back({info.file, info.name, "", reason});
     return true;
+}
+
+void kept_tensors::plan_first(std::vector<io::planned_array>& plan) {
+    std::stable_sort(entries_.begin(), entries_.end(), [](const entry& a, const entry& b) {
+        return bits_of(a.tensor) > bits_of(b.tensor);
+    });
+    for (entry& e : entries_) {
+        if (bits_of(e.tensor) < wide) return;
+        e.array = plan.size();
+        plan.push_back({e.tensor.info().name, e.tensor.info().type, e.tensor.info().shape});
+    }
+}
+
+void kept_tensors::plan_last(std::vector<io::planned_array>& plan) {
+    for (entry& e : entries_) {
+        if (bits_of(e.tensor) >= wide) continue;
+        e.array = plan.size();
+        plan.push_back({e.tensor.info().name, e.tensor.info().type, e.tensor.info().shape});
+    }
 }
 
 void kept_tensors::write(io::array_writer& writer, const run_control& control) const {
@@ -43,13 +64,13 @@ void kept_tensors::write(io::array_writer& writer, const run_control& control) c
 }
 
 std::vector<tensor_ref> keep_others(const std::vector<tensor_ref>& tensors, kept_tensors& kept,
-                                    std::vector<io::planned_array>& plan, conversion& result) {
+                                    conversion& result) {
     std::vector<tensor_ref> converted;
     for (const tensor_ref& t : tensors) {
         std::vector<skipped_tensor> left_out;
         if (!numeric_only({t}, left_out).empty()) {
             converted.push_back(t);
-        } else if (!kept.add(t, left_out.front().reason, plan, result)) {
+        } else if (!kept.add(t, left_out.front().reason, result)) {
             result.skipped.push_back(std::move(left_out.front()));
         }
     }

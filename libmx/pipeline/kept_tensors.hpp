@@ -11,13 +11,17 @@
 
 namespace mx::pipeline {
 
-/// Arrays that are copied bit for bit beside the converted ones.
+/// Arrays that are copied bit for bit beside the converted ones. The widest come first in the file
+/// and the narrowest last, so that each lies at a multiple of its element's size: some libraries
+/// cannot read others.
 class kept_tensors {
   public:
-    /// Plans `t` behind what `plan` holds and lists it in `result.kept`, with `reason`. Does
-    /// nothing and returns false where a file of ours cannot hold it.
-    bool add(const tensor_ref& t, const std::string& reason, std::vector<io::planned_array>& plan,
-             conversion& result);
+    /// Lists `t` in `result.kept`, with `reason`. Does nothing and returns false where a file of
+    /// ours cannot hold it.
+    bool add(const tensor_ref& t, const std::string& reason, conversion& result);
+    /// Those that come before the converted arrays, and those behind them.
+    void plan_first(std::vector<io::planned_array>& plan);
+    void plan_last(std::vector<io::planned_array>& plan);
     /// Writes the arrays planned.
     void write(io::array_writer& writer, const run_control& control) const;
 
@@ -32,6 +36,6 @@ class kept_tensors {
 /// The tensors that are converted; of the others, those that can be are kept, and the rest is in
 /// `result.skipped`.
 std::vector<tensor_ref> keep_others(const std::vector<tensor_ref>& tensors, kept_tensors& kept,
-                                    std::vector<io::planned_array>& plan, conversion& result);
+                                    conversion& result);
 
 }  // namespace mx::pipeline

@@ -145,7 +145,9 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
     io::metadata_map metadata{{recipe_key_name, codec::to_string(recipe)}};
     if (packed) metadata[schema_key_name] = packed_schema;
     kept_tensors kept;
-    for (const tensor_ref& t : keep_others(tensors, kept, plan, result)) {
+    const std::vector<tensor_ref> numeric = keep_others(tensors, kept, result);
+    kept.plan_first(plan);
+    for (const tensor_ref& t : numeric) {
         const io::tensor_info& info = t.info();
         std::string reason;
         std::optional<geometry> layout = lay_out(info.shape, recipe, reason);
@@ -183,6 +185,7 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
         layouts.push_back(std::move(p));
     }
     require_any(!chosen.empty(), result.kept.empty() ? result.skipped : result.kept);
+    kept.plan_last(plan);
     result.tensors = chosen.size();
     for (const io::planned_array& a : plan) {
         result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));

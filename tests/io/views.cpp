@@ -265,7 +265,7 @@ TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "
     pipeline::view_request views;
     CHECK(left_out(model_of({path})) == "abcde");
     CHECK(info_in(model_of({path}), "c")->note ==
-          "I64: indices or counts; --integers takes them in");
+          "I64 (indices or counts; --integers takes them in)");
     views.raw = true;
     CHECK(left_out(model_of({path}, views)) == "abcde");
     views.integers = true;
