@@ -11,6 +11,7 @@
 
 #include "apps/mx/cluster_words.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/pipeline/roles.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -119,7 +120,8 @@ report::section figures_section(const std::vector<named_finding>& shown) {
     return s;
 }
 
-report::section mends_section(const std::vector<named_finding>& shown) {
+report::section mends_section(const std::vector<named_finding>& shown,
+                              const analysis_request& request) {
     report::section s;
     s.heading = "What would mend them";
     s.columns = {{"change", "change"},
@@ -150,6 +152,14 @@ report::section mends_section(const std::vector<named_finding>& shown) {
         "Recommended: of the recipes under which less than {:.0f} % of the blocks suffer so, with "
         "less R-MSE, the one with the fewest bits, then with the least R-MSE; bf16 when none does.",
         100 * pipeline::danger_share)};
+    const bool kept = std::any_of(shown.begin(), shown.end(), [&](const named_finding& n) {
+        return pipeline::keeps_precision(request.roles.role_of(n.f->tensor.info()));
+    });
+    if (kept) {
+        s.notes.push_back(
+            "Norms, biases and routers are best kept in the precision they are stored in: mx "
+            "report and mx plan do.");
+    }
     return s;
 }
 
@@ -195,7 +205,7 @@ std::vector<report::section> cluster_sections(const cluster_report& report,
     std::vector<report::section> sections{findings_section(report, request, shown)};
     if (!shown.empty()) {
         sections.push_back(figures_section(shown));
-        sections.push_back(mends_section(shown));
+        sections.push_back(mends_section(shown, request));
     }
     sections.push_back(health_section(report, request));
     std::vector<std::string> notes = caveats(report, request);

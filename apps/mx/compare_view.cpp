@@ -2,6 +2,7 @@
 #include "apps/mx/compare_view.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -12,6 +13,7 @@
 #include "apps/mx/recipe_cell.hpp"
 #include "apps/mx/values.hpp"
 #include "libmx/pipeline/compare/records.hpp"
+#include "libmx/pipeline/roles.hpp"
 #include "libmx/pipeline/rosetta.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/text.hpp"
@@ -131,6 +133,15 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
             row.emplace_back("second_ratio", ratio(r.ranks.cells[1]));
         }
         s.rows.push_back(std::move(row));
+    }
+    std::vector<std::string> kept;
+    for (const role_ranking& r : c.roles) {
+        if (pipeline::keeps_precision(r.role)) kept.push_back(r.role);
+    }
+    if (!kept.empty()) {
+        s.notes.push_back(
+            fmt::format("Least error only. Not recommended for {}: keep the precision stored.",
+                        fmt::join(kept, ", ")));
     }
     return s;
 }

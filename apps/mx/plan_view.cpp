@@ -2,6 +2,7 @@
 #include "apps/mx/plan_view.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -110,6 +111,19 @@ std::vector<report::record> use_records(const candidates& from, const plan& p) {
     return rows;
 }
 
+// The first recipe of `uses` that was chosen for some tensor, rather than kept.
+std::string most_common_recipe(const std::vector<report::record>& uses, const candidates& from,
+                               const plan& p) {
+    for (const report::record& r : uses) {
+        const std::string recipe = report::text_of(r, "recipe");
+        for (std::size_t i = 0; i < from.tensors.size(); ++i) {
+            const bool its = from.recipes[chosen(from, p, i).recipe] == recipe;
+            if (its && !from.tensors[i].kept) return recipe;
+        }
+    }
+    return {};
+}
+
 report::section use_section(const std::vector<report::record>& uses, const candidates& from) {
     report::section s;
     s.heading = fmt::format("Recipes of {}", plural(from.tensors.size(), "tensor"));
@@ -134,10 +148,39 @@ std::vector<report::record> uniform_records(const candidates& from, const plan& 
     return rows;
 }
 
+// The tensors whose role keeps its precision.
+struct kept_tensors {
+    std::vector<std::string> roles;
+    std::uint64_t tensors = 0, elements = 0, bits = 0;
+};
+
+kept_tensors kept_of(const candidates& from) {
+    kept_tensors kept;
+    for (const plan_tensor& t : from.tensors) {
+        if (!t.kept) continue;
+        if (std::find(kept.roles.begin(), kept.roles.end(), t.role) == kept.roles.end()) {
+            kept.roles.push_back(t.role);
+        }
+        ++kept.tensors;
+        kept.elements += t.elements;
+        kept.bits += t.options.front().bits;
+    }
+    return kept;
+}
+
+report::value kept_record(const candidates& from) {
+    const kept_tensors kept = kept_of(from);
+    return report::record{{"roles", report::list(kept.roles.begin(), kept.roles.end())},
+                          {"tensors", integer(kept.tensors)},
+                          {"elements", integer(kept.elements)},
+                          {"bits", integer(kept.bits)}};
+}
+
 report::section uniform_section(const std::vector<report::record>& uniform, const candidates& from,
                                 const plan_goal& goal, const plan& p) {
     report::section s;
-    s.heading = "One recipe for all tensors";
+    s.heading = kept_of(from).tensors == 0 ? "One recipe for all tensors"
+                                           : "One recipe for all tensors that are not kept";
     s.columns = {{"recipe", "recipe"},
                  {"bits_per_element", "bits", cell::fixed, 3},
                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
@@ -186,12 +229,12 @@ report::section curve_section(const std::vector<report::record>& curve) {
     return s;
 }
 
-report::section exception_section(const report::record_list& assignments,
+report::section exception_section(const report::record_list& assignments, const candidates& from,
                                   const std::string& most_common, std::size_t top) {
     std::vector<std::pair<double, std::size_t>> others;
     for (std::size_t i = 0; i < assignments.size(); ++i) {
         const report::record r = assignments[i];
-        if (report::text_of(r, "recipe") == most_common) continue;
+        if (from.tensors[i].kept || report::text_of(r, "recipe") == most_common) continue;
         others.emplace_back(report::number_of(r, "squared_error").value_or(0), i);
     }
     std::stable_sort(others.begin(), others.end(),
@@ -295,6 +338,13 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
     if (const std::string few = dominance_sentence(from); !few.empty()) {
         s.notes.push_back("- " + few);
     }
+    if (const kept_tensors kept = kept_of(from); kept.tensors > 0) {
+        s.notes.push_back(fmt::format(
+            "- {} ({}) {} the stored precision: {:.4f} of the bits per element. No recipe is "
+            "chosen for norms, biases and routers.",
+            plural(kept.tensors, "tensor"), fmt::join(kept.roles, ", "),
+            kept.tensors == 1 ? "keeps" : "keep", per_element(kept.bits, from.elements())));
+    }
     if (from.forbidden > 0) {
         s.notes.push_back(fmt::format("- Rules forbid {}.", plural(from.forbidden, "choice")));
     }
@@ -361,15 +411,15 @@ report::document plan_document(const std::vector<pipeline::results_input>& input
     d.head.emplace_back("optimal", p.optimal);
     d.head.emplace_back(goal.bits ? "least_squared_error" : "least_bits", real(p.bound));
     d.head.emplace_back("recipes", listed(uses));
+    d.head.emplace_back("kept", kept_record(from));
     d.results = assignments_of(from, p);
 
     d.sections.push_back(use_section(uses, from));
     d.sections.push_back(uniform_section(uniform, from, goal, p));
     if (curve.size() > 1) d.sections.push_back(curve_section(curve));
-    if (uses.size() > 1) {
-        d.sections.push_back(
-            exception_section(d.results, report::text_of(uses.front(), "recipe"), top));
-    }
+    report::section exceptions =
+        exception_section(d.results, from, most_common_recipe(uses, from, p), top);
+    if (!exceptions.rows.empty()) d.sections.push_back(std::move(exceptions));
     if (!from.left_out.empty()) d.sections.push_back(left_out_section(from));
     d.sections.push_back(verdict_section(from, goal, p));
 

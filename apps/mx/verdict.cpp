@@ -11,6 +11,7 @@
 #include "apps/mx/recipe_words.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/alarms.hpp"
+#include "libmx/pipeline/compare/families.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/report/cells.hpp"
@@ -167,13 +168,10 @@ std::pair<double, double> badness(const entrant& e) {
     return {e.clamp_rate, e.saturated_block_rate};
 }
 
-// What became of the tensor under the other rules of the family.
+// What became of the tensor under the other rules of the family, or how to see that.
 std::string remedy_words(const family& f, const contest& c, std::size_t rule) {
     if (c.under.size() < 2 || !comparable(c)) {
-        const bool power_of_two = scale::find_scale_rule(f.rules[rule])->scale_format == "e8m0";
-        return power_of_two && f.rules[rule] != "rceil"
-                   ? std::string("Try scale=rceil, under which no block maximum overflows.")
-                   : "A smaller block may help.";
+        return pipeline::compare::measure_more(codec::parse_recipe(f.recipes[rule])) + ".";
     }
     const std::size_t best = best_of(c);
     if (best == rule) {

@@ -6,5 +6,6 @@ namespace mx::pipeline {
 
 inline constexpr double alarming_clamp_rate = 0.01;  ///< of elements
 inline constexpr double alarming_saturation = 0.10;  ///< of eligible blocks
+inline constexpr double alarming_collapse = 0.10;    ///< of eligible blocks
 
 }  // namespace mx::pipeline

@@ -31,6 +31,8 @@ struct measurement {
     double bits;
     std::string rmse;
     std::string more = "";
+    std::string role = "weight";
+    std::string dtype = "BF16";
 };
 
 results_input results(const std::vector<measurement>& all, const std::string& path = "r.json",
@@ -38,12 +40,12 @@ results_input results(const std::vector<measurement>& all, const std::string& pa
     std::string text = R"({"schema":"mx.analysis/1","results":[)";
     for (std::size_t i = 0; i < all.size(); ++i) {
         const measurement& m = all[i];
-        text += fmt::format(
-            R"({}{{"file":"{}","tensor":"{}","dtype":"BF16","shape":[2,{}],"role":"weight",)"
-            R"("recipe":"{}","elements":{},"nan":0,"inf":0,"rmse":{},"rms":1.0,)"
-            R"("bits_per_element":{}{}}})",
-            i == 0 ? "" : ",", file, m.tensor, m.elements / 2, m.recipe, m.elements, m.rmse, m.bits,
-            m.more);
+        text +=
+            fmt::format(R"({}{{"file":"{}","tensor":"{}","dtype":"{}","shape":[2,{}],"role":"{}",)"
+                        R"("recipe":"{}","elements":{},"nan":0,"inf":0,"rmse":{},"rms":1.0,)"
+                        R"("bits_per_element":{}{}}})",
+                        i == 0 ? "" : ",", file, m.tensor, m.dtype, m.elements / 2, m.role,
+                        m.recipe, m.elements, m.rmse, m.bits, m.more);
     }
     return {path, text.size(), report::read_results(text + "]}", path)};
 }
@@ -229,6 +231,38 @@ TEST_CASE("a tensor may be left as it is stored") {
     CHECK(!p.totals.sqnr_db);
     const plan some = make_plan(from, {12.5, {}});
     CHECK(recipes_of(from, some) == std::vector<std::string>{"mxfp8", "stored"});
+}
+
+TEST_CASE("norms, biases and routers stay as they are stored") {
+    std::vector<measurement> all = two;
+    all.push_back({"n", "mxfp8", 64, 8.25, "0.001", R"(,"clamp_rate":0.5)", "norm", "F32"});
+    all.push_back({"n", "mxfp4", 64, 4.25, "0.002", R"(,"clamp_rate":0.5)", "norm", "F32"});
+    candidate_request request;
+    request.rules = {parse_gate_rule("norm:clamp_rate==0")};
+    const candidates from = gathered(all, request);
+    REQUIRE(from.tensors.size() == 3);
+    CHECK(from.tensors[2].kept);
+    CHECK(from.tensors[2].options.size() == 1);
+    CHECK(from.forbidden == 0);
+    // The norm's 64 elements take 32 bits each; the rest of the budget is for the others.
+    const plan p = make_plan(from, {14.833334, {}});
+    CHECK(recipes_of(from, p) == std::vector<std::string>{"mxfp4", "mxfp8", "stored"});
+    CHECK(p.totals.bits == 64 * 32 + 800);
+    CHECK(p.totals.error == Approx(64 * (0.01 + 0.0004)));
+    CHECK(p.optimal);
+    REQUIRE(p.uniform.size() == 2);
+    CHECK(p.uniform[1].totals.bits == 64 * 32 + 544);
+    CHECK(p.best_uniform == 1);
+    CHECK(p.curve.front().bits == 64 * 32 + 544);
+    CHECK_THROWS_WITH(make_plan(from, {8.0, {}}),
+                      "--bits 8: the recipes measured take at least 13.5 bits per element (2592 "
+                      "bits for 192 elements, of them 2048 bits of norms, biases and routers, "
+                      "which keep their stored precision)");
+    all.back().dtype = all[4].dtype = "NOSUCH";
+    const candidates unknown = gathered(all);
+    CHECK(unknown.tensors.size() == 2);
+    CHECK(unknown.left_out.back().reason ==
+          "it keeps its stored precision, and NOSUCH is no dtype that mx knows the bits of");
 }
 
 TEST_CASE("rules forbid choices") {

@@ -2,6 +2,7 @@
 // What a review recommends, on made-up results whose right answers follow from the policy.
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,28 +34,33 @@ struct made_up {
     std::int64_t layer = -1;
     double rms = 1;
     std::string file = "model";
+    std::optional<double> collapsed = 0.0;
+    std::string dtype = "BF16";
 };
 
 report::record record_of(const made_up& m) {
     const double nrmse = std::pow(10, -m.sqnr_db / 20);
-    return {{"file", m.file},
-            {"tensor", m.tensor},
-            {"role", m.role},
-            {"layer", m.layer < 0 ? report::value() : report::value(m.layer)},
-            {"recipe", m.recipe},
-            {"elements", m.elements},
-            {"rmse", nrmse * m.rms},
-            {"nrmse", nrmse},
-            {"sqnr_db", m.sqnr_db},
-            {"rms", m.rms},
-            {"overflow_rate", m.clamp},
-            {"clamp_rate", m.clamp},
-            {"underflow_rate", 0.0},
-            {"eligible_blocks", m.elements / 32},
-            {"saturated_block_rate", m.saturated},
-            {"gain", 0.5},
-            {"cosine", 1.0},
-            {"bits_per_element", m.bits}};
+    report::record r{{"file", m.file},
+                     {"tensor", m.tensor},
+                     {"role", m.role},
+                     {"dtype", m.dtype},
+                     {"layer", m.layer < 0 ? report::value() : report::value(m.layer)},
+                     {"recipe", m.recipe},
+                     {"elements", m.elements},
+                     {"rmse", nrmse * m.rms},
+                     {"nrmse", nrmse},
+                     {"sqnr_db", m.sqnr_db},
+                     {"rms", m.rms},
+                     {"overflow_rate", m.clamp},
+                     {"clamp_rate", m.clamp},
+                     {"underflow_rate", 0.0},
+                     {"eligible_blocks", m.elements / 32},
+                     {"saturated_block_rate", m.saturated},
+                     {"gain", 0.5},
+                     {"cosine", 1.0},
+                     {"bits_per_element", m.bits}};
+    if (m.collapsed) r.emplace_back("collapsed_block_rate", *m.collapsed);
+    return r;
 }
 
 // A document of mx analyze.
@@ -117,7 +123,7 @@ candidate made(double bits, double sqnr_db, std::size_t saturating = 0) {
     candidate c;
     c.bits = bits;
     c.sqnr_db = sqnr_db;
-    c.saturating = saturating;
+    c.saturation.tensors = saturating;
     return c;
 }
 
@@ -173,13 +179,13 @@ TEST_CASE("a page recommends by class, with the cost of the class") {
     all.push_back({"v", "mxfp4", 12, 6.25, 0, "weight", 32});
     all.push_back({"v", "mxfp6", 24, 8.25, 0, "weight", 32, 0.03});
     all.push_back({"v", "mxfp8", 26, 10.25, 0, "weight", 32});
-    all.push_back({"n", "mxfp4", 22, 4.25, 0, "norm"});
-    all.push_back({"n", "mxfp6", 30, 6.25, 0, "norm"});
-    all.push_back({"n", "mxfp8", 31, 8.25, 0, "norm"});
+    all.push_back({"g", "mxfp4", 22, 4.25, 0, "gradient"});
+    all.push_back({"g", "mxfp6", 30, 6.25, 0, "gradient"});
+    all.push_back({"g", "mxfp8", 31, 8.25, 0, "gradient"});
     const report::document page = page_of(document(all));
     CHECK(page.title == "Quantization review of model");
     CHECK(chosen(page, "weight") == "mxfp6");
-    CHECK(chosen(page, "norm") == "mxfp4");
+    CHECK(chosen(page, "gradient") == "mxfp4");
     const report::record weight = page.results[0];  // most elements
     CHECK(report::number_of(weight, "bits_per_element") == (64 * 6.25 + 32 * 8.25) / 96);
     const double error2 = (64 * std::pow(10, -3.0) + 32 * std::pow(10, -2.4)) / 96;
@@ -188,7 +194,7 @@ TEST_CASE("a page recommends by class, with the cost of the class") {
     CHECK(says(page.sections.front(), "weight: mxfp6 clamps 1 % of the elements or more in 1 of"));
     const report::section& verdict = page.sections.front();
     CHECK(verdict.heading == "Verdict");
-    CHECK(says(verdict, "- mxfp6 for weight.\n- mxfp4 for norm.\n"));
+    CHECK(says(verdict, "- mxfp6 for weight.\n- mxfp4 for gradient.\n"));
     CHECK(report::text_of(page.sections[1].rows[0], "reason") ==
           "fewer bits give 15.00 dB at most (mxfp4)");
 }
@@ -199,16 +205,88 @@ TEST_CASE("a class that no recipe suits stays in bf16, and the page says why") {
     CHECK(report::text_of(low.sections[1].rows[0], "reason") ==
           "no recipe reaches 20 dB; the best, mxfp4, has 18.00 dB");
     const report::document saturated =
-        page_of(document({{"n", "mxfp8", 25, 8.25, alarming_saturation, "norm"}}));
-    CHECK(chosen(saturated, "norm") == "bf16");
+        page_of(document({{"x", "mxfp8", 25, 8.25, alarming_saturation, "activation"}}));
+    CHECK(chosen(saturated, "activation") == "bf16");
     CHECK(report::text_of(saturated.sections[1].rows[0], "reason") ==
           "what reaches 20 dB saturates: mxfp8 saturates 1 of 1 tensor");
     const report::section& changes = *section_of(saturated, "What would change");
     CHECK(says(changes, "mxfp8 would be recommended but for saturation, in 1 of 1 tensor"));
-    CHECK(says(changes, "scale=rceil"));
+    CHECK(says(changes, "mx compare FILE -r mxfp8 --scale floor,even,rceil measures other rules"));
     // Just below the alarm it does not count as saturated.
     const double less = std::nextafter(alarming_saturation, 0.0);
-    CHECK(chosen(page_of(document({{"n", "mxfp8", 25, 8.25, less, "norm"}})), "norm") == "mxfp8");
+    CHECK(chosen(page_of(document({{"x", "mxfp8", 25, 8.25, less, "activation"}})), "activation") ==
+          "mxfp8");
+    // Once another rule of the recipe was measured, none is looked for.
+    const report::document both =
+        page_of(document({{"x", "mxfp8", 25, 8.25, 1, "activation"},
+                          {"x", "mxfp8:scale=even", 12, 8.25, 0, "activation"}}));
+    CHECK_FALSE(says(*section_of(both, "What would change"), "--scale floor"));
+}
+
+TEST_CASE("a recipe under which blocks collapse is not recommended") {
+    const auto page = [](std::optional<double> collapsed) {
+        made_up w{"w", "mxfp4", 25, 4.25};
+        w.collapsed = collapsed;
+        return page_of(document({w, {"w", "mxfp8", 30, 8.25}}));
+    };
+    const report::document vetoed = page(alarming_collapse);
+    CHECK(chosen(vetoed, "weight") == "mxfp8");
+    CHECK(report::text_of(vetoed.sections[1].rows[0], "reason") ==
+          "mxfp4 has fewer bits but collapses 1 of 1 tensor");
+    CHECK(
+        says(*section_of(vetoed, "What would change"),
+             "mxfp4 would be recommended but for collapse, in 1 of 1 tensor (worst w, 10.00 % of"));
+    CHECK(chosen(page(std::nextafter(alarming_collapse, 0.0)), "weight") == "mxfp4");
+    // What was not measured vetoes nothing, and the page says that it was not.
+    const report::document unknown = page(std::nullopt);
+    CHECK(chosen(unknown, "weight") == "mxfp4");
+    CHECK(says(unknown.sections[1], "Collapse was not measured for 1 tensor"));
+    CHECK_FALSE(says(vetoed.sections[1], "Collapse was not measured"));
+}
+
+TEST_CASE("norms, biases and routers keep the precision they are stored in") {
+    std::vector<made_up> all = three_widths;
+    for (const char* role : {"norm", "bias", "router"}) {
+        made_up m{role, "mxfp4", 60, 4.25, 0, role, 32};
+        m.dtype = m.role == "router" ? "BF16" : "F32";
+        all.push_back(m);
+    }
+    const report::document page = page_of(document(all));
+    for (const char* role : {"norm", "bias", "router"}) CHECK(chosen(page, role) == "stored");
+    const report::record norm = page.results[2];
+    REQUIRE(report::text_of(norm, "role") == "norm");
+    CHECK(report::number_of(norm, "bits_per_element") == 32.0);
+    CHECK(*report::find(norm, "sqnr_db") == report::value());
+    CHECK(*report::find(norm, "keeps_precision") == report::value(true));
+    CHECK(report::text_of(page.sections[1].rows[2], "reason") == "keeps its stored precision, F32");
+    const report::section& verdict = page.sections.front();
+    CHECK(says(verdict,
+               "- mxfp6 for weight.\n- No recipe for bias, norm and router: keep the stored "
+               "precision.\n"));
+    // 64 elements at 6.25 bits, 64 at 32 and 32 at 16.
+    CHECK(says(verdict, "Cost: 18.500 bits per element over 160 elements"));
+    CHECK(says(verdict, "60.00 % of the elements are not quantized"));
+    // No floor leads below that.
+    for (const report::record& r : section_of(page, "Which floor")->rows) {
+        CHECK(report::text_of(r, "role") == "weight");
+    }
+    for (const report::record& r : section_of(page, "Tensors, worst")->rows) {
+        CHECK(report::text_of(r, "role") == "weight");
+    }
+}
+
+TEST_CASE("without a recipe, values of fewer bits than bf16 or of other types stay as stored") {
+    const auto with = [](const char* dtype) {
+        made_up w{"w", "mxfp4", 18, 4.25};
+        w.dtype = dtype;
+        return page_of(document({w}));
+    };
+    CHECK(chosen(with("BF16"), "weight") == "bf16");
+    CHECK(chosen(with("F32"), "weight") == "bf16");
+    CHECK(chosen(with("F16"), "weight") == "stored");
+    const report::document eight = with("F8_E4M3");
+    CHECK(chosen(eight, "weight") == "stored");
+    CHECK(report::number_of(eight.results[0], "bits_per_element") == 8.0);
 }
 
 TEST_CASE("the page says what other floors would lead to, and those floors do") {

@@ -46,6 +46,20 @@ TEST_CASE("names of checkpoints in use tell the role") {
         {"model/conv1d/Conv1D/ExpandDims_1:0", {512, 256, 1, 5}, "weight"},
         {"enc_w_ih", {768, 256}, "weight"},
         {"transformer.blocks.1.attn.W_Q", {4, 128, 32}, "weight"},
+        {"model.layers.1.mlp.gate.weight", {64, 2048}, "router"},
+        {"layers.3.ffn.gate.weight", {256, 7168}, "router"},
+        {"model.layers.0.block_sparse_moe.gate.weight", {8, 4096}, "router"},
+        {"model.layers.0.feed_forward.router.weight", {16, 5120}, "router"},
+        {"model.layers.0.mlp.router.weight", {32, 2880}, "router"},
+        {"model.layers.0.mlp.shared_expert_gate.weight", {1, 2048}, "router"},
+        {"blk.0.ffn_gate_inp.weight", {8, 4096}, "router"},
+        {"model.layers.0.mlp.router.bias", {32}, "bias"},
+        {"model.layers.3.mlp.gate.e_score_correction_bias", {256}, "bias"},
+        {"model.layers.0.mlp.gate_proj.weight", {172, 64}, "weight"},
+        {"model.layers.1.mlp.experts.0.gate_proj.weight", {172, 64}, "weight"},
+        {"blk.0.ffn_gate.weight", {172, 64}, "weight"},
+        {"blk.0.ffn_gate_exps.weight", {8, 172, 64}, "weight"},
+        {"gradients.layers.1.mlp.gate.weight", {64, 2048}, "gradient"},
         {"activations.layers.2.mlp.down_proj.input", {96, 172}, "activation"},
         {"hidden_states", {96, 172}, "activation"},
         {"gradients.layers.0.input_layernorm.weight", {64}, "gradient"},
@@ -59,6 +73,15 @@ TEST_CASE("names of checkpoints in use tell the role") {
         CAPTURE(e.name);
         CHECK(role_of(e.name, e.shape, find) == e.role);
     }
+}
+
+TEST_CASE("norms, biases and routers keep their precision") {
+    std::string kept;
+    for (const pipeline::role_row& r : pipeline::roles()) {
+        if (pipeline::keeps_precision(r.name)) kept += std::string(r.name) + " ";
+    }
+    CHECK(kept == "bias norm router ");
+    CHECK_FALSE(pipeline::keeps_precision("no role"));
 }
 
 TEST_CASE("what is no numbers is no weight") {

@@ -107,12 +107,13 @@ runner declare_plan(CLI::App& cmd) {
     cmd.description(
         "Mixed precision: chooses one of the measured recipes for every tensor so that the squared "
         "error of all together is least within a budget of bits, or the bits are fewest above a "
-        "floor of SQNR. The answer is the best there is, or says how far it may be from it. JSON "
+        "floor of SQNR. Norms, biases and routers stay as they are stored. The answer is the best "
+        "there is, or says how far it may be from it. JSON "
         "holds every tensor, the Pareto curve, and what torchao and llm-compressor call the plan.");
     examples(cmd,
              "mx plan results.json --bits 5 -o plan.json\n"
              "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
-             "mx plan results.json --bits 6 --keep --rule 'norm:saturated_block_rate==0 or null'\n"
+             "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
              "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
     return [o] { return run(*o); };
 }

@@ -138,8 +138,9 @@ runner declare_report(CLI::App& cmd) {
         "Makes the page that a design review decides from: the recipe to use for each class of "
         "tensors, why, at what cost, and what would change that; the worst tensors; plots; and "
         "what all figures rest on. For each class it takes the recipe with the fewest bits that "
-        "keeps --min-sqnr and saturates no tensor, bf16 where there is none. Several results are "
-        "read as one: of a tensor under a recipe the first counts. mx analyze, compare and cluster "
+        "keeps --min-sqnr and neither saturates nor collapses a tensor; norms, biases and routers "
+        "keep their stored precision. Several results are read as one: of a tensor under a "
+        "recipe the first counts. mx analyze, compare and cluster "
         "make the same page with --html. A terminal shows its beginning; JSON and CSV hold the "
         "recommendations.");
     examples(cmd,

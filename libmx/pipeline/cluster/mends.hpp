@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "libmx/pipeline/cluster/block_survey.hpp"
+#include "libmx/pipeline/stored_precision.hpp"
 
 namespace mx::pipeline {
 
@@ -35,9 +36,6 @@ struct mend {
 /// not have is left out.
 std::vector<mend> mends_of(const codec::recipe& r);
 
-/// The name of the last resort, which is no recipe: leaving the tensor in bfloat16.
-inline constexpr std::string_view bf16_name = "bf16";
-
 /// A mend as measured on a tensor.
 struct measured_mend {
     std::string change;
@@ -46,8 +44,8 @@ struct measured_mend {
     double ailing_share[ailment_count] = {};
 };
 
-/// The mends of `recipe` on each of `tensors`, bf16 last. Of `request`, roles and norm_bias matter.
-/// Throws base::error.
+/// The mends of `recipe` on each of `tensors`, bf16 (bf16_name) last. Of `request`, roles and
+/// norm_bias matter. Throws base::error.
 std::vector<std::vector<measured_mend>> measure_mends(const std::vector<tensor_ref>& tensors,
                                                       const codec::recipe& recipe,
                                                       const analysis_request& request,

@@ -32,6 +32,7 @@ tensor_row row_of(const report::record& r, std::size_t cells) {
     tensor_row row{report::text_of(r, "file"),
                    report::text_of(r, "tensor"),
                    report::text_of(r, "role"),
+                   report::text_of(r, "dtype"),
                    {},
                    {}};
     if (const auto layer = report::number_of(r, "layer")) row.layer = report::whole(*layer);

@@ -27,6 +27,7 @@ inline constexpr std::array pooled_rates{
     pooled_rate{"clamp_rate", pooled_rate::whole::elements},
     pooled_rate{"underflow_rate", pooled_rate::whole::elements},
     pooled_rate{"saturated_block_rate", pooled_rate::whole::blocks},
+    pooled_rate{"collapsed_block_rate", pooled_rate::whole::blocks},
     pooled_rate{"clamp_error_share", pooled_rate::whole::squared_error},
     pooled_rate{"underflow_error_share", pooled_rate::whole::squared_error},
     pooled_rate{"grid_error_share", pooled_rate::whole::squared_error},
@@ -52,7 +53,7 @@ struct figures {
 };
 
 struct tensor_row {
-    std::string file, tensor, role;
+    std::string file, tensor, role, dtype;
     std::optional<std::int64_t> layer;
     std::vector<figures> at;  ///< by run and phase, see board::of
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/compare/families.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "libmx/codec/recipe_keys.hpp"
@@ -59,6 +61,15 @@ std::vector<family> scale_families(const sweep_plan& plan) {
         return std::none_of(f.cells.begin(), f.cells.end(),
                             [&](std::size_t c) { return plan.cells[c].recipe.rule == r.rule; });
     });
+}
+
+std::string measure_more(const codec::recipe& r) {
+    if (!r.scale_format->power_of_two()) {
+        return fmt::format("mx cluster FILE -r {} measures what may mend it",
+                           codec::to_string(r));
+    }
+    return fmt::format("mx compare FILE -r {} --scale floor,even,rceil measures other rules",
+                       codec::to_string(under_first_rule(r)));
 }
 
 }  // namespace mx::pipeline::compare

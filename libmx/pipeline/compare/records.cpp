@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/compare/records.hpp"
 
+#include "libmx/pipeline/roles.hpp"
 #include "libmx/pipeline/rosetta.hpp"
 #include "libmx/report/members.hpp"
 
@@ -76,6 +77,7 @@ report::value roles_of(const sweep_plan& plan, const comparison& c) {
                                         {"ranked_tensors", tally(role.ranks.over.tensors.size())},
                                         {"contests", role.ranks.contests},
                                         {"best", plan.cells[role.ranks.cells.front().cell].name},
+                                        {"keeps_precision", keeps_precision(role.role)},
                                         {"ranking", std::move(cells)}});
     }
     return all;

@@ -12,8 +12,8 @@
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pipeline/roles.hpp"
 #include "libmx/report/members.hpp"
-#include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -92,7 +92,9 @@ class gatherer {
                                           base::printable(request_.rules[i].text)));
         }
         const auto stored = static_cast<std::uint32_t>(all_.recipes.size());
-        if (request_.keep) all_.recipes.emplace_back(stored_choice);
+        const bool any_kept = std::any_of(tensors_.begin(), tensors_.end(),
+                                          [](const gathered& g) { return g.tensor.kept; });
+        if (request_.keep || any_kept) all_.recipes.emplace_back(stored_choice);
         for (gathered& g : tensors_) finish(g, stored);
         if (all_.tensors.empty()) {
             throw base::error(base::error_kind::usage,
@@ -154,6 +156,7 @@ class gatherer {
             t.tensor = name;
             t.dtype = text_of(r, "dtype");
             t.role = text_of(r, "role");
+            t.kept = keeps_precision(t.role);
             t.elements = static_cast<std::uint64_t>(elements);
             const report::value* shape = report::find(r, "shape");
             const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
@@ -187,7 +190,7 @@ class gatherer {
                                 base::printable(g.tensor.tensor)));
             }
             rule_checked_[i] = true;
-            if (f.is == finding::outcome::holds) continue;
+            if (f.is == finding::outcome::holds || g.tensor.kept) continue;
             any = true;
             g.rule = rule.text;
         }
@@ -213,6 +216,7 @@ class gatherer {
             least_poisoned = i == 0 ? here : std::min(least_poisoned, here);
         }
         for (const measured& m : g.measurements) {
+            if (t.kept) break;
             // Its error is over fewer elements, so that it would look better than it is.
             if (m.poisoned > least_poisoned) {
                 all_.left_out.push_back({t.tensor, all_.recipes[m.option.recipe],
@@ -221,7 +225,7 @@ class gatherer {
             }
             t.options.push_back(m.option);
         }
-        if (request_.keep && (!g.measurements.empty() || g.forbidden > 0)) {
+        if ((request_.keep || t.kept) && (!g.measurements.empty() || g.forbidden > 0)) {
             if (const std::optional<int> bits = bits_of_dtype(t.dtype)) {
                 t.options.push_back({stored, t.elements * static_cast<std::uint64_t>(*bits), 0});
             }
@@ -234,16 +238,15 @@ class gatherer {
                 fmt::format("tensor '{}': every recipe breaks a rule ('{}' is one); give another "
                             "recipe, or --keep to leave tensors as they are stored",
                             base::printable(t.tensor), base::printable(g.rule)));
+        } else if (t.kept && !g.measurements.empty()) {
+            all_.left_out.push_back(
+                {t.tensor, "",
+                 fmt::format("it keeps its stored precision, and {} is no dtype that "
+                             "mx knows the bits of",
+                             base::printable(t.dtype))});
         } else {
             all_.left_out.push_back({t.tensor, "", "no recipe has a measured error"});
         }
-    }
-
-    static std::optional<int> bits_of_dtype(const std::string& name) {
-        for (const tensor::dtype_row& row : tensor::dtypes) {
-            if (row.name == name) return row.bits;
-        }
-        return {};
     }
 
     const candidate_request& request_;

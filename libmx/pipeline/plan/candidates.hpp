@@ -10,11 +10,9 @@
 #include "libmx/pipeline/gate/recipe_filter.hpp"
 #include "libmx/pipeline/gate/rule.hpp"
 #include "libmx/pipeline/results_input.hpp"
+#include "libmx/pipeline/stored_precision.hpp"
 
 namespace mx::pipeline {
-
-/// The choice of leaving a tensor in the dtype it is stored in: no error, all its bits.
-inline constexpr std::string_view stored_choice = "stored";
 
 /// A recipe for a tensor.
 struct plan_option {
@@ -32,6 +30,7 @@ struct plan_tensor {
     std::uint64_t elements = 0;
     double signal = 0;  ///< sum of squares of the elements that the errors are over
     std::vector<plan_option> options;
+    bool kept = false;  ///< its role keeps its precision: stored_choice is the only option
 };
 
 /// A tensor, or one of its recipes, that a plan cannot choose, and why.
@@ -62,9 +61,10 @@ report::read_options plan_members(const std::vector<gate_rule>& rules);
 
 /// Gathers the choices of one model from any number of files of results. Choices without a measured
 /// error, and those that poison elements which another choice does not, are left out; so are
-/// tensors without a choice. Throws base::error: usage when a tensor comes from two files, a rule
-/// leaves a tensor nothing, or nothing can be planned; input when two results of one tensor and
-/// recipe differ, or the figures of a result cannot be.
+/// tensors without a choice. Tensors of roles that keep their precision (roles()) have
+/// stored_choice only, whatever rules say. Throws base::error: usage when a tensor comes from two
+/// files, a rule leaves a tensor nothing, or nothing can be planned; input when two results of one
+/// tensor and recipe differ, or the figures of a result cannot be.
 candidates gather_candidates(const std::vector<results_input>& inputs,
                              const candidate_request& request);
 

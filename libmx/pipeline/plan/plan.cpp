@@ -120,16 +120,18 @@ class planner {
         for (std::uint32_t r = 0; r < from_.recipes.size(); ++r) {
             uniform_plan u;
             u.recipe = r;
-            bool everywhere = true;
+            bool everywhere = true, applied = false;
             for (const plan_tensor& t : from_.tensors) {
-                const auto at = std::find_if(t.options.begin(), t.options.end(),
-                                             [&](const plan_option& o) { return o.recipe == r; });
+                applied = applied || !t.kept;
+                const auto at =
+                    std::find_if(t.options.begin(), t.options.end(),
+                                 [&](const plan_option& o) { return o.recipe == r || t.kept; });
                 everywhere = everywhere && at != t.options.end();
                 if (!everywhere) break;
                 u.totals.bits += at->bits;
                 u.totals.error += at->error;
             }
-            if (!everywhere) continue;
+            if (!everywhere || !applied) continue;
             u.totals.sqnr_db = decibels(signal_, u.totals.error);
             u.within = goal_.bits ? u.totals.bits <= budget_ : u.totals.error <= error_limit_;
             p.uniform.push_back(u);
@@ -148,11 +150,12 @@ class planner {
     }
 
     [[noreturn]] void refuse_budget() const {
-        std::uint64_t least = 0;
+        std::uint64_t least = 0, kept = 0;
         for (const plan_tensor& t : from_.tensors) {
             std::uint64_t here = t.options.front().bits;
             for (const plan_option& o : t.options) here = std::min(here, o.bits);
             least += here;
+            kept += t.kept ? here : 0;
         }
         // Rounded up, so that the figure itself is enough.
         const double per_element =
@@ -160,8 +163,12 @@ class planner {
         throw base::error(
             base::error_kind::usage,
             fmt::format("--bits {}: the recipes measured take at least {:.6g} bits "
-                        "per element ({} bits for {} elements)",
-                        *goal_.bits, std::ceil(per_element * 1e5) / 1e5, least, from_.elements()));
+                        "per element ({} bits for {} elements{})",
+                        *goal_.bits, std::ceil(per_element * 1e5) / 1e5, least, from_.elements(),
+                        kept == 0 ? ""
+                                  : fmt::format(", of them {} bits of norms, biases and routers, "
+                                                "which keep their stored precision",
+                                                kept)));
     }
 
     [[noreturn]] void refuse_floor() const {

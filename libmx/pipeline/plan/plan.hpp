@@ -25,7 +25,7 @@ struct plan_totals {
     std::optional<double> sqnr_db{};  ///< none without an error or a signal
 };
 
-/// All tensors under one recipe.
+/// One recipe for all tensors but those that keep their precision.
 struct uniform_plan {
     std::uint32_t recipe = 0;
     plan_totals totals;

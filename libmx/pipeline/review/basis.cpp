@@ -178,12 +178,14 @@ std::vector<report::section> definition_sections(const evidence& e, const policy
         "number, or of blocks where they say so.",
         fmt::format(
             "A tensor saturates when {:g} % or more of its blocks with two or more non-zero "
-            "elements carry the largest code throughout. The floor is {:g} dB "
-            "(--min-sqnr). Figures of a class are over all of its elements together, errors with "
+            "elements carry the largest code throughout; it collapses when in {:g} % or more of "
+            "them all elements get one magnitude and the tensor is not exact. The floor is {:g} dB "
+            "(--min-sqnr). Figures of a "
+            "class are over all of its elements together, errors with "
             "each tensor divided by its RMS; of recipes with equal bits the one with more SQNR is "
             "taken; recipes of as many "
             "bits within {:g} dB are called too close to tell apart.",
-            100 * alarming_saturation, p.min_sqnr_db, close_decibels),
+            100 * alarming_saturation, 100 * alarming_collapse, p.min_sqnr_db, close_decibels),
         "bits per element: of the elements and their share of scale and offset, blocks as they "
         "are."};
     return {std::move(s)};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "libmx/pipeline/compare/families.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -14,11 +15,11 @@ namespace mx::pipeline::review {
 namespace {
 
 std::string name_of(const evidence& e, const recommendation& r, const rung& step) {
-    return step.candidate ? e.cell_name(r.candidates[*step.candidate].cell) : std::string("bf16");
+    return step.candidate ? e.cell_name(r.candidates[*step.candidate].cell) : r.fallback;
 }
 
 double bits_of(const recommendation& r, const rung& step) {
-    return step.candidate ? r.candidates[*step.candidate].bits : bf16_bits;
+    return step.candidate ? r.candidates[*step.candidate].bits : r.fallback_bits;
 }
 
 // "above 18.87, up to 31.40": the floors that lead to a rung. Each end is rounded so that it keeps
@@ -111,7 +112,7 @@ void add_close(const evidence& e, const recommendation& r, std::vector<std::stri
     std::vector<std::string> close;
     for (std::size_t i = 0; i < r.candidates.size(); ++i) {
         const candidate& c = r.candidates[i];
-        if (i == *r.chosen || c.saturating > 0 || std::abs(c.bits - chosen.bits) > same_bits) {
+        if (i == *r.chosen || c.damages() || std::abs(c.bits - chosen.bits) > same_bits) {
             continue;
         }
         if (std::isinf(c.sqnr_db) && std::isinf(chosen.sqnr_db) && c.sqnr_db > 0) {
@@ -126,23 +127,28 @@ void add_close(const evidence& e, const recommendation& r, std::vector<std::stri
     said.push_back(fmt::format("Of as many bits and too close to call: {}", listed(close)));
 }
 
-// What saturation rules out, and what would not saturate.
-void add_saturation(const evidence& e, const recommendation& r, const policy& p,
-                    std::vector<std::string>& said) {
+// What saturation and collapse rule out.
+void add_damage(const evidence& e, const recommendation& r, const policy& p,
+                std::vector<std::string>& said) {
     const auto otherwise = choose(r.candidates, {p.min_sqnr_db, true});
     if (!otherwise || otherwise == r.chosen) return;
     const candidate& c = r.candidates[*otherwise];
-    said.push_back(fmt::format(
-        "{} would be recommended but for saturation, in {} of {} (worst {}, {} of its blocks)",
-        e.cell_name(c.cell), c.saturating, report::plural(r.tensors.size(), "tensor"),
-        e.tensor_name(*c.worst_saturated), percent(c.worst_saturation)));
-    const bool tried =
+    const bool saturates = c.saturation.tensors > 0;
+    const damage& d = saturates ? c.saturation : c.collapse;
+    said.push_back(
+        fmt::format("{} would be recommended but for {}, in {} of {} (worst {}, {} of its blocks)",
+                    e.cell_name(c.cell), saturates ? "saturation" : "collapse", d.tensors,
+                    report::plural(r.tensors.size(), "tensor"), e.tensor_name(*d.worst),
+                    percent(d.worst_rate)));
+    const codec::recipe& recipe = e.plan.cells[c.cell].recipe;
+    const bool other_rules =
         std::any_of(r.candidates.begin(), r.candidates.end(), [&](const candidate& other) {
-            return e.plan.cells[other.cell].recipe.rule->id == scale::rule_id::rceil;
+            codec::recipe under_same_rule = e.plan.cells[other.cell].recipe;
+            if (under_same_rule.rule == recipe.rule) return false;
+            under_same_rule.rule = recipe.rule;
+            return under_same_rule == recipe;
         });
-    if (!tried) {
-        said.emplace_back("scale=rceil, under which no block maximum overflows, was not measured");
-    }
+    if (saturates && !other_rules) said.push_back(compare::measure_more(recipe));
 }
 
 }  // namespace
@@ -154,12 +160,12 @@ std::vector<report::section> changes_sections(const evidence& e, const recommend
     words.heading = "What would change the verdict";
     rungs.heading = "Which floor leads to which recipe";
     for (const recommendation& r : all) {
-        if (r.undecided) continue;
+        if (r.undecided || r.kept) continue;
         add_rows(e, r, rungs.rows);
         std::vector<std::string> said;
         add_margins(e, r, p, said);
         add_close(e, r, said);
-        add_saturation(e, r, p, said);
+        add_damage(e, r, p, said);
         std::string note;
         for (const std::string& part : said) note += (note.empty() ? "" : ". ") + part;
         if (!note.empty()) words.notes.push_back(fmt::format("- {}: {}.", r.role, note));

@@ -1,34 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/review/recommend.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "libmx/pipeline/alarms.hpp"
 #include "libmx/pipeline/compare/pareto.hpp"
 #include "libmx/pipeline/compare/ranking.hpp"
+#include "libmx/pipeline/roles.hpp"
 
 namespace mx::pipeline::review {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
+void count_damage(std::size_t tensor, double rate, double alarming, damage& to) {
+    to.tensors += rate >= alarming ? 1u : 0u;
+    if (rate > to.worst_rate) {
+        to.worst_rate = rate;
+        to.worst = tensor;
+    }
+}
+
 // Tensors in danger and below the floor. Seeds of a cell count as one: the first stands for them.
 void count_dangers(const compare::board& b, const compare::cell& cell,
                    const std::vector<std::size_t>& tensors, double floor, candidate& to) {
     constexpr std::size_t clamp = compare::rate_index("clamp_rate");
     constexpr std::size_t saturated = compare::rate_index("saturated_block_rate");
+    constexpr std::size_t collapsed = compare::rate_index("collapsed_block_rate");
     for (const std::size_t t : tensors) {
         const compare::figures& f = b.of(t, cell.runs.front());
         to.clamping += f.rates[clamp].value_or(0) >= alarming_clamp_rate ? 1u : 0u;
         to.below += f.sqnr_db && *f.sqnr_db < floor ? 1u : 0u;
-        const double rate = f.rates[saturated].value_or(0);
-        to.saturating += rate >= alarming_saturation ? 1u : 0u;
-        if (rate > to.worst_saturation) {
-            to.worst_saturation = rate;
-            to.worst_saturated = t;
-        }
+        to.collapse_unknown += f.eligible > 0 && !f.rates[collapsed] ? 1u : 0u;
+        count_damage(t, f.rates[saturated].value_or(0), alarming_saturation, to.saturation);
+        // Where every element kept its value, one magnitude was all there was.
+        const double collapse = f.rmse == 0.0 ? 0 : f.rates[collapsed].value_or(0);
+        count_damage(t, collapse, alarming_collapse, to.collapse);
     }
+}
+
+// The elements of a tensor under whichever run measured it.
+double elements_of(const compare::tensor_row& row) {
+    for (const compare::figures& f : row.at) {
+        if (f.elements > 0) return f.elements;
+    }
+    return 0;
+}
+
+// What the tensors are stored in, and what the class gets without a recipe.
+void add_stored(const compare::board& b, recommendation& r) {
+    bool wide = true;  // bfloat16 or more
+    double bits = 0;
+    for (const std::size_t t : r.tensors) {
+        const std::string& dtype = b.tensors[t].dtype;
+        const double elements = elements_of(b.tensors[t]);
+        r.elements += elements;
+        bits += elements * bits_of_dtype(dtype).value_or(static_cast<int>(bf16_bits));
+        wide = wide && (dtype.empty() || dtype == "BF16" || dtype == "F32" || dtype == "F64");
+        if (!dtype.empty() && std::find(r.dtypes.begin(), r.dtypes.end(), dtype) == r.dtypes.end())
+            r.dtypes.push_back(dtype);
+    }
+    if ((wide && !r.kept) || r.elements == 0) return;
+    r.fallback = stored_choice;
+    r.fallback_bits = bits / r.elements;
 }
 
 candidate candidate_of(const compare::board& b, const compare::sweep_plan& plan,
@@ -46,7 +82,7 @@ candidate candidate_of(const compare::board& b, const compare::sweep_plan& plan,
 
 bool acceptable(const candidate& c, const policy& p) {
     const bool saves = c.bits < bf16_bits - same_bits;
-    return saves && c.sqnr_db >= p.min_sqnr_db && (p.accept_saturation || c.saturating == 0);
+    return saves && c.sqnr_db >= p.min_sqnr_db && (p.accept_damage || !c.damages());
 }
 
 std::optional<std::size_t> choose(const std::vector<candidate>& candidates, const policy& p) {
@@ -94,16 +130,19 @@ recommendation recommend(const std::string& role, const compare::board& b,
             }
         }
     }
-    r.undecided = r.candidates.empty();
-    if (r.undecided) return r;
-    const std::size_t run = plan.cells[r.candidates.front().cell].runs.front();
-    for (const std::size_t t : r.tensors) r.elements += b.of(t, run).elements;
-    r.chosen = choose(r.candidates, p);
+    r.kept = keeps_precision(role);
+    if (r.kept) {
+        r.tensors = among;
+        r.not_everywhere = 0;
+    }
+    add_stored(b, r);
+    r.undecided = r.candidates.empty() && !r.kept;
+    if (!r.undecided && !r.kept) r.chosen = choose(r.candidates, p);
     return r;
 }
 
 double recommended_bits(const recommendation& r) {
-    return r.chosen ? r.candidates[*r.chosen].bits : bf16_bits;
+    return r.chosen ? r.candidates[*r.chosen].bits : r.fallback_bits;
 }
 
 }  // namespace mx::pipeline::review

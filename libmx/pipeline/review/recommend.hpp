@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE POLICY of recommendations, one class of tensors at a time.
 //
-// A recipe is acceptable for a class when, over the elements of all tensors of the class together,
-// each tensor divided by its RMS, its SQNR is at least the floor, when no tensor of the class
-// saturates (alarming_saturation of its blocks or more), and when it takes fewer bits than
-// bfloat16. Of the acceptable recipes the one with the fewest bits per element is
-// recommended, of equals the one with the highest SQNR, of equals the first. Where none is
-// acceptable the class stays in bfloat16.
+// Norms, biases and routers (roles() says which roles) keep the precision they are stored in,
+// whatever was measured. For every other class a recipe is acceptable when, over the elements of
+// all tensors of the class together, each tensor divided by its RMS, its SQNR is at least the
+// floor, when no tensor of the class saturates (alarming_saturation of its blocks or more) or
+// collapses (alarming_collapse or more), and when it takes fewer bits than bfloat16. Of the
+// acceptable recipes the one with the fewest bits per element is recommended, of equals the one
+// with the highest SQNR, of equals the first. Where none is acceptable bfloat16 is recommended, or
+// the stored precision where that is neither bfloat16 nor wider.
 #pragma once
 
 #include <array>
@@ -18,6 +20,7 @@
 
 #include "libmx/pipeline/compare/board.hpp"
 #include "libmx/pipeline/compare/cells.hpp"
+#include "libmx/pipeline/stored_precision.hpp"
 
 namespace mx::pipeline::review {
 
@@ -27,14 +30,20 @@ inline constexpr double default_min_sqnr_db = 20;
 inline constexpr double close_decibels = 0.5;
 /// Underflow from which on a recommendation is given with a warning: SQNR hardly sees it.
 inline constexpr double noted_underflow_rate = 0.10;
-/// What stays where no recipe will do.
 inline constexpr double bf16_bits = 16;
 /// Bits per element that differ by less are the same.
 inline constexpr double same_bits = 1e-6;
 
 struct policy {
     double min_sqnr_db = default_min_sqnr_db;
-    bool accept_saturation = false;  ///< for what would be chosen if saturation did not matter
+    bool accept_damage = false;  ///< for what would be chosen if lost blocks did not matter
+};
+
+/// Tensors of a class of which a recipe destroys a share of the blocks.
+struct damage {
+    std::size_t tensors = 0;           ///< with the alarming share or more
+    std::optional<std::size_t> worst;  ///< tensor with the largest share; none where all are 0
+    double worst_rate = 0;
 };
 
 /// A recipe as it does on the tensors of a class, all their elements together, each tensor divided
@@ -44,11 +53,12 @@ struct candidate {
     double bits = 0;     ///< per element
     double sqnr_db = 0;  ///< infinite where nothing is lost
     std::array<std::optional<double>, compare::pooled_rates.size()> rates;
-    std::size_t saturating = 0;                  ///< tensors with alarming_saturation or more
-    std::size_t clamping = 0;                    ///< tensors with alarming_clamp_rate or more
-    std::optional<std::size_t> worst_saturated;  ///< tensor with the most saturated blocks
-    double worst_saturation = 0;
-    std::size_t below = 0;  ///< tensors whose own SQNR is below the floor
+    damage saturation, collapse;
+    std::size_t clamping = 0;          ///< tensors with alarming_clamp_rate or more
+    std::size_t below = 0;             ///< tensors whose own SQNR is below the floor
+    std::size_t collapse_unknown = 0;  ///< tensors whose results lack collapsed_block_rate
+
+    bool damages() const { return saturation.tensors + collapse.tensors > 0; }
 
     /// One of the pooled rates by its name.
     const std::optional<double>& rate(std::string_view name) const {
@@ -63,13 +73,17 @@ struct recommendation {
     std::int64_t not_everywhere = 0;   ///< tensors of the class that are left out for that
     double elements = 0;
     std::vector<candidate> candidates;  ///< in the order of the plan
-    std::optional<std::size_t> chosen;  ///< index of the candidate; none: bfloat16
+    std::optional<std::size_t> chosen;  ///< index of the candidate; none: the fallback
+    bool kept = false;       ///< the class keeps its stored precision, whatever was measured
     bool undecided = false;  ///< no tensor was measured under every recipe: nothing to choose by
+    std::vector<std::string> dtypes;   ///< that the tensors are stored in, in order of appearance
+    std::string fallback{bf16_name};   ///< without a recipe: bf16_name or stored_choice
+    double fallback_bits = bf16_bits;  ///< per element
 };
 
 /// One rung of what other floors lead to.
 struct rung {
-    std::optional<std::size_t> candidate;  ///< none: bfloat16
+    std::optional<std::size_t> candidate;  ///< none: the fallback
     double up_to_db = 0;                   ///< chosen for floors up to this; infinite for the last
 };
 

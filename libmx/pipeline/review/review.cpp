@@ -32,11 +32,10 @@ std::string title_of(const evidence& e) {
 report::list ladder_members(const evidence& e, const recommendation& r) {
     report::list rungs;
     for (const rung& step : ladder(r.candidates)) {
-        const bool bf16 = !step.candidate;
-        const candidate* c = bf16 ? nullptr : &r.candidates[*step.candidate];
+        const candidate* c = step.candidate ? &r.candidates[*step.candidate] : nullptr;
         rungs.emplace_back(
-            report::record{{"recipe", bf16 ? std::string("bf16") : e.cell_name(c->cell)},
-                           {"bits_per_element", bf16 ? bf16_bits : c->bits},
+            report::record{{"recipe", c == nullptr ? r.fallback : e.cell_name(c->cell)},
+                           {"bits_per_element", c == nullptr ? r.fallback_bits : c->bits},
                            {"up_to_sqnr_db", finite_or_null(step.up_to_db)}});
     }
     return rungs;
@@ -44,7 +43,9 @@ report::list ladder_members(const evidence& e, const recommendation& r) {
 
 report::record result_of(const evidence& e, const recommendation& r) {
     const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
-    const std::string recipe = r.undecided ? "" : c == nullptr ? "bf16" : e.cell_name(c->cell);
+    const std::string recipe = r.undecided ? "" : c == nullptr ? r.fallback : e.cell_name(c->cell);
+    report::list dtypes;
+    for (const std::string& dtype : r.dtypes) dtypes.emplace_back(dtype);
     return {{"role", r.role},
             {"tensors", report::tally(r.tensors.size())},
             {"not_everywhere", r.not_everywhere},
@@ -53,7 +54,11 @@ report::record result_of(const evidence& e, const recommendation& r) {
             {"bits_per_element", r.undecided ? report::value() : recommended_bits(r)},
             {"sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db)},
             {"clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate"))},
-            {"underflow_rate", c == nullptr ? report::value() : maybe(c->rate("underflow_rate"))}};
+            {"underflow_rate", c == nullptr ? report::value() : maybe(c->rate("underflow_rate"))},
+            {"collapsed_block_rate",
+             c == nullptr ? report::value() : maybe(c->rate("collapsed_block_rate"))},
+            {"stored_dtypes", std::move(dtypes)},
+            {"keeps_precision", r.kept}};
 }
 
 void put(std::vector<report::section>& to, report::section s) {
@@ -79,7 +84,7 @@ report::document make_review(std::span<const result_set> sets, const review_opti
     report::list ladders;
     for (const recommendation& r : all) {
         d.results.push_back(result_of(e, r));
-        if (r.undecided) continue;
+        if (r.undecided || r.kept) continue;
         ladders.emplace_back(report::record{{"role", r.role}, {"ladder", ladder_members(e, r)}});
     }
     d.tail = {{"ladders", std::move(ladders)}};

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "libmx/pipeline/alarms.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
+#include "libmx/pipeline/stored_precision.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -23,20 +25,24 @@ const candidate* best_of(const recommendation& r, const Wanted& wanted) {
     return best;
 }
 
-std::string saturating_words(const candidate& c, std::size_t tensors) {
-    return fmt::format("saturates {} of {}", c.saturating, report::plural(tensors, "tensor"));
+// "saturates 1 of 4 tensors", for a recipe that damages some.
+std::string damage_words(const candidate& c, std::size_t tensors) {
+    const bool saturates = c.saturation.tensors > 0;
+    return fmt::format("{} {} of {}", saturates ? "saturates" : "collapses",
+                       saturates ? c.saturation.tensors : c.collapse.tensors,
+                       report::plural(tensors, "tensor"));
 }
 
 // Why nothing with fewer bits was taken.
 std::string reason_for(const evidence& e, const recommendation& r, const candidate& chosen,
                        const policy& p) {
     const auto cheaper = [&](const candidate& c) { return c.bits < chosen.bits - same_bits; };
-    const auto saturates = [&](const candidate& c) {
+    const auto damages = [&](const candidate& c) {
         return cheaper(c) && c.sqnr_db >= p.min_sqnr_db;
     };
-    if (const candidate* c = best_of(r, saturates)) {
+    if (const candidate* c = best_of(r, damages)) {
         return fmt::format("{} has fewer bits but {}", e.cell_name(c->cell),
-                           saturating_words(*c, r.tensors.size()));
+                           damage_words(*c, r.tensors.size()));
     }
     if (const candidate* c = best_of(r, cheaper)) {
         return fmt::format("fewer bits give {} at most ({})", decibels(c->sqnr_db),
@@ -56,13 +62,23 @@ std::string reason_against(const evidence& e, const recommendation& r, const pol
         return fmt::format("what reaches {:g} dB takes no fewer bits than bf16", p.min_sqnr_db);
     }
     if (const candidate* c = best_of(r, saves)) {
-        return fmt::format("what reaches {:g} dB saturates: {} {}", p.min_sqnr_db,
-                           e.cell_name(c->cell), saturating_words(*c, r.tensors.size()));
+        return fmt::format("what reaches {:g} dB {}: {} {}", p.min_sqnr_db,
+                           c->saturation.tensors > 0 ? "saturates" : "collapses",
+                           e.cell_name(c->cell), damage_words(*c, r.tensors.size()));
     }
     const candidate* c = best_of(r, [](const candidate&) { return true; });
     if (std::isinf(c->sqnr_db)) return "no SQNR under any recipe";
     return fmt::format("no recipe reaches {:g} dB; the best, {}, has {}", p.min_sqnr_db,
                        e.cell_name(c->cell), decibels(c->sqnr_db));
+}
+
+std::string name_of(const evidence& e, const recommendation& r) {
+    return r.chosen ? e.cell_name(r.candidates[*r.chosen].cell) : r.fallback;
+}
+
+std::string kept_reason(const recommendation& r) {
+    return r.dtypes.empty() ? "keeps its stored precision"
+                            : fmt::format("keeps its stored precision, {}", listed(r.dtypes));
 }
 
 report::record row_of(const evidence& e, const recommendation& r, const policy& p) {
@@ -73,7 +89,7 @@ report::record row_of(const evidence& e, const recommendation& r, const policy& 
         row.emplace_back("reason", std::string("no tensor was measured under every recipe"));
         return row;
     }
-    row.emplace_back("recipe", c == nullptr ? std::string("bf16") : e.cell_name(c->cell));
+    row.emplace_back("recipe", name_of(e, r));
     row.emplace_back("bits", recommended_bits(r));
     row.emplace_back("compression", bf16_bits / recommended_bits(r));
     row.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
@@ -81,25 +97,32 @@ report::record row_of(const evidence& e, const recommendation& r, const policy& 
     row.emplace_back("clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate")));
     row.emplace_back("underflow_rate",
                      c == nullptr ? report::value() : maybe(c->rate("underflow_rate")));
-    row.emplace_back("reason", c == nullptr ? reason_against(e, r, p) : reason_for(e, r, *c, p));
+    row.emplace_back("reason", r.kept         ? kept_reason(r)
+                               : c == nullptr ? reason_against(e, r, p)
+                                              : reason_for(e, r, *c, p));
     return row;
 }
 
-// "mxfp6:scale=even for weight and embedding.", in the order of the classes.
+// "mxfp6:scale=even for weight and embedding.", in the order of the classes; what keeps its stored
+// precision comes last.
 std::vector<std::string> choices(const evidence& e, const recommendations& all) {
     std::vector<std::pair<std::string, std::vector<std::string>>> by_recipe;
     for (const recommendation& r : all) {
         if (r.undecided) continue;
-        const std::string recipe =
-            r.chosen ? e.cell_name(r.candidates[*r.chosen].cell) : std::string("bf16");
+        const std::string recipe = name_of(e, r);
         std::size_t i = 0;
         while (i < by_recipe.size() && by_recipe[i].first != recipe) ++i;
         if (i == by_recipe.size()) by_recipe.push_back({recipe, {}});
         by_recipe[i].second.push_back(r.role);
     }
+    std::stable_partition(by_recipe.begin(), by_recipe.end(),
+                          [](const auto& one) { return one.first != stored_choice; });
     std::vector<std::string> said;
     for (const auto& [recipe, roles] : by_recipe) {
-        said.push_back(fmt::format("{} for {}.", recipe, listed(roles)));
+        said.push_back(
+            recipe == stored_choice
+                ? fmt::format("No recipe for {}: keep the stored precision.", listed(roles))
+                : fmt::format("{} for {}.", recipe, listed(roles)));
     }
     return said;
 }
@@ -120,8 +143,9 @@ std::string cost_words(const recommendations& all) {
         "Cost: {:.3f} bits per element over {} elements of {}, {:.2f} times smaller than bf16",
         mean, report::grouped(report::whole(elements)), report::plural(tensors, "tensor"),
         bf16_bits / mean);
-    text += kept > 0 ? fmt::format("; {} of the elements stay in bf16.", percent(kept / elements))
-                     : ".";
+    text += kept > 0
+                ? fmt::format("; {} of the elements are not quantized.", percent(kept / elements))
+                : ".";
     return text;
 }
 
@@ -173,17 +197,28 @@ std::vector<report::section> verdict_sections(const evidence& e, const recommend
     s.heading = "What to use for each class";
     s.columns = columns();
     std::int64_t left_out = 0;
+    std::size_t unknown = 0;
     for (const recommendation& r : all) {
         s.rows.push_back(row_of(e, r, p));
         left_out += r.not_everywhere;
+        if (r.chosen) unknown += r.candidates[*r.chosen].collapse_unknown;
     }
     s.notes.push_back(fmt::format(
         "Recommended is the recipe with the fewest bits, of those measured, that has {:g} dB of "
         "SQNR or more over the class, each tensor divided by its RMS (an error of {:.3g} % of it "
-        "at most), and saturates none of its tensors; bf16 where there is none. Tensors below: "
-        "whose own SQNR is below that floor. These are errors of tensors, not of what a model does "
-        "with them.",
+        "at most), and neither saturates nor collapses any of its tensors; where there is none, "
+        "bf16, "
+        "which was not measured, or the stored precision. Norms, biases and routers always keep "
+        "their stored precision: their own error does not show what they do to a model. Tensors "
+        "below: whose own SQNR is below that floor. These are errors of tensors, not of what a "
+        "model does with them.",
         p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
+    if (unknown > 0) {
+        s.notes.push_back(
+            fmt::format("Collapse was not measured for {} under what is recommended: the results "
+                        "lack collapsed_block_rate. Analyse again to have it judged.",
+                        report::plural(unknown, "tensor")));
+    }
     if (left_out > 0) {
         s.notes.push_back(
             fmt::format("{} {} measured under some of the recipes only and left out here.",

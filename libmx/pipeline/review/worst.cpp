@@ -17,12 +17,12 @@ constexpr std::size_t worst_shown = 10;
 constexpr std::size_t most_values = 1'200'000;
 constexpr std::size_t most_columns = 32;
 
-// What a tensor loses under what is recommended for its class, or, where that is bf16, under what
-// errs least on the class.
+// What a tensor loses under what is recommended for its class, or, where no recipe is, under what
+// errs least on the class. What keeps its stored precision loses nothing.
 struct loss {
     std::size_t tensor;
     std::size_t cell;
-    bool bf16;
+    bool unquantized;
     double nrmse;
 };
 
@@ -37,6 +37,7 @@ std::optional<std::size_t> least_error(const recommendation& r) {
 std::vector<loss> losses_of(const evidence& e, const recommendations& all) {
     std::vector<loss> losses;
     for (const recommendation& r : all) {
+        if (r.kept) continue;
         const auto at = r.chosen ? r.chosen : least_error(r);
         if (!at) continue;
         const std::size_t cell = r.candidates[*at].cell;
@@ -58,7 +59,7 @@ report::record row_of(const evidence& e, const loss& l) {
     };
     return {{"tensor", e.tensor_name(l.tensor)},
             {"role", t.role},
-            {"recipe", e.cell_name(l.cell) + (l.bf16 ? " *" : "")},
+            {"recipe", e.cell_name(l.cell) + (l.unquantized ? " *" : "")},
             {"elements", report::whole(f.elements)},
             {"sqnr_db", maybe(f.sqnr_db)},
             {"clamp_rate", of("clamp_rate")},
@@ -120,10 +121,10 @@ report::section worst_section(const evidence& e, const recommendations& all) {
     s.heading = shown == 0               ? "Tensors"
                 : shown == losses.size() ? "Tensors, worst first"
                                          : fmt::format("The worst {} tensors", shown);
-    bool any_bf16 = false;
+    bool any_unquantized = false;
     for (std::size_t i = 0; i < shown; ++i) {
         s.rows.push_back(row_of(e, losses[i]));
-        any_bf16 = any_bf16 || losses[i].bf16;
+        any_unquantized = any_unquantized || losses[i].unquantized;
     }
     if (shown > 0) {
         s.columns = {{"tensor", "tensor", cell::name},
@@ -140,10 +141,11 @@ report::section worst_section(const evidence& e, const recommendations& all) {
     } else {
         s.notes.push_back("No tensor loses anything under what is recommended.");
     }
-    if (any_bf16) {
+    if (any_unquantized) {
         s.notes.push_back(
-            "*: the class stays in bf16; the figures are those of the recipe with the least error "
-            "on it.");
+            "*: no recipe is recommended for the class; the figures are those of the recipe with "
+            "the "
+            "least error on it.");
     }
     return s;
 }
