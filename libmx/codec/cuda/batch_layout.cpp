@@ -10,6 +10,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/segment_kernel.hpp"
 
 namespace mx::codec::cuda {
 namespace {

@@ -11,6 +11,7 @@
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/pack_blocks.hpp"
+#include "libmx/codec/segment_kernel.hpp"
 
 namespace mx::codec::cuda {
 namespace {
