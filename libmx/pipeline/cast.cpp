@@ -11,6 +11,7 @@
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/kept_tensors.hpp"
 #include "libmx/pipeline/packed_file.hpp"
+#include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
 #include "libmx/codec/dialect_element.hpp"
 #include "libmx/codec/caster.hpp"
