@@ -37,7 +37,7 @@ layout layout_of(std::uint64_t rows, const codec::recipe& r) {
     const std::uint64_t id = base::tensor_id("bench");
     const panel all{0, v.batch, 0, v.rows, 0, v.cols};
     for_each_segment(g, all, [&](const segment_in_panel& s) {
-        l.segments.push_back(placed_segment_of(s, g, all, id));
+        l.segments.push_back({place_of(s, g, id), s.batch * v.rows + s.row, s.col});
     });
     return l;
 }

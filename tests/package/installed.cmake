@@ -8,10 +8,15 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
-run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER} -B ${WORK}/build -Dmx_ROOT=${WORK}/prefix
-  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
-run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${WORK}/build/consumer)
+foreach(component core files)
+  set(build ${WORK}/${component})
+  run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER} -B ${build} -Dmx_ROOT=${WORK}/prefix
+    -DMX_COMPONENT=${component} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
+  run(${CMAKE_COMMAND} --build ${build})
+  execute_process(COMMAND ${build}/consumer WORKING_DIRECTORY ${build} OUTPUT_VARIABLE printed
+    COMMAND_ERROR_IS_FATAL ANY)
+  message(STATUS "${printed}")
+endforeach()
 
 # The installed files must stand on their own.
 file(GLOB_RECURSE texts ${WORK}/prefix/*.cmake ${WORK}/prefix/*.hpp)
@@ -26,4 +31,13 @@ foreach(text ${texts})
 endforeach()
 if(HAS_COMMAND)
   run(${WORK}/prefix/bin/mx version)
+  # The consumer's figures are the command's.
+  run(${WORK}/prefix/bin/mx analyze ${build}/two_floats.safetensors -r mxfp8:scale=floor --quiet
+    --json ${WORK}/two_floats.json)
+  file(READ ${WORK}/two_floats.json json)
+  string(JSON rmse GET "${json}" results 0 rmse)
+  string(JSON clamp_rate GET "${json}" results 0 clamp_rate)
+  if(NOT printed MATCHES "norm.weight rmse ${rmse}[0-9]* clamp_rate ${clamp_rate}")
+    message(FATAL_ERROR "mx analyze gives rmse ${rmse}, clamp_rate ${clamp_rate}")
+  endif()
 endif()

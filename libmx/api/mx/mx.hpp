@@ -47,6 +47,7 @@ class view {
   public:
     /// One axis.
     view(std::span<const float> values);
+    view(const std::vector<float>& values) : view(std::span(values)) {}
     /// `rows` x `cols` values in C order. Throws mx::error (usage) unless there are so many.
     view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
     /// Values of any dtype, little-endian, the first one at `data`. `strides` are in elements, may

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts by table against casts value by value.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/codec/caster.hpp"
+#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "tests/catch.hpp"
+
+namespace {
+
+namespace codec = mx::codec;
+namespace format = mx::format;
+using mx::tensor::dtype;
+
+// Every upper half of a float32 with lower halves at the ends of what a table takes as one class,
+// and inside of it.
+std::vector<std::uint32_t> all_classes() {
+    std::vector<std::uint32_t> x;
+    for (std::uint32_t upper = 0; upper < 0x10000u; ++upper) {
+        for (const std::uint32_t lower : {0u, 1u, 0x7fffu, 0x8000u, 0xffffu}) {
+            x.push_back(upper << 16 | lower);
+        }
+    }
+    return x;
+}
+
+struct outcome {
+    std::vector<std::uint8_t> codes;
+    std::vector<float> values;
+    std::size_t without_code;
+};
+
+outcome cast_all(const codec::element_cast& to, dtype type, const void* data, std::size_t count) {
+    outcome o{std::vector<std::uint8_t>(count), std::vector<float>(count), 0};
+    const codec::stored_values values{type, static_cast<const std::byte*>(data), count};
+    o.without_code =
+        codec::make_host_caster()->cast(to, {values, count, 0, {}}, {o.codes.data(), o.values.data()});
+    return o;
+}
+
+std::size_t differences(const codec::element_cast& to, const std::vector<std::uint32_t>& bits,
+                        const outcome& got) {
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+        const codec::converted c = codec::cast_element(to, bits[i], 0);
+        const bool same = static_cast<std::uint8_t>(c.code) == got.codes[i] &&
+                          std::memcmp(&c.value, &got.values[i], sizeof c.value) == 0;
+        different += same ? 0u : 1u;
+    }
+    return different;
+}
+
+}  // namespace
+
+TEST_CASE("a table casts float32 as the conversion does, value by value") {
+    const std::vector<std::uint32_t> bits = all_classes();
+    const codec::dialect& ocp = codec::row_of(codec::dialect_id::ocp);
+    for (const format::element_format& f : format::element_formats) {
+        for (const format::rounding_row& rounding : format::roundings) {
+            if (rounding.id == format::rounding::stochastic) continue;
+            format::rounding_mode mode;
+            mode.how = rounding.id;
+            const bool saturate = rounding.id != format::rounding::away;
+            const codec::element_cast to{codec::conversion_of(ocp, f, mode, saturate, false), false};
+            CAPTURE(f.name, rounding.name);
+            const outcome got = cast_all(to, dtype::f32, bits.data(), bits.size());
+            CHECK(got.without_code == bits.size());
+            CHECK(differences(to, bits, got) == 0);
+        }
+    }
+    for (const format::rounding how : {format::rounding::up, format::rounding::zero}) {
+        const codec::element_cast to = codec::cast_to_e8m0(ocp, how, true);
+        CHECK(differences(to, bits, cast_all(to, dtype::f32, bits.data(), bits.size())) == 0);
+    }
+}
+
+TEST_CASE("a table of 16-bit values holds for every dialect") {
+    // Twice all of bfloat16: more than it takes to be worth a table.
+    std::vector<std::uint16_t> words(0x20000);
+    std::vector<std::uint32_t> bits(words.size());
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        words[i] = static_cast<std::uint16_t>(i);
+        bits[i] = static_cast<std::uint32_t>(words[i]) << 16;
+    }
+    std::size_t compared = 0, without = 0;
+    for (const codec::dialect& by : codec::dialects()) {
+        for (const format::element_format& f : format::element_formats) {
+            try {
+                const codec::element_cast to{codec::conversion_of(by, f, {}, true, false), false};
+                const outcome got = cast_all(to, dtype::bf16, words.data(), words.size());
+                CAPTURE(by.name, f.name);
+                CHECK(differences(to, bits, got) == 0);
+                std::size_t first = 0;
+                while (first < bits.size() && codec::cast_element(to, bits[first], 0).code >= 0) {
+                    ++first;
+                }
+                CHECK(got.without_code == first);
+                ++compared;
+                without += first < bits.size() ? 1u : 0u;
+            } catch (const mx::base::error& e) {
+                REQUIRE(e.kind() == mx::base::error_kind::usage);  // a dialect without this format
+            }
+        }
+    }
+    CHECK(compared > 60);
+    CHECK(without > 0);
+}
