@@ -13,6 +13,7 @@
 #include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/quantize_panel.hpp"
 #include "libmx/pipeline/run_buffer.hpp"
+#include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
 
 namespace mx::pipeline {
