@@ -42,7 +42,7 @@ bool same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void declare_outputs(CLI::App& cmd, output_options& out) {
+void declare_outputs(parser& cmd, output_options& out) {
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const report::writer& w = report::writers[i];
         if (w.name == table_writer) continue;

@@ -88,7 +88,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_analyze(CLI::App& cmd) {
+runner declare_analyze(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);

@@ -122,7 +122,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_report(CLI::App& cmd) {
+runner declare_report(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster or diff wrote with --json")
         ->required()

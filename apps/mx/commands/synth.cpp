@@ -51,15 +51,6 @@ synth::plan_options plan_of(const synth_options& o) {
     return {*type, o.size};
 }
 
-/// An unsigned option would take "-1" for 2^64 - 1.
-CLI::Validator not_negative() {
-    return {[](const std::string& text) {
-                return text.rfind('-', 0) == 0 ? std::string("must not be negative")
-                                               : std::string();
-            },
-            ""};
-}
-
 /// --size asks for the preset that has one.
 const synth::preset_row& preset_of(const synth_options& o) {
     if (!o.preset.empty()) return synth::find_preset(o.preset);
@@ -134,7 +125,7 @@ int run_synth(const synth_options& o) {
 
 }  // namespace
 
-runner declare_synth(CLI::App& cmd) {
+runner declare_synth(parser& cmd) {
     const auto o = std::make_shared<synth_options>();
     cmd.description(
         "Writes a deterministic checkpoint with transformer-like statistics: attention, MLP and "
@@ -149,17 +140,14 @@ runner declare_synth(CLI::App& cmd) {
         ->type_name("NAME")
         ->group("Synthesis");
     cmd.add_option("--seed", o->seed, "another seed gives other values; default 0")
-        ->check(not_negative())
+        ->not_negative()
         ->type_name("N")
         ->group("Synthesis");
     cmd.add_option("--dtype", o->dtype, "bf16 (the default), f16 or f32")
         ->type_name("DTYPE")
         ->group("Synthesis");
-    cmd.add_option_function<std::uint64_t>(
-           "--size", [o](const std::uint64_t& bytes) { o->size = bytes; },
-           "bytes of tensor data, e.g. 4GiB or 500MB (bulk only)")
-        ->transform(CLI::AsSizeValue(true))
-        ->transform(not_negative())
+    cmd.add_option("--size", o->size, "bytes of tensor data, e.g. 4GiB or 500MB (bulk only)")
+        ->size_in_bytes()
         ->type_name("BYTES")
         ->group("Synthesis");
     cmd.add_flag("--list", o->list, "list the presets and write nothing")->group("Synthesis");

@@ -123,7 +123,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_vectors(CLI::App& cmd) {
+runner declare_vectors(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("-r,--recipe", o->recipes, "recipe to make vectors of; repeatable")
         ->required()
@@ -132,7 +132,7 @@ runner declare_vectors(CLI::App& cmd) {
         ->group("Vectors");
     cmd.add_option("--blocks", o->blocks,
                    "blocks per recipe (default 240, fewer where blocks are large)")
-        ->check(CLI::Range(1, 1 << 20))
+        ->in_range(1, 1 << 20)
         ->type_name("N")
         ->group("Vectors");
     cmd.add_option("--seed", o->seed, "another seed gives other inputs (default 0)")
