@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# CUDA where nvcc is found. A build without it is complete: what needs a device says so at run time.
-#   MX_CUDA=auto  what can be found (the default at top level)
-#   MX_CUDA=on    stops when there is no nvcc
+# CUDA, for the cards of this machine. A build without it is complete: what needs a device says so at
+# run time.
+#   MX_CUDA=auto  where there are nvcc and a card (the default at top level)
+#   MX_CUDA=on    also without a card; stops when there is no nvcc
 #   MX_CUDA=off   does not look (the default elsewhere)
+# MX_CUDA_ARCHITECTURES names the cards to build for, by compute capability without the dot (90;100),
+# or all: everything that there are kernels for. Empty, the default: the cards of this machine, all
+# where MX_CUDA=on finds none. Named, they need no card to be built by auto.
 # Sets MX_HAS_CUDA, and MX_CUDA_MISSING to the reason where it is false.
 
 # Another project that adds this one as a subdirectory does not get a language that it did not ask
@@ -18,15 +22,52 @@ if(NOT mx_cuda_wanted MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "MX_CUDA is '${MX_CUDA}': say auto, on or off")
 endif()
 
+set(MX_CUDA_ARCHITECTURES "" CACHE STRING
+  "Cards to build for: compute capabilities without the dot (90;100), or all; empty: those here")
+foreach(wanted IN LISTS MX_CUDA_ARCHITECTURES)
+  if(NOT wanted STREQUAL "all" AND NOT (wanted MATCHES "^[0-9]+$" AND wanted GREATER_EQUAL 80))
+    message(FATAL_ERROR "MX_CUDA_ARCHITECTURES has '${wanted}': say all, or compute capabilities "
+      "from 8.0 on without the dot, such as 90;100")
+  endif()
+endforeach()
+
+# The compute capabilities of the cards of this machine, as MX_CUDA_ARCHITECTURES spells them.
+function(mx_find_cards variable)
+  find_program(MX_NVIDIA_SMI nvidia-smi)
+  mark_as_advanced(MX_NVIDIA_SMI)
+  set(cards)
+  if(MX_NVIDIA_SMI)
+    execute_process(COMMAND ${MX_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+      RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_QUIET)
+    if(code EQUAL 0)
+      string(REGEX MATCHALL "[0-9]+\\.[0-9]" cards "${output}")
+      string(REPLACE "." "" cards "${cards}")
+      list(REMOVE_DUPLICATES cards)
+      list(FILTER cards INCLUDE REGEX "^([89]|[0-9][0-9])[0-9]$")  # 8.0 and later
+    endif()
+  endif()
+  set(${variable} "${cards}" PARENT_SCOPE)
+endfunction()
+
 set(MX_HAS_CUDA FALSE)
 set(MX_CUDA_MISSING "MX_CUDA=off")
+set(mx_cuda_cards ${MX_CUDA_ARCHITECTURES})
+if(NOT mx_cuda_cards AND NOT mx_cuda_wanted STREQUAL "off")
+  mx_find_cards(mx_cuda_cards)
+  if(NOT mx_cuda_cards AND mx_cuda_wanted STREQUAL "on")
+    set(mx_cuda_cards all)
+  endif()
+endif()
 if(NOT mx_cuda_wanted STREQUAL "off")
   # The toolkit's usual place is on few people's PATH.
   find_program(MX_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda
     PATH_SUFFIXES bin)
   mark_as_advanced(MX_NVCC)
   set(MX_CUDA_MISSING "no nvcc. Install CUDA 13 or later, or set CUDA_PATH to where it is")
-  if(MX_NVCC)
+  if(MX_NVCC AND NOT mx_cuda_cards)
+    set(MX_CUDA_MISSING "nvcc is there, but no card of compute capability 8.0 or later. For a card \
+elsewhere: -DMX_CUDA_ARCHITECTURES=90 (its compute capability without the dot), or all")
+  elseif(MX_NVCC)
     # Every source states its own architectures; this one is for CMake's trial compilation, which
     # would otherwise ask for one that the toolkit may have dropped.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
@@ -66,13 +107,49 @@ if(NOT mx_cuda_wanted STREQUAL "off")
   endif()
 endif()
 
+# mx_cuda_serving(VARIABLE CARD ARCH...): those of the architectures that run on a card of compute
+# capability CARD: machine code of its major version, the latest that is not later than the card;
+# PTX where there is none.
+function(mx_cuda_serving variable card)
+  set(serving)
+  string(REGEX REPLACE ".$" "" major ${card})
+  foreach(architecture IN LISTS ARGN)
+    string(REGEX MATCH "^[0-9]+" number ${architecture})
+    string(REGEX REPLACE ".$" "" its_major ${number})
+    if(number GREATER card OR (architecture MATCHES "a$" AND NOT number EQUAL card))
+      continue()
+    elseif(architecture MATCHES "-virtual$")
+      if(NOT serving)
+        set(serving ${architecture})
+      endif()
+    elseif(its_major EQUAL major)
+      set(serving ${architecture})
+    endif()
+  endforeach()
+  set(${variable} ${serving} PARENT_SCOPE)
+endfunction()
+
 # mx_cuda_sources(TARGET ARCHITECTURES ARCH... FILES FILE...): adds CUDA sources to a target, each
-# compiled for the architectures named: "90a" machine code for sm_90a, "100-virtual" PTX for
-# compute_100. Warnings are errors; a product is not fused into an addition; C++20.
+# compiled for those of the architectures named that MX_CUDA_ARCHITECTURES asks for, in ascending
+# order: "90a" machine code for sm_90a, "120f" for its family, "100-virtual" PTX for compute_100.
 function(mx_cuda_sources target)
   cmake_parse_arguments(cuda "" "" "ARCHITECTURES;FILES" ${ARGN})
+  set(architectures)
+  foreach(card IN LISTS mx_cuda_cards)
+    if(card STREQUAL "all")
+      set(architectures ${cuda_ARCHITECTURES})
+      break()
+    endif()
+    mx_cuda_serving(serving ${card} ${cuda_ARCHITECTURES})
+    list(APPEND architectures ${serving})
+  endforeach()
+  list(REMOVE_DUPLICATES architectures)
+  if(NOT architectures)
+    # For its symbols: no card that is built for has these instructions, which is asked at run time.
+    list(GET cuda_ARCHITECTURES 0 architectures)
+  endif()
   set(options)
-  foreach(architecture IN LISTS cuda_ARCHITECTURES)
+  foreach(architecture IN LISTS architectures)
     if(architecture MATCHES "^([0-9]+[af]?)-virtual$")
       list(APPEND options
         "-gencode=arch=compute_${CMAKE_MATCH_1},code=compute_${CMAKE_MATCH_1}")
@@ -89,12 +166,13 @@ function(mx_cuda_sources target)
 endfunction()
 
 # mx_cuda_library(TARGET ARCHITECTURES ARCH... FILES FILE...): a static library of CUDA sources; more
-# of them, for other architectures, by mx_cuda_sources.
+# of them, for other architectures, by mx_cuda_sources. A product is not fused into an addition.
 function(mx_cuda_library target)
   add_library(${target} STATIC)
   # The standard as an option: CMake 3.25 does not know that nvcc has C++20.
   target_compile_options(${target} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>"
+    "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${MX_WERROR}>>:-Werror=all-warnings>")
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(${target} PUBLIC CUDA::cudart_static)
   mx_cuda_sources(${target} ${ARGN})

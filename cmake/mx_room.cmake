@@ -16,6 +16,45 @@ function(mx_compile_options target)
   endif()
 endfunction()
 
+# mx_precompile(TARGET): the headers that nearly every source includes, parsed once for all
+# libraries and once for all programs (their code is not compiled alike: -fPIC, -fPIE). A source
+# includes what it needs all the same: CMAKE_DISABLE_PRECOMPILE_HEADERS, which the presets other than
+# release set, builds without them. Vector kernels, whose headers are compiled once per instruction
+# set, and sources with options of their own stay without.
+function(mx_precompile target)
+  get_target_property(type ${target} TYPE)
+  set(kind library)
+  if(type STREQUAL EXECUTABLE)
+    set(kind program)
+  endif()
+  set(headers mx_${kind}_headers)
+  if(NOT TARGET ${headers})
+    set(source ${PROJECT_BINARY_DIR}/${headers}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+    if(kind STREQUAL program)
+      add_executable(${headers} EXCLUDE_FROM_ALL ${source})
+    else()
+      add_library(${headers} STATIC EXCLUDE_FROM_ALL ${source})
+    endif()
+    mx_compile_options(${headers})
+    target_link_libraries(${headers} PRIVATE fmt::fmt OpenMP::OpenMP_CXX)
+    target_precompile_headers(${headers} PRIVATE <fmt/format.h> <algorithm> <array> <atomic>
+      <charconv> <chrono> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <mutex>
+      <numeric> <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant>
+      <vector>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+  # What g++ says of the inside of std::string, it says of precompiled headers even where it would
+  # be silent otherwise.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread
+      -Wno-array-bounds)
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "/simd/.*\\.cpp$")
+  set_property(SOURCE ${sources} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # mx_room(NAME DEPS... [FOLDER FOLDER] [ONLY REGEX] [EXCLUDE REGEX] [PRIVATE LIBRARIES...]): the
 # folder libmx/NAME (or FOLDER) as target mx_NAME (alias mx::NAME). DEPS reach whoever uses the room;
 # LIBRARIES are used by its sources only. The sources are the .cpp files of the folder whose paths
@@ -40,6 +79,7 @@ function(mx_room name)
     mx_compile_options(${target})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE ${room_PRIVATE})
+    mx_precompile(${target})
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
@@ -51,4 +91,24 @@ function(mx_room name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} ${scope} ${room_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY MX_ROOMS ${target})
+endfunction()
+
+# mx_split_targets(TARGET FILE...): compiles vector kernels that take long once for each instruction
+# set and not once for all, so that no file of a build takes much longer than the others.
+function(mx_split_targets target)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    return()  # elsewhere there is one
+  endif()
+  foreach(path IN LISTS ARGN)
+    set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/${path} PROPERTY HEADER_FILE_ONLY ON)
+    file(RELATIVE_PATH include ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${path})
+    get_filename_component(name ${path} NAME_WE)
+    foreach(set SSE4 AVX2 AVX3)
+      set(source ${CMAKE_CURRENT_BINARY_DIR}/simd/${target}_${name}_${set}.cpp)
+      file(CONFIGURE OUTPUT ${source} @ONLY
+        CONTENT "#define MX_ONLY_TARGET HWY_${set}\n#include \"${include}\"\n")
+      set_property(SOURCE ${source} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+      target_sources(${target} PRIVATE ${source})
+    endforeach()
+  endforeach()
 endfunction()

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds everything and runs the tests. With CI set, warnings are errors,
-# the formatting is checked, and what the interop and browser tests need is installed.
+# kernels are built for all cards where nvcc is, the formatting is checked, and what the interop and
+# browser tests need is installed.
 # Usage: test.sh [PRESET]   (release, dev, asan, ubsan or tsan; default: release)
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +15,7 @@ if [ -n "${CI:-}" ]; then
     scripts/install-interop.sh
     scripts/install-dependencies.sh browser
 fi
-cmake --preset "$preset" ${CI:+-DMX_WERROR=ON}
+cmake --preset "$preset" ${CI:+-DMX_WERROR=ON -DMX_CUDA_ARCHITECTURES=all}
 cmake --build --preset "$preset"
 code=0
 ctest --preset "$preset" -j "$(nproc)" || code=$?

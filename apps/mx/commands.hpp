@@ -3,10 +3,11 @@
 // its options, and one row here; help, the man page and docs/reference follow.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <functional>
 #include <string_view>
+
+#include "apps/mx/cli.hpp"
 
 namespace mx::app {
 
@@ -16,34 +17,34 @@ using runner = std::function<int()>;
 
 /// Declares options, description and examples (as the footer) on `cmd`, and returns what to run.
 /// The options' storage lives in the returned function (a shared_ptr), not in a global.
-using declare_function = runner (*)(CLI::App& cmd);
+using declare_function = runner (*)(parser& cmd);
 
-runner declare_analyze(CLI::App& cmd);
-runner declare_compare(CLI::App& cmd);
-runner declare_cluster(CLI::App& cmd);
-runner declare_diff(CLI::App& cmd);
-runner declare_gemm(CLI::App& cmd);
-runner declare_stages(CLI::App& cmd);
-runner declare_report(CLI::App& cmd);
-runner declare_tensors(CLI::App& cmd);
-runner declare_rosetta(CLI::App& cmd);
-runner declare_plan(CLI::App& cmd);
-runner declare_quantize(CLI::App& cmd);
-runner declare_dequantize(CLI::App& cmd);
-runner declare_cast(CLI::App& cmd);
-runner declare_synth(CLI::App& cmd);
-runner declare_verify(CLI::App& cmd);
-runner declare_vectors(CLI::App& cmd);
-runner declare_gate(CLI::App& cmd);
-runner declare_bench(CLI::App& cmd);
-runner declare_formats(CLI::App& cmd);
-runner declare_rules(CLI::App& cmd);
-runner declare_dialects(CLI::App& cmd);
-runner declare_accumulators(CLI::App& cmd);
-runner declare_explain(CLI::App& cmd);
-runner declare_selftest(CLI::App& cmd);
-runner declare_version(CLI::App& cmd);
-runner declare_help(CLI::App& cmd);
+runner declare_analyze(parser& cmd);
+runner declare_compare(parser& cmd);
+runner declare_cluster(parser& cmd);
+runner declare_diff(parser& cmd);
+runner declare_gemm(parser& cmd);
+runner declare_stages(parser& cmd);
+runner declare_report(parser& cmd);
+runner declare_tensors(parser& cmd);
+runner declare_rosetta(parser& cmd);
+runner declare_plan(parser& cmd);
+runner declare_quantize(parser& cmd);
+runner declare_dequantize(parser& cmd);
+runner declare_cast(parser& cmd);
+runner declare_synth(parser& cmd);
+runner declare_verify(parser& cmd);
+runner declare_vectors(parser& cmd);
+runner declare_gate(parser& cmd);
+runner declare_bench(parser& cmd);
+runner declare_formats(parser& cmd);
+runner declare_rules(parser& cmd);
+runner declare_dialects(parser& cmd);
+runner declare_accumulators(parser& cmd);
+runner declare_explain(parser& cmd);
+runner declare_selftest(parser& cmd);
+runner declare_version(parser& cmd);
+runner declare_help(parser& cmd);
 
 struct command {
     std::string_view name;

@@ -13,22 +13,6 @@ namespace {
 constexpr std::size_t width = 100;
 constexpr std::size_t indent = 30;
 
-std::string spelling_of(const CLI::Option& option, bool positional) {
-    if (positional) {
-        const std::string dots = option.get_items_expected_max() > 1 ? "..." : "";
-        return option.get_name(true) + dots;
-    }
-    std::string text = option.get_name(false, true);
-    const auto comma = text.find(',');
-    if (comma != std::string::npos) text.insert(comma + 1, " ");
-    if (option.get_type_size() != 0) {
-        // Checks append themselves to the type's name ("N:INT in [1 - 32]").
-        const std::string type = option.get_type_name();
-        text += " " + type.substr(0, type.find(':'));
-    }
-    return text;
-}
-
 std::string entry(const std::string& label, const std::string& text) {
     std::string out = "  " + label;
     bool first = true;
@@ -47,19 +31,13 @@ std::string entry(const std::string& label, const std::string& text) {
 
 }  // namespace
 
-void set_up(CLI::App& parser, const command& c) {
-    parser.name(std::string(c.name));
-    parser.set_help_flag("-h,--help", "print this help");
+void set_up(parser& cmd, const command& c) {
+    cmd.name(std::string(c.name));
+    cmd.set_help_flag("-h,--help", "print this help");
 }
 
-std::vector<option_line> option_lines(const CLI::App& parser) {
-    std::vector<option_line> lines;
-    for (const CLI::Option* option : parser.get_options()) {
-        if (option->get_group().empty()) continue;  // hidden
-        const bool positional = option->get_positional();
-        lines.push_back({option->get_group(), spelling_of(*option, positional),
-                         option->get_description(), option->get_required(), positional});
-    }
+std::vector<option_line> option_lines(const parser& cmd) {
+    std::vector<option_line> lines = cmd.options();
     // The help flag is declared last but belongs to the last group; arguments come first.
     std::stable_partition(lines.begin(), lines.end(),
                           [](const option_line& l) { return l.positional; });
@@ -74,10 +52,10 @@ std::vector<option_line> option_lines(const CLI::App& parser) {
     return sorted;
 }
 
-std::string synopsis(const CLI::App& parser, const command& c) {
+std::string synopsis(const parser& cmd, const command& c) {
     std::string text = fmt::format("mx {}", c.name);
     bool optional = false;
-    for (const option_line& l : option_lines(parser)) {
+    for (const option_line& l : option_lines(cmd)) {
         if (!l.required && !l.positional) {
             optional = true;
             continue;
@@ -106,22 +84,21 @@ std::string overview() {
     return text + "\n'mx help COMMAND' describes one command.\n";
 }
 
-std::string help_text(const CLI::App& parser, const command& c) {
-    std::string text =
-        fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary, synopsis(parser, c));
-    if (!parser.get_description().empty()) {
+std::string help_text(const parser& cmd, const command& c) {
+    std::string text = fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary, synopsis(cmd, c));
+    if (!cmd.description().empty()) {
         text += "\n";
-        for (const std::string& line : report::wrapped(parser.get_description(), width)) {
+        for (const std::string& line : report::wrapped(cmd.description(), width)) {
             text += line + "\n";
         }
     }
     std::string group;
-    for (const option_line& l : option_lines(parser)) {
+    for (const option_line& l : option_lines(cmd)) {
         if (l.group != group) text += fmt::format("\n{}:\n", l.group);
         group = l.group;
         text += entry(l.spelling, l.text);
     }
-    const std::string examples = parser.get_footer();
+    const std::string examples = cmd.examples();
     if (!examples.empty()) text += "\nExamples:\n";
     for (std::size_t at = 0; at < examples.size();) {
         const std::size_t end = examples.find('\n', at);
@@ -132,10 +109,10 @@ std::string help_text(const CLI::App& parser, const command& c) {
 }
 
 std::string help_text(const command& c) {
-    CLI::App parser;
-    c.declare(parser);
-    set_up(parser, c);
-    return help_text(parser, c);
+    parser cmd;
+    c.declare(cmd);
+    set_up(cmd, c);
+    return help_text(cmd, c);
 }
 
 }  // namespace mx::app

@@ -67,10 +67,10 @@ std::string metrics_page() {
 std::string commands_page() {
     std::string out = fmt::format("{}# Commands\n", made_by);
     for (const command& c : commands) {
-        CLI::App parser;
-        c.declare(parser);
-        set_up(parser, c);
-        out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(parser, c));
+        parser cmd;
+        c.declare(cmd);
+        set_up(cmd, c);
+        out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(cmd, c));
     }
     out += "\n## Exit codes\n\n| code | meaning |\n|---:|---|\n";
     for (const exit_code_row& row : exit_codes) {
@@ -98,16 +98,16 @@ std::string roff(std::string_view text) {
 }
 
 std::string man_command(const command& c) {
-    CLI::App parser;
-    c.declare(parser);
-    set_up(parser, c);
+    parser cmd;
+    c.declare(cmd);
+    set_up(cmd, c);
     std::string out = fmt::format(".SS mx {}\n{}.\n", roff(c.name), roff(c.summary));
-    out += fmt::format(".PP\n.B {}\n", roff(synopsis(parser, c)));
-    if (!parser.get_description().empty()) out += ".PP\n" + roff(parser.get_description()) + "\n";
-    for (const option_line& l : option_lines(parser)) {
+    out += fmt::format(".PP\n.B {}\n", roff(synopsis(cmd, c)));
+    if (!cmd.description().empty()) out += ".PP\n" + roff(cmd.description()) + "\n";
+    for (const option_line& l : option_lines(cmd)) {
         out += fmt::format(".TP\n.B {}\n{}\n", roff(l.spelling), roff(l.text));
     }
-    if (!parser.get_footer().empty()) out += ".PP\n.EX\n" + roff(parser.get_footer()) + ".EE\n";
+    if (!cmd.examples().empty()) out += ".PP\n.EX\n" + roff(cmd.examples()) + ".EE\n";
     return out;
 }
 

@@ -70,14 +70,14 @@ pipeline::tensor_ref find_tensor(const pipeline::model& model, const matrix_plac
 
 }  // namespace
 
-void declare_matrix_shape(CLI::App& cmd, matrix_argument& m, const std::string& name) {
+void declare_matrix_shape(parser& cmd, matrix_argument& m, const std::string& name) {
     cmd.add_option("--shape-" + name, m.shape,
                    fmt::format("{} is raw binary of these extents, e.g. 64x128", name))
         ->type_name("NxM")
         ->group("Input");
 }
 
-void declare_matrix_options(CLI::App& cmd, matrix_options& o) {
+void declare_matrix_options(parser& cmd, matrix_options& o) {
     cmd.add_option("--dtype", o.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...")
         ->type_name("DTYPE")
         ->group("Input");

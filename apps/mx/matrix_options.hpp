@@ -2,10 +2,10 @@
 // One tensor as an argument: FILE, or FILE:TENSOR where the file holds several.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "apps/mx/cli.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/gemm/matrix.hpp"
 #include "libmx/pipeline/model.hpp"
@@ -25,9 +25,9 @@ struct matrix_options {
 };
 
 /// --shape-NAME of one matrix.
-void declare_matrix_shape(CLI::App& cmd, matrix_argument& m, const std::string& name);
+void declare_matrix_shape(parser& cmd, matrix_argument& m, const std::string& name);
 /// --as, --dtype, --raw, --swizzled.
-void declare_matrix_options(CLI::App& cmd, matrix_options& o);
+void declare_matrix_options(parser& cmd, matrix_options& o);
 
 /// The file of an argument that names a file as a whole, or the part before the ':' behind which
 /// its tensor is named: the shortest one that exists. The rest is the tensor, "" without one.

@@ -4,10 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cerrno>
-#include <cmath>
-#include <cstdlib>
-
 #include "apps/mx/backends.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
@@ -16,7 +12,7 @@
 
 namespace mx::app {
 
-void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
+void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
     cmd.add_option("FILE", in.files,
                    fmt::format("{}, or raw binary; several files, directories and quoted "
                                "patterns are one model",
@@ -38,7 +34,7 @@ void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
         ->type_name("DTYPE")
         ->group("Input");
     cmd.add_option(byte_offset, in.open.offset, "raw binary: byte offset of the first element")
-        ->check(not_negative())
+        ->not_negative()
         ->type_name("BYTES")
         ->group("Input");
     cmd.add_flag("--raw", in.views.raw, "arrays as they are stored: nothing is decoded")
@@ -64,9 +60,9 @@ void declare_inputs(CLI::App& cmd, input_options& in, const char* byte_offset) {
 
 pipeline::model open_inputs(const input_options& in) { return {in.files, in.open, in.views}; }
 
-void declare_run(CLI::App& cmd, run_options& run) {
+void declare_run(parser& cmd, run_options& run) {
     cmd.add_option("--threads", run.threads, "worker threads; the output does not depend on it")
-        ->check(CLI::Range(1, 4096))
+        ->in_range(1, 4096)
         ->type_name("N")
         ->group("Run");
     std::vector<std::string_view> names;
@@ -88,41 +84,14 @@ pipeline::run_control control_of(const run_options& run) {
     return control;
 }
 
-void declare_destination(CLI::App& cmd, std::string& out, const std::string& what) {
+void declare_destination(parser& cmd, std::string& out, const std::string& what) {
     cmd.add_option("-o,--output", out, what)
         ->required()
-        ->check(file_name())
+        ->file_name()
         ->type_name("OUT")
         ->group("Output");
 }
 
-CLI::Validator file_name() {
-    return {[](const std::string& text) {
-                return text.empty() ? std::string("the name is empty; give one") : std::string();
-            },
-            ""};
-}
-
-CLI::Validator not_negative() {
-    return {[](const std::string& text) {
-                if (text.rfind('-', 0) == 0) return std::string("must not be negative");
-                errno = 0;
-                std::strtoull(text.c_str(), nullptr, 0);
-                return errno == ERANGE ? std::string("is too large") : std::string();
-            },
-            ""};
-}
-
-CLI::Validator finite() {
-    return {[](const std::string& text) {
-                float value = 0;
-                return CLI::detail::lexical_cast(text, value) && !std::isfinite(value)
-                           ? std::string("must be finite")
-                           : std::string();
-            },
-            ""};
-}
-
-void examples(CLI::App& cmd, const std::string& lines) { cmd.footer(lines); }
+void examples(parser& cmd, const std::string& lines) { cmd.examples(lines); }
 
 }  // namespace mx::app

@@ -2,10 +2,10 @@
 // Option groups that several commands share, declared once.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "apps/mx/cli.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
@@ -23,7 +23,7 @@ struct input_options {
 /// `byte_offset`: what the option for the offset of raw data is called; --byte-offset alone where
 /// --offset means something else.
 inline constexpr const char* byte_offset_only = "--byte-offset";
-void declare_inputs(CLI::App& cmd, input_options& in,
+void declare_inputs(parser& cmd, input_options& in,
                     const char* byte_offset = "--offset,--byte-offset");
 
 /// Opens the files; errors name the file.
@@ -35,25 +35,16 @@ struct run_options {
     std::string backend;  ///< empty: see chosen_backend
     bool quiet = false;
 };
-void declare_run(CLI::App& cmd, run_options& run);
+void declare_run(parser& cmd, run_options& run);
 
 /// Thread count, driver, cancel flag, progress bar and notices for the library. Throws base::error
 /// when the backend asked for is unknown or cannot run here.
 pipeline::run_control control_of(const run_options& run);
 
 /// -o, --output FILE of a converting command.
-void declare_destination(CLI::App& cmd, std::string& out, const std::string& what);
-
-/// Refuses an empty name of an output, which would mean none.
-CLI::Validator file_name();
-
-/// Refuses what an unsigned number would wrap around (-1) or cut.
-CLI::Validator not_negative();
-
-/// Refuses NaN and Inf, which pass every range.
-CLI::Validator finite();
+void declare_destination(parser& cmd, std::string& out, const std::string& what);
 
 /// The text of the "Examples:" part of help and man page, one "command  # what it does" a line.
-void examples(CLI::App& cmd, const std::string& lines);
+void examples(parser& cmd, const std::string& lines);
 
 }  // namespace mx::app

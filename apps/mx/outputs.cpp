@@ -43,13 +43,13 @@ bool same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void declare_outputs(CLI::App& cmd, output_options& out) {
+void declare_outputs(parser& cmd, output_options& out) {
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const report::writer& w = report::writers[i];
         if (w.name == table_writer) continue;
         cmd.add_option(fmt::format("--{}", w.name), out.paths[i],
                        fmt::format("{} ('-': stdout)", w.summary))
-            ->check(file_name())
+            ->file_name()
             ->type_name("FILE")
             ->group("Output");
     }

@@ -2,13 +2,13 @@
 // Where results go: a human table on stdout and one file per writer asked for.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "apps/mx/cli.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -18,7 +18,7 @@ namespace mx::app {
 struct output_options {
     std::array<std::string, report::writers.size()> paths;
 };
-void declare_outputs(CLI::App& cmd, output_options& out);
+void declare_outputs(parser& cmd, output_options& out);
 
 /// The opened destinations. Opening them before the work starts makes an unwritable path fail at
 /// once; nothing appears under its final name before finish().

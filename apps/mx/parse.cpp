@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "apps/mx/exit_code.hpp"
@@ -31,12 +30,6 @@ const command& command_named(const std::string& name) {
     refuse(base::unknown("command", name, names_of(commands)));
 }
 
-// CLI11 words some failures over several lines.
-std::string one_line(std::string text) {
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    return text;
-}
-
 }  // namespace
 
 runner parse_command_line(int argc, char** argv) {
@@ -47,16 +40,13 @@ runner parse_command_line(int argc, char** argv) {
         refuse(fmt::format("{}: options come after the command; 'mx help' lists commands", first));
     }
     const command& chosen = command_named(first);
-    CLI::App parser;
-    runner run = chosen.declare(parser);
-    set_up(parser, chosen);
+    parser cmd;
+    runner run = chosen.declare(cmd);
+    set_up(cmd, chosen);
     try {
-        parser.parse(argc - 1, argv + 1);
-    } catch (const CLI::CallForHelp&) {
-        return print_later(help_text(parser, chosen));
-    } catch (const CLI::ParseError& e) {
-        refuse(
-            fmt::format("{}: {}; see 'mx help {}'", chosen.name, one_line(e.what()), chosen.name));
+        if (!cmd.parse(argc - 1, argv + 1)) return print_later(help_text(cmd, chosen));
+    } catch (const base::error& e) {
+        refuse(fmt::format("{}: {}; see 'mx help {}'", chosen.name, e.message(), chosen.name));
     }
     return run;
 }

@@ -15,7 +15,7 @@ constexpr const char* descending = "descending";
 
 }  // namespace
 
-void declare_products(CLI::App& cmd, product_options& o, const std::string& without_models) {
+void declare_products(parser& cmd, product_options& o, const std::string& without_models) {
     cmd.add_option(
            "-m,--accumulate", o.models,
            "how products are summed (mx accumulators); repeatable; without it " + without_models)
@@ -27,7 +27,7 @@ void declare_products(CLI::App& cmd, product_options& o, const std::string& with
         ->group("Product");
     cmd.add_option("--slices", o.slices,
                    "cut K into N parts that are summed apart and added in float32 (split-K)")
-        ->check(CLI::Range(1, 1 << 20))
+        ->in_range(1, 1 << 20)
         ->type_name("N")
         ->group("Product");
 }

@@ -2,10 +2,10 @@
 // --accumulate, --k-order, --slices: how products are summed.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "apps/mx/cli.hpp"
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/report/record.hpp"
@@ -17,7 +17,7 @@ struct product_options {
     std::string k_order = "ascending";
     std::size_t slices = 1;
 };
-void declare_products(CLI::App& cmd, product_options& o, const std::string& without_models);
+void declare_products(parser& cmd, product_options& o, const std::string& without_models);
 
 /// The models asked for, each once. Throws base::error (usage).
 std::vector<gemm::accumulator> models_of(const product_options& o);

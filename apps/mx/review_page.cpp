@@ -10,17 +10,17 @@
 
 namespace mx::app {
 
-void declare_min_sqnr(CLI::App& cmd, double& db) {
+void declare_min_sqnr(parser& cmd, double& db) {
     cmd.add_option("--min-sqnr", db,
                    fmt::format("SQNR in dB that a class of tensors must keep for a recipe to be "
                                "recommended on the page ({:g})",
                                pipeline::review::default_min_sqnr_db))
-        ->check(finite())
+        ->finite()
         ->type_name("DB")
         ->group("Output");
 }
 
-void declare_page(CLI::App& cmd, review_page_options& o) {
+void declare_page(parser& cmd, review_page_options& o) {
     declare_min_sqnr(cmd, o.min_sqnr_db);
     cmd.add_flag("--sha256", o.sha256, "also the SHA-256 of the inputs in JSON; --html implies it")
         ->group("Output");

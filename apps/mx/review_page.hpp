@@ -2,9 +2,9 @@
 // The page of a review, as `mx report` and the option --html of the commands that measure make it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <span>
 
+#include "apps/mx/cli.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/pipeline/review/review.hpp"
 
@@ -16,9 +16,9 @@ struct review_page_options {
 };
 
 /// --min-sqnr.
-void declare_min_sqnr(CLI::App& cmd, double& db);
+void declare_min_sqnr(parser& cmd, double& db);
 /// --min-sqnr and --sha256 of a command that measures.
-void declare_page(CLI::App& cmd, review_page_options& o);
+void declare_page(parser& cmd, review_page_options& o);
 
 /// The page, with its head.
 report::document review_page(std::span<const pipeline::review::result_set> sets,

@@ -21,7 +21,7 @@ std::vector<std::string_view> role_names() {
 
 }  // namespace
 
-void declare_roles(CLI::App& cmd, role_options& o) {
+void declare_roles(parser& cmd, role_options& o) {
     cmd.add_option("--role", o.roles,
                    fmt::format("only tensors of these roles: {}", fmt::join(role_names(), ", ")))
         ->delimiter(',')
@@ -36,7 +36,7 @@ void declare_roles(CLI::App& cmd, role_options& o) {
         ->group("Input");
     cmd.add_option("--norm-bias", o.norm_bias,
                    "added to the values of norm tensors: 1 where a model stores gamma - 1 (Gemma)")
-        ->check(finite())
+        ->finite()
         ->type_name("X")
         ->group("Input");
 }

@@ -2,10 +2,10 @@
 // --role, --role-pattern, --norm-bias: the choice of tensors by what they are in the model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "apps/mx/cli.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/roles.hpp"
 
@@ -16,7 +16,7 @@ struct role_options {
     std::vector<std::string> patterns;  ///< ROLE=GLOB
     float norm_bias = 0;
 };
-void declare_roles(CLI::App& cmd, role_options& o);
+void declare_roles(parser& cmd, role_options& o);
 
 /// The finder with the user's patterns. Throws base::error (usage).
 pipeline::role_finder finder_of(const role_options& o);

@@ -63,7 +63,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"H5", "libmx/io/hdf5", ""},
     confined_library{"google/", "libmx/io/onnx/onnx_wire", ".cpp"},
     confined_library{"nlohmann/", "libmx/io/ libmx/report/", ".cpp"},
-    confined_library{"CLI/", "apps/mx/ apps/mx_capture/", ""},
+    confined_library{"CLI/", "apps/mx/cli apps/mx_capture/main", ".cpp"},
     confined_library{"zip.h", "libmx/io/", ""},
     confined_library{"zlib.h", "libmx/io/", ".cpp"},
     confined_library{"cuda_runtime",

@@ -62,7 +62,9 @@ TEST_CASE("libraries stay in their place") {
     CHECK(includes("libmx/io/safetensors.cpp", "#include <nlohmann/json.hpp>\n").empty());
     CHECK(includes("libmx/io/safetensors.hpp", "#include <nlohmann/json.hpp>\n").size() == 1);
     CHECK(includes("libmx/metrics/a.cpp", "#include <nlohmann/json.hpp>\n").size() == 1);
-    CHECK(includes("apps/mx/main.cpp", "#include <CLI/CLI.hpp>\n").empty());
+    CHECK(includes("apps/mx/cli.cpp", "#include <CLI/CLI.hpp>\n").empty());
+    CHECK(includes("apps/mx/cli.hpp", "#include <CLI/CLI.hpp>\n").size() == 1);
+    CHECK(includes("apps/mx/commands/a.cpp", "#include <CLI/CLI.hpp>\n").size() == 1);
     CHECK(includes("libmx/codec/a.cpp", "#include <CLI/CLI.hpp>\n").size() == 1);
     CHECK(includes("libmx/report/a.cpp", "#include <zlib.h>\n").size() == 1);
 }

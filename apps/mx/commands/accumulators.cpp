@@ -19,7 +19,7 @@ struct options {
 
 }  // namespace
 
-runner declare_accumulators(CLI::App& cmd) {
+runner declare_accumulators(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("MODEL", o->model,
                    "one model to describe, fields changed or not: NAME[:key=value,...]; all "

@@ -90,7 +90,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_analyze(CLI::App& cmd) {
+runner declare_analyze(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
@@ -111,14 +111,14 @@ runner declare_analyze(CLI::App& cmd) {
     cmd.add_flag("--all", o->view.all, "show every tensor, in the order of the file")
         ->group("Analysis");
     cmd.add_option("--worst", o->view.worst, "show the N tensors with the largest relative error")
-        ->check(CLI::Range(1, 1000000))
+        ->in_range(1, 1000000)
         ->type_name("N")
         ->group("Analysis");
     declare_outputs(cmd, o->out);
     declare_page(cmd, o->page);
     cmd.add_option("--blocks", o->blocks,
                    "per-block scale codes, amax, counts and squared errors, as HDF5")
-        ->check(file_name())
+        ->file_name()
         ->type_name("OUT.h5")
         ->group("Output");
     declare_run(cmd, o->run);

@@ -140,8 +140,8 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_products(CLI::App& cmd, options& o) {
-    CLI::Option* products =
+void declare_products(parser& cmd, options& o) {
+    option* products =
         cmd.add_flag("--gemm", o.products,
                      "measure emulated matrix products: multiply-adds per second of 'mx gemm'");
     products->group("Matrix products");
@@ -161,14 +161,14 @@ void declare_products(CLI::App& cmd, options& o) {
         ->delimiter(',')
         ->expected(3)
         ->needs(products)
-        ->check(CLI::Range(1, 1 << 16))
+        ->in_range(1, 1 << 16)
         ->type_name("M,N,K")
         ->group("Matrix products");
 }
 
 }  // namespace
 
-runner declare_bench(CLI::App& cmd) {
+runner declare_bench(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("FILE", o->in.files,
                    "files that 'mx analyze' is measured with as well, from the page cache")
@@ -185,12 +185,12 @@ runner declare_bench(CLI::App& cmd) {
     cmd.add_option("--size", o->request.elements,
                    "elements of the matrix; without it as many as memory is measured over: 512 MiB "
                    "or twice the caches")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->in_range(std::uint64_t{1}, std::uint64_t{1} << 40)
         ->type_name("N")
         ->group("Measurement");
     cmd.add_option("--seconds", o->request.seconds,
                    "time for each backend and thread count, shared by all measured; default 3")
-        ->check(CLI::Range(0.0, 3600.0))
+        ->in_range(0.0, 3600.0)
         ->type_name("S")
         ->group("Measurement");
     cmd.add_flag("--histograms", o->request.histograms,
@@ -204,7 +204,7 @@ runner declare_bench(CLI::App& cmd) {
     cmd.add_option("--threads", o->threads, "worker threads, e.g. 1,2,4; without it 1 and all")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::Range(1, 4096))
+        ->in_range(1, 4096)
         ->type_name("N,...")
         ->group("Run");
     std::vector<std::string_view> names = names_of(codec::backends());

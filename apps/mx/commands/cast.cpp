@@ -72,7 +72,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_cast(CLI::App& cmd) {
+runner declare_cast(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
@@ -92,11 +92,11 @@ runner declare_cast(CLI::App& cmd) {
         ->group("Conversion");
     cmd.add_option("--random-bits", o->random_bits,
                    "stochastic: random width, 1 to 32 (default 32, or the dialect's)")
-        ->check(CLI::Range(1, 32))
+        ->in_range(1, 32)
         ->type_name("K")
         ->group("Conversion");
     cmd.add_option("--seed", o->request.seed, "stochastic: seed of the counter-based generator")
-        ->check(not_negative())
+        ->not_negative()
         ->type_name("N")
         ->group("Conversion");
     cmd.add_option("--int-min", o->int_min,

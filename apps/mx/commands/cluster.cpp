@@ -128,7 +128,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_cluster(CLI::App& cmd) {
+runner declare_cluster(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
@@ -140,8 +140,8 @@ runner declare_cluster(CLI::App& cmd) {
     cmd.add_option("--fail-above", o->fail_above,
                    "exit with 1 when more than this share (0 to 1) of any tensor's blocks saturate "
                    "under any of the recipes")
-        ->check(finite())
-        ->check(CLI::Range(0.0, 1.0))
+        ->finite()
+        ->in_range(0.0, 1.0)
         ->type_name("RATE")
         ->group("Diagnosis");
     cmd.add_flag("--all", o->all, "show every finding instead of the ten worst")

@@ -117,7 +117,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_compare(CLI::App& cmd) {
+runner declare_compare(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in, byte_offset_only);
     declare_roles(cmd, o->roles);
@@ -135,7 +135,7 @@ runner declare_compare(CLI::App& cmd) {
     }
     cmd.add_option("--seeds", o->seeds,
                    "recipes per cell that draws random numbers, seeds counted up (5)")
-        ->check(CLI::Range(1, 1000))
+        ->in_range(1, 1000)
         ->type_name("N")
         ->group("Sweep");
     cmd.add_flag("--phase-sweep", o->phase_sweep,
@@ -147,7 +147,7 @@ runner declare_compare(CLI::App& cmd) {
         ->type_name("RECIPE")
         ->group("Ranking");
     cmd.add_option("--top", o->view.top, "cells shown (20); JSON has all")
-        ->check(CLI::Range(1, 1000000))
+        ->in_range(1, 1000000)
         ->type_name("N")
         ->group("Ranking");
     cmd.add_flag("--layers", o->view.layers, "also the best cell of every layer")->group("Ranking");

@@ -28,7 +28,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_dequantize(CLI::App& cmd) {
+runner declare_dequantize(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("FILE", o->file, "a file written by 'mx quantize --packed'")
         ->required()

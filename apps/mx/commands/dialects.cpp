@@ -34,7 +34,7 @@ report::document describe(const options& o) {
 
 }  // namespace
 
-runner declare_dialects(CLI::App& cmd) {
+runner declare_dialects(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("NAME", o->names, "one dialect to describe, or two to compare; all without")
         ->expected(0, 2)

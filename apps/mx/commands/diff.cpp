@@ -132,7 +132,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_diff(CLI::App& cmd) {
+runner declare_diff(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);

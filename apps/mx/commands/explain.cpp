@@ -135,7 +135,7 @@ report::document explain(const options& o) {
 
 }  // namespace
 
-runner declare_explain(CLI::App& cmd) {
+runner declare_explain(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("WHAT", o->subject, "a recipe, or the name of an element or scale format")
         ->required()

@@ -11,7 +11,7 @@
 
 namespace mx::app {
 
-runner declare_formats(CLI::App& cmd) {
+runner declare_formats(parser& cmd) {
     const auto o = std::make_shared<output_options>();
     declare_outputs(cmd, *o);
     cmd.description("Every format with its exact limits; 'mx explain FORMAT' prints its codes.");

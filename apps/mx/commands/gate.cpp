@@ -50,7 +50,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_gate(CLI::App& cmd) {
+runner declare_gate(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
         ->required()
@@ -72,7 +72,7 @@ runner declare_gate(CLI::App& cmd) {
         ->group("Rules");
     cmd.add_option("--top", o->top,
                    "show the N results of each rule that are farthest from it; default 5")
-        ->check(CLI::Range(1, 1000000))
+        ->in_range(1, 1000000)
         ->type_name("N")
         ->group("Rules");
     declare_outputs(cmd, o->out);

@@ -143,7 +143,7 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_operands(CLI::App& cmd, options& o) {
+void declare_operands(parser& cmd, options& o) {
     cmd.add_option("A", o.a.text, "FILE or FILE:TENSOR, M x K; leading axes are rows")
         ->required()
         ->group("Input");
@@ -160,7 +160,7 @@ void declare_operands(CLI::App& cmd, options& o) {
     declare_matrix_options(cmd, o.in);
 }
 
-void declare_recipes(CLI::App& cmd, options& o) {
+void declare_recipes(parser& cmd, options& o) {
     cmd.add_option("-r,--recipe", o.recipe,
                    fmt::format("of both operands ({}), e.g. mxfp4:scale=even, nvfp4; without "
                                "blocks none, bf16, f16, tf32, e4m3, e4m3:scale=tensor, ...",
@@ -173,18 +173,18 @@ void declare_recipes(CLI::App& cmd, options& o) {
 
 }  // namespace
 
-runner declare_gemm(CLI::App& cmd) {
+runner declare_gemm(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_operands(cmd, *o);
     declare_recipes(cmd, *o);
     declare_products(cmd, o->products,
                      "the unit that the operands are made for, fp32.fma and exact");
     cmd.add_option("--alpha", o->alpha, "D = alpha A B + beta C in float32, after the sum (1)")
-        ->check(finite())
+        ->finite()
         ->type_name("X")
         ->group("Product");
     cmd.add_option("--beta", o->beta, "see --alpha (1 with --c)")
-        ->check(finite())
+        ->finite()
         ->type_name("X")
         ->group("Product");
     cmd.add_flag("--accumulate-into-c", o->accumulate_into_c,
@@ -193,7 +193,7 @@ runner declare_gemm(CLI::App& cmd) {
     cmd.add_flag("--growth", o->growth, "also the errors after K/8, K/4 and K/2")->group("Product");
     cmd.add_option("-o,--output", o->out,
                    "the products as F32, one array per model; .npy holds the first model's")
-        ->check(file_name())
+        ->file_name()
         ->type_name("OUT")
         ->group("Output");
     declare_outputs(cmd, o->to);

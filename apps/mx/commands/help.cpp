@@ -38,7 +38,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_help(CLI::App& cmd) {
+runner declare_help(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("COMMAND", o->command_name, "one of the commands")->group("Input");
     cmd.add_option("--write-manual", o->manual_directory,

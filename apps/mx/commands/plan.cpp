@@ -59,7 +59,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_plan(CLI::App& cmd) {
+runner declare_plan(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
         ->required()
@@ -72,12 +72,12 @@ runner declare_plan(CLI::App& cmd) {
     cmd.add_option("--bits", o->bits,
                    "budget: bits per element over all tensors, scales included; the squared error "
                    "is made least")
-        ->check(finite())
+        ->finite()
         ->type_name("B")
         ->group("Plan");
     cmd.add_option("--sqnr", o->sqnr,
                    "floor: SQNR of all tensors together in dB; the bits are made fewest")
-        ->check(finite())
+        ->finite()
         ->type_name("DB")
         ->group("Plan");
     cmd.add_option("-r,--recipe", o->request.recipes,
@@ -96,7 +96,7 @@ runner declare_plan(CLI::App& cmd) {
         ->group("Plan");
     cmd.add_option("--top", o->top,
                    "show N of the tensors that got another recipe than most; default 10")
-        ->check(CLI::Range(1, 1000000))
+        ->in_range(1, 1000000)
         ->type_name("N")
         ->group("Plan");
     cmd.add_option("-o,--output", o->output, "the same as --json")

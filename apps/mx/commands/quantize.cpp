@@ -34,7 +34,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_quantize(CLI::App& cmd) {
+runner declare_quantize(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");

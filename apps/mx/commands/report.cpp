@@ -122,13 +122,13 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_report(CLI::App& cmd) {
+runner declare_report(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster or diff wrote with --json")
         ->required()
         ->group("Input");
     cmd.add_option("-o,--output", o->page, "the page, as HTML: the same as --html")
-        ->check(file_name())
+        ->file_name()
         ->type_name("FILE")
         ->group("Output");
     declare_outputs(cmd, o->out);

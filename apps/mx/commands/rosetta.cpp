@@ -114,7 +114,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_rosetta(CLI::App& cmd) {
+runner declare_rosetta(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     cmd.add_option("--element", o->element, "element format to compare recipes of (e2m1)")

@@ -9,7 +9,7 @@
 
 namespace mx::app {
 
-runner declare_rules(CLI::App& cmd) {
+runner declare_rules(parser& cmd) {
     const auto o = std::make_shared<output_options>();
     declare_outputs(cmd, *o);
     cmd.description("How a block's scale is chosen and how its elements are rounded.");

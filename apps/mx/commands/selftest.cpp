@@ -109,14 +109,14 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_selftest(CLI::App& cmd) {
+runner declare_selftest(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("--seed", o->test.seed, "seed of the sample of blocks")
-        ->check(not_negative())
+        ->not_negative()
         ->type_name("N")
         ->group("Run");
     cmd.add_option("--threads", o->test.threads, "worker threads")
-        ->check(CLI::Range(1, 4096))
+        ->in_range(1, 4096)
         ->type_name("N")
         ->group("Run");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it")->group("Run");

@@ -133,15 +133,15 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_tensors_of_layer(CLI::App& cmd, options& o) {
+void declare_tensors_of_layer(parser& cmd, options& o) {
     const std::array<const char*, layer_tensor_names.size()> help{
         "activations that enter the layer: FILE or FILE:TENSOR, tokens x in; leading axes are rows",
         "weights, out x in", "gradients of what leaves it, tokens x out; without it only Fprop"};
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
         const std::string name(layer_tensor_names[t]);
-        CLI::Option* option = cmd.add_option("--" + name, o.tensors[t].text, help[t])
-                                  ->type_name("FILE:TENSOR")
-                                  ->group("Input");
+        option* option = cmd.add_option("--" + name, o.tensors[t].text, help[t])
+                             ->type_name("FILE:TENSOR")
+                             ->group("Input");
         if (t != index_of(pipeline::layer_tensor::dy)) option->required();
     }
     cmd.add_flag("--transpose-w", o.transpose_w, "W is in x out")->group("Input");
@@ -151,7 +151,7 @@ void declare_tensors_of_layer(CLI::App& cmd, options& o) {
     declare_matrix_options(cmd, o.in);
 }
 
-void declare_recipes(CLI::App& cmd, options& o) {
+void declare_recipes(parser& cmd, options& o) {
     cmd.add_option("-r,--recipe", o.recipe,
                    fmt::format("of every operand ({}); see mx gemm --help", default_recipe))
         ->type_name("RECIPE")
@@ -183,7 +183,7 @@ void declare_recipes(CLI::App& cmd, options& o) {
         ->group("Operands");
     cmd.add_option("--transform-size", o.transform_size,
                    "elements that are rotated together: 16, 32, 64 or 128 (the block's)")
-        ->check(CLI::IsMember({16, 32, 64, 128}))
+        ->one_of({16, 32, 64, 128})
         ->type_name("N")
         ->group("Operands");
     cmd.add_flag("--once", o.once, "only operands quantized from the tensors themselves")
@@ -192,7 +192,7 @@ void declare_recipes(CLI::App& cmd, options& o) {
 
 }  // namespace
 
-runner declare_stages(CLI::App& cmd) {
+runner declare_stages(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_tensors_of_layer(cmd, *o);
     declare_recipes(cmd, *o);

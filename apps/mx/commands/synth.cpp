@@ -125,7 +125,7 @@ int run_synth(const synth_options& o) {
 
 }  // namespace
 
-runner declare_synth(CLI::App& cmd) {
+runner declare_synth(parser& cmd) {
     const auto o = std::make_shared<synth_options>();
     cmd.description(
         "Writes a deterministic checkpoint with transformer-like statistics: attention, MLP and "
@@ -133,7 +133,7 @@ runner declare_synth(CLI::App& cmd) {
         "with outlier channels, log-normal gradients. The bytes depend on preset, seed, dtype and "
         "size only.");
     cmd.add_option("-o,--output", o->out, "safetensors file to write")
-        ->check(file_name())
+        ->file_name()
         ->type_name("OUT")
         ->group("Output");
     cmd.add_option("--preset", o->preset,
@@ -141,17 +141,14 @@ runner declare_synth(CLI::App& cmd) {
         ->type_name("NAME")
         ->group("Synthesis");
     cmd.add_option("--seed", o->seed, "another seed gives other values; default 0")
-        ->check(not_negative())
+        ->not_negative()
         ->type_name("N")
         ->group("Synthesis");
     cmd.add_option("--dtype", o->dtype, "bf16 (the default), f16 or f32")
         ->type_name("DTYPE")
         ->group("Synthesis");
-    cmd.add_option_function<std::uint64_t>(
-           "--size", [o](const std::uint64_t& bytes) { o->size = bytes; },
-           "bytes of tensor data, e.g. 4GiB or 500MB (bulk only)")
-        ->transform(CLI::AsSizeValue(true))
-        ->transform(not_negative())
+    cmd.add_option("--size", o->size, "bytes of tensor data, e.g. 4GiB or 500MB (bulk only)")
+        ->size_in_bytes()
         ->type_name("BYTES")
         ->group("Synthesis");
     cmd.add_flag("--list", o->list, "list the presets and write nothing")->group("Synthesis");

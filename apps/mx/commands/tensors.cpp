@@ -158,7 +158,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_tensors(CLI::App& cmd) {
+runner declare_tensors(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_outputs(cmd, o->out);

@@ -123,7 +123,7 @@ int run(const options& o) {
 
 }  // namespace
 
-runner declare_vectors(CLI::App& cmd) {
+runner declare_vectors(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option("-r,--recipe", o->recipes, "recipe to make vectors of; repeatable")
         ->required()
@@ -132,11 +132,11 @@ runner declare_vectors(CLI::App& cmd) {
         ->group("Vectors");
     cmd.add_option("--blocks", o->blocks,
                    "blocks per recipe (default 240, fewer where blocks are large)")
-        ->check(CLI::Range(1, 1 << 20))
+        ->in_range(1, 1 << 20)
         ->type_name("N")
         ->group("Vectors");
     cmd.add_option("--seed", o->seed, "another seed gives other inputs (default 0)")
-        ->check(not_negative())
+        ->not_negative()
         ->type_name("N")
         ->group("Vectors");
     cmd.add_option("--from", o->from, "take whole blocks from this checkpoint, evenly spaced")
@@ -148,7 +148,7 @@ runner declare_vectors(CLI::App& cmd) {
         ->group("Vectors");
     declare_destination(cmd, o->out, "safetensors file; with several recipes a folder");
     cmd.add_option("--hex", o->hex, "also write text for $readmemh, one file per array, here")
-        ->check(file_name())
+        ->file_name()
         ->type_name("DIR")
         ->group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "do not name the files; errors only")->group("Output");

@@ -280,7 +280,7 @@ std::string kinds_text() {
 
 }  // namespace
 
-runner declare_verify(CLI::App& cmd) {
+runner declare_verify(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.add_option(
            "VECTORS", o->paths,
@@ -298,7 +298,7 @@ runner declare_verify(CLI::App& cmd) {
         ->type_name("MODEL")
         ->group("Input");
     cmd.add_option("--show", o->show, "differences listed in full (default 10)")
-        ->check(CLI::Range(0, 1000000))
+        ->in_range(0, 1000000)
         ->type_name("N")
         ->group("Output");
     declare_outputs(cmd, o->out);

@@ -67,7 +67,7 @@ int run(const output_options& o) {
 
 }  // namespace
 
-runner declare_version(CLI::App& cmd) {
+runner declare_version(parser& cmd) {
     const auto o = std::make_shared<output_options>();
     declare_outputs(cmd, *o);
     examples(cmd, "mx version\n");

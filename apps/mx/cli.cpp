@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/cli.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <optional>
+
+#include "libmx/base/status.hpp"
+
+namespace mx::app {
+namespace {
+
+std::string spelling_of(const CLI::Option& option) {
+    if (option.get_positional()) {
+        const std::string dots = option.get_items_expected_max() > 1 ? "..." : "";
+        return option.get_name(true) + dots;
+    }
+    std::string text = option.get_name(false, true);
+    const auto comma = text.find(',');
+    if (comma != std::string::npos) text.insert(comma + 1, " ");
+    if (option.get_type_size() != 0) {
+        // Checks append themselves to the type's name ("N:INT in [1 - 32]").
+        const std::string type = option.get_type_name();
+        text += " " + type.substr(0, type.find(':'));
+    }
+    return text;
+}
+
+CLI::Validator not_negative_check() {
+    return {[](const std::string& text) {
+                if (text.rfind('-', 0) == 0) return std::string("must not be negative");
+                errno = 0;
+                std::strtoull(text.c_str(), nullptr, 0);
+                return errno == ERANGE ? std::string("is too large") : std::string();
+            },
+            ""};
+}
+
+// CLI11 words some failures over several lines.
+std::string one_line(std::string text) {
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+}
+
+}  // namespace
+
+option* option::group(const std::string& name) {
+    of_->group(name);
+    return this;
+}
+
+option* option::type_name(const std::string& name) {
+    of_->type_name(name);
+    return this;
+}
+
+option* option::required() {
+    of_->required();
+    return this;
+}
+
+option* option::expected(int n) {
+    of_->expected(n);
+    return this;
+}
+
+option* option::expected(int least, int most) {
+    of_->expected(least, most);
+    return this;
+}
+
+option* option::allow_extra_args(bool allowed) {
+    of_->allow_extra_args(allowed);
+    return this;
+}
+
+option* option::delimiter(char c) {
+    of_->delimiter(c);
+    return this;
+}
+
+option* option::needs(option* other) {
+    of_->needs(other->of_);
+    return this;
+}
+
+option* option::excludes(option* other) {
+    of_->excludes(other->of_);
+    return this;
+}
+
+template <class T>
+option* option::in_range(T least, T most) {
+    of_->in_range(least, most);
+    return this;
+}
+template option* option::in_range(int, int);
+template option* option::in_range(std::uint64_t, std::uint64_t);
+template option* option::in_range(double, double);
+
+option* option::one_of(std::initializer_list<int> values) {
+    of_->check(CLI::IsMember(values));
+    return this;
+}
+
+option* option::finite() {
+    of_->check({[](const std::string& text) {
+                    float value = 0;
+                    return CLI::detail::lexical_cast(text, value) && !std::isfinite(value)
+                               ? std::string("must be finite")
+                               : std::string();
+                },
+                ""});
+    return this;
+}
+
+option* option::not_negative() {
+    of_->check(not_negative_check());
+    return this;
+}
+
+option* option::file_name() {
+    of_->check({[](const std::string& text) {
+                    return text.empty() ? std::string("the name is empty; give one")
+                                        : std::string();
+                },
+                ""});
+    return this;
+}
+
+option* option::size_in_bytes() {
+    // The last transformation runs first.
+    of_->transform(CLI::AsSizeValue(true))->transform(not_negative_check());
+    return this;
+}
+
+struct parser::state {
+    CLI::App app;
+    std::deque<option> options;
+};
+
+parser::parser() : state_(std::make_unique<state>()) {}
+parser::~parser() = default;
+
+option* parser::keep(CLI::Option* of) { return &state_->options.emplace_back(of); }
+
+template <class T>
+option* parser::add_option(const std::string& names, T& value, const std::string& text) {
+    return keep(state_->app.add_option(names, value, text));
+}
+// THE LIST of types that an option's value can have.
+#define MX_OPTION_TYPE(...) \
+    template option* parser::add_option(const std::string&, __VA_ARGS__&, const std::string&)
+MX_OPTION_TYPE(std::string);
+MX_OPTION_TYPE(int);
+MX_OPTION_TYPE(std::uint32_t);
+MX_OPTION_TYPE(std::uint64_t);
+MX_OPTION_TYPE(float);
+MX_OPTION_TYPE(double);
+MX_OPTION_TYPE(std::optional<std::uint64_t>);
+MX_OPTION_TYPE(std::optional<float>);
+MX_OPTION_TYPE(std::optional<double>);
+MX_OPTION_TYPE(std::vector<std::string>);
+MX_OPTION_TYPE(std::vector<int>);
+MX_OPTION_TYPE(std::vector<std::uint64_t>);
+#undef MX_OPTION_TYPE
+
+option* parser::add_flag(const std::string& names, bool& value, const std::string& text) {
+    return keep(state_->app.add_flag(names, value, text));
+}
+
+option* parser::get_option(const std::string& name) { return keep(state_->app.get_option(name)); }
+
+void parser::name(const std::string& name) { state_->app.name(name); }
+
+void parser::set_help_flag(const std::string& names, const std::string& text) {
+    state_->app.set_help_flag(names, text);
+}
+
+void parser::description(const std::string& text) { state_->app.description(text); }
+std::string parser::description() const { return state_->app.get_description(); }
+
+void parser::examples(const std::string& lines) { state_->app.footer(lines); }
+std::string parser::examples() const { return state_->app.get_footer(); }
+
+std::vector<option_line> parser::options() const {
+    std::vector<option_line> lines;
+    const CLI::App& app = state_->app;
+    for (const CLI::Option* option : app.get_options()) {
+        if (option->get_group().empty()) continue;  // hidden
+        lines.push_back({option->get_group(), spelling_of(*option), option->get_description(),
+                         option->get_required(), option->get_positional()});
+    }
+    return lines;
+}
+
+bool parser::parse(int argc, char** argv) {
+    try {
+        state_->app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        return false;
+    } catch (const CLI::ParseError& e) {
+        throw base::error(base::error_kind::usage, one_line(e.what()));
+    }
+    return true;
+}
+
+}  // namespace mx::app
