@@ -95,7 +95,7 @@ option* option::excludes(option* other) {
 
 template <class T>
 option* option::in_range(T least, T most) {
-    of_->in_range(least, most);
+    of_->check(CLI::Range(least, most));
     return this;
 }
 template option* option::in_range(int, int);

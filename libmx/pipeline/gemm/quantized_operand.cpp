@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <deque>
 #include <span>
 
 #include "libmx/base/parallel.hpp"
@@ -12,7 +13,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/pipeline/gemm/conversions.hpp"
-#include "libmx/codec/block_kernel.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -82,38 +83,46 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
     const bool checked = coded && r.scale_format->power_of_two();
     std::atomic<bool> faithful{true};
     const std::uint64_t tensor = base::tensor_id(m.name);
-    base::parallel_for(
-        (m.rows + high - 1) / high, control.threads, control.cancel,
-        [&](std::uint64_t grid_row, int) {
-            std::vector<float> block(high * wide), values(high * wide);
-            std::vector<std::uint8_t> codes(high * wide);
-            const std::size_t r0 = static_cast<std::size_t>(grid_row) * high;
-            const std::size_t tall = std::min(high, m.rows - r0);
-            for (std::size_t c0 = 0; c0 < m.cols; c0 += wide) {
-                const std::size_t across = std::min(wide, m.cols - c0);
-                const std::size_t n = tall * across;
-                for (std::size_t i = 0; i < n; ++i) {
-                    block[i] = x[(r0 + i / across) * m.cols + c0 + i % across];
-                }
-                const codec::block_place place{tensor, std::uint64_t{r0} * m.cols + c0, m.cols,
-                                                  static_cast<int>(across)};
-                const block::block_stats s =
-                    codec::quantize_block(params, std::span(block).first(n), place,
-                                             std::span(codes).first(n), std::span(values).first(n));
-                for (std::size_t i = 0; i < n; ++i) {
-                    const std::size_t at = to.at(r0 + i / across, c0 + i % across);
-                    q.values[at] = values[i];
-                    if (coded) q.coded.codes[at] = codes[i];
-                }
-                if (!coded) continue;
-                q.coded.scales[to.row(r0, c0) * scales_per_row + to.k(r0, c0) / length] =
-                    s.scale_code;
-                if (checked && !same_values(params, s.scale, std::span(codes).first(n),
-                                            std::span(values).first(n))) {
-                    faithful = false;
-                }
+    const block::grid grid{{1, m.rows, m.cols}, high, wide};
+    const panel_plan panels(grid.over, std::span(&grid, 1));
+    const codec::recipe_request request{&params, codec::detail_for_scales(params), false, true};
+    std::deque<panel_quantizer> quantizers;  // by thread
+    for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
+    const auto on_segment = [&](const panel& where, const quantized_segment& s) {
+        const codec::block_results& d = s.by_recipe.front().of_blocks;
+        std::vector<float> values;
+        for (std::size_t b = 0; b < d.blocks; ++b) {
+            const codec::block_extent e = codec::extent_of(s.place, b);
+            const auto r0 = static_cast<std::size_t>(where.row + s.at.row + e.row);
+            const auto c0 = static_cast<std::size_t>(where.col + s.at.col + e.col);
+            const auto across = static_cast<std::size_t>(e.cols);
+            const std::span codes(d.codes + b * d.stride, e.size());
+            values.resize(e.size());
+            codec::values_of_block(params, d, b, values);
+            for (std::size_t i = 0; i < e.size(); ++i) {
+                const std::size_t at = to.at(r0 + i / across, c0 + i % across);
+                q.values[at] = values[i];
+                if (coded) q.coded.codes[at] = codes[i];
             }
-        });
+            if (!coded) continue;
+            q.coded.scales[to.row(r0, c0) * scales_per_row + to.k(r0, c0) / length] =
+                d.scale_code[b];
+            if (checked &&
+                !same_values(params, codec::scale_of_block(params, d, b), codes, values)) {
+                faithful = false;
+            }
+        }
+    };
+    base::parallel_for(panels.count(), control.threads, control.cancel,
+                       [&](std::uint64_t i, int thread) {
+                           const panel where = panels.at(i);
+                           const codec::stored_values all{tensor::dtype::f32,
+                                                          std::as_bytes(x).data(), m.cols};
+                           quantizers[static_cast<std::size_t>(thread)].run(
+                               grid, where, all.from(where.row * m.cols + where.col), tensor,
+                               {&request, 1},
+                               [&](const quantized_segment& s) { on_segment(where, s); });
+                       });
     if (coded && faithful) q.coded.format = format;
 }
 
