@@ -46,4 +46,5 @@ TEST_CASE("the scan reaches the sources") {
     CHECK(has("tests/architecture/repository_test.cpp"));
     CHECK(has("CMakeLists.txt"));
     CHECK(has(".ci/run"));
+    CHECK(has("scripts/reproduce.py"));
 }

@@ -95,8 +95,8 @@ std::string confinement_violation(const source_file& file, const std::string& in
 }
 
 bool is_source(const std::string& path) {
-    static constexpr std::array endings{".cpp", ".hpp", ".inc",   ".cu",
-                                        ".cuh", ".h",   ".cmake", ".sh"};
+    static constexpr std::array endings{".cpp", ".hpp",   ".inc", ".cu", ".cuh",
+                                        ".h",   ".cmake", ".sh",  ".py"};
     const bool named = path.ends_with("CMakeLists.txt") || path == ".ci/run";
     return named || std::any_of(endings.begin(), endings.end(),
                                 [&](const char* ending) { return path.ends_with(ending); });
