@@ -9,7 +9,7 @@ namespace mx::metrics {
 namespace {
 
 double count_of(const totals& t) { return static_cast<double>(t.counted()); }
-constexpr report::value undefined() { return {}; }
+report::value undefined() { return {}; }
 
 }  // namespace
 
