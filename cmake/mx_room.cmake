@@ -20,8 +20,12 @@ endfunction()
 # libraries and once for all programs (their code is not compiled alike: -fPIC, -fPIE). A source
 # includes what it needs all the same: CMAKE_DISABLE_PRECOMPILE_HEADERS, which the presets other than
 # release set, builds without them. Vector kernels, whose headers are compiled once per instruction
-# set, and sources with options of their own stay without.
+# set, and sources with options of their own stay without; so does what ccache compiles, which does
+# not keep what a precompiled header went into unless it is told to.
 function(mx_precompile target)
+  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
+    return()
+  endif()
   get_target_property(type ${target} TYPE)
   set(kind library)
   if(type STREQUAL EXECUTABLE)
