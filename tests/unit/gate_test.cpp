@@ -8,6 +8,7 @@
 #include "tests/io/scratch_dir.hpp"
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::gate;
 namespace base = mx::base;
 namespace report = mx::report;
 

@@ -19,6 +19,8 @@
 #include "tests/catch.hpp"
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::gate;
+using namespace mx::pipeline::plan;
 namespace base = mx::base;
 namespace report = mx::report;
 

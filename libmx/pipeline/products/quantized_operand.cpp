@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/quantized_operand.hpp"
+#include "libmx/pipeline/products/quantized_operand.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -8,13 +8,13 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/operand_formats.hpp"
-#include "libmx/pipeline/gemm/conversions.hpp"
-#include "libmx/codec/block_kernel.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 // Where an element of the stored matrix lies in the operand.
@@ -96,10 +96,10 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
                     block[i] = x[(r0 + i / across) * m.cols + c0 + i % across];
                 }
                 const codec::block_place place{tensor, std::uint64_t{r0} * m.cols + c0, m.cols,
-                                                  static_cast<int>(across)};
+                                               static_cast<int>(across)};
                 const block::block_stats s =
                     codec::quantize_block(params, std::span(block).first(n), place,
-                                             std::span(codes).first(n), std::span(values).first(n));
+                                          std::span(codes).first(n), std::span(values).first(n));
                 for (std::size_t i = 0; i < n; ++i) {
                     const std::size_t at = to.at(r0 + i / across, c0 + i % across);
                     q.values[at] = values[i];
@@ -184,4 +184,4 @@ std::vector<float> values_as_stored(const quantized_operand& q, reduction over) 
     return reduction_last(x, q.rows, q.depth, over);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products
