@@ -27,6 +27,7 @@ inline constexpr std::array rooms{
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
     room{"pipeline", "base tensor format report scale block transform io codec gemm metrics"},
+    room{"api", "base tensor format report scale block transform io codec gemm metrics pipeline"},
     room{"oracle", "base format"},
     // datasets/generators: makes checkpoints, for `mx synth` and the tests.
     room{"generators", "base tensor io"},
