@@ -191,7 +191,7 @@ void compare_stochastic(const stochastic_narrowing& row, report& to) {
 }
 
 int compare() {
-    if (!cuda::available()) {
+    if (!cuda::missing().empty()) {
         std::cout << "skipped: backend cuda: " << cuda::missing() << "\n";
         return 77;
     }
