@@ -13,9 +13,7 @@ install(TARGETS mx_files mx_mx EXPORT mx-files ARCHIVE DESTINATION ${CMAKE_INSTA
 install(EXPORT mx-files NAMESPACE mx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx/api/mx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "oracle" EXCLUDE PATTERN "libmx/api" EXCLUDE
-  # Inside io; whoever includes them would need the libraries' own headers.
-  PATTERN "hdf5_*" EXCLUDE PATTERN "zip_*" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" REGEX ${MX_PRIVATE_HEADERS} EXCLUDE)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/mx-config.cmake.in
   ${PROJECT_BINARY_DIR}/mx-config.cmake

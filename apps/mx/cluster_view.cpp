@@ -18,8 +18,8 @@ namespace mx::app {
 namespace {
 
 using pipeline::analysis_request;
-using pipeline::cluster_report;
-using pipeline::finding;
+using pipeline::cluster::cluster_report;
+using pipeline::cluster::finding;
 using report::cell;
 
 constexpr std::size_t shown_findings = 10;
@@ -151,7 +151,7 @@ report::section mends_section(const std::vector<named_finding>& shown,
     s.notes = {fmt::format(
         "Recommended: of the recipes under which less than {:.0f} % of the blocks suffer so, with "
         "less R-MSE, the one with the fewest bits, then with the least R-MSE; bf16 when none does.",
-        100 * pipeline::danger_share)};
+        100 * pipeline::cluster::danger_share)};
     const bool kept = std::any_of(shown.begin(), shown.end(), [&](const named_finding& n) {
         return pipeline::keeps_precision(request.roles.role_of(n.f->tensor.info()));
     });
@@ -175,7 +175,7 @@ report::section health_section(const cluster_report& report, const analysis_requ
                  {"nearest", "closest of the rest", cell::name},
                  {"nearness", "at %", cell::share}};
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const pipeline::recipe_health& h = report.health[r];
+        const pipeline::cluster::recipe_health& h = report.health[r];
         const auto eligible = static_cast<double>(h.eligible);
         s.rows.push_back(
             {{"recipe", codec::to_string(request.recipes[r])},
@@ -193,7 +193,7 @@ report::section health_section(const cluster_report& report, const analysis_requ
         "Closest: the block whose smallest magnitude comes nearest to the one from which on all "
         "its "
         "elements would take the largest code.",
-        100 * pipeline::danger_share)};
+        100 * pipeline::cluster::danger_share)};
     return s;
 }
 

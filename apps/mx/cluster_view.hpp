@@ -10,7 +10,7 @@
 namespace mx::app {
 
 /// The sections of the human table and of Markdown: the ten worst findings, or `all`.
-std::vector<report::section> cluster_sections(const pipeline::cluster_report& report,
+std::vector<report::section> cluster_sections(const pipeline::cluster::cluster_report& report,
                                               const pipeline::analysis_request& request, bool all);
 
 }  // namespace mx::app

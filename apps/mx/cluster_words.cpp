@@ -11,9 +11,9 @@
 namespace mx::app {
 namespace {
 
-using pipeline::ailment;
-using pipeline::bad_block;
-using pipeline::finding;
+using pipeline::cluster::ailment;
+using pipeline::cluster::bad_block;
+using pipeline::cluster::finding;
 using report::plural;
 
 std::string figure(const report::value& v) {
@@ -72,7 +72,7 @@ std::string example(const finding& f) {
 }
 
 std::string remedy(const finding& f) {
-    const pipeline::measured_mend& m = f.mends[f.mend];
+    const pipeline::cluster::measured_mend& m = f.mends[f.mend];
     if (m.recipe == pipeline::bf16_name) {
         return fmt::format("nothing tried here mends it but bf16, with R-MSE {} instead of {}",
                            figure(m.rmse), figure(f.survey.rmse));
@@ -85,15 +85,15 @@ std::string remedy(const finding& f) {
 
 std::string finding_words(const finding& f, const std::string& tensor) {
     const std::uint64_t ailing = f.survey.ailing[static_cast<std::size_t>(f.what)];
-    const pipeline::ailment_words& verb = pipeline::words_of(f.what);
+    const pipeline::cluster::ailment_words& verb = pipeline::cluster::words_of(f.what);
     return fmt::format("{} under {}: {} of {} {}: {}{}; {}.", tensor, spelled(f.recipe), ailing,
                        plural(f.survey.eligible, "block"), ailing == 1 ? verb.one : verb.many,
                        what_happens(f), example(f), remedy(f));
 }
 
-std::string nearest_words(const pipeline::recipe_health& h, const codec::recipe& r) {
+std::string nearest_words(const pipeline::cluster::recipe_health& h, const codec::recipe& r) {
     if (!h.nearest) return {};
-    const pipeline::near_block& b = *h.nearest;
+    const pipeline::cluster::near_block& b = *h.nearest;
     return fmt::format(
         "Closest under {}: block {} of {}, whose magnitudes lie from {:.4g} to {:.4g}; the "
         "smallest "
@@ -102,10 +102,10 @@ std::string nearest_words(const pipeline::recipe_health& h, const codec::recipe&
         report::percent_text(b.nearness));
 }
 
-std::vector<std::string> caveats(const pipeline::cluster_report& report,
+std::vector<std::string> caveats(const pipeline::cluster::cluster_report& report,
                                  const pipeline::analysis_request& request) {
     std::vector<std::string> notes;
-    const pipeline::norm_centres& n = report.norms;
+    const pipeline::cluster::norm_centres& n = report.norms;
     if (request.norm_bias == 0 && n.look_like_gamma_minus_one()) {
         const bool one = n.around_zero.size() == 1;
         notes.push_back(fmt::format(
@@ -116,7 +116,7 @@ std::vector<std::string> caveats(const pipeline::cluster_report& report,
             one ? "" : ", ...", one ? "lies" : "lie"));
     }
     std::set<std::string> tensors;
-    for (const pipeline::unjudged_tensor& u : report.unjudged) tensors.insert(u.tensor);
+    for (const pipeline::cluster::unjudged_tensor& u : report.unjudged) tensors.insert(u.tensor);
     if (!tensors.empty()) {
         notes.push_back(
             fmt::format("- {} could not be judged, since none of {} blocks holds two non-zero "

@@ -11,14 +11,14 @@ namespace mx::app {
 
 /// "norm.weight under mxfp8: 5 of 8 blocks saturate: every value in [0.844,1)*2^n becomes
 /// 0.875*2^n, a gain of 0.93 (...); scale=rceil brings R-MSE from 0.066 to 0.011."
-std::string finding_words(const pipeline::finding& f, const std::string& tensor);
+std::string finding_words(const pipeline::cluster::finding& f, const std::string& tensor);
 
 /// "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
-std::string nearest_words(const pipeline::recipe_health& h, const codec::recipe& r);
+std::string nearest_words(const pipeline::cluster::recipe_health& h, const codec::recipe& r);
 
 /// What keeps findings from being complete: norms stored as gamma - 1, tensors that could not be
 /// judged or were left out.
-std::vector<std::string> caveats(const pipeline::cluster_report& report,
+std::vector<std::string> caveats(const pipeline::cluster::cluster_report& report,
                                  const pipeline::analysis_request& request);
 
 }  // namespace mx::app

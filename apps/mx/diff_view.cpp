@@ -105,13 +105,13 @@ std::vector<column> move_columns(bool series) {
     return columns;
 }
 
-report::section finding_section(const pipeline::diff_result& d, const pipeline::dump_labels& labels,
-                                bool all) {
+report::section finding_section(const pipeline::diff::diff_result& d,
+                                const pipeline::diff::dump_labels& labels, bool all) {
     report::section s;
     s.heading = "Norm gains on their way to the clamp zone";
     const std::size_t shown = all ? d.findings.size() : std::min(findings_shown, d.findings.size());
     for (std::size_t i = 0; i < shown; ++i) {
-        s.notes.push_back("- " + pipeline::sentence_of(d.findings[i], labels));
+        s.notes.push_back("- " + pipeline::diff::sentence_of(d.findings[i], labels));
     }
     if (shown < d.findings.size()) {
         s.notes.push_back(
@@ -123,7 +123,7 @@ report::section finding_section(const pipeline::diff_result& d, const pipeline::
     return s;
 }
 
-report::section tensor_section(const pipeline::diff_result& d, std::size_t pairs,
+report::section tensor_section(const pipeline::diff::diff_result& d, std::size_t pairs,
                                std::size_t recipes, bool all) {
     const bool series = pairs > 1;
     std::vector<tensor_rows> tensors = by_tensor(d.results, pairs);
@@ -166,7 +166,7 @@ report::section tensor_section(const pipeline::diff_result& d, std::size_t pairs
     return s;
 }
 
-report::section summary_section(const pipeline::diff_result& d, bool series) {
+report::section summary_section(const pipeline::diff::diff_result& d, bool series) {
     report::section s;
     s.heading = "All tensors together";
     if (series) {
@@ -182,7 +182,7 @@ report::section summary_section(const pipeline::diff_result& d, bool series) {
     return s;
 }
 
-report::section left_out_section(const pipeline::diff_result& d) {
+report::section left_out_section(const pipeline::diff::diff_result& d) {
     report::section s{"Left out",
                       {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}},
                       {},
@@ -247,7 +247,7 @@ std::string move_words(const recipe_counts& c) {
     return text + flip_words(c);
 }
 
-report::section verdict_section(const pipeline::diff_result& d, bool series) {
+report::section verdict_section(const pipeline::diff::diff_result& d, bool series) {
     report::section s;
     s.heading = "Verdict";
     double least = std::numeric_limits<double>::infinity();
@@ -275,7 +275,7 @@ report::section verdict_section(const pipeline::diff_result& d, bool series) {
 
 }  // namespace
 
-report::section order_section(const pipeline::dump_labels& labels,
+report::section order_section(const pipeline::diff::dump_labels& labels,
                               const std::vector<std::string>& given) {
     std::string order = fmt::format("Order: {}", fmt::join(labels.text, ", "));
     if (!given.empty()) {
@@ -287,8 +287,8 @@ report::section order_section(const pipeline::dump_labels& labels,
     return s;
 }
 
-std::vector<report::section> diff_sections(const pipeline::diff_result& d,
-                                           const pipeline::dump_labels& labels, bool all) {
+std::vector<report::section> diff_sections(const pipeline::diff::diff_result& d,
+                                           const pipeline::diff::dump_labels& labels, bool all) {
     const bool series = labels.text.size() > 2;
     std::vector<report::section> sections;
     if (d.identical) {

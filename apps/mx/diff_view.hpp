@@ -12,12 +12,12 @@
 namespace mx::app {
 
 /// The sections of the human table and of Markdown; `all` shows every tensor and finding.
-std::vector<report::section> diff_sections(const pipeline::diff_result& d,
-                                           const pipeline::dump_labels& labels, bool all);
+std::vector<report::section> diff_sections(const pipeline::diff::diff_result& d,
+                                           const pipeline::diff::dump_labels& labels, bool all);
 
 /// In which order the dumps are compared; `given` are the labels in the order given where that was
 /// another, otherwise empty.
-report::section order_section(const pipeline::dump_labels& labels,
+report::section order_section(const pipeline::diff::dump_labels& labels,
                               const std::vector<std::string>& given);
 
 }  // namespace mx::app

@@ -6,12 +6,12 @@
 #include "apps/mx/format_facts.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/codec/recipe.hpp"
-#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {

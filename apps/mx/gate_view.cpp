@@ -13,18 +13,18 @@ namespace {
 using report::cell;
 using report::plural;
 
-std::string_view words_for(const pipeline::rule_verdict& v) {
+std::string_view words_for(const pipeline::gate::rule_verdict& v) {
     return v.holds() ? "holds" : v.broken > 0 ? "broken" : "fails";
 }
 
 report::value text_or_null(const std::string& s) { return s.empty() ? undefined() : text(s); }
 
-report::list rule_list(const std::vector<pipeline::gate_rule>& rules,
-                       const pipeline::gate_verdict& verdict) {
+report::list rule_list(const std::vector<pipeline::gate::gate_rule>& rules,
+                       const pipeline::gate::gate_verdict& verdict) {
     report::list list;
     for (std::size_t i = 0; i < rules.size(); ++i) {
-        const pipeline::gate_rule& rule = rules[i];
-        const pipeline::rule_verdict& v = verdict.rules[i];
+        const pipeline::gate::gate_rule& rule = rules[i];
+        const pipeline::gate::rule_verdict& v = verdict.rules[i];
         list.emplace_back(report::record{{"rule", rule.text},
                                          {"class", text_or_null(rule.subject_text)},
                                          {"metric", rule.metric},
@@ -40,7 +40,8 @@ report::list rule_list(const std::vector<pipeline::gate_rule>& rules,
     return list;
 }
 
-report::section rule_section(const report::list& rules, const pipeline::gate_verdict& verdict) {
+report::section rule_section(const report::list& rules,
+                             const pipeline::gate::gate_verdict& verdict) {
     report::section s;
     s.heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
                             plural(verdict.records, "result"), plural(verdict.tensors, "tensor"),
@@ -59,7 +60,7 @@ report::section rule_section(const report::list& rules, const pipeline::gate_ver
 }
 
 report::section breach_section(const report::record_list& breaches,
-                               const pipeline::gate_verdict& verdict, std::size_t top) {
+                               const pipeline::gate::gate_verdict& verdict, std::size_t top) {
     report::section s;
     s.columns = {
         {"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"shown", "value", cell::text}};
@@ -92,14 +93,14 @@ report::section breach_section(const report::record_list& breaches,
     return s;
 }
 
-report::section verdict_section(const std::vector<pipeline::gate_rule>& rules,
-                                const pipeline::gate_verdict& verdict) {
+report::section verdict_section(const std::vector<pipeline::gate::gate_rule>& rules,
+                                const pipeline::gate::gate_verdict& verdict) {
     report::section s;
     s.heading = "Verdict";
     std::size_t failed = 0;
     std::vector<std::string> why;
     for (std::size_t i = 0; i < rules.size(); ++i) {
-        const pipeline::rule_verdict& v = verdict.rules[i];
+        const pipeline::gate::rule_verdict& v = verdict.rules[i];
         if (v.holds()) continue;
         ++failed;
         std::string line = fmt::format("- {}: ", rules[i].text);
@@ -132,9 +133,9 @@ report::list results_list(const std::vector<pipeline::results_input>& inputs) {
     return files;
 }
 
-report::document gate_document(const std::vector<pipeline::gate_rule>& rules,
-                               const pipeline::gate_inputs& inputs,
-                               const pipeline::gate_verdict& verdict, std::size_t top) {
+report::document gate_document(const std::vector<pipeline::gate::gate_rule>& rules,
+                               const pipeline::gate::gate_inputs& inputs,
+                               const pipeline::gate::gate_verdict& verdict, std::size_t top) {
     report::document d;
     d.head = document_head("mx.gate/1");
     d.head.emplace_back("inputs", results_list(inputs.files));
@@ -143,8 +144,8 @@ report::document gate_document(const std::vector<pipeline::gate_rule>& rules,
     d.head.emplace_back("tensors", integer(verdict.tensors));
     d.head.emplace_back("recipes", integer(verdict.recipes));
     report::list list = rule_list(rules, verdict);
-    for (const pipeline::breach& b : verdict.breaches) {
-        const pipeline::gate_rule& rule = rules[b.rule];
+    for (const pipeline::gate::breach& b : verdict.breaches) {
+        const pipeline::gate::gate_rule& rule = rules[b.rule];
         d.results.push_back({{"rule", rule.text},
                              {"file", text_or_null(b.file)},
                              {"tensor", text_or_null(b.tensor)},

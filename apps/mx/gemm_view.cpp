@@ -16,7 +16,7 @@
 namespace mx::app {
 namespace {
 
-using pipeline::value_errors;
+using pipeline::products::value_errors;
 using report::cell;
 using report::column;
 
@@ -38,7 +38,7 @@ constexpr std::array ulp_columns{
     ulp_column{"u64", "64-1k", 7}, ulp_column{"more", "1k-", 11},
 };
 
-report::section operand_section(const pipeline::gemm_study& s,
+report::section operand_section(const pipeline::products::gemm_study& s,
                                 const std::vector<report::record>& operands) {
     report::section t;
     t.heading = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
@@ -57,7 +57,7 @@ report::section operand_section(const pipeline::gemm_study& s,
     return t;
 }
 
-report::section model_section(const pipeline::gemm_study& s) {
+report::section model_section(const pipeline::products::gemm_study& s) {
     report::section t;
     t.heading = "Error by accumulator";
     t.columns = {{"model", "model"},
@@ -67,7 +67,7 @@ report::section model_section(const pipeline::gemm_study& s) {
                  {"sqnr", "in all:\nSQNR dB", cell::fixed, 2},
                  {"nrmse", "error\n/ RMS", cell::significant, 3},
                  {"gain", "gain", cell::fixed, 4}};
-    for (const pipeline::model_product& p : s.products) {
+    for (const pipeline::products::model_product& p : s.products) {
         const value_errors& a = p.errors.accumulation;
         const value_errors& e = p.errors.total;
         t.rows.push_back({{"model", gemm::to_string(p.model)},
@@ -96,13 +96,13 @@ report::section model_section(const pipeline::gemm_study& s) {
     return t;
 }
 
-report::section ulp_section(const pipeline::gemm_study& s) {
+report::section ulp_section(const pipeline::products::gemm_study& s) {
     report::section t;
     t.heading = "Elements by distance from the exact sum, in float32 neighbours, %";
     t.columns = {{"model", "model"}};
     for (const ulp_column& c : ulp_columns) t.columns.push_back({c.field, c.title, cell::share});
     t.columns.push_back({"max_ulp", "most", cell::integer});
-    for (const pipeline::model_product& p : s.products) {
+    for (const pipeline::products::model_product& p : s.products) {
         const value_errors& e = p.errors.accumulation;
         report::record row{{"model", gemm::to_string(p.model)}};
         for (std::size_t i = 0; i < ulp_columns.size(); ++i) {
@@ -121,7 +121,7 @@ report::section ulp_section(const pipeline::gemm_study& s) {
     return t;
 }
 
-report::section difference_section(const pipeline::gemm_study& s) {
+report::section difference_section(const pipeline::products::gemm_study& s) {
     report::section t;
     t.heading = "Differences between models";
     t.columns = {{"model", "model"},
@@ -129,13 +129,13 @@ report::section difference_section(const pipeline::gemm_study& s) {
                  {"differing_share", "elements that\ndiffer %", cell::share},
                  {"max_ulp", "max\nulp", cell::integer},
                  {"nrmse", "difference\n/ RMS", cell::significant, 3}};
-    for (const pipeline::model_difference& d : s.differences) {
-        t.rows.push_back(pipeline::difference_record(s, d));
+    for (const pipeline::products::model_difference& d : s.differences) {
+        t.rows.push_back(pipeline::products::difference_record(s, d));
     }
     return t;
 }
 
-report::section growth_section(const pipeline::gemm_study& s) {
+report::section growth_section(const pipeline::products::gemm_study& s) {
     report::section t;
     t.heading = "Growth with K";
     t.columns = {{"model", "model"},
@@ -146,8 +146,8 @@ report::section growth_section(const pipeline::gemm_study& s) {
                  {"total_nrmse", "in all:\nerror / RMS", cell::significant, 3},
                  {"total_gain", "gain", cell::fixed, 4}};
     for (std::size_t i = 0; i < s.products.size(); ++i) {
-        for (const pipeline::growth_point& p : s.growth) {
-            if (p.product == i) t.rows.push_back(pipeline::growth_record(s, p));
+        for (const pipeline::products::growth_point& p : s.growth) {
+            if (p.product == i) t.rows.push_back(pipeline::products::growth_record(s, p));
         }
     }
     return t;
@@ -155,7 +155,7 @@ report::section growth_section(const pipeline::gemm_study& s) {
 
 }  // namespace
 
-std::vector<report::section> gemm_sections(const pipeline::gemm_study& s,
+std::vector<report::section> gemm_sections(const pipeline::products::gemm_study& s,
                                            const std::vector<report::record>& operands) {
     std::vector<report::section> sections{operand_section(s, operands), model_section(s),
                                           ulp_section(s)};

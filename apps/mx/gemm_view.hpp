@@ -4,13 +4,13 @@
 
 #include <vector>
 
-#include "libmx/pipeline/gemm/gemm_study.hpp"
+#include "libmx/pipeline/products/gemm_study.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::app {
 
 /// The sections of the human table. `operands`: the records of A and B.
-std::vector<report::section> gemm_sections(const pipeline::gemm_study& s,
+std::vector<report::section> gemm_sections(const pipeline::products::gemm_study& s,
                                            const std::vector<report::record>& operands);
 
 }  // namespace mx::app

@@ -7,8 +7,8 @@
 
 #include "apps/mx/cli.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/gemm/matrix.hpp"
 #include "libmx/pipeline/model.hpp"
+#include "libmx/pipeline/products/matrix.hpp"
 
 namespace mx::app {
 

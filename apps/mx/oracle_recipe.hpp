@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "libmx/oracle/recipe.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/oracle/recipe.hpp"
 
 namespace mx::app {
 
@@ -59,8 +59,8 @@ inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 
     o.round = {r.round, r.ties, r.random_bits};
     o.full_range = r.minimum == codec::int_min::full;
     o.has_offset = r.offset == codec::offset_kind::fp16;
-    o.range = r.range == codec::range_kind::half ? oracle::offset_range::half
-                                                    : oracle::offset_range::max;
+    o.range =
+        r.range == codec::range_kind::half ? oracle::offset_range::half : oracle::offset_range::max;
     o.seed = r.seed;
     o.block_rows = static_cast<std::uint64_t>(r.block.rows);
     o.block_cols = static_cast<std::uint64_t>(r.block.cols);

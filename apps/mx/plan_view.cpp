@@ -18,12 +18,12 @@
 namespace mx::app {
 namespace {
 
-using pipeline::candidates;
-using pipeline::plan;
-using pipeline::plan_goal;
-using pipeline::plan_option;
-using pipeline::plan_tensor;
-using pipeline::plan_totals;
+using pipeline::plan::candidates;
+using pipeline::plan::plan;
+using pipeline::plan::plan_goal;
+using pipeline::plan::plan_option;
+using pipeline::plan::plan_tensor;
+using pipeline::plan::plan_totals;
 using report::cell;
 using report::plural;
 
@@ -139,7 +139,7 @@ report::section use_section(const std::vector<report::record>& uses, const candi
 
 std::vector<report::record> uniform_records(const candidates& from, const plan& p) {
     std::vector<report::record> rows;
-    for (const pipeline::uniform_plan& u : p.uniform) {
+    for (const pipeline::plan::uniform_plan& u : p.uniform) {
         report::record r{{"recipe", from.recipes[u.recipe]}};
         for (auto& m : totals_record(u.totals, from.elements())) r.push_back(std::move(m));
         r.emplace_back("within", u.within);
@@ -261,7 +261,7 @@ report::section left_out_section(const candidates& from) {
     s.heading = "Left out";
     s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
     for (std::size_t i = 0; i < std::min(left_out_shown, from.left_out.size()); ++i) {
-        const pipeline::left_out_choice& l = from.left_out[i];
+        const pipeline::plan::left_out_choice& l = from.left_out[i];
         s.rows.push_back({{"tensor", l.tensor}, {"recipe", l.recipe}, {"reason", l.reason}});
     }
     if (from.left_out.size() > left_out_shown) {
@@ -329,7 +329,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
         s.notes.push_back(goal.bits ? "- No single recipe fits the budget."
                                     : "- No single recipe reaches the floor.");
     } else {
-        const pipeline::uniform_plan& u = p.uniform[*p.best_uniform];
+        const pipeline::plan::uniform_plan& u = p.uniform[*p.best_uniform];
         s.notes.push_back(fmt::format(
             "- The best single recipe {} is {}: {:.4f} bits, {}.",
             goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe],
@@ -374,7 +374,7 @@ report::record_list assignments_of(const candidates& from, const plan& p) {
 
 report::list left_out_list(const candidates& from) {
     report::list list;
-    for (const pipeline::left_out_choice& l : from.left_out) {
+    for (const pipeline::plan::left_out_choice& l : from.left_out) {
         list.emplace_back(
             report::record{{"tensor", l.tensor},
                            {"recipe", l.recipe.empty() ? undefined() : report::value(l.recipe)},
@@ -391,7 +391,8 @@ report::list listed(const std::vector<report::record>& records) {
 
 report::document plan_document(const std::vector<pipeline::results_input>& inputs,
                                const candidates& from, const plan_goal& goal, const plan& p,
-                               const std::vector<pipeline::gate_rule>& rules, std::size_t top) {
+                               const std::vector<pipeline::gate::gate_rule>& rules,
+                               std::size_t top) {
     const std::vector<report::record> uses = use_records(from, p);
     const std::vector<report::record> uniform = uniform_records(from, p);
     std::vector<report::record> curve;
@@ -403,7 +404,7 @@ report::document plan_document(const std::vector<pipeline::results_input>& input
     d.head.emplace_back("goal", report::record{{"bits_per_element", or_null(goal.bits)},
                                                {"sqnr_db", or_null(goal.sqnr_db)}});
     report::list rule_texts;
-    for (const pipeline::gate_rule& rule : rules) rule_texts.emplace_back(rule.text);
+    for (const pipeline::gate::gate_rule& rule : rules) rule_texts.emplace_back(rule.text);
     d.head.emplace_back("rules", std::move(rule_texts));
     d.head.emplace_back("tensors", integer(from.tensors.size()));
     d.head.emplace_back("elements", integer(from.elements()));
@@ -426,7 +427,7 @@ report::document plan_document(const std::vector<pipeline::results_input>& input
     d.tail.emplace_back("uniform", listed(uniform));
     d.tail.emplace_back("curve", listed(curve));
     d.tail.emplace_back("left_out", left_out_list(from));
-    d.tail.emplace_back("mapping", pipeline::mapping_of(from, p));
+    d.tail.emplace_back("mapping", pipeline::plan::mapping_of(from, p));
     return d;
 }
 

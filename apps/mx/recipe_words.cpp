@@ -9,12 +9,12 @@
 
 #include "apps/mx/format_facts.hpp"
 #include "apps/mx/values.hpp"
-#include "libmx/format/block_formats.hpp"
-#include "libmx/format/decode.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/codec/dialect_columns.hpp"
 #include "libmx/codec/saturation_zone.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/format/decode.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
@@ -118,7 +118,7 @@ std::string offset_words(const codec::recipe& r) {
     if (r.offset == codec::offset_kind::none) return "none: the grid is symmetric about zero";
     return fmt::format("fp16: (max + min) / 2 of the block is taken off first; the scale sees {}",
                        r.range == codec::range_kind::max ? "the largest |x - offset| (range=max)"
-                                                            : "(max - min) / 2 (range=half)");
+                                                         : "(max - min) / 2 (range=half)");
 }
 
 std::string transform_words(const codec::recipe& r) {

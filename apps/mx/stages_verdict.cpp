@@ -12,15 +12,15 @@
 namespace mx::app {
 namespace {
 
-using pipeline::stage_result;
-using pipeline::stage_row;
+using pipeline::stages::stage_result;
+using pipeline::stages::stage_row;
 
 // A share of a squared error from which on a common gain is worth a sentence.
 constexpr double notable_bias = 0.1;
 // Errors of stages closer together than this are called alike.
 constexpr double stands_out = 1.05;
 
-const stage_row& row_of(const stage_result& r) { return pipeline::stage_rows[r.stage]; }
+const stage_row& row_of(const stage_result& r) { return pipeline::stages::stage_rows[r.stage]; }
 double error_of(const stage_result& r) { return r.errors.total.nrmse().value_or(0); }
 
 // A ratio to two places, or to three figures where it is large.
@@ -137,7 +137,7 @@ std::string bias(const result_list& plain) {
 
 std::vector<std::string> stages_not_finite(const std::vector<stage_result>& results) {
     std::vector<std::string> words;
-    for (const stage_row& row : pipeline::stage_rows) {
+    for (const stage_row& row : pipeline::stages::stage_rows) {
         const stage_result* most = nullptr;
         for (const stage_result& r : results) {
             if (&row_of(r) != &row || r.errors.total.non_finite == 0) continue;
@@ -146,7 +146,7 @@ std::vector<std::string> stages_not_finite(const std::vector<stage_result>& resu
             if (more) most = &r;
         }
         if (most == nullptr) continue;
-        const pipeline::value_errors& e = most->errors.total;
+        const pipeline::products::value_errors& e = most->errors.total;
         std::string under_what = gemm::to_string(most->model);
         if (!most->transform.empty()) under_what += ", " + most->transform;
         if (most->requantized) under_what += ", quantized twice";

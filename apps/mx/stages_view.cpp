@@ -15,8 +15,8 @@
 namespace mx::app {
 namespace {
 
-using pipeline::stage_result;
-using pipeline::value_errors;
+using pipeline::products::value_errors;
+using pipeline::stages::stage_result;
 using report::cell;
 
 // Errors whose ratio lies this close to 1 are called the same.
@@ -29,11 +29,12 @@ bool same_case(const stage_result& a, const stage_result& b) {
 }
 
 std::string group_of(const stage_result& r) {
-    const pipeline::stage_row& row = pipeline::stage_rows[r.stage];
+    const pipeline::stages::stage_row& row = pipeline::stages::stage_rows[r.stage];
     // The recipes without their transform, which has a column.
     const auto recipe = [&](std::size_t i) {
-        return pipeline::to_string(
-            r.transform.empty() ? r.recipes[i] : pipeline::with_transform(r.recipes[i], "none", 0));
+        return pipeline::products::to_string(
+            r.transform.empty() ? r.recipes[i]
+                                : pipeline::products::with_transform(r.recipes[i], "none", 0));
     };
     return fmt::format("{}  {}: {}x{} sums over {} {}; {} by {}, {}", row.title, row.product, r.m,
                        r.n, r.k, row.sum, recipe(0), recipe(1), gemm::to_string(r.model));
@@ -116,7 +117,7 @@ report::figure error_map(const std::vector<stage_result>& results) {
     for (const stage_result& r : results) {
         if (last != nullptr && same_case(*last, r)) continue;
         last = &r;
-        const std::string_view title = pipeline::stage_rows[r.stage].title;
+        const std::string_view title = pipeline::stages::stage_rows[r.stage].title;
         const std::size_t row = place(map.rows, std::string(title));
         const std::size_t column = place(map.columns, column_name(r));
         map.cells.resize(map.rows.size());
@@ -150,7 +151,7 @@ report::section accumulator_section(const std::vector<stage_result>& results) {
     for (const stage_result& r : results) {
         if (r.requantized || r.transform != plain_of(results, r).transform) continue;
         const value_errors& a = r.errors.accumulation;
-        t.rows.push_back({{"stage", text(pipeline::stage_rows[r.stage].title)},
+        t.rows.push_back({{"stage", text(pipeline::stages::stage_rows[r.stage].title)},
                           {"model", gemm::to_string(r.model)},
                           {"summing", member(a.nrmse())},
                           {"equal", report::share(a.counted() - a.differing, a.counted())},

@@ -11,12 +11,14 @@
 namespace mx::app {
 
 /// The sections of the human table.
-std::vector<report::section> stages_sections(const std::vector<pipeline::stage_result>& results);
+std::vector<report::section> stages_sections(
+    const std::vector<pipeline::stages::stage_result>& results);
 
 /// Of every stage with elements that are not finite, how many are, in a sentence each.
-std::vector<std::string> stages_not_finite(const std::vector<pipeline::stage_result>& results);
+std::vector<std::string> stages_not_finite(
+    const std::vector<pipeline::stages::stage_result>& results);
 
 /// Which stage breaks, what rotations do about it, and what is bias, in sentences.
-std::vector<std::string> stages_verdict(const std::vector<pipeline::stage_result>& results);
+std::vector<std::string> stages_verdict(const std::vector<pipeline::stages::stage_result>& results);
 
 }  // namespace mx::app

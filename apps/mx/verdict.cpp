@@ -10,10 +10,10 @@
 #include "apps/mx/analysis_summary.hpp"
 #include "apps/mx/recipe_words.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/alarms.hpp"
-#include "libmx/pipeline/compare/families.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/pipeline/alarms.hpp"
+#include "libmx/pipeline/compare/families.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {

@@ -14,6 +14,8 @@ namespace mx::capture {
 namespace {
 
 using namespace pipeline;
+using namespace pipeline::vectors;
+using namespace pipeline::verify;
 
 class emulated_device final : public device {
   public:

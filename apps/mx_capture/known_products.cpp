@@ -15,6 +15,8 @@ namespace mx::capture {
 namespace {
 
 using namespace pipeline;
+using namespace pipeline::vectors;
+using namespace pipeline::verify;
 
 // Enough for every place that a tile has in an instruction's outputs.
 constexpr std::uint64_t tiles = 64;

@@ -106,7 +106,7 @@ std::string to_string(const placement& p) {
         if (!text.empty()) text += ", ";
         text += words;
     }
-    return text.empty() ? std::string(pipeline::documented_placement) : text;
+    return text.empty() ? std::string(pipeline::verify::documented_placement) : text;
 }
 
 }  // namespace mx::capture

@@ -14,6 +14,8 @@ namespace mx::capture {
 namespace {
 
 using namespace pipeline;
+using namespace pipeline::vectors;
+using namespace pipeline::verify;
 
 // Tiles made and multiplied at a time.
 constexpr std::size_t batch = 1024;

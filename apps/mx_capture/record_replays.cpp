@@ -18,6 +18,8 @@ namespace mx::capture {
 namespace {
 
 using namespace pipeline;
+using namespace pipeline::vectors;
+using namespace pipeline::verify;
 
 // How instructions of a unit are called in vector files.
 std::string_view word_of(unit u) {

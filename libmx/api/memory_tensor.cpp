@@ -29,10 +29,9 @@ class array_source final : public io::byte_source {
             std::memcpy(out.data(), of_.data + offset, out.size());
             return;
         }
-        io::read_whole_elements(offset, out, of_.width,
-                                [this](std::uint64_t first, std::span<std::byte> bytes) {
-                                    gather(first, bytes);
-                                });
+        io::read_whole_elements(
+            offset, out, of_.width,
+            [this](std::uint64_t first, std::span<std::byte> bytes) { gather(first, bytes); });
     }
 
   private:

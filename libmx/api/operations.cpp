@@ -17,11 +17,11 @@
 #include "libmx/io/writer.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/convert.hpp"
-#include "libmx/pipeline/gemm/operand_forms.hpp"
-#include "libmx/pipeline/gemm/products.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/preparation.hpp"
+#include "libmx/pipeline/products/operand_forms.hpp"
+#include "libmx/pipeline/products/products.hpp"
 #include "libmx/pipeline/skip.hpp"
 
 namespace mx {
@@ -55,8 +55,7 @@ class memory_writer final : public io::array_writer {
     memory_writer(const std::vector<io::planned_array>& plan, const room& room_for) {
         for (const io::planned_array& a : plan) arrays_.push_back(room_for(a));
     }
-    void write(std::size_t index, std::uint64_t offset,
-               std::span<const std::byte> bytes) override {
+    void write(std::size_t index, std::uint64_t offset, std::span<const std::byte> bytes) override {
         if (!bytes.empty()) std::memcpy(arrays_[index].data() + offset, bytes.data(), bytes.size());
     }
     void commit() override {}
@@ -178,10 +177,9 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
                     codes.insert(codes.end(), row.begin(), row.end());
                 }
                 made.resize(codes.size());
-                codec::dequantize_block(params, q.scales()[b.index],
-                                        q.offsets().empty() ? std::uint16_t{0}
-                                                            : q.offsets()[b.index],
-                                        codes, made);
+                codec::dequantize_block(
+                    params, q.scales()[b.index],
+                    q.offsets().empty() ? std::uint16_t{0} : q.offsets()[b.index], codes, made);
                 for (std::size_t k = 0; k < static_cast<std::size_t>(b.rows); ++k) {
                     std::copy_n(made.data() + k * cols, cols, room.data() + b.at + k * p.cols);
                 }
@@ -247,18 +245,20 @@ std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b
     const pipeline::run_control control = control_of(how);
     const gemm::accumulator model = gemm::parse_accumulator(accumulate);
     const auto operand = [&](const view& x, const recipe& r) {
-        pipeline::operand_recipe by;
+        pipeline::products::operand_recipe by;
         by.blocks = r;
-        return pipeline::quantize_operand(pipeline::read_matrix(x.ref(), control),
-                                          pipeline::reduction::last, by, r.rotate, control);
+        return pipeline::products::quantize_operand(
+            pipeline::products::read_matrix(x.ref(), control), pipeline::products::reduction::last,
+            by, r.rotate, control);
     };
-    const pipeline::quantized_operand qa = operand(a, recipe_a), qb = operand(b, recipe_b);
+    const pipeline::products::quantized_operand qa = operand(a, recipe_a),
+                                                qb = operand(b, recipe_b);
     if (qa.depth != qb.depth) {
         throw error(error_kind::usage,
                     fmt::format("operands of K = {} and {} have no product", qa.depth, qb.depth));
     }
-    const pipeline::form_pair forms = pipeline::forms_for(model, qa, qb);
-    pipeline::product_runner runner(control, how.backend, 0);
+    const pipeline::products::form_pair forms = pipeline::products::forms_for(model, qa, qb);
+    pipeline::products::product_runner runner(control, how.backend, 0);
     return runner.multiply(forms.first.operand, forms.second.operand, {}, model, {});
 }
 

@@ -22,9 +22,10 @@ std::unique_ptr<quantizer> scalar_quantizer() { return make_cpu_quantizer(scalar
 
 template <simd::target t>
 constexpr backend vector_backend(std::string_view name, std::string_view summary) {
-    return {name, summary,
-            [] { return std::string(simd::supported(t) ? "" : "this processor or build lacks it"); },
-            [] { return make_cpu_quantizer(simd::kernel_of<t>); }, make_host_caster};
+    return {
+        name, summary,
+        [] { return std::string(simd::supported(t) ? "" : "this processor or build lacks it"); },
+        [] { return make_cpu_quantizer(simd::kernel_of<t>); }, make_host_caster};
 }
 
 constexpr std::array list{

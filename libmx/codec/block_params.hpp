@@ -15,7 +15,7 @@ struct block_params : plain_params {
     const dialect* by;
     int exponent_bits;  ///< of the element format
     bool flush_subnormals;
-    bool bumps;                       ///< see bumps_positions
+    bool bumps;                    ///< see bumps_positions
     codec::conversion conversion;  ///< under E8M0, as dialects other than ocp convert elements
     const format::scale_format* scale_format;
     format::element_params scale_number;  ///< of the scale's codes, where they are numbers

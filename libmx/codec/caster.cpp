@@ -33,7 +33,8 @@ class cast_table {
         for (std::uint32_t i = 0; i < count; ++i) {
             if (!wide) {
                 const auto word = static_cast<std::uint16_t>(i);
-                add(to, base::bits_of(stored_value(from, reinterpret_cast<const std::byte*>(&word), 0)));
+                add(to, base::bits_of(
+                            stored_value(from, reinterpret_cast<const std::byte*>(&word), 0)));
                 continue;
             }
             const std::uint32_t upper = i >> 1 << 16;

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <limits>
 
-#include "libmx/format/cast.hpp"
-#include "libmx/format/encode.hpp"
 #include "libmx/codec/dialects.hpp"
 #include "libmx/codec/fbgemm_element.hpp"
 #include "libmx/codec/ggml_ue4m3.hpp"
 #include "libmx/codec/microxcaling_element.hpp"
+#include "libmx/format/cast.hpp"
+#include "libmx/format/encode.hpp"
 
 namespace mx::codec {
 

@@ -37,7 +37,8 @@ class device_meter {
     /// Makes ready to quantize `segments` of a matrix of `cols` columns that begins with the
     /// resident values.
     virtual void prepare(tensor::dtype type, std::uint64_t cols,
-                         std::span<const placed_segment> segments, const recipe_request& recipe) = 0;
+                         std::span<const placed_segment> segments,
+                         const recipe_request& recipe) = 0;
     /// Runs the kernels of what was prepared; nothing is copied there or back.
     virtual double run_once() = 0;
 };

@@ -2,9 +2,9 @@
 // Which conversions of single values a dialect has, and their parameters.
 #pragma once
 
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/encode.hpp"
-#include "libmx/codec/convert_element.hpp"
 
 namespace mx::codec {
 

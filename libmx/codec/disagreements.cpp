@@ -8,10 +8,10 @@
 #include <cmath>
 #include <vector>
 
-#include "libmx/format/decode.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_bumps.hpp"
 #include "libmx/codec/dialect_element.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::codec {
 namespace {

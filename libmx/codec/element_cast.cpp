@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/codec/element_cast.hpp"
 
-#include "libmx/format/decode.hpp"
 #include "libmx/codec/dialect_element.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::codec {
 

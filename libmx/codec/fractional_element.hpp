@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "libmx/base/random.hpp"
-#include "libmx/format/encode_quotient.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/fractional_scale.hpp"
+#include "libmx/format/encode_quotient.hpp"
 
 namespace mx::codec {
 

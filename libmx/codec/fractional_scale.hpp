@@ -8,11 +8,11 @@
 #include <limits>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/ggml_ue4m3.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/encode_quotient.hpp"
-#include "libmx/codec/block_params.hpp"
-#include "libmx/codec/ggml_ue4m3.hpp"
 
 namespace mx::codec {
 

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <limits>
 
+#include "libmx/codec/narrow_float.hpp"
 #include "libmx/format/element_params.hpp"
 #include "libmx/format/roundings.hpp"
-#include "libmx/codec/narrow_float.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
 #include "libmx/scale/rule_input.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/format/element_params.hpp"
 #include "libmx/format/encode.hpp"
-#include "libmx/codec/recipe.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::codec {

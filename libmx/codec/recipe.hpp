@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/codec/dialects.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/codec/dialects.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "libmx/transform/rotation.hpp"
 

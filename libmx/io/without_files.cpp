@@ -28,7 +28,9 @@ MX_WEAK bool looks_like_distributed(const file_probe&) { return false; }
 MX_WEAK bool looks_like_keras(const file_probe&) { return false; }
 MX_WEAK bool looks_like_onnx(const file_probe&) { return false; }
 MX_WEAK bool looks_like_zip(const file_probe& p) { return p.head.starts_with("PK\x03\x04"); }
-MX_WEAK bool looks_like_hdf5(const file_probe& p) { return p.head.starts_with("\x89HDF\r\n\x1a\n"); }
+MX_WEAK bool looks_like_hdf5(const file_probe& p) {
+    return p.head.starts_with("\x89HDF\r\n\x1a\n");
+}
 
 MX_WEAK std::unique_ptr<reader> open_pytorch(shared_file file, const open_options&) {
     not_linked(file->path(), "PyTorch");

@@ -51,12 +51,11 @@ row row_of(const totals& t) {
     r.mean_error = any ? t.sum.error.value() / counted : undefined;
     r.gain = ratio(xd, x2);
     r.cosine = x2 == 0 || d2 == 0 ? undefined : xd / std::sqrt(x2 * d2);
-    r.bits_per_element =
-        t.count.elements == 0
-            ? undefined
-            : static_cast<double>(t.element_bits) + static_cast<double>(t.bits_per_block) *
-                                                        number(t.block.blocks) /
-                                                        number(t.count.elements);
+    r.bits_per_element = t.count.elements == 0
+                             ? undefined
+                             : static_cast<double>(t.element_bits) +
+                                   static_cast<double>(t.bits_per_block) * number(t.block.blocks) /
+                                       number(t.count.elements);
     return r;
 }
 

@@ -31,8 +31,8 @@ struct job {
     std::size_t phase;  // index of the factor
     block::grid grid;
     preparation how;
-    std::size_t first_array = 0;                         // of the block table
-    std::uint64_t passes = 1;                            // over the tensor's data
+    std::size_t first_array = 0;                      // of the block table
+    std::uint64_t passes = 1;                         // over the tensor's data
     std::unique_ptr<codec::block_params> own_params;  // where the tensor's facts enter
     shared_totals sums;
     shared_scale_pairs* scales = nullptr;  // of the tensor, where the recipe is in a scale group
@@ -228,8 +228,7 @@ class analysis_run {
             j->sums.totals.distribution = j->sums.histograms.get();
             result_.rows.push_back(metrics::row_of(j->sums.totals));
             result_.results.push_back(finish(info, role, recipes_[j->recipe].name, *j,
-                                             b.inexact[j->tensor], request_,
-                                             result_.rows.back()));
+                                             b.inexact[j->tensor], request_, result_.rows.back()));
             if (request_.distributions && j->phase == 0) {
                 result_.sums.add(info, role, j->recipe, j->sums.totals);
             }

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
+#include "libmx/metrics/row.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/distributions.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/pipeline/scale_pairs.hpp"
-#include "libmx/codec/recipe.hpp"
-#include "libmx/metrics/row.hpp"
 #include "libmx/report/record_list.hpp"
 
 namespace mx::pipeline {

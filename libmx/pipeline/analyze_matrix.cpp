@@ -13,8 +13,7 @@
 
 namespace mx::pipeline {
 
-std::vector<matrix_totals> analyze_matrix(const matrix& m,
-                                          std::span<const codec::recipe> recipes,
+std::vector<matrix_totals> analyze_matrix(const matrix& m, std::span<const codec::recipe> recipes,
                                           bool histograms, const run_control& control,
                                           bool decompose) {
     if (!codec::is_stored(m.type)) {

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/codec/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {
@@ -37,8 +37,7 @@ struct matrix_totals {
 /// The totals of every recipe, in order, by the driver and threads that `control` says; with the
 /// parts of the squared error where `decompose` says so. Panels, segments and sums are those of
 /// `analyze` over a tensor of this shape.
-std::vector<matrix_totals> analyze_matrix(const matrix& m,
-                                          std::span<const codec::recipe> recipes,
+std::vector<matrix_totals> analyze_matrix(const matrix& m, std::span<const codec::recipe> recipes,
                                           bool histograms, const run_control& control,
                                           bool decompose = false);
 

@@ -7,15 +7,15 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/codec/caster.hpp"
+#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/stored_value.hpp"
 #include "libmx/pipeline/code_stream.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/kept_tensors.hpp"
 #include "libmx/pipeline/packed_file.hpp"
 #include "libmx/pipeline/skip.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/codec/dialect_element.hpp"
-#include "libmx/codec/caster.hpp"
-#include "libmx/codec/stored_value.hpp"
 
 namespace mx::pipeline {
 namespace {
@@ -42,13 +42,11 @@ target find_target(const cast_request& request) {
         return t;
     }
     const format::element_format& f = e != nullptr ? *e : s->number;
-    const codec::int_min minimum =
-        request.minimum.value_or(codec::default_int_min(f, *request.by));
+    const codec::int_min minimum = request.minimum.value_or(codec::default_int_min(f, *request.by));
     const int random_bits =
         request.random_bits.value_or(codec::default_random_bits(*request.by, f));
-    t.cast.number =
-        codec::conversion_of(*request.by, f, {request.round, request.ties, random_bits},
-                                request.saturate, minimum == codec::int_min::full);
+    t.cast.number = codec::conversion_of(*request.by, f, {request.round, request.ties, random_bits},
+                                         request.saturate, minimum == codec::int_min::full);
     return t;
 }
 

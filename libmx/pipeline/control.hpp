@@ -20,7 +20,7 @@ struct progress {
 
 struct run_control {
     int threads = 0;                            ///< 0: as many as OpenMP offers
-    const codec::backend* backend = nullptr;  ///< null: the fastest one available
+    const codec::backend* backend = nullptr;    ///< null: the fastest one available
     const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop; the run throws (cancelled)
     /// Elements whose values stay in memory between a prologue and the sweep behind it (float32:
     /// 64 MiB); a tensor with more of them is read twice. No figure depends on it but `passes`.

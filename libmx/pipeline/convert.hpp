@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -76,9 +76,8 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
 inline conversion quantize_model(const std::vector<tensor_ref>& tensors,
                                  const codec::recipe& recipe, bool packed, const std::string& out,
                                  const run_control& control) {
-    return quantize_model(tensors, recipe,
-                          packed ? quantized_form::packed : quantized_form::values, to_file(out),
-                          control);
+    return quantize_model(tensors, recipe, packed ? quantized_form::packed : quantized_form::values,
+                          to_file(out), control);
 }
 
 /// Reads a file written by `quantize --packed` and writes the dequantized values as F32.

@@ -7,9 +7,9 @@
 #include <functional>
 #include <vector>
 
-#include "libmx/pipeline/placed_rates.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/pipeline/placed_rates.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
-#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::pipeline {

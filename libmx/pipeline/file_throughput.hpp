@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 

@@ -9,8 +9,8 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
-#include "libmx/pipeline/geometry.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/pipeline/geometry.hpp"
 
 namespace mx::pipeline {
 namespace {

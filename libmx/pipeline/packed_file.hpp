@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 

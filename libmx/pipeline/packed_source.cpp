@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/io/quantized/coded_blocks.hpp"
 #include "libmx/pipeline/geometry.hpp"
-#include "libmx/codec/block_kernel.hpp"
 #include "libmx/transform/rotation.hpp"
 
 namespace mx::pipeline {
@@ -132,7 +132,7 @@ class unrotated_source final : public io::byte_source {
 
 // The parameters of one tensor, whose tensor scale the file holds.
 codec::block_params params_of(const io::reader& file, const packed_model& model,
-                                 const packed_tensor& t) {
+                              const packed_tensor& t) {
     codec::block_params params = codec::params_of(model.recipe);
     if (!t.tensor_scale) return params;
     const float stored = io::read_run<float>(*file.open(*t.tensor_scale), 0, 1).front();

@@ -6,7 +6,7 @@
 namespace mx::pipeline {
 
 codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
-                                 std::uint64_t tensor_id) {
+                              std::uint64_t tensor_id) {
     return {tensor_id,
             s.first,
             g.over.cols,

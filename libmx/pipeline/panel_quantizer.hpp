@@ -8,16 +8,16 @@
 #include <span>
 #include <vector>
 
+#include "libmx/codec/quantizer.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/panels.hpp"
-#include "libmx/codec/quantizer.hpp"
 
 namespace mx::pipeline {
 
 /// A segment of a grid as backends see it. Its blocks are no larger than the matrix, which changes
 /// none of them: backends make room for whole ones.
 codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
-                                 std::uint64_t tensor_id);
+                              std::uint64_t tensor_id);
 
 /// A segment of a panel, with what became of it under each recipe.
 struct quantized_segment {

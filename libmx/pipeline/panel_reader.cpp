@@ -15,9 +15,9 @@ std::uint64_t stored_bytes(tensor::dtype type, std::uint64_t elements) {
     return elements / 8 * bits + elements % 8 * bits / 8;
 }
 
-codec::stored_values load(const io::byte_source& source, tensor::dtype type,
-                             const block::view& v, const panel& p, panel_form form,
-                             panel_room& room, std::uint64_t& inexact) {
+codec::stored_values load(const io::byte_source& source, tensor::dtype type, const block::view& v,
+                          const panel& p, panel_form form, panel_room& room,
+                          std::uint64_t& inexact) {
     const bool as_stored = form == panel_form::stored && codec::is_stored(type);
     const auto bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
     const auto read = [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
@@ -63,9 +63,8 @@ void panel_reader::done(std::size_t tensor) {
     if (--left_[tensor] == 0) open_.erase(tensor);
 }
 
-codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index,
-                                           const panel& where, panel_form form, panel_room& room,
-                                           std::uint64_t& inexact) {
+codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, const panel& where,
+                                        panel_form form, panel_room& room, std::uint64_t& inexact) {
     const std::shared_ptr<io::byte_source> source = source_of(p.tensor);
     const tensor::dtype type = tensors_[p.tensor].info().type;
     const block::view& v = p.panels.over();

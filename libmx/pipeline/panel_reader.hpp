@@ -30,7 +30,7 @@ class panel_reader {
     /// Fills `room` with the panel `where` of `p`, pass number `pass_index`, as `form` says and
     /// returns its values. Adds to `inexact` what widening rounded.
     codec::stored_values read(const pass& p, std::size_t pass_index, const panel& where,
-                                 panel_form form, panel_room& room, std::uint64_t& inexact);
+                              panel_form form, panel_room& room, std::uint64_t& inexact);
 
   private:
     std::shared_ptr<io::byte_source> source_of(std::size_t tensor);

@@ -65,8 +65,8 @@ detail wanted_by(const panel_job& job) {
     return job.rows != nullptr ? detail::stats : codes ? detail::codes : detail::none;
 }
 
-void add_histograms(const codec::segment_place& place, const codec::block_results& d,
-                    int bits, metrics::histogram_tally& to) {
+void add_histograms(const codec::segment_place& place, const codec::block_results& d, int bits,
+                    metrics::histogram_tally& to) {
     for (std::size_t b = 0; b < d.blocks; ++b) {
         to.add({d.scale_code[b], d.amax[b], d.x_max[b], d.x_min[b]});
     }

@@ -43,8 +43,7 @@ void prepare(const preparation& how, const block::grid& g, const panel& where, s
 }
 
 codec::stored_values prepare(const preparation& how, const block::grid& g, const panel& where,
-                                const codec::stored_values& from,
-                                base::aligned_buffer<float>& room) {
+                             const codec::stored_values& from, base::aligned_buffer<float>& room) {
     const std::span<float> x(room.room_for(where.elements()), where.elements());
     const auto bytes = static_cast<std::uint64_t>(tensor::row_of(from.type).bits / 8);
     const bool whole = from.stride == where.cols;

@@ -7,8 +7,8 @@
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/block/view.hpp"
-#include "libmx/pipeline/panels.hpp"
 #include "libmx/codec/segment.hpp"
+#include "libmx/pipeline/panels.hpp"
 #include "libmx/transform/rotation.hpp"
 
 namespace mx::pipeline {
@@ -33,8 +33,7 @@ void prepare(const preparation& how, const block::grid& g, const panel& where, s
 /// The same for values as they are stored (matrices follow each other at where.rows * from.stride
 /// elements): widened into `room`, prepared there, and returned from there.
 codec::stored_values prepare(const preparation& how, const block::grid& g, const panel& where,
-                                const codec::stored_values& from,
-                                base::aligned_buffer<float>& room);
+                             const codec::stored_values& from, base::aligned_buffer<float>& room);
 
 /// Whether the values prepared for two grids are the same ones.
 bool alike(const preparation& how, const block::grid& a, const block::grid& b);

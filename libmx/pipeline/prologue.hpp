@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/preparation.hpp"
-#include "libmx/codec/tensor_scale.hpp"
 
 namespace mx::pipeline {
 

@@ -125,8 +125,7 @@ run_control share_of(const run_control& control, std::uint64_t done, std::uint64
 }  // namespace
 
 conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::recipe& recipe,
-                          quantized_form form, const destination& out,
-                          const run_control& control) {
+                          quantized_form form, const destination& out, const run_control& control) {
     const bool packed = form != quantized_form::values;
     const int code_bits = form == quantized_form::packed ? recipe.element->bits() : 8;
     if (packed && codec::bumps_positions(recipe)) {
@@ -195,8 +194,8 @@ conversion quantize_model(const std::vector<tensor_ref>& tensors, const codec::r
     std::uint64_t done = 0;
     const std::unique_ptr<io::array_writer> writer = out(plan, metadata);
     for (std::size_t t = 0; t < chosen.size(); ++t) {
-        layouts[t].codes = std::make_unique<code_stream>(
-            *writer, layouts[t].data, code_bits, chosen[t].info().elements);
+        layouts[t].codes = std::make_unique<code_stream>(*writer, layouts[t].data, code_bits,
+                                                         chosen[t].info().elements);
     }
 
     panel_writer work(recipe, packed, *writer, control);

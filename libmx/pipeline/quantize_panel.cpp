@@ -32,9 +32,8 @@ void put_codes(const quantized_segment& s, const panel& where, const codec::bloc
     }
 }
 
-void put_values(const quantized_segment& s, const panel& where,
-                const codec::block_params& params, const codec::block_results& d,
-                std::vector<float>& room, std::vector<float>& to) {
+void put_values(const quantized_segment& s, const panel& where, const codec::block_params& params,
+                const codec::block_results& d, std::vector<float>& room, std::vector<float>& to) {
     for (std::size_t b = 0; b < d.blocks; ++b) {
         const codec::block_extent e = codec::extent_of(s.place, b);
         std::size_t at = place_in_panel(s, where, e);
@@ -52,12 +51,11 @@ void put_values(const quantized_segment& s, const panel& where,
 
 }  // namespace
 
-void quantize_panel(panel_quantizer& by, const codec::block_params& params,
-                    const block::grid& g, const panel& where,
-                    const codec::stored_values& values, std::uint64_t tensor_id,
+void quantize_panel(panel_quantizer& by, const codec::block_params& params, const block::grid& g,
+                    const panel& where, const codec::stored_values& values, std::uint64_t tensor_id,
                     quantized_panel& to, const on_blocks& report) {
     const codec::recipe_request request{&params, codec::detail_for_scales(params), false,
-                                           !to.values.empty()};
+                                        !to.values.empty()};
     std::vector<float> room;
     by.run(g, where, values, tensor_id, {&request, 1}, [&](const quantized_segment& s) {
         const codec::block_results& d = s.by_recipe.front().of_blocks;

@@ -24,9 +24,8 @@ using on_blocks = std::function<void(std::uint64_t index, const codec::block_res
 
 /// Quantizes a panel into `to`, whose vectors have the size of the panel or are empty, and reports
 /// the scales and offsets of its blocks, of which detail_for_scales is known.
-void quantize_panel(panel_quantizer& by, const codec::block_params& params,
-                    const block::grid& g, const panel& where,
-                    const codec::stored_values& values, std::uint64_t tensor_id,
+void quantize_panel(panel_quantizer& by, const codec::block_params& params, const block::grid& g,
+                    const panel& where, const codec::stored_values& values, std::uint64_t tensor_id,
                     quantized_panel& to, const on_blocks& report);
 
 }  // namespace mx::pipeline

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "libmx/metrics/totals.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/metrics/totals.hpp"
 
 namespace mx::pipeline {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <mutex>
 
-#include "libmx/base/status.hpp"
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/prologue.hpp"
@@ -196,8 +196,7 @@ struct tensor_job {
 
 void check(const std::vector<codec::recipe>& recipes) {
     const auto refuse = [](const codec::recipe& r, std::string_view why) {
-        throw base::error(base::error_kind::usage,
-                          codec::to_string(r) + ": " + std::string(why));
+        throw base::error(base::error_kind::usage, codec::to_string(r) + ": " + std::string(why));
     };
     for (const codec::recipe& r : recipes) {
         if (r.offset != codec::offset_kind::none)

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "libmx/base/exact_sum.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/codec/recipe.hpp"
 
 namespace mx::pipeline {
 
@@ -61,14 +61,12 @@ report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b
 /// applies to E8M0 blocks of `element`, without those that draw random numbers and without
 /// systems-scaling's floor-bump, whose scales differ inside a block. The rounding of ocp is rtne,
 /// that of the others their default. Throws base::error (usage) for an unknown element or block.
-std::vector<codec::recipe> recipes_of_element(const std::string& element,
-                                                 const std::string& block);
+std::vector<codec::recipe> recipes_of_element(const std::string& element, const std::string& block);
 
 /// Compares the recipes, two or more of one element format and block shape without offset, on every
 /// tensor, in one pass (two where a recipe needs the tensor's maximum and it is large). The result
 /// does not depend on threads. Throws base::error.
 rosetta_result compare_bytes(const std::vector<tensor_ref>& tensors,
-                             const std::vector<codec::recipe>& recipes,
-                             const run_control& control);
+                             const std::vector<codec::recipe>& recipes, const run_control& control);
 
 }  // namespace mx::pipeline

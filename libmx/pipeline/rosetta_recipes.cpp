@@ -26,7 +26,7 @@ bool is_random(const scale::scale_rule& rule) { return rule.id == scale::rule_id
 }  // namespace
 
 std::vector<codec::recipe> recipes_of_element(const std::string& element,
-                                                 const std::string& block) {
+                                              const std::string& block) {
     std::vector<codec::recipe> recipes;
     const std::string start =
         fmt::format("{}:element={},block={}", preset_of(element), element, block);

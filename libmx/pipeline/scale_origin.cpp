@@ -31,8 +31,7 @@ struct suspect {
 using suspects = std::vector<suspect>;
 
 suspects suspects_of(const coded_tensor& t) {
-    std::vector<codec::recipe> recipes =
-        recipes_of_element(std::string(t.element->name), t.block);
+    std::vector<codec::recipe> recipes = recipes_of_element(std::string(t.element->name), t.block);
     if (t.has_recipe) {
         codec::recipe own = t.recipe;
         own.axis = {};
@@ -176,24 +175,24 @@ class origin_search {
 
   private:
     void judge_bytes(const coded_panel& panel, panel_tally& to) const {
-        panel.for_each([&](std::uint64_t index, std::uint8_t scale,
-                           std::span<const std::uint8_t> codes) {
-            const block_top top = top_of(*tensor_.element, codes);
-            const bool zero = top.positive == 0 && top.negative == 0;
-            const bool nan_scale = scale == format::e8m0_nan;
-            ++to.blocks;
-            to.elements += codes.size();
-            to.zero += zero && !nan_scale ? 1u : 0u;
-            to.nan_scales += nan_scale ? 1u : 0u;
-            to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
-            for (std::size_t i = 0; i < suspects_.size(); ++i) {
-                if (suspects_[i].possible->can_be(scale, top)) continue;
-                tally& t = to.of[i];
-                ++t.excluded;
-                t.excluded_zero += zero && !nan_scale ? 1u : 0u;
-                t.first = std::min(t.first, index);
-            }
-        });
+        panel.for_each(
+            [&](std::uint64_t index, std::uint8_t scale, std::span<const std::uint8_t> codes) {
+                const block_top top = top_of(*tensor_.element, codes);
+                const bool zero = top.positive == 0 && top.negative == 0;
+                const bool nan_scale = scale == format::e8m0_nan;
+                ++to.blocks;
+                to.elements += codes.size();
+                to.zero += zero && !nan_scale ? 1u : 0u;
+                to.nan_scales += nan_scale ? 1u : 0u;
+                to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
+                for (std::size_t i = 0; i < suspects_.size(); ++i) {
+                    if (suspects_[i].possible->can_be(scale, top)) continue;
+                    tally& t = to.of[i];
+                    ++t.excluded;
+                    t.excluded_zero += zero && !nan_scale ? 1u : 0u;
+                    t.first = std::min(t.first, index);
+                }
+            });
     }
 
     void compare(const quantized_segment& s, std::size_t block, std::uint8_t scale,
@@ -271,7 +270,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     std::uint64_t all = 0;
     for (const coded_tensor& t : tensors) all += t.grid.over.elements();
     std::uint64_t finished = 0;
-    std::map<std::string, suspects> who;  // tensors of a kind share the search
+    std::map<std::string, suspects> who;     // tensors of a kind share the search
     std::deque<panel_quantizer> quantizers;  // by thread
     for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
     std::vector<origin_result> results;
@@ -281,8 +280,9 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
             fmt::format("{} {} {}", t.element->name, t.block,
                         t.has_recipe ? codec::to_string(t.recipe) : std::string());
         const auto known = who.find(kind);
-        origin_search search(t, known != who.end() ? known->second
-                                              : who.emplace(kind, suspects_of(t)).first->second);
+        origin_search search(t, known != who.end()
+                                    ? known->second
+                                    : who.emplace(kind, suspects_of(t)).first->second);
         const std::uint64_t elements = t.grid.over.elements();
         if (elements != 0 && original != nullptr) {
             run_control steered = control;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "libmx/block/view.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/model.hpp"
-#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::pipeline {
@@ -19,8 +19,8 @@ struct coded_tensor {
     std::string name;
     tensor_ref codes{}, scales{};
     const format::element_format* element = nullptr;
-    block::grid grid;         ///< the blocks, in the order of the scale bytes
-    std::string block;        ///< "1x32"
+    block::grid grid;      ///< the blocks, in the order of the scale bytes
+    std::string block;     ///< "1x32"
     codec::recipe recipe;  ///< that the file names (has_recipe)
     bool has_recipe = false;
 };

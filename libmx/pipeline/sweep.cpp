@@ -105,7 +105,7 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         if (p.tensor < kept.size() && !kept[p.tensor].empty()) {
             const auto x = cut(kept[p.tensor], p.panels.over(), where, room);
             const codec::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(),
-                                                 where.cols};
+                                              where.cols};
             body({&p, pass_index, where, x, values, 0, thread});
         } else {
             std::uint64_t inexact = 0;

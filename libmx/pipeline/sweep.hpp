@@ -8,12 +8,12 @@
 #include <span>
 #include <vector>
 
+#include "libmx/codec/segment.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/panels.hpp"
-#include "libmx/codec/segment.hpp"
 
 namespace mx::pipeline {
 
@@ -43,9 +43,9 @@ struct loaded_panel {
     const pass* of;
     std::size_t pass_index;
     panel where;
-    std::span<const float> x;        ///< batches x rows x cols, when widened
+    std::span<const float> x;     ///< batches x rows x cols, when widened
     codec::stored_values values;  ///< the same as stored or widened; stride is where.cols
-    std::uint64_t inexact;           ///< values that widening rounded
+    std::uint64_t inexact;        ///< values that widening rounded
     int thread;
 };
 

@@ -7,12 +7,12 @@
 #include <functional>
 #include <vector>
 
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/device_throughput.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/placed_rates.hpp"
-#include "libmx/codec/backends.hpp"
-#include "libmx/codec/recipe.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pipeline {
@@ -20,9 +20,9 @@ namespace mx::pipeline {
 struct throughput_request {
     std::vector<codec::recipe> recipes;
     std::vector<const codec::backend*> backends;  ///< not empty
-    std::vector<int> threads;                      ///< not empty, each at least 1
-    tensor::dtype type = tensor::dtype::bf16;      ///< f32, bf16 or f16 (codec::is_stored)
-    std::uint64_t elements = 0;                    ///< of the matrix; 0: see default_elements
+    std::vector<int> threads;                     ///< not empty, each at least 1
+    tensor::dtype type = tensor::dtype::bf16;     ///< f32, bf16 or f16 (codec::is_stored)
+    std::uint64_t elements = 0;                   ///< of the matrix; 0: see default_elements
     double seconds = 3;       ///< aimed at for each driver and thread count, warming up left out
     bool histograms = false;  ///< measure every recipe with histograms too
     bool together = false;    ///< measure all recipes in one pass too

@@ -73,7 +73,7 @@ void write_head(const std::string& title, const sink& out) {
     out(fmt::format("<title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n", shown(title)));
     out("<style>\n");
     out(css.text);
-    out(svg_style());
+    out(svg::style_sheet());
     out("</style>\n</head>\n");
 }
 

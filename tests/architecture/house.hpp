@@ -26,10 +26,25 @@ inline constexpr std::array rooms{
     room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
-    room{"pipeline", "base tensor format report scale block transform io quantize gemm metrics"},
+    room{"pipeline", "base tensor format report scale block transform io codec gemm metrics"},
+    room{"api", "base tensor format report scale block transform io codec gemm metrics pipeline"},
     room{"oracle", "base format"},
     // datasets/generators: makes checkpoints, for `mx synth` and the tests.
     room{"generators", "base tensor io"},
+};
+
+/// A folder, with those in it, whose headers open another namespace than their folder's: that of
+/// libmx/io/gguf would be mx::io::gguf.
+struct shared_namespace {
+    std::string_view folder;
+    std::string_view name;
+};
+
+inline constexpr std::array shared_namespaces{
+    // One header for users of the library.
+    shared_namespace{"libmx/api/mx", "mx"},
+    // The names in a folder of io say the format: gguf_header.
+    shared_namespace{"libmx/io", "mx::io"},
 };
 
 /// The oracle is a second opinion: it may read the lists, never the code it judges.
@@ -57,8 +72,8 @@ struct confined_library {
 inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
     confined_library{
-        "hwy/",
-        "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels", ""},
+        "hwy/", "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels",
+        ""},
     confined_library{"hdf5", "libmx/io/hdf5", ""},
     confined_library{"H5", "libmx/io/hdf5", ""},
     confined_library{"google/", "libmx/io/onnx/onnx_wire", ".cpp"},

@@ -25,6 +25,12 @@ TEST_CASE("include lines follow the direction of the rooms") {
     CHECK(found.empty());
 }
 
+TEST_CASE("headers open the namespace of their folder") {
+    const auto found = arch::namespace_violations(arch::repository(MX_SOURCE_DIR));
+    for (const std::string& violation : found) UNSCOPED_INFO(violation);
+    CHECK(found.empty());
+}
+
 TEST_CASE("every source file is licensed and finished") {
     std::vector<std::string> found;
     const auto files = arch::repository(MX_SOURCE_DIR);

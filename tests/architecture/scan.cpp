@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 #include "tests/architecture/house.hpp"
@@ -94,6 +95,26 @@ std::string confinement_violation(const source_file& file, const std::string& in
     return "";
 }
 
+/// "libmx/io" for "libmx/io/npy.hpp".
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+/// The namespace that the headers of a folder of libmx open.
+std::string namespace_of(const std::string& folder) {
+    for (const shared_namespace& s : shared_namespaces) {
+        if ((folder + "/").starts_with(fmt::format("{}/", s.folder))) return std::string(s.name);
+    }
+    return fmt::format("mx::{}", fmt::join(split(folder.substr(folder.find('/') + 1), '/'), "::"));
+}
+
+/// Whether the lines from `first` to the end of a namespace do nothing but declare classes.
+bool declares_only(const std::vector<std::string>& lines, std::size_t first) {
+    for (std::size_t i = first; i < lines.size() && !lines[i].starts_with("}"); ++i) {
+        const bool declares = lines[i].starts_with("class ") || lines[i].starts_with("struct ");
+        if (!declares || !lines[i].ends_with(";")) return false;
+    }
+    return true;
+}
+
 bool is_source(const std::string& path) {
     static constexpr std::array endings{".cpp", ".hpp",   ".inc", ".cu", ".cuh",
                                         ".h",   ".cmake", ".sh",  ".py"};
@@ -146,6 +167,35 @@ std::vector<std::string> include_violations(const source_file& file,
             }
         }
         if (!what.empty()) found.push_back(fmt::format("{}:{}: {}", file.path, number, what));
+    }
+    return found;
+}
+
+std::vector<std::string> namespace_violations(const std::vector<source_file>& files) {
+    std::set<std::string> taken;
+    for (const source_file& file : files) {
+        if (file.path.starts_with("libmx/")) taken.insert(namespace_of(folder_of(file.path)));
+    }
+    std::vector<std::string> found;
+    for (const source_file& file : files) {
+        if (!file.path.starts_with("libmx/") || !file.path.ends_with(".hpp")) continue;
+        const std::string own = namespace_of(folder_of(file.path));
+        const auto lines = split(file.text, '\n');
+        bool opened = false;
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            constexpr std::string_view keyword = "namespace ";
+            if (!lines[i].starts_with(keyword) || !lines[i].ends_with(" {")) continue;
+            const std::string name =
+                lines[i].substr(keyword.size(), lines[i].size() - keyword.size() - 2);
+            const bool nested = opened && name != "mx" && !name.starts_with("mx::");
+            if (nested || declares_only(lines, i + 1)) continue;
+            opened = true;
+            const bool inside = name.starts_with(own + "::") && !taken.contains(name);
+            if (name != own && !inside) {
+                found.push_back(
+                    fmt::format("{}:{}: namespace {} instead of {}", file.path, i + 1, name, own));
+            }
+        }
     }
     return found;
 }

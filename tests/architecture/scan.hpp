@@ -23,6 +23,10 @@ std::vector<source_file> repository(const std::string& root);
 std::vector<std::string> include_violations(const source_file& file,
                                             const std::function<bool(const std::string&)>& exists);
 
+/// Headers of libmx that open another namespace than their folder's. Allowed are one within it that
+/// is no folder's, and declarations of classes of others. One "path:line: what" each.
+std::vector<std::string> namespace_violations(const std::vector<source_file>& files);
+
 /// A missing licence line, a header without #pragma once, a note of unfinished work. One
 /// "path:line: what" each; files that are not sources are passed over.
 std::vector<std::string> file_violations(const source_file& file);

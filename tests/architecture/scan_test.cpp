@@ -5,6 +5,7 @@
 
 using mx::architecture::file_violations;
 using mx::architecture::include_violations;
+using mx::architecture::namespace_violations;
 
 namespace {
 
@@ -67,6 +68,28 @@ TEST_CASE("libraries stay in their place") {
     CHECK(includes("apps/mx/commands/a.cpp", "#include <CLI/CLI.hpp>\n").size() == 1);
     CHECK(includes("libmx/codec/a.cpp", "#include <CLI/CLI.hpp>\n").size() == 1);
     CHECK(includes("libmx/report/a.cpp", "#include <zlib.h>\n").size() == 1);
+}
+
+TEST_CASE("a header outside the namespace of its folder is found, with its line") {
+    // Beside a folder libmx/codec/simd.
+    const auto opens = [](const std::string& path, const std::string& text) {
+        return namespace_violations(
+            {{path, text}, {"libmx/codec/simd/b.hpp", "namespace mx::codec::simd {\n}\n"}});
+    };
+    CHECK(opens("libmx/codec/a.hpp", "#pragma once\nnamespace mx {\nint x;\n}\n") ==
+          std::vector<std::string>{"libmx/codec/a.hpp:2: namespace mx instead of mx::codec"});
+    CHECK(opens("libmx/codec/a.hpp", "namespace mx::codec {\nint x;\n}\n").empty());
+    CHECK(opens("libmx/codec/a.hpp", "namespace mx::codec::part {\nint x;\n}\n").empty());
+    CHECK(opens("libmx/codec/a.hpp", "namespace mx::codec::simd {\nint x;\n}\n").size() == 1);
+    CHECK(opens("libmx/codec/cuda/a.hpp", "namespace mx::codec {\nint x;\n}\n").size() == 1);
+    CHECK(opens("libmx/codec/a.hpp", "namespace detail {\nint x;\n}\n").size() == 1);
+    const std::string own = "namespace mx::codec {\nnamespace detail {\nint x;\n}\n}\n";
+    CHECK(opens("libmx/codec/a.hpp", own).empty());
+    CHECK(opens("libmx/codec/a.hpp", own + "namespace mx::io {\nint x;\n}\n").size() == 1);
+    CHECK(opens("libmx/codec/a.hpp", "namespace mx::io {\nclass reader;\n}\n" + own).empty());
+    CHECK(opens("libmx/io/gguf/a.hpp", "namespace mx::io {\nint x;\n}\n").empty());
+    CHECK(opens("libmx/io/gguf/a.hpp", "namespace mx::io::gguf {\nint x;\n}\n").empty());
+    CHECK(opens("libmx/api/mx/a.hpp", "namespace mx {\nint x;\n}\n").empty());
 }
 
 TEST_CASE("unlicensed, unguarded and unfinished files are found") {

@@ -14,10 +14,10 @@
 
 #include "libmx/base/random.hpp"
 #include "libmx/block/segmentation.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/normal_values.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/normal_values.hpp"
 
 namespace {
 
@@ -91,9 +91,10 @@ void add(const codec::backend& b, const std::string& recipe, tensor::dtype type)
           std::tuple{"/quantize with codes/", codec::detail::codes, false},
           std::tuple{"/quantize with parts/", codec::detail::none, true}}) {
         const codec::recipe_request request{&s->params, wanted, parts};
-        benchmark::RegisterBenchmark(
-            (backend + what + recipe).c_str(),
-            [&b, s, request](benchmark::State& state) { run(state, b, *s, {&request, 1}); });
+        benchmark::RegisterBenchmark((backend + what + recipe).c_str(),
+                                     [&b, s, request](benchmark::State& state) {
+                                         run(state, b, *s, {&request, 1});
+                                     });
     }
 }
 

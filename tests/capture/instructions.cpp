@@ -145,15 +145,15 @@ TEST_CASE("a kernel issues every instruction and every conversion") {
                         wgmma_kernels(), tcgen05_kernels()}));
         }
     }
-    for (const auto& row : mx::pipeline::narrowings) {
+    for (const auto& row : mx::pipeline::vectors::narrowings) {
         INFO(row.instruction);
         CHECK(has<narrow_kernel>(row.instruction, {fp8_narrow_kernels(), narrow_kernels()}));
     }
-    for (const auto& row : mx::pipeline::widenings) {
+    for (const auto& row : mx::pipeline::vectors::widenings) {
         INFO(row.instruction);
         CHECK(has<widen_kernel>(row.instruction, {fp8_widen_kernels(), widen_kernels()}));
     }
-    for (const auto& row : mx::pipeline::stochastic_narrowings) {
+    for (const auto& row : mx::pipeline::vectors::stochastic_narrowings) {
         INFO(row.instruction);
         CHECK(has<stochastic_kernel>(row.instruction, {stochastic_kernels()}));
     }

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/metrics/decomposition.hpp"
 #include "libmx/oracle/arithmetic.hpp"
-#include "libmx/codec/block_kernel.hpp"
 
 namespace mx::tests {
 namespace {

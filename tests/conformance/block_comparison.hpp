@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "libmx/oracle/block.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/oracle/block.hpp"
 #include "tests/conformance/block_inputs.hpp"
 
 namespace mx::tests {

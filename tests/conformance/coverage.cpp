@@ -6,12 +6,12 @@
 #include <string>
 
 #include "apps/mx/oracle_recipe.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
 #include "libmx/oracle/decode.hpp"
 #include "libmx/oracle/dialects.hpp"
 #include "libmx/oracle/rounding.hpp"
-#include "libmx/codec/recipe.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
 

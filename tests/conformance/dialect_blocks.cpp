@@ -9,8 +9,8 @@
 
 #include "apps/mx/oracle_recipe.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/oracle/block.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/oracle/block.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/block_comparison.hpp"
 #include "tests/conformance/block_inputs.hpp"

@@ -71,7 +71,6 @@ TEST_CASE("Every disagreement is answered as seen of the implementations") {
 TEST_CASE("The two sides of every disagreement differ") {
     for (const codec::disagreement& d : codec::disagreements()) {
         CAPTURE(d.number, d.title);
-        CHECK(codec::to_string(codec::ask(d, d.a)) !=
-              codec::to_string(codec::ask(d, d.b)));
+        CHECK(codec::to_string(codec::ask(d, d.a)) != codec::to_string(codec::ask(d, d.b)));
     }
 }

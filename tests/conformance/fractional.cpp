@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "libmx/base/random.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/oracle/number.hpp"
 #include "libmx/oracle/rounding.hpp"
-#include "libmx/codec/block_kernel.hpp"
 #include "tests/catch.hpp"
 
 namespace {
 
+using mx::codec::block_params;
 using mx::oracle::integer;
 using mx::oracle::rational;
 using mx::oracle::ticks_of;
-using mx::codec::block_params;
 
 constexpr std::size_t block_size = 16;
 
@@ -85,8 +85,7 @@ stated_block state(const block_params& p, const mx::oracle::value_list& list,
 void check_recipe(const std::string& text, std::uint64_t stream) {
     CAPTURE(text);
     const mx::codec::recipe r = mx::codec::parse_recipe(text);
-    const std::vector<float> x =
-        values_of(stream, 210, r.select == mx::codec::four_over_six::none);
+    const std::vector<float> x = values_of(stream, 210, r.select == mx::codec::four_over_six::none);
     mx::codec::tensor_facts facts;
     for (const float v : x) {
         facts.amax_bits = std::max(facts.amax_bits, mx::base::bits_of(std::abs(v)));
@@ -210,8 +209,8 @@ struct outcome {
 };
 
 outcome run(const std::string& recipe, const std::vector<float>& x, float tensor_amax) {
-    const block_params p = mx::codec::params_of(mx::codec::parse_recipe(recipe),
-                                                   {mx::base::bits_of(tensor_amax)});
+    const block_params p =
+        mx::codec::params_of(mx::codec::parse_recipe(recipe), {mx::base::bits_of(tensor_amax)});
     outcome o{{}, std::vector<std::uint8_t>(x.size()), std::vector<float>(x.size())};
     o.stats = mx::codec::quantize_block(p, x, {}, o.codes, o.values);
     return o;

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string>
 
-#include "libmx/format/decode.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/format/decode.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
 

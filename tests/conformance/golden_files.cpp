@@ -137,8 +137,8 @@ TEST_CASE("files that quantize writes hold the codes and scales of other impleme
         mx::tests::memory_model model;
         model.add("w", mx::tensor::dtype::f32, {input.size() / n, n}, input);
         const auto recipe = mx::codec::parse_recipe("mxfp8:element=" + v.metadata.at("element") +
-                                                       ",scale=" + v.metadata.at("scale") +
-                                                       ",block=" + v.metadata.at("block"));
+                                                    ",scale=" + v.metadata.at("scale") +
+                                                    ",block=" + v.metadata.at("block"));
         const mx::tests::temporary_file out(".safetensors");
         mx::pipeline::quantize_model(model.all(), recipe, true, out.path(), {});
         const auto packed = mx::io::open_model(out.path());

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "apps/mx/oracle_recipe.hpp"
-#include "libmx/oracle/block.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/oracle/block.hpp"
 #include "tests/catch.hpp"
 
 // microsoft/microxcaling issue 4: a block whose maximum is 960, near the top of its binade. Floor

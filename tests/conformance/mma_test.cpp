@@ -18,7 +18,7 @@ namespace {
 
 namespace gemm = mx::gemm;
 using mx::base::error_kind;
-using mx::pipeline::verification;
+using mx::pipeline::verify::verification;
 using mx::tensor::dtype;
 using mx::tests::memory_model;
 
@@ -40,8 +40,9 @@ std::vector<std::string> all_paths() {
     return paths;
 }
 
-verification verify(const mx::io::reader& file, const mx::pipeline::verify_options& how = {}) {
-    return mx::pipeline::verify_vectors(file, "file", how);
+verification verify(const mx::io::reader& file,
+                    const mx::pipeline::verify::verify_options& how = {}) {
+    return mx::pipeline::verify::verify_vectors(file, "file", how);
 }
 
 // The name of the model that a file was compared with: "sm100.f16: bf16 x bf16" begins with it.
@@ -53,7 +54,7 @@ std::map<std::string, std::uint64_t> differences(const change& make) {
     std::map<std::string, std::uint64_t> found;
     for (const std::string& path : all_paths()) {
         const auto file = mx::io::open_model(path);
-        mx::pipeline::verify_options how;
+        mx::pipeline::verify::verify_options how;
         const std::string name = model_of(verify(*file));
         how.accumulator = gemm::parse_accumulator(name);
         if (make(*how.accumulator)) found[name] += verify(*file, how).differences;

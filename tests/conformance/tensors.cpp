@@ -27,8 +27,8 @@ using mx::tests::block_kind;
 
 // A layout stated from the design: leading dimensions are batch; 1xN along the last axis, Nx1 along
 // the one before it; axis=K along K; flat is one row.
-mx::oracle::tensor laid_out(const std::vector<float>& x, const shape& s,
-                            const mx::codec::recipe& r, mx::oracle::recipe& stated) {
+mx::oracle::tensor laid_out(const std::vector<float>& x, const shape& s, const mx::codec::recipe& r,
+                            mx::oracle::recipe& stated) {
     const auto product = [&](std::size_t from, std::size_t to) {
         std::uint64_t p = 1;
         for (std::size_t i = from; i < to; ++i) p *= s[i];

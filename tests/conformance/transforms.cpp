@@ -68,8 +68,8 @@ bytes quantized(const example& e, const std::string& recipe, const std::vector<f
     const bool packed = part != "w";
     mx::pipeline::run_control control;
     control.threads = 3;
-    mx::pipeline::quantize_model(model.all(), mx::codec::parse_recipe(recipe), packed,
-                                 out.path(), control);
+    mx::pipeline::quantize_model(model.all(), mx::codec::parse_recipe(recipe), packed, out.path(),
+                                 control);
     return mx::tests::bytes_of(*mx::io::open_model(out.path()), part);
 }
 

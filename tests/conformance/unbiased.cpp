@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "libmx/base/random.hpp"
+#include "libmx/codec/dialect_element.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/encode.hpp"
-#include "libmx/codec/dialect_element.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -88,8 +88,7 @@ TEST_CASE("stochastic rounding is unbiased in every element format") {
 TEST_CASE("the test of unbiasedness tells FBGEMM's stochastic casting apart") {
     const auto& f = *mx::format::find_element_format("e2m1");
     const auto& fbgemm = mx::codec::row_of(mx::codec::dialect_id::fbgemm);
-    const auto c =
-        mx::codec::conversion_of(fbgemm, f, {rounding::stochastic, {}, 32}, true, false);
+    const auto c = mx::codec::conversion_of(fbgemm, f, {rounding::stochastic, {}, 32}, true, false);
     int caught = 0;
     for (const point& p : points_of(f)) {
         const double z = deviations(p, bits_of(p.y), [&](std::uint32_t draw) {

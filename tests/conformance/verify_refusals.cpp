@@ -29,7 +29,7 @@ void add_input(memory_model& m, const mx::tensor::shape& shape) {
 void expect(const memory_model& m, error_kind kind, const std::string& tensor,
             const std::string& words) {
     try {
-        mx::pipeline::verify_vectors(m, "file", {});
+        mx::pipeline::verify::verify_vectors(m, "file", {});
         FAIL("accepted; expected: " << words);
     } catch (const mx::base::error& e) {
         CAPTURE(e.what());

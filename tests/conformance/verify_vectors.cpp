@@ -20,10 +20,11 @@ totals verify_folder(const std::string& folder) {
     totals t;
     for (const std::string& path : mx::tests::vector_files(folder)) {
         const auto file = mx::io::open_model(path);
-        const mx::pipeline::verification v = mx::pipeline::verify_vectors(*file, path, {});
+        const mx::pipeline::verify::verification v =
+            mx::pipeline::verify::verify_vectors(*file, path, {});
         CAPTURE(path, v.by);
         if (!v.first.empty()) {
-            const mx::pipeline::difference& d = v.first.front();
+            const mx::pipeline::verify::difference& d = v.first.front();
             CAPTURE(d.tensor, d.index, d.input.hex, d.expected.hex, d.got.hex);
             CHECK(v.differences == 0);
         }

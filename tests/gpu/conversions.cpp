@@ -9,17 +9,18 @@
 
 #include "apps/mx_capture/cuda/device_memory.hpp"
 #include "apps/mx_capture/cuda/kernels.hpp"
-#include "libmx/format/element_formats.hpp"
-#include "libmx/pipeline/vectors/conversion_inputs.hpp"
-#include "libmx/pipeline/vectors/output_hash.hpp"
 #include "libmx/codec/cuda/cuda_backend.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
+#include "libmx/format/element_formats.hpp"
+#include "libmx/pipeline/vectors/conversion_inputs.hpp"
+#include "libmx/pipeline/vectors/output_hash.hpp"
 #include "tests/gpu/card_test.hpp"
 
 namespace {
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::vectors;
 namespace capture = mx::capture;
 namespace cuda = mx::codec::cuda;
 
@@ -190,7 +191,7 @@ void compare_stochastic(const stochastic_narrowing& row, report& to) {
 }
 
 int compare() {
-    if (!cuda::available()) {
+    if (!cuda::missing().empty()) {
         std::cout << "skipped: backend cuda: " << cuda::missing() << "\n";
         return 77;
     }

@@ -2,8 +2,8 @@
 // The kernels of backend cuda against the reference, byte for byte, on the device.
 #include <iostream>
 
-#include "libmx/codec/cuda/cuda_backend.hpp"
 #include "libmx/codec/backends.hpp"
+#include "libmx/codec/cuda/cuda_backend.hpp"
 #include "tests/gpu/card_test.hpp"
 #include "tests/gpu/thinning.hpp"
 #include "tests/parity/device_cases.hpp"

@@ -5,12 +5,12 @@
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/random.hpp"
-#include "libmx/pipeline/analyze_matrix.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
 #include "libmx/codec/cuda/host_batch.hpp"
+#include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -101,8 +101,7 @@ TEST_CASE("blocks that are larger than their matrix have room for what they hold
 }
 
 TEST_CASE("room for no more than a block holds changes no figure, whoever quantizes") {
-    const auto recipes =
-        codec::parse_recipes({"mxfp4:block=1x64", "mxfp8:block=4x32,scale=even"});
+    const auto recipes = codec::parse_recipes({"mxfp4:block=1x64", "mxfp8:block=4x32,scale=even"});
     const auto m = mx::tests::make_matrix(
         mx::tensor::dtype::f32, 999, 5,
         {mx::tests::block_kinds.begin(), mx::tests::block_kinds.end()}, *recipes[0].element, 4);
@@ -118,12 +117,12 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
         mx::pipeline::for_each_segment(
             g, {0, 1, 0, m.rows, 0, m.cols}, [&](const segment_in_panel& s) {
                 const codec::segment_place place{mx::base::tensor_id("w"),
-                                                    s.first,
-                                                    m.cols,
-                                                    s.rows,
-                                                    s.cols,
-                                                    g.block_rows,
-                                                    g.block_cols};
+                                                 s.first,
+                                                 m.cols,
+                                                 s.rows,
+                                                 s.cols,
+                                                 g.block_rows,
+                                                 g.block_cols};
                 const codec::stored_values all{m.type, m.bytes.data(), m.cols};
                 const codec::placed_segment segment{place, s.row, s.col};
                 const codec::recipe_request request{&params};

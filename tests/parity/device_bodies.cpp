@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/convert.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/codec/backends.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
+#include "libmx/pipeline/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/device_cases.hpp"
@@ -24,11 +24,11 @@ std::string nothing_missing() { return {}; }
 std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 const codec::backend lanes{"lanes",
-                              "the kernels' bodies",
-                              nothing_missing,
-                              cuda::make_host_quantizer,
-                              codec::make_host_caster,
-                              no_meter};
+                           "the kernels' bodies",
+                           nothing_missing,
+                           cuda::make_host_quantizer,
+                           codec::make_host_caster,
+                           no_meter};
 
 const codec::backend& row_of_cuda() {
     for (const codec::backend& d : codec::backends()) {

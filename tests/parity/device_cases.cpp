@@ -7,9 +7,9 @@
 #include <random>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -146,7 +146,7 @@ std::vector<codec::recipe> row_recipes() {
             if (rule.scale_format != "e8m0" || !scale::is_step(rule.id)) continue;
             for (const char* block : {"", ",block=1x16", ",block=1x7"}) {
                 all.push_back(codec::parse_recipe("mxfp8:element=" + std::string(format) +
-                                                     ",scale=" + std::string(rule.name) + block));
+                                                  ",scale=" + std::string(rule.name) + block));
             }
         }
     }
@@ -169,7 +169,7 @@ void compare_segments(const codec::backend& d,
                 const char* offset =
                     std::array{"", "", ",offset=fp16", ",offset=fp16,range=half"}[turn++ % 4];
                 c.run(codec::parse_recipe("mxfp8:element=" + std::string(f.name) + ",scale=" +
-                                             std::string(rule.name) + ",round=" + round + offset),
+                                          std::string(rule.name) + ",round=" + round + offset),
                       3, 32 * 40 + 9);
             }
         }

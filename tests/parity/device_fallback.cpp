@@ -8,13 +8,13 @@
 
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/codec/cuda/device_quantizer.hpp"
+#include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
 #include "libmx/pipeline/cluster/block_survey.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
-#include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
-#include "libmx/codec/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/segments.hpp"
@@ -39,11 +39,11 @@ std::unique_ptr<codec::quantizer> pipeline_quantizer() {
     return cuda::make_device_quantizer(*pipeline_device, cuda::start_on_host, pipeline_limits);
 }
 const codec::backend small_device{"small",
-                                     "a device with little room",
-                                     nothing_missing,
-                                     pipeline_quantizer,
-                                     codec::make_host_caster,
-                                     no_meter};
+                                  "a device with little room",
+                                  nothing_missing,
+                                  pipeline_quantizer,
+                                  codec::make_host_caster,
+                                  no_meter};
 
 }  // namespace
 
@@ -54,8 +54,7 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
     const auto values = mx::tests::make_matrix(mx::tensor::dtype::bf16, 300, 3000, kinds,
                                                *recipes.front().element, 5);
     const mx::pipeline::matrix m{values.type, values.bytes.data(), values.rows, values.cols, "w"};
-    const auto squares = [&](const codec::backend& d,
-                             const std::shared_ptr<mx::base::notices>& n) {
+    const auto squares = [&](const codec::backend& d, const std::shared_ptr<mx::base::notices>& n) {
         mx::pipeline::run_control control;
         control.threads = 4;
         control.backend = &d;
@@ -111,8 +110,8 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
 
     const auto path = std::filesystem::temp_directory_path() / "mx-device-room.safetensors";
     const auto quantized = [&] {
-        mx::pipeline::quantize_model(model.all(), codec::parse_recipe("mxfp4"), true,
-                                     path.string(), control);
+        mx::pipeline::quantize_model(model.all(), codec::parse_recipe("mxfp4"), true, path.string(),
+                                     control);
     };
     CHECK_THROWS_AS(quantized(), mx::base::error);
     CHECK_FALSE(std::filesystem::exists(path));
@@ -135,19 +134,19 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     CHECK(lines.size() == 1);
     std::filesystem::remove(path);
 
-    mx::pipeline::diff_request request;
+    mx::pipeline::diff::diff_request request;
     request.paths = {"a", "b"};
-    request.labels = mx::pipeline::label_dumps(request.paths, {});
+    request.labels = mx::pipeline::diff::label_dumps(request.paths, {});
     request.recipes = codec::parse_recipes({"mxfp4"});
     const mx::io::reader* const dumps[] = {&model, &other};
     listen();
-    const auto found = mx::pipeline::diff(dumps, model.all(), request, control);
+    const auto found = mx::pipeline::diff::diff(dumps, model.all(), request, control);
     CHECK(found.tensors == 1);
     CHECK(lines.size() == 1);
 
     mx::pipeline::analysis_request survey;
     survey.recipes = request.recipes;
     listen();
-    CHECK(mx::pipeline::survey_blocks(model.all(), survey, control).size() == 1);
+    CHECK(mx::pipeline::cluster::survey_blocks(model.all(), survey, control).size() == 1);
     CHECK(lines.size() == 1);
 }

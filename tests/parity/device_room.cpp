@@ -9,12 +9,12 @@
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/panels.hpp"
+#include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/batch_layout.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
 #include "libmx/codec/cuda/host_batch.hpp"
-#include "libmx/codec/backends.hpp"
+#include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/panels.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -124,7 +124,7 @@ struct heard {
 };
 
 std::unique_ptr<codec::quantizer> batch_on(mx::base::cuda::device& device,
-                                                  const cuda::slice_limits& limits) {
+                                           const cuda::slice_limits& limits) {
     return cuda::make_device_quantizer(device, counted_start, limits);
 }
 

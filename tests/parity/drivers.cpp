@@ -2,9 +2,9 @@
 // Every backend against the reference: all it delivers, byte for byte.
 #include <cstring>
 
-#include "libmx/format/roundings.hpp"
 #include "libmx/codec/simd/kernels.hpp"
 #include "libmx/codec/simd/vector_kernel.hpp"
+#include "libmx/format/roundings.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"

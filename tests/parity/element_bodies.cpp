@@ -7,11 +7,11 @@
 
 #include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/codec/cuda/host_elements.hpp"
 #include "libmx/codec/dialect_element.hpp"
-#include "libmx/codec/backends.hpp"
+#include "libmx/pipeline/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/element_cases.hpp"
@@ -63,7 +63,7 @@ struct outcome {
 outcome cast_by(codec::caster& by, const std::vector<float>& x) {
     outcome o{std::vector<std::uint8_t>(x.size()), std::vector<float>(x.size())};
     const codec::stored_values values{mx::tensor::dtype::f32,
-                                         reinterpret_cast<const std::byte*>(x.data()), x.size()};
+                                      reinterpret_cast<const std::byte*>(x.data()), x.size()};
     by.cast(to_e2m1(), {values, x.size(), 5, {1, 2}}, {o.codes.data(), o.values.data()});
     return o;
 }

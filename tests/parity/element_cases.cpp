@@ -64,8 +64,7 @@ class comparison {
         compare(what, to, {values, count, first_[cases_ % first_.size()], {cases_, ~cases_}});
     }
 
-    void compare(const std::string& what, const element_cast& to,
-                 const codec::element_run& from) {
+    void compare(const std::string& what, const element_cast& to, const codec::element_run& from) {
         const bool codes = cases_ % 3 != 1;
         const bool values = cases_ % 3 != 2;
         const std::vector<std::byte> expected = results(*host_, to, from, codes, values);
@@ -81,8 +80,7 @@ class comparison {
 
   private:
     static std::vector<std::byte> results(codec::caster& by, const element_cast& to,
-                                          const codec::element_run& from, bool codes,
-                                          bool values) {
+                                          const codec::element_run& from, bool codes, bool values) {
         std::vector<std::uint8_t> code(from.count + slack, 0x5a);
         std::vector<float> value(from.count + slack, 12345.0f);
         const std::size_t without_code =
@@ -183,8 +181,8 @@ void compare_long_cast(codec::caster& device, std::size_t count,
         element_cast{codec::conversion_of(ocp, *e2m1, mode, true, false), false},
         element_cast{codec::conversion_of(microxcaling, *e2m1, {}, true, false), false}};
     for (const element_cast& to : casts) {
-        const codec::stored_values values{dtype::f32,
-                                             reinterpret_cast<const std::byte*>(x.data()), count};
+        const codec::stored_values values{dtype::f32, reinterpret_cast<const std::byte*>(x.data()),
+                                          count};
         c.compare("at random", to, {values, count, 1, {11, 13}});
     }
 }

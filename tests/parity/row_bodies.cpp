@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 
-#include "libmx/format/cast.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/codec/plain_block.hpp"
+#include "libmx/format/cast.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/device_cases.hpp"
 
@@ -24,9 +24,9 @@ std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 const std::array backends{
     codec::backend{"rows", "rounding by arithmetic", nothing_missing, cuda::make_host_quantizer,
-                      codec::make_host_caster, no_meter},
+                   codec::make_host_caster, no_meter},
     codec::backend{"instructions", "rounding by the stand-in", nothing_missing,
-                      cuda::make_instruction_quantizer, codec::make_host_caster, no_meter}};
+                   cuda::make_instruction_quantizer, codec::make_host_caster, no_meter}};
 
 }  // namespace
 

@@ -13,6 +13,8 @@
 namespace {
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::vectors;
+using namespace mx::pipeline::verify;
 namespace gemm = mx::gemm;
 
 mma_case case_of(const char* format, bool f16, std::size_t k) {

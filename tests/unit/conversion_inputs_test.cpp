@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::vectors;
 
 TEST_CASE("the strata hold every tie of every format, and its neighbours") {
     const auto list = stratified_floats(1);

@@ -10,8 +10,8 @@
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
 #include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/panel_quantizer.hpp"
+#include "libmx/pipeline/preparation.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -41,9 +41,9 @@ struct options {
     float norm_bias = 0;
 };
 
-pipeline::diff_result diff(const std::vector<const tests::memory_model*>& models,
-                           const std::vector<std::string>& recipes, const options& o = {}) {
-    pipeline::diff_request request;
+pipeline::diff::diff_result diff(const std::vector<const tests::memory_model*>& models,
+                                 const std::vector<std::string>& recipes, const options& o = {}) {
+    pipeline::diff::diff_request request;
     std::vector<const io::reader*> dumps;
     std::vector<pipeline::tensor_ref> chosen;
     for (const tests::memory_model* m : models) {
@@ -51,12 +51,12 @@ pipeline::diff_result diff(const std::vector<const tests::memory_model*>& models
         request.paths.push_back(std::string(1, static_cast<char>('a' + dumps.size() - 1)));
         for (const pipeline::tensor_ref& t : m->all()) chosen.push_back(t);
     }
-    request.labels = pipeline::label_dumps(request.paths, o.labels);
+    request.labels = pipeline::diff::label_dumps(request.paths, o.labels);
     for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     request.norm_bias = o.norm_bias;
     pipeline::run_control control;
     control.threads = o.threads;
-    return pipeline::diff(dumps, chosen, request, control);
+    return pipeline::diff::diff(dumps, chosen, request, control);
 }
 
 tests::memory_model one(const std::string& name, const tensor::shape& shape,
@@ -108,7 +108,7 @@ quantized quantize_whole(const std::string& name, const tensor::shape& shape,
     const codec::block_params params = codec::params_of(r, facts);
     const codec::recipe_request request{&params, codec::detail::stats};
     const codec::stored_values values{tensor::dtype::f32, std::as_bytes(std::span(x)).data(),
-                                         all.cols};
+                                      all.cols};
     quantized q;
     by.run(g, all, values, base::tensor_id(name), {&request, 1},
            [&](const pipeline::quantized_segment& s) {
@@ -122,8 +122,7 @@ quantized quantize_whole(const std::string& name, const tensor::shape& shape,
     return q;
 }
 
-bool same_scale(const block::block_stats& a, const block::block_stats& b,
-                const codec::recipe& r) {
+bool same_scale(const block::block_stats& a, const block::block_stats& b, const codec::recipe& r) {
     if (codec::scales_have_codes(r)) {
         return a.scale_code == b.scale_code && a.offset == b.offset;
     }
@@ -414,7 +413,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     CHECK(number(r, "clamp_zone_distance_b") == Approx(std::log2(1.9375 / 1.75)).epsilon(1e-14));
     CHECK(is_null(d.results[1], "clamp_zone_rate_a"));  // rceil has no such zone
     REQUIRE(d.findings.size() == 1);
-    CHECK(pipeline::sentence_of(d.findings[0], {{"a", "b"}, {}}) ==
+    CHECK(pipeline::diff::sentence_of(d.findings[0], {{"a", "b"}, {}}) ==
           "norm gains of layers.3.ffn_norm.weight moved toward the clamp zone of mxfp8:block=1x2: "
           "1 -> 2 of 2 blocks in it, mean distance -0.061 -> 0.147 octaves.");
     CHECK(diff({&b, &a}, {recipe}).findings.empty());
@@ -438,36 +437,38 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
 
 TEST_CASE("a drift is extrapolated only along a line") {
     const auto dumps_at = [](const std::vector<double>& distances) {
-        std::vector<pipeline::dump_figures> dumps(distances.size());
+        std::vector<pipeline::diff::dump_figures> dumps(distances.size());
         for (std::size_t i = 0; i < dumps.size(); ++i) {
             dumps[i].maxima = 4;
             dumps[i].distance.add(4 * distances[i]);
         }
         return dumps;
     };
-    const pipeline::dump_labels steps{{"100", "200", "300"}, {100, 200, 300}};
-    const pipeline::dump_labels names{{"a", "b", "c"}, {}};
-    const auto line = pipeline::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), steps);
+    const pipeline::diff::dump_labels steps{{"100", "200", "300"}, {100, 200, 300}};
+    const pipeline::diff::dump_labels names{{"a", "b", "c"}, {}};
+    const auto line = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), steps);
     REQUIRE(line);
     REQUIRE(line->forecast);
     CHECK(line->forecast->at == Approx(500));
     CHECK(line->forecast->r2 == Approx(1));
-    CHECK(pipeline::sentence_of(*line, steps).find("Extrapolated on a line through 3 dumps") !=
-          std::string::npos);
-    const auto unknown = pipeline::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), names);
+    CHECK(
+        pipeline::diff::sentence_of(*line, steps).find("Extrapolated on a line through 3 dumps") !=
+        std::string::npos);
+    const auto unknown =
+        pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), names);
     REQUIRE(unknown);
     CHECK(unknown->forecast.value().at == Approx(2));
 
-    const auto bent = pipeline::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39, -0.2}), steps);
+    const auto bent = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39, -0.2}), steps);
     REQUIRE(bent);
     CHECK_FALSE(bent->forecast);
-    const pipeline::dump_labels two{{"a", "b"}, {}};
-    const auto short_of = pipeline::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3}), two);
+    const pipeline::diff::dump_labels two{{"a", "b"}, {}};
+    const auto short_of = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3}), two);
     REQUIRE(short_of);
     CHECK_FALSE(short_of->forecast);
-    CHECK_FALSE(pipeline::drift_of("n", "mxfp8", dumps_at({-0.3, -0.4}), two));
-    CHECK_FALSE(pipeline::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39}), two));
-    const auto slow = pipeline::drift_of("n", "mxfp8", dumps_at({-0.8, -0.79, -0.78}), steps);
+    CHECK_FALSE(pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.3, -0.4}), two));
+    CHECK_FALSE(pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39}), two));
+    const auto slow = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.8, -0.79, -0.78}), steps);
     REQUIRE(slow);
     CHECK_FALSE(slow->forecast);
 }
@@ -475,7 +476,7 @@ TEST_CASE("a drift is extrapolated only along a line") {
 TEST_CASE("dumps are called by their step where their paths differ in a number only") {
     const auto label = [](const std::vector<std::string>& paths,
                           const std::vector<std::string>& given = {}) {
-        return pipeline::label_dumps(paths, given);
+        return pipeline::diff::label_dumps(paths, given);
     };
     const auto steps = label({"run1/step050.npz", "run1/step100.npz", "run1/step1000.npz"});
     CHECK(steps.text == std::vector<std::string>{"50", "100", "1000"});
@@ -499,22 +500,22 @@ TEST_CASE("dumps are called by their step where their paths differ in a number o
 
 TEST_CASE("dumps that differ in numbers only are ordered by them") {
     using names = std::vector<std::string>;
-    CHECK(pipeline::by_number({"s100.npz", "s1000.npz", "s200.npz"}) ==
+    CHECK(pipeline::diff::by_number({"s100.npz", "s1000.npz", "s200.npz"}) ==
           names{"s100.npz", "s200.npz", "s1000.npz"});
-    CHECK(pipeline::by_number({"run1/10/m.npz", "run1/9/m.npz", "run1/008/m.npz"}) ==
+    CHECK(pipeline::diff::by_number({"run1/10/m.npz", "run1/9/m.npz", "run1/008/m.npz"}) ==
           names{"run1/008/m.npz", "run1/9/m.npz", "run1/10/m.npz"});
     // Longer than any integer.
-    CHECK(pipeline::by_number({"a200000000000000000000", "a100000000000000000000", "a3"}) ==
+    CHECK(pipeline::diff::by_number({"a200000000000000000000", "a100000000000000000000", "a3"}) ==
           names{"a3", "a100000000000000000000", "a200000000000000000000"});
     // Several numbers that grow together.
-    CHECK(pipeline::by_number({"epoch10-step300", "epoch2-step90", "epoch2-step100"}) ==
+    CHECK(pipeline::diff::by_number({"epoch10-step300", "epoch2-step90", "epoch2-step100"}) ==
           names{"epoch2-step90", "epoch2-step100", "epoch10-step300"});
     // What is no series stays as it is given.
     for (const names& given :
          {names{"v2-s100", "v1-s200"}, names{"b10", "a9"}, names{"m10.npz", "m9.npz", "other"},
           names{"x", "x"}, names{"s2", "s1", "s2"}, names{"a2", "a01", "a1"}, names{"s2", "s1.npz"},
           names{"2", "s1"}, names{}}) {
-        CHECK(pipeline::by_number(given) == given);
+        CHECK(pipeline::diff::by_number(given) == given);
     }
 }
 
@@ -522,8 +523,9 @@ TEST_CASE("one dump, and more than fit, are refused") {
     const auto a = one("w", {1}, {1});
     CHECK_THROWS_AS(diff({&a}, {"mxfp8"}), base::error);
     CHECK_THROWS_AS(
-        diff(std::vector<const tests::memory_model*>(pipeline::most_dumps + 1, &a), {"mxfp8"}),
+        diff(std::vector<const tests::memory_model*>(pipeline::diff::most_dumps + 1, &a),
+             {"mxfp8"}),
         base::error);
-    CHECK(diff(std::vector<const tests::memory_model*>(pipeline::most_dumps, &a), {"mxfp8"})
+    CHECK(diff(std::vector<const tests::memory_model*>(pipeline::diff::most_dumps, &a), {"mxfp8"})
               .identical);
 }

@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
 
-using namespace mx::pipeline;
+using namespace mx::pipeline::gate;
 namespace base = mx::base;
 namespace report = mx::report;
 

@@ -10,15 +10,16 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
-#include "libmx/pipeline/gemm/conversions.hpp"
-#include "libmx/pipeline/gemm/gemm_study.hpp"
-#include "libmx/pipeline/gemm/operand_forms.hpp"
-#include "libmx/pipeline/gemm/quantized_operand.hpp"
 #include "libmx/pipeline/normal_values.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
+#include "libmx/pipeline/products/gemm_study.hpp"
+#include "libmx/pipeline/products/operand_forms.hpp"
+#include "libmx/pipeline/products/quantized_operand.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::products;
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::plan;
 
 namespace {
 

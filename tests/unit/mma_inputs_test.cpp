@@ -13,6 +13,7 @@
 #include "tests/catch.hpp"
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::vectors;
 namespace gemm = mx::gemm;
 
 namespace {

@@ -51,8 +51,7 @@ TEST_CASE("R-MSE of E2M1 on standard normal numbers by scale rule") {
     for (std::size_t i = 0; i < totals.size(); ++i) {
         CAPTURE(i);
         // A sample of this size strays by 1e-4; the rules lie further apart than this margin.
-        CHECK(metrics::row_of(totals[i].totals).rmse ==
-              Approx(expected[i]).margin(0.0002));
+        CHECK(metrics::row_of(totals[i].totals).rmse == Approx(expected[i]).margin(0.0002));
     }
 }
 

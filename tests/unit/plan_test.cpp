@@ -18,7 +18,9 @@
 #include "libmx/report/members.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::pipeline;
+using namespace mx::pipeline::gate;
+using namespace mx::pipeline::plan;
+using mx::pipeline::results_input;
 namespace base = mx::base;
 namespace report = mx::report;
 

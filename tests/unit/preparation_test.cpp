@@ -105,8 +105,8 @@ TEST_CASE("biases, factors and transforms are those of a tensor that holds the p
             const bool two = kept == 0 && codec::needs_tensor_facts(r);
             CHECK(std::get<std::int64_t>(*find(got[i], "passes")) == (two ? 2 : 1));
             const floats ready = by_hand(x, 1, request.factors[i % 3], r.rotate, 333);
-            const auto want = run(holding("a.norm.weight", shape, ready),
-                                  request_of({codec::to_string(plain)}));
+            const auto want =
+                run(holding("a.norm.weight", shape, ready), request_of({codec::to_string(plain)}));
             CHECK(figures(got[i]) == figures(want.front()));
         }
     }
@@ -223,8 +223,7 @@ TEST_CASE("panels keep rotated groups whole, or the tensor is left out") {
     std::string reason;
     CHECK_FALSE(pipeline::lay_out(
         {std::uint64_t{1} << 40},
-        codec::parse_recipe("mxfp4:block=1x999999,transform=hadamard,transform_size=128"),
-        reason));
+        codec::parse_recipe("mxfp4:block=1x999999,transform=hadamard,transform_size=128"), reason));
     CHECK(reason.find("power of two") != std::string::npos);
 }
 

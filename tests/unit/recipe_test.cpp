@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
-#include "libmx/format/block_formats.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/format/block_formats.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx::codec;

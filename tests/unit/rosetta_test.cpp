@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/pipeline/rosetta.hpp"
 #include "libmx/pipeline/scale_origin.hpp"
-#include "libmx/codec/block_kernel.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 

@@ -135,8 +135,7 @@ std::pair<int, int> agree(const std::string& text, int count, unsigned seed) {
 TEST_CASE("clamp shares of log-uniform maxima are the published ones") {
     for (const auto& [recipe, share] : shares) {
         CAPTURE(recipe);
-        CHECK(codec::clamp_zone_of(parse_recipe(recipe)).share() ==
-              Approx(share).margin(0.00005));
+        CHECK(codec::clamp_zone_of(parse_recipe(recipe)).share() == Approx(share).margin(0.00005));
     }
 }
 

@@ -5,12 +5,14 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/gemm/quantized_operand.hpp"
 #include "libmx/pipeline/normal_values.hpp"
+#include "libmx/pipeline/products/quantized_operand.hpp"
 #include "libmx/pipeline/stages/stages.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx::pipeline;
+using namespace mx::pipeline::products;
+using namespace mx::pipeline::stages;
 
 namespace {
 

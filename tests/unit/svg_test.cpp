@@ -89,7 +89,7 @@ std::vector<figure> one_of_each() {
 }
 
 parsed_markup parsed(const figure& f) {
-    const parsed_markup m = parse_markup(svg_of(f));
+    const parsed_markup m = parse_markup(svg::element_of(f));
     INFO(m.problem);
     CHECK(m.problem.empty());
     return m;
@@ -158,7 +158,7 @@ TEST_CASE("every kind of figure is one well-formed accessible element") {
 
 TEST_CASE("figures refer to nothing but themselves") {
     for (const figure& f : one_of_each()) {
-        const std::string text = svg_of(f);
+        const std::string text = svg::element_of(f);
         const parsed_markup m = parsed(f);
         CAPTURE(f.what.index());
         for (const char* word : {"script", "style=", "http", "href", "onload"}) {
@@ -182,12 +182,12 @@ TEST_CASE("figures refer to nothing but themselves") {
         }
         CHECK(references == count_of(text, "url("));
     }
-    const std::string odd = svg_of(made(stack(), "A b\")<"));
+    const std::string odd = svg::element_of(made(stack(), "A b\")<"));
     CHECK(odd.find("url(#--b-----p0)") != std::string::npos);
 }
 
 TEST_CASE("every class is in the style sheet, and the sheet is balanced") {
-    const std::string css(svg_style());
+    const std::string css(svg::style_sheet());
     CHECK(count_of(css, "{") == count_of(css, "}"));
     CHECK(css.find("prefers-color-scheme:dark") != std::string::npos);
     CHECK(css.find("@media print") != std::string::npos);
@@ -206,7 +206,7 @@ TEST_CASE("every class is in the style sheet, and the sheet is balanced") {
 }
 
 TEST_CASE("every custom property that is used is defined for light and dark") {
-    const std::string css(svg_style());
+    const std::string css(svg::style_sheet());
     for (auto at = css.find("var("); at != std::string::npos; at = css.find("var(", at + 1)) {
         const std::string name = css.substr(at + 4, css.find(')', at) - at - 4);
         CAPTURE(name);
@@ -217,7 +217,8 @@ TEST_CASE("every custom property that is used is defined for light and dark") {
 TEST_CASE("the same figure gives the same bytes") {
     const std::vector<figure> once = one_of_each();
     const std::vector<figure> again = one_of_each();
-    for (std::size_t i = 0; i < once.size(); ++i) CHECK(svg_of(once[i]) == svg_of(again[i]));
+    for (std::size_t i = 0; i < once.size(); ++i)
+        CHECK(svg::element_of(once[i]) == svg::element_of(again[i]));
 }
 
 TEST_CASE("a heat map has a cell per row and column") {
@@ -229,7 +230,7 @@ TEST_CASE("a heat map has a cell per row and column") {
     CHECK(has(says, "0, recipe-0: 0.01"));
     CHECK(has(says, "1, recipe-2: undefined"));
     CHECK(has(says, "2, recipe-0: undefined"));
-    const std::string text = svg_of(made(h));
+    const std::string text = svg::element_of(made(h));
     CHECK(text.find(">darker is worse<") != std::string::npos);
     CHECK(text.find(">0.08<") != std::string::npos);
     // The worst is darkest, whichever end it is.
@@ -240,11 +241,11 @@ TEST_CASE("a heat map has a cell per row and column") {
     CHECK(shade_of(text, "0, recipe-0:") == '0');
     CHECK(shade_of(text, "3, recipe-2:") == '9');
     h.larger_is_worse = false;
-    CHECK(shade_of(svg_of(made(h)), "0, recipe-0:") == '9');
+    CHECK(shade_of(svg::element_of(made(h)), "0, recipe-0:") == '9');
 }
 
 TEST_CASE("large heat maps stay small") {
-    const std::string text = svg_of(made(a_heat_map(300, 20)));
+    const std::string text = svg::element_of(made(a_heat_map(300, 20)));
     CHECK(text.size() < 600000);
     CHECK(parse_markup(text).problem.empty());
     CHECK(count_of(text, "<title>") == 6000);
@@ -301,12 +302,12 @@ TEST_CASE("histograms draw a bar per count in a panel per series") {
     CHECK(says.size() == 5 * 4);  // three bars and a zone each
     CHECK(has(says, "1 to 1.25: 75%, count 6"));
     CHECK(has(says, "clamp zone, from 1.75, to 2"));
-    CHECK(count_of(svg_of(f), ">clamp zone<") == 5);
+    CHECK(count_of(svg::element_of(f), ">clamp zone<") == 5);
 }
 
 TEST_CASE("scatter plots name their points and draw their path") {
     scatter_chart s = points();
-    const std::string text = svg_of(made(s));
+    const std::string text = svg::element_of(made(s));
     const std::vector<std::string> says = titles(parsed(made(s)));
     CHECK(says.size() == 3);
     CHECK(has(says, "one, g: bits 4, SQNR 20"));
@@ -329,9 +330,9 @@ TEST_CASE("scatter plots name their points and draw their path") {
 
 TEST_CASE("groups that are named first keep their sign, marks or not") {
     scatter_chart s = points();
-    const std::string as_they_come = svg_of(made(s));
+    const std::string as_they_come = svg::element_of(made(s));
     s.groups = {"absent"};
-    const std::string text = svg_of(made(s));
+    const std::string text = svg::element_of(made(s));
     CHECK(text.find(">absent</text>") != std::string::npos);
     CHECK(as_they_come.find("s3 mark") == std::string::npos);  // g and h are the first and second
     CHECK(text.find("s3 mark") != std::string::npos);
@@ -394,7 +395,7 @@ TEST_CASE("what is not finite never reaches the text, whatever the figure") {
     for (const figure& f : {made(h), made(l), made(b), made(s), made(k)}) {
         CAPTURE(f.what.index());
         parsed(f);
-        std::string text = svg_of(f);
+        std::string text = svg::element_of(f);
         CHECK(text.find("nan") == std::string::npos);
         CHECK(text.find("inf") == std::string::npos);
     }
@@ -417,7 +418,7 @@ TEST_CASE("names from files cannot break out of a figure") {
         f.title = f.caption = name;
         CAPTURE(f.what.index());
         parsed(f);
-        CHECK(svg_of(f).find("<script") == std::string::npos);
+        CHECK(svg::element_of(f).find("<script") == std::string::npos);
     }
 }
 

@@ -2,10 +2,10 @@
 // The arithmetic of `mx bench`: rates, roofs and ratios, of a device that is made up.
 #include <vector>
 
+#include "libmx/codec/backends.hpp"
 #include "libmx/gemm/backends.hpp"
 #include "libmx/pipeline/device_throughput.hpp"
 #include "libmx/pipeline/product_throughput.hpp"
-#include "libmx/codec/backends.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;

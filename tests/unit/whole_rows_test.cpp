@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "libmx/pipeline/analyze.hpp"
 #include "libmx/codec/dialect_bumps.hpp"
+#include "libmx/pipeline/analyze.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 

@@ -14,9 +14,9 @@
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/role_options.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/pipeline/skip.hpp"
-#include "libmx/codec/recipe.hpp"
 
 namespace mx::app {
 namespace {

@@ -40,11 +40,11 @@ std::vector<codec::recipe> recipes_of(std::vector<std::string> spellings) {
 }
 
 // What became of all tensors, by recipe.
-report::list health_list(const pipeline::cluster_report& report,
+report::list health_list(const pipeline::cluster::cluster_report& report,
                          const pipeline::analysis_request& request) {
     report::list list;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const pipeline::recipe_health& h = report.health[r];
+        const pipeline::cluster::recipe_health& h = report.health[r];
         report::value nearest = undefined();
         if (h.nearest) {
             nearest = report::record{{"tensor", h.nearest_tensor},
@@ -62,7 +62,7 @@ report::list health_list(const pipeline::cluster_report& report,
     return list;
 }
 
-report::list norms_around_zero(const pipeline::norm_centres& norms) {
+report::list norms_around_zero(const pipeline::cluster::norm_centres& norms) {
     report::list list;
     for (const std::string& name : norms.around_zero) list.emplace_back(name);
     return list;
@@ -100,7 +100,7 @@ int run(const options& o) {
     in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
     const pipeline::model model = open_inputs(in);
     to.check_inputs(paths_of(model, {}));
-    pipeline::cluster_report report = pipeline::examine(
+    pipeline::cluster::cluster_report report = pipeline::cluster::examine(
         with_roles(model.select(o.in.globs), o.roles, request.roles), request, control);
     pipeline::require_any(pipeline::has_elements(report.results), report.skipped);
     const std::string failure =
@@ -111,8 +111,8 @@ int run(const options& o) {
     d.head = document_head("mx.analysis/1");
     d.head.emplace_back("inputs", input_list(model, o.page.sha256 || request.distributions));
     report::list findings;
-    for (const pipeline::finding& f : report.findings) {
-        findings.emplace_back(pipeline::finding_record(f, request.roles));
+    for (const pipeline::cluster::finding& f : report.findings) {
+        findings.emplace_back(pipeline::cluster::finding_record(f, request.roles));
     }
     d.tail.emplace_back("findings", std::move(findings));
     d.tail.emplace_back("health", health_list(report, request));

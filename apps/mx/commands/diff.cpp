@@ -41,9 +41,10 @@ std::vector<codec::recipe> recipes_of(const options& o) {
     return codec::parse_recipes(spellings);
 }
 
-report::list finding_list(const pipeline::diff_result& d, const pipeline::dump_labels& labels) {
+report::list finding_list(const pipeline::diff::diff_result& d,
+                          const pipeline::diff::dump_labels& labels) {
     report::list list;
-    for (const pipeline::drift_finding& f : d.findings) {
+    for (const pipeline::diff::drift_finding& f : d.findings) {
         report::list in_zone, distance;
         for (const std::uint64_t n : f.in_zone) in_zone.push_back(integer(n));
         for (const double x : f.distance) distance.push_back(real(x));
@@ -56,12 +57,12 @@ report::list finding_list(const pipeline::diff_result& d, const pipeline::dump_l
                            {"clamp_zone_distance", std::move(distance)},
                            {"extrapolated_arrival", known ? real(f.forecast->at) : undefined()},
                            {"extrapolation_r2", known ? real(f.forecast->r2) : undefined()},
-                           {"finding", pipeline::sentence_of(f, labels)}});
+                           {"finding", pipeline::diff::sentence_of(f, labels)}});
     }
     return list;
 }
 
-report::list steps_of(const pipeline::dump_labels& labels) {
+report::list steps_of(const pipeline::diff::dump_labels& labels) {
     report::list list;
     for (const std::uint64_t step : labels.steps) list.push_back(integer(step));
     return list;
@@ -71,22 +72,22 @@ report::list steps_of(const pipeline::dump_labels& labels) {
 // makes a collapse look like a recovery; but two dumps that are named are in the order meant.
 std::vector<std::string> ordered(const options& o, const std::vector<std::string>& given) {
     if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
-    std::vector<std::string> paths = pipeline::by_number(given);
+    std::vector<std::string> paths = pipeline::diff::by_number(given);
     if (paths != given && !o.labels.empty()) {
         throw base::error(
             base::error_kind::usage,
             fmt::format("--labels: the dumps are not in the order of their numbers ({}); name them "
                         "in that order, or keep this one with --as-given",
-                        fmt::join(pipeline::label_dumps(given, {}).text, ", ")));
+                        fmt::join(pipeline::diff::label_dumps(given, {}).text, ", ")));
     }
     return paths;
 }
 
 int run(const options& o) {
-    pipeline::diff_request request;
+    pipeline::diff::diff_request request;
     const std::vector<std::string> given = io::matched_paths(o.in.files);
     request.paths = ordered(o, given);
-    request.labels = pipeline::label_dumps(request.paths, o.labels);
+    request.labels = pipeline::diff::label_dumps(request.paths, o.labels);
     request.recipes = recipes_of(o);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
@@ -104,14 +105,14 @@ int run(const options& o) {
     }
     const std::vector<pipeline::tensor_ref> chosen =
         with_roles(pipeline::select(dumps, o.in.globs), o.roles, request.roles);
-    pipeline::diff_result result = pipeline::diff(dumps, chosen, request, control);
+    pipeline::diff::diff_result result = pipeline::diff::diff(dumps, chosen, request, control);
 
     report::document d;
     const bool reordered = request.paths != given;
     d.sections = diff_sections(result, request.labels, o.all);
     d.sections.insert(
         d.sections.begin(),
-        order_section(request.labels, reordered ? pipeline::label_dumps(given, {}).text
+        order_section(request.labels, reordered ? pipeline::diff::label_dumps(given, {}).text
                                                 : std::vector<std::string>()));
     d.head = document_head("mx.diff/1");
     d.head.emplace_back("inputs", std::move(inputs));

@@ -21,11 +21,11 @@ struct options {
     bool quiet = false;
 };
 
-std::vector<pipeline::gate_rule> rules_of(const options& o) {
-    std::vector<pipeline::gate_rule> rules;
-    for (const std::string& text : o.rules) rules.push_back(pipeline::parse_gate_rule(text));
+std::vector<pipeline::gate::gate_rule> rules_of(const options& o) {
+    std::vector<pipeline::gate::gate_rule> rules;
+    for (const std::string& text : o.rules) rules.push_back(pipeline::gate::parse_gate_rule(text));
     for (const std::string& path : o.rule_files) {
-        for (pipeline::gate_rule& rule : pipeline::read_gate_rules(path)) {
+        for (pipeline::gate::gate_rule& rule : pipeline::gate::read_gate_rules(path)) {
             rules.push_back(std::move(rule));
         }
     }
@@ -37,13 +37,13 @@ std::vector<pipeline::gate_rule> rules_of(const options& o) {
 }
 
 int run(const options& o) {
-    const std::vector<pipeline::gate_rule> rules = rules_of(o);
-    const pipeline::recipe_filter recipes(o.recipes);
+    const std::vector<pipeline::gate::gate_rule> rules = rules_of(o);
+    const pipeline::gate::recipe_filter recipes(o.recipes);
     std::vector<std::string> read = o.files;
     read.insert(read.end(), o.rule_files.begin(), o.rule_files.end());
     outputs to(o.out, read);
-    const pipeline::gate_inputs inputs = pipeline::open_for_gate(o.files, rules);
-    const pipeline::gate_verdict verdict = pipeline::apply_gate(rules, inputs, recipes);
+    const pipeline::gate::gate_inputs inputs = pipeline::gate::open_for_gate(o.files, rules);
+    const pipeline::gate::gate_verdict verdict = pipeline::gate::apply_gate(rules, inputs, recipes);
     to.finish(gate_document(rules, inputs, verdict, o.top), o.quiet);
     return verdict.holds() ? exit_code::fine : exit_code::difference;
 }

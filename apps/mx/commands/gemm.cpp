@@ -16,7 +16,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pipeline/destination.hpp"
-#include "libmx/pipeline/gemm/gemm_study.hpp"
+#include "libmx/pipeline/products/gemm_study.hpp"
 
 namespace mx::app {
 namespace {
@@ -58,11 +58,13 @@ gemm::arrangement arrangement_of(const options& o) {
     return how;
 }
 
-pipeline::gemm_request request_of(const options& o) {
-    pipeline::gemm_request r;
-    r.recipe_a = pipeline::parse_operand_recipe(o.recipe_a.empty() ? o.recipe : o.recipe_a);
-    r.recipe_b = pipeline::parse_operand_recipe(o.recipe_b.empty() ? o.recipe : o.recipe_b);
-    using pipeline::reduction;
+pipeline::products::gemm_request request_of(const options& o) {
+    pipeline::products::gemm_request r;
+    r.recipe_a =
+        pipeline::products::parse_operand_recipe(o.recipe_a.empty() ? o.recipe : o.recipe_a);
+    r.recipe_b =
+        pipeline::products::parse_operand_recipe(o.recipe_b.empty() ? o.recipe : o.recipe_b);
+    using pipeline::products::reduction;
     r.over_a = o.transpose_a ? reduction::first : reduction::last;
     r.over_b = o.transpose_b ? reduction::last : reduction::first;
     r.models = models_of(o.products);
@@ -73,8 +75,9 @@ pipeline::gemm_request request_of(const options& o) {
 }
 
 // The products, one array per model; a .npy file has room for the first one.
-void write_products(const std::string& out, const pipeline::matrix& a, const options& o,
-                    const pipeline::gemm_request& request, const pipeline::gemm_study& s) {
+void write_products(const std::string& out, const pipeline::products::matrix& a, const options& o,
+                    const pipeline::products::gemm_request& request,
+                    const pipeline::products::gemm_study& s) {
     tensor::shape shape{s.m, s.n};
     if (!o.transpose_a && !a.shape.empty()) {
         shape = a.shape;
@@ -86,11 +89,11 @@ void write_products(const std::string& out, const pipeline::matrix& a, const opt
     for (std::size_t i = 0; i < count; ++i) {
         plan.push_back({"D." + gemm::to_string(s.products[i].model), tensor::dtype::f32, shape});
     }
-    const auto writer =
-        pipeline::create_destination(out, plan,
-                                     {{"generator", "mx gemm"},
-                                      {"recipe_a", pipeline::to_string(request.recipe_a)},
-                                      {"recipe_b", pipeline::to_string(request.recipe_b)}});
+    const auto writer = pipeline::create_destination(
+        out, plan,
+        {{"generator", "mx gemm"},
+         {"recipe_a", pipeline::products::to_string(request.recipe_a)},
+         {"recipe_b", pipeline::products::to_string(request.recipe_b)}});
     for (std::size_t i = 0; i < count; ++i) {
         writer->write(i, 0, std::as_bytes(std::span(s.products[i].d)));
     }
@@ -98,7 +101,7 @@ void write_products(const std::string& out, const pipeline::matrix& a, const opt
 }
 
 int run(const options& o) {
-    const pipeline::gemm_request request = request_of(o);
+    const pipeline::products::gemm_request request = request_of(o);
     const pipeline::run_control control = control_of(o.run);
     std::vector<std::string> paths{place_of(o.a.text).path, place_of(o.b.text).path};
     if (!o.c.text.empty()) paths.push_back(place_of(o.c.text).path);
@@ -111,18 +114,19 @@ int run(const options& o) {
         const matrix_input in = open_matrix(m, o.in, name);
         to.check_inputs(paths_of(in.model, {}));
         for (report::value& file : input_list(in.model)) inputs.push_back(std::move(file));
-        return pipeline::read_matrix(in.tensor, control);
+        return pipeline::products::read_matrix(in.tensor, control);
     };
-    const pipeline::matrix a = read(o.a, "A");
-    const pipeline::matrix b = read(o.b, "B");
-    std::optional<pipeline::matrix> c;
+    const pipeline::products::matrix a = read(o.a, "A");
+    const pipeline::products::matrix b = read(o.b, "B");
+    std::optional<pipeline::products::matrix> c;
     if (!o.c.text.empty()) c = read(o.c, "--c");
-    const pipeline::gemm_study s = pipeline::study_gemm(a, b, c ? &*c : nullptr, request, control);
+    const pipeline::products::gemm_study s =
+        pipeline::products::study_gemm(a, b, c ? &*c : nullptr, request, control);
     if (!o.out.empty()) write_products(o.out, a, o, request, s);
 
     const std::vector<report::record> operands{
-        pipeline::operand_record(a, request.over_a, request.recipe_a, s.a),
-        pipeline::operand_record(b, request.over_b, request.recipe_b, s.b)};
+        pipeline::products::operand_record(a, request.over_a, request.recipe_a, s.a),
+        pipeline::products::operand_record(b, request.over_b, request.recipe_b, s.b)};
     report::document d;
     d.title = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
     d.head = document_head("mx.gemm/1");
@@ -130,12 +134,13 @@ int run(const options& o) {
     d.head.emplace_back("a", operands[0]);
     d.head.emplace_back("b", operands[1]);
     d.head.emplace_back("arrangement", arrangement_record(request.how));
-    for (const pipeline::model_product& p : s.products) {
-        d.results.push_back(pipeline::product_record(s, request, p));
+    for (const pipeline::products::model_product& p : s.products) {
+        d.results.push_back(pipeline::products::product_record(s, request, p));
     }
     report::list differences, growth;
-    for (const auto& x : s.differences) differences.push_back(pipeline::difference_record(s, x));
-    for (const auto& x : s.growth) growth.push_back(pipeline::growth_record(s, x));
+    for (const auto& x : s.differences)
+        differences.push_back(pipeline::products::difference_record(s, x));
+    for (const auto& x : s.growth) growth.push_back(pipeline::products::growth_record(s, x));
     d.tail.emplace_back("differences", std::move(differences));
     d.tail.emplace_back("growth", std::move(growth));
     d.sections = gemm_sections(s, operands);

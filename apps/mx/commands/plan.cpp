@@ -17,7 +17,7 @@ struct options {
     std::optional<double> bits;
     std::optional<double> sqnr;
     std::vector<std::string> rules;
-    pipeline::candidate_request request;
+    pipeline::plan::candidate_request request;
     std::size_t top = 10;
     std::string output;
     output_options out;
@@ -43,16 +43,16 @@ int run(const options& o) {
         throw base::error(base::error_kind::usage,
                           "plan: give a budget, --bits B, or a floor, --sqnr DB");
     }
-    pipeline::candidate_request request = o.request;
+    pipeline::plan::candidate_request request = o.request;
     for (const std::string& text : o.rules) {
-        request.rules.push_back(pipeline::parse_gate_rule(text));
+        request.rules.push_back(pipeline::gate::parse_gate_rule(text));
     }
-    const pipeline::plan_goal goal{o.bits, o.sqnr};
+    const pipeline::plan::plan_goal goal{o.bits, o.sqnr};
     outputs to(outputs_of(o), o.files);
     const std::vector<pipeline::results_input> inputs =
-        pipeline::open_analyses(o.files, "plan", pipeline::plan_members(request.rules));
-    const pipeline::candidates from = pipeline::gather_candidates(inputs, request);
-    const pipeline::plan p = pipeline::make_plan(from, goal);
+        pipeline::open_analyses(o.files, "plan", pipeline::plan::plan_members(request.rules));
+    const pipeline::plan::candidates from = pipeline::plan::gather_candidates(inputs, request);
+    const pipeline::plan::plan p = pipeline::plan::make_plan(from, goal);
     to.finish(plan_document(inputs, from, goal, p, request.rules, o.top), o.quiet);
     return exit_code::fine;
 }

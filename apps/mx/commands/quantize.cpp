@@ -7,8 +7,8 @@
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "libmx/pipeline/convert.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/pipeline/convert.hpp"
 
 namespace mx::app {
 namespace {

@@ -20,8 +20,8 @@
 namespace mx::app {
 namespace {
 
-using pipeline::layer_tensor_names;
-using pipeline::stage_rows;
+using pipeline::stages::layer_tensor_names;
+using pipeline::stages::stage_rows;
 
 constexpr const char* default_recipe = "mxfp4";
 constexpr std::array transform_names{"none", "hadamard", "random-hadamard"};
@@ -41,7 +41,7 @@ struct options {
     bool transpose_w = false;
 };
 
-std::size_t index_of(pipeline::layer_tensor t) { return static_cast<std::size_t>(t); }
+std::size_t index_of(pipeline::stages::layer_tensor t) { return static_cast<std::size_t>(t); }
 
 // The most particular of what is said about an operand.
 const std::string& spelling_of(const options& o, std::size_t stage, std::size_t operand) {
@@ -52,12 +52,12 @@ const std::string& spelling_of(const options& o, std::size_t stage, std::size_t 
     return tensor.empty() ? o.recipe : tensor;
 }
 
-pipeline::stages_request request_of(const options& o) {
-    pipeline::stages_request r;
+pipeline::stages::stages_request request_of(const options& o) {
+    pipeline::stages::stages_request r;
     bool own_transforms = false;
     for (std::size_t s = 0; s < stage_rows.size(); ++s) {
         for (std::size_t i = 0; i < 2; ++i) {
-            r.recipes[s][i] = pipeline::parse_operand_recipe(spelling_of(o, s, i));
+            r.recipes[s][i] = pipeline::products::parse_operand_recipe(spelling_of(o, s, i));
             own_transforms =
                 own_transforms || r.recipes[s][i].rotation().what != transform::kind::none;
         }
@@ -87,7 +87,7 @@ pipeline::stages_request request_of(const options& o) {
 }
 
 int run(const options& o) {
-    const pipeline::stages_request request = request_of(o);
+    const pipeline::stages::stages_request request = request_of(o);
     const pipeline::run_control control = control_of(o.run);
     std::vector<std::string> paths;
     for (const matrix_argument& m : o.tensors) {
@@ -95,7 +95,7 @@ int run(const options& o) {
     }
     outputs to(o.to, paths);
     report::list inputs;
-    std::array<std::optional<pipeline::matrix>, layer_tensor_names.size()> tensors;
+    std::array<std::optional<pipeline::products::matrix>, layer_tensor_names.size()> tensors;
     report::record described;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         if (o.tensors[t].text.empty()) continue;
@@ -110,13 +110,13 @@ int run(const options& o) {
                            {"tensor", info.name},
                            {"dtype", std::string(tensor::row_of(info.type).name)},
                            {"shape", shape_value(info.shape)}});
-        tensors[t] = pipeline::read_matrix(in.tensor, control);
+        tensors[t] = pipeline::products::read_matrix(in.tensor, control);
     }
-    const std::size_t w = index_of(pipeline::layer_tensor::w);
-    if (o.transpose_w) tensors[w] = pipeline::transposed(*tensors[w]);
+    const std::size_t w = index_of(pipeline::stages::layer_tensor::w);
+    if (o.transpose_w) tensors[w] = pipeline::stages::transposed(*tensors[w]);
     const auto at = [&](std::size_t t) { return tensors[t] ? &*tensors[t] : nullptr; };
-    const std::vector<pipeline::stage_result> results =
-        pipeline::study_stages({at(0), at(1), at(2)}, request, control);
+    const std::vector<pipeline::stages::stage_result> results =
+        pipeline::stages::study_stages({at(0), at(1), at(2)}, request, control);
 
     report::document d;
     d.title = "Products of a linear layer in training";
@@ -124,7 +124,7 @@ int run(const options& o) {
     d.head.emplace_back("inputs", std::move(inputs));
     d.head.emplace_back("layer", std::move(described));
     d.head.emplace_back("arrangement", arrangement_record(request.how));
-    for (const pipeline::stage_result& r : results) d.results.push_back(stage_record(r));
+    for (const pipeline::stages::stage_result& r : results) d.results.push_back(stage_record(r));
     report::list verdict;
     for (const std::string& line : stages_verdict(results)) verdict.push_back(line.substr(2));
     d.tail.emplace_back("verdict", std::move(verdict));
@@ -142,7 +142,7 @@ void declare_tensors_of_layer(parser& cmd, options& o) {
         option* option = cmd.add_option("--" + name, o.tensors[t].text, help[t])
                              ->type_name("FILE:TENSOR")
                              ->group("Input");
-        if (t != index_of(pipeline::layer_tensor::dy)) option->required();
+        if (t != index_of(pipeline::stages::layer_tensor::dy)) option->required();
     }
     cmd.add_flag("--transpose-w", o.transpose_w, "W is in x out")->group("Input");
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {

@@ -35,7 +35,7 @@ struct options {
 
 // One recipe and where its vectors go.
 struct job {
-    pipeline::vector_request request;
+    pipeline::vectors::vector_request request;
     std::string out;
     std::string hex;
 };
@@ -84,7 +84,7 @@ std::vector<job> jobs_of(const options& o) {
     for (const job& j : jobs) {
         outputs.push_back(j.out);
         if (j.hex.empty()) continue;
-        for (std::string& path : pipeline::hex_files(j.request.recipe, j.hex)) {
+        for (std::string& path : pipeline::vectors::hex_files(j.request.recipe, j.hex)) {
             outputs.push_back(std::move(path));
         }
     }
@@ -109,10 +109,10 @@ int run(const options& o) {
     if (jobs.size() > 1) make_folder(o.out);
     for (const job& j : jobs) {
         if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
-        const pipeline::vector_source source = o.from.empty()
-                                                   ? pipeline::generated_source(j.request)
-                                                   : tensor_source_of(tensors, j.request);
-        const auto done = pipeline::export_vectors(j.request, source, j.out, j.hex);
+        const pipeline::vectors::vector_source source =
+            o.from.empty() ? pipeline::vectors::generated_source(j.request)
+                           : tensor_source_of(tensors, j.request);
+        const auto done = pipeline::vectors::export_vectors(j.request, source, j.out, j.hex);
         if (o.quiet || j.out == "-") continue;
         print(fmt::format("{}: {} blocks, {} elements of {}\n", base::printable(done.path),
                           done.blocks, done.elements, codec::to_string(j.request.recipe)));

@@ -13,8 +13,8 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
-#include "libmx/io/readers.hpp"
 #include "libmx/codec/device_meter.hpp"
+#include "libmx/io/readers.hpp"
 
 namespace mx::app {
 namespace {
@@ -43,8 +43,7 @@ int run(const output_options& o) {
         if (&b == &chosen) {
             state = " (chosen)";
         } else if (!b.available()) {
-            state =
-                b.is_device() ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
+            state = b.is_device() ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
         }
         if (b.is_device() && b.available()) {
             const base::cuda::device_facts device = b.make_meter()->facts();

@@ -7,19 +7,19 @@
 #include <limits>
 
 #include "apps/mx/selftest/selftest.hpp"
-#include "libmx/format/cast.hpp"
-#include "libmx/format/decode.hpp"
 #include "libmx/codec/dialect_element.hpp"
 #include "libmx/codec/disagreements.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/format/cast.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::app {
 namespace {
 
 using base::bits_of;
+using codec::dialect;
 using format::element_format;
 using format::rounding;
-using codec::dialect;
 
 std::string hex_code_of(std::uint32_t code) { return fmt::format("{:#04x}", code); }
 

@@ -6,9 +6,9 @@
 
 #include "apps/mx/selftest/selftest.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/codec/backends.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
-#include "libmx/codec/backends.hpp"
 
 namespace mx::app {
 namespace {
@@ -26,9 +26,9 @@ std::vector<recipe> row_recipes() {
             for (const format::rounding_row& rounding : format::roundings) {
                 for (const char* offset : {"", ",offset=fp16"}) {
                     try {
-                        all.push_back(codec::parse_recipe(fmt::format("{}:scale={},round={}{}",
-                                                                         preset.name, rule.name,
-                                                                         rounding.name, offset)));
+                        all.push_back(
+                            codec::parse_recipe(fmt::format("{}:scale={},round={}{}", preset.name,
+                                                            rule.name, rounding.name, offset)));
                     } catch (const base::error&) {  // no such combination
                     }
                 }
@@ -58,16 +58,15 @@ outcome quantize_with(const codec::backend& backend, const codec::block_params& 
     segment.place.block_cols = block;
     const codec::recipe_request request{&p, codec::detail::codes};
     outcome to;
-    backend.make_quantizer()->run(
-        values, {&segment, 1}, {&request, 1},
-        [&](std::size_t, std::span<const codec::segment_result> results) {
-            const codec::block_results& d = results.front().of_blocks;
-            to.stride = d.stride;
-            to.codes.assign(d.codes, d.codes + d.blocks * d.stride);
-            to.scale_codes.assign(d.scale_code, d.scale_code + d.blocks);
-            to.offsets.assign(d.offset, d.offset + d.blocks);
-            to.stats = *results.front().stats;
-        });
+    backend.make_quantizer()->run(values, {&segment, 1}, {&request, 1},
+                                  [&](std::size_t, std::span<const codec::segment_result> results) {
+                                      const codec::block_results& d = results.front().of_blocks;
+                                      to.stride = d.stride;
+                                      to.codes.assign(d.codes, d.codes + d.blocks * d.stride);
+                                      to.scale_codes.assign(d.scale_code, d.scale_code + d.blocks);
+                                      to.offsets.assign(d.offset, d.offset + d.blocks);
+                                      to.stats = *results.front().stats;
+                                  });
     return to;
 }
 
@@ -76,9 +75,9 @@ std::size_t first_difference(const outcome& a, const outcome& b, std::size_t blo
                              std::size_t elements) {
     for (std::size_t i = 0; i < a.scale_codes.size(); ++i) {
         const std::size_t size = std::min(block, elements - i * block);
-        const bool same = a.scale_codes[i] == b.scale_codes[i] && a.offsets[i] == b.offsets[i] &&
-                          std::memcmp(a.codes.data() + i * a.stride, b.codes.data() + i * b.stride,
-                                      size) == 0;
+        const bool same =
+            a.scale_codes[i] == b.scale_codes[i] && a.offsets[i] == b.offsets[i] &&
+            std::memcmp(a.codes.data() + i * a.stride, b.codes.data() + i * b.stride, size) == 0;
         if (!same) return i;
     }
     return blocks_per_segment;
@@ -111,8 +110,8 @@ void check_drivers(selftest_findings& into, const selftest_options& options) {
     }
     into.note = "drivers of this machine: " + used;
     for (const recipe& r : row_recipes()) {
-        const pipeline::vector_inputs in =
-            pipeline::generate_inputs(r, blocks_per_segment, options.seed);
+        const pipeline::vectors::vector_inputs in =
+            pipeline::vectors::generate_inputs(r, blocks_per_segment, options.seed);
         // The last block is short.
         const std::vector<float> x(in.values.begin(), in.values.end() - 3);
         codec::tensor_facts facts;

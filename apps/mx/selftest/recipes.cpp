@@ -12,19 +12,19 @@
 #include "apps/mx/oracle_recipe.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/dialect_bumps.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/oracle/block.hpp"
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
-#include "libmx/codec/block_kernel.hpp"
-#include "libmx/codec/dialect_bumps.hpp"
 
 namespace mx::app {
 namespace {
 
 using codec::recipe;
 
-constexpr std::size_t blocks_per_recipe = pipeline::input_categories.size();
+constexpr std::size_t blocks_per_recipe = pipeline::vectors::input_categories.size();
 
 // Choices that only some recipes have; parse_recipe refuses those that do not fit.
 std::vector<std::string> extras_of(const format::element_format& f, const codec::dialect& d) {
@@ -41,18 +41,17 @@ std::vector<std::string> extras_of(const format::element_format& f, const codec:
 }
 
 // The recipes that begin with `start` under every rule and rounding that a dialect has.
-void add_recipes(const std::string& start, std::string_view scale_format,
-                 const codec::dialect& d, const std::vector<std::string>& extras,
-                 std::vector<recipe>& to) {
+void add_recipes(const std::string& start, std::string_view scale_format, const codec::dialect& d,
+                 const std::vector<std::string>& extras, std::vector<recipe>& to) {
     for (const scale::scale_rule& rule : scale::scale_rules) {
         if (rule.scale_format != scale_format || !codec::lists(d.rules, rule.name)) continue;
         for (const format::rounding_row& rounding : format::roundings) {
             if (!codec::lists(d.roundings, rounding.name)) continue;
             for (const std::string& extra : extras) {
                 try {
-                    to.push_back(codec::parse_recipe(
-                        fmt::format("{},scale={},round={},dialect={}{}", start, rule.name,
-                                    rounding.name, d.name, extra)));
+                    to.push_back(
+                        codec::parse_recipe(fmt::format("{},scale={},round={},dialect={}{}", start,
+                                                        rule.name, rounding.name, d.name, extra)));
                 } catch (const base::error&) {  // no such combination
                 }
             }
@@ -97,7 +96,7 @@ std::string input_of(std::span<const float> x) {
 // A sample of blocks as one tensor of one row, and what both sides know of it.
 struct sample {
     sample(const recipe& r, std::uint64_t seed) : of(r), tensor_id(seed) {
-        x = pipeline::generate_inputs(r, blocks_per_recipe, seed).values;
+        x = pipeline::vectors::generate_inputs(r, blocks_per_recipe, seed).values;
         for (const float v : x) {
             const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
             if (magnitude < base::f32_infinity) {
@@ -147,8 +146,7 @@ void compare(const sample& s, std::size_t first, std::size_t length, selftest_fi
     const oracle::quantized_block want = oracle::quantize_block_in(s.stated, s.list, x, context);
 
     const auto differ = [&](std::string expected, std::string found) {
-        into.differ(
-            {codec::to_string(s.of), input_of(x), std::move(expected), std::move(found)});
+        into.differ({codec::to_string(s.of), input_of(x), std::move(expected), std::move(found)});
     };
     const bool same_scale = want.scale_code >= 0 ? got.scale_code == want.scale_code
                                                  : same_value(got.scale, want.scale);

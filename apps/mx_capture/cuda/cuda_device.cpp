@@ -13,6 +13,7 @@ namespace mx::capture {
 namespace {
 
 using namespace pipeline;
+using namespace pipeline::vectors;
 
 // The row that issues `ptx` among several lists.
 template <typename Row>

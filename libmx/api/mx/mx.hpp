@@ -79,7 +79,7 @@ class view {
 
 /// How a call runs; no result depends on it.
 struct run_options {
-    int threads = 0;               ///< 0: as many as the machine has
+    int threads = 0;                ///< 0: as many as the machine has
     std::string_view backend = {};  ///< "scalar", "avx2", "cuda", ...; "": the fastest one here
     const std::atomic<bool>* cancel = nullptr;  ///< raise it to stop: mx::error (cancelled)
 };
@@ -134,8 +134,7 @@ std::vector<float> dequantize(const blocks& q, const run_options& how = {});
 
 /// What becomes of the values: quantized and back, as the recipe's dialect returns them, also those
 /// that have no code. Takes every recipe. Throws as quantize does.
-std::vector<float> fake_quantize(const view& x, const recipe& r,
-                                 const run_options& how = {});
+std::vector<float> fake_quantize(const view& x, const recipe& r, const run_options& how = {});
 /// The same into memory of the caller's, as many values. It may be the input's, if that is float32
 /// in C order.
 void fake_quantize(const view& x, const recipe& r, std::span<float> to,
@@ -156,8 +155,8 @@ struct cast_options {
 
 /// Casts to an element format ("e4m3", "e2m1", "int8", ...) or a scale format with codes ("e8m0",
 /// "ue4m3"), and returns the values. Throws mx::error (usage) naming the nearest format.
-std::vector<float> cast(const view& x, std::string_view element,
-                        const cast_options& options = {}, const run_options& how = {});
+std::vector<float> cast(const view& x, std::string_view element, const cast_options& options = {},
+                        const run_options& how = {});
 
 /// A times B transposed, A of M x K and B of N x K, K along the blocks: M x N float32 as the
 /// accumulator model adds them up ("exact", "sm100.mxf8f6f4", ...; `mx accumulators` lists them).

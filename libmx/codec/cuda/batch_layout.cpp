@@ -224,10 +224,11 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
 }
 
 segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
-                       const std::byte* back) {
+                         const std::byte* back) {
     const std::size_t segments = layout.first_blocks.size() - 1;
     const recipe_layout& of = layout.by_recipe[recipe];
-    segment_result r{at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment, {}};
+    segment_result r{at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment,
+                     {}};
     const std::size_t first = layout.first_blocks[segment];
     block_results& d = r.of_blocks;
     d.blocks = layout.first_blocks[segment + 1] - first;

@@ -54,6 +54,6 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
 
 /// A segment's results in `back`, what came back.
 segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
-                       const std::byte* back);
+                         const std::byte* back);
 
 }  // namespace mx::codec::cuda

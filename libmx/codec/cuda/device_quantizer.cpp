@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "libmx/base/aligned.hpp"
-#include "libmx/codec/cuda/batch_layout.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/cuda/batch_layout.hpp"
 #include "libmx/codec/pack_blocks.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 
@@ -51,8 +51,9 @@ class device_quantizer final : public quantizer {
             run_part(values, part, recipes);
             if (instead_) {
                 instead_->steer(notices(), cancel());
-                return instead_->run(values, segments.subspan(first), recipes,
-                                     [&](std::size_t s, auto results) { visit(first + s, results); });
+                return instead_->run(
+                    values, segments.subspan(first), recipes,
+                    [&](std::size_t s, auto results) { visit(first + s, results); });
             }
             for (std::size_t s = 0; s < part.size(); ++s) {
                 results_.clear();

@@ -163,9 +163,8 @@ class streamed_elements final : public caster {
 
 }  // namespace
 
-std::unique_ptr<caster> make_streamed_elements(base::cuda::device& device,
-                                                      element_starter start, base::notices* notices,
-                                                      std::size_t piece) {
+std::unique_ptr<caster> make_streamed_elements(base::cuda::device& device, element_starter start,
+                                               base::notices* notices, std::size_t piece) {
     return std::make_unique<streamed_elements>(device, start, notices, piece);
 }
 

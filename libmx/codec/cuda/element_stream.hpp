@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "libmx/base/cuda/device.hpp"
-#include "libmx/codec/cuda/element_body.hpp"
 #include "libmx/codec/caster.hpp"
+#include "libmx/codec/cuda/element_body.hpp"
 
 namespace mx::codec::cuda {
 
@@ -19,8 +19,8 @@ inline constexpr std::size_t element_piece = std::size_t{1} << 20;
 
 /// `device` has to outlive it; `notices` as of codec::make_caster. Pieces hold `piece`
 /// values (1 to 2^30).
-std::unique_ptr<caster> make_streamed_elements(base::cuda::device& device,
-                                                      element_starter start, base::notices* notices,
-                                                      std::size_t piece = element_piece);
+std::unique_ptr<caster> make_streamed_elements(base::cuda::device& device, element_starter start,
+                                               base::notices* notices,
+                                               std::size_t piece = element_piece);
 
 }  // namespace mx::codec::cuda

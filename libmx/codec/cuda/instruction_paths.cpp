@@ -6,9 +6,9 @@
 
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/format/decode.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::codec::cuda {
 namespace {

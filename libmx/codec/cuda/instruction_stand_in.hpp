@@ -3,8 +3,8 @@
 // emulator: the converter that the host has in its place.
 #pragma once
 
-#include "libmx/format/cast.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
+#include "libmx/format/cast.hpp"
 
 namespace mx::codec::cuda {
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <string_view>
 
-#include "libmx/format/element_formats.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
+#include "libmx/format/element_formats.hpp"
 
 namespace mx::codec::cuda {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "libmx/format/element_params.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
+#include "libmx/format/element_params.hpp"
 
 namespace mx::codec::cuda {
 

@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include "libmx/base/exact_sum.hpp"
-#include "libmx/pipeline/sweep.hpp"
 #include "libmx/codec/narrow_float.hpp"
+#include "libmx/pipeline/sweep.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 namespace {
 
 struct cast_error {
@@ -74,4 +74,4 @@ std::vector<report::value> bf16_cast_rmse(const std::vector<tensor_ref>& tensors
     return rmse;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

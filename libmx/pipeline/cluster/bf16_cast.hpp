@@ -7,7 +7,7 @@
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 
 /// sqrt(mean((x - bf16(x))^2)) over the finite values of every tensor, to nearest even; null where
 /// there are none, and where a value rounds beyond bfloat16. Norms get their bias first.
@@ -15,4 +15,4 @@ std::vector<report::value> bf16_cast_rmse(const std::vector<tensor_ref>& tensors
                                           const analysis_request& request,
                                           const run_control& control);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

@@ -8,15 +8,15 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/pipeline/cluster/block_tally.hpp"
 #include "libmx/pipeline/geometry.hpp"
+#include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/prologue.hpp"
 #include "libmx/pipeline/recipe_totals.hpp"
-#include "libmx/pipeline/panel_quantizer.hpp"
 #include "libmx/pipeline/sweep.hpp"
-#include "libmx/codec/block_kernel.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 namespace {
 
 // Tallies at work at a time: they hold tens of kilobytes each.
@@ -186,9 +186,9 @@ class survey_run {
                 to.add(*result.stats);
                 for (std::size_t b = 0; b < d.blocks; ++b) {
                     const std::uint64_t index = s.index_of(b);
-                    if (quick && to.add_sound({index, d.amax[b], d.x_min[b], d.x_max[b],
-                                               d.scale_code[b]},
-                                              r.known)) {
+                    if (quick &&
+                        to.add_sound({index, d.amax[b], d.x_min[b], d.x_max[b], d.scale_code[b]},
+                                     r.known)) {
                         continue;
                     }
                     const codec::block_extent extent = codec::extent_of(s.place, b);
@@ -225,4 +225,4 @@ std::vector<block_survey> survey_blocks(const std::vector<tensor_ref>& tensors,
     return survey_run(tensors, request, control).run();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

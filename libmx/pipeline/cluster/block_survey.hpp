@@ -11,7 +11,7 @@
 #include "libmx/pipeline/analyze.hpp"
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 
 /// What a block suffers from; worse ones first. Blocks of fewer than two non-zero elements, and
 /// blocks without a finite scale, are not judged.
@@ -76,4 +76,4 @@ std::vector<block_survey> survey_blocks(const std::vector<tensor_ref>& tensors,
                                         const analysis_request& request,
                                         const run_control& control);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

@@ -9,7 +9,7 @@
 #include "libmx/metrics/row.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 namespace {
 
 using report::share;
@@ -92,8 +92,8 @@ void block_tally::judge(const surveyed_block& b, const survey_recipe& recipe,
     const block::block_stats& s = b.stats;
     if (recipe.judge) {
         const codec::block_extremes e = recipe.judge->signs_matter()
-                                               ? codec::extremes_of(b.x)
-                                               : codec::block_extremes{s.x_min, 0, s.x_max};
+                                            ? codec::extremes_of(b.x)
+                                            : codec::block_extremes{s.x_min, 0, s.x_max};
         const codec::block_verdict v = recipe.judge->judge(e);
         overflowing_ += v.overflows ? 1u : 0u;
         saturating_ += v.saturates ? 1u : 0u;
@@ -170,4 +170,4 @@ block_survey block_tally::finish(const survey_recipe& recipe, metrics::totals fa
     return s;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

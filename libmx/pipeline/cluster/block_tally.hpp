@@ -9,13 +9,13 @@
 
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/block/block_stats.hpp"
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/saturation_zone.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
 #include "libmx/pipeline/cluster/block_survey.hpp"
-#include "libmx/codec/clamp_zone.hpp"
-#include "libmx/codec/saturation_zone.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 
 /// What is known of a recipe before its first block.
 struct survey_recipe {
@@ -72,4 +72,4 @@ class block_tally {
     std::optional<near_block> nearest_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

@@ -7,7 +7,7 @@
 
 #include "libmx/pipeline/skip.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 namespace {
 
 // Tensors analysed and then surveyed together: few enough to hold their surveys, small enough
@@ -169,4 +169,4 @@ cluster_report examine(const std::vector<tensor_ref>& tensors, const analysis_re
     return examination(tensors, request, control).run();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

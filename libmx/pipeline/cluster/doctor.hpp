@@ -11,7 +11,7 @@
 #include "libmx/pipeline/cluster/findings.hpp"
 #include "libmx/pipeline/cluster/norm_centres.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 
 /// All tensors under one recipe.
 struct recipe_health {
@@ -50,4 +50,4 @@ struct cluster_report {
 cluster_report examine(const std::vector<tensor_ref>& tensors, const analysis_request& request,
                        const run_control& control);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

@@ -6,7 +6,7 @@
 
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 namespace {
 
 using report::tally;
@@ -84,4 +84,4 @@ report::record finding_record(const finding& f, const role_finder& roles) {
             {"worst_blocks", std::move(worst)}};
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

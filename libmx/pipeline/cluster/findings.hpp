@@ -10,7 +10,7 @@
 #include "libmx/pipeline/cluster/mends.hpp"
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 
 /// How an ailment is told: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
 struct ailment_words {
@@ -38,4 +38,4 @@ bool more_severe(const finding& a, const finding& b);
 /// The finding as an element of the JSON list `findings`.
 report::record finding_record(const finding& f, const role_finder& roles);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

@@ -8,11 +8,11 @@
 #include <tuple>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/cluster/bf16_cast.hpp"
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/pipeline/cluster/bf16_cast.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 namespace {
 
 using codec::recipe;
@@ -141,4 +141,4 @@ std::size_t choose_mend(const std::vector<measured_mend>& measured, ailment what
     return best;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

@@ -13,7 +13,7 @@
 #include "libmx/pipeline/cluster/block_survey.hpp"
 #include "libmx/pipeline/stored_precision.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 
 /// A change of a recipe.
 struct mend_row {
@@ -61,4 +61,4 @@ inline constexpr double danger_share = 0.01;
 std::size_t choose_mend(const std::vector<measured_mend>& measured, ailment what,
                         const report::value& rmse);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

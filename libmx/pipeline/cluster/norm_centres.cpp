@@ -6,7 +6,7 @@
 
 #include "libmx/pipeline/sweep.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 namespace {
 
 struct counts {
@@ -58,4 +58,4 @@ norm_centres find_norm_centres(const std::vector<tensor_ref>& tensors, const rol
     return centres;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

@@ -11,7 +11,7 @@
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/roles.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::cluster {
 
 struct norm_centres {
     std::size_t norms = 0;                 ///< tensors whose role is norm, with values
@@ -27,4 +27,4 @@ struct norm_centres {
 norm_centres find_norm_centres(const std::vector<tensor_ref>& tensors, const role_finder& roles,
                                const run_control& control);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::cluster

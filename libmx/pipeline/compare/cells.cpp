@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "libmx/base/status.hpp"
-#include "libmx/format/block_formats.hpp"
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/format/block_formats.hpp"
 
 namespace mx::pipeline::compare {
 namespace {
@@ -108,8 +108,7 @@ std::size_t place_of(std::vector<codec::recipe>& recipes, const codec::recipe& r
     return recipes.size() - 1;
 }
 
-cell make_cell(const codec::recipe& r, std::uint64_t seeds,
-               std::vector<codec::recipe>& recipes) {
+cell make_cell(const codec::recipe& r, std::uint64_t seeds, std::vector<codec::recipe>& recipes) {
     cell c{r, codec::to_string(r), {}};
     const std::uint64_t runs = is_random(r) ? seeds : 1;
     for (std::uint64_t i = 0; i < runs; ++i) {

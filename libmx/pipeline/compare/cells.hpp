@@ -32,7 +32,7 @@ struct left_out_cell {
 };
 
 struct sweep_plan {
-    std::vector<cell> cells;                ///< each behaviour once, in the order of the product
+    std::vector<cell> cells;             ///< each behaviour once, in the order of the product
     std::vector<codec::recipe> recipes;  ///< what is to be analyzed, each recipe once
     std::vector<left_out_cell> left_out;
     cell baseline;  ///< what R-MSEs are relative to; its runs are among the recipes

@@ -51,8 +51,7 @@ std::vector<family> group(const sweep_plan& plan, const Identity& identity, cons
 }  // namespace
 
 std::vector<family> rule_families(const sweep_plan& plan) {
-    return group(plan, under_first_rule,
-                 [](const family&, const codec::recipe&) { return true; });
+    return group(plan, under_first_rule, [](const family&, const codec::recipe&) { return true; });
 }
 
 std::vector<family> scale_families(const sweep_plan& plan) {
@@ -65,8 +64,7 @@ std::vector<family> scale_families(const sweep_plan& plan) {
 
 std::string measure_more(const codec::recipe& r) {
     if (!r.scale_format->power_of_two()) {
-        return fmt::format("mx cluster FILE -r {} measures what may mend it",
-                           codec::to_string(r));
+        return fmt::format("mx cluster FILE -r {} measures what may mend it", codec::to_string(r));
     }
     return fmt::format("mx compare FILE -r {} --scale floor,even,rceil measures other rules",
                        codec::to_string(under_first_rule(r)));

@@ -7,7 +7,7 @@
 
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 using report::tally;
@@ -105,4 +105,4 @@ void diff_collector::finish(diff_result& to) {
     to.findings = std::move(findings_);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -11,7 +11,7 @@
 #include "libmx/pipeline/diff/match.hpp"
 #include "libmx/pipeline/diff/records.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// One tensor under one recipe, compared.
 struct compared_under {
@@ -49,4 +49,4 @@ class diff_collector {
     std::vector<drift_finding> findings_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -6,7 +6,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/pipeline/panel_quantizer.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 std::uint64_t different(const std::uint8_t* a, const std::uint8_t* b, std::size_t n) {
@@ -56,8 +56,8 @@ void add_moves(const codec::segment_place& place, const Blocks& a, const Blocks&
 }
 
 template <typename Blocks>
-void add_flips(const codec::segment_place& place, const Blocks& a, const Blocks& b,
-               const Blocks& c, move_figures& to) {
+void add_flips(const codec::segment_place& place, const Blocks& a, const Blocks& b, const Blocks& c,
+               move_figures& to) {
     for (std::size_t k = 0; k < place.blocks(); ++k) {
         const std::size_t at = k * a.stride;
         to.flipped_back += back_again(a.codes.data() + at, b.codes.data() + at, c.codes.data() + at,
@@ -68,8 +68,7 @@ void add_flips(const codec::segment_place& place, const Blocks& a, const Blocks&
 
 // Block maxima against the clamp zone; the logarithms of a segment are added in the order of its
 // blocks.
-void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone,
-                dump_figures& to) {
+void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone, dump_figures& to) {
     double sum = 0;
     for (std::size_t k = 0; k < d.blocks; ++k) {
         const std::uint32_t bits = d.amax[k];
@@ -166,4 +165,4 @@ void code_comparer::add_dump(const codec::segment_place& place, const code_job& 
     add_flips(place, r[(dump - 2) % 3], before, now, to.moves[dump - 2]);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

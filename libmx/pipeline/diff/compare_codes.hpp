@@ -11,13 +11,13 @@
 #include <span>
 #include <vector>
 
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/quantizer.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/diff/figures.hpp"
 #include "libmx/pipeline/panels.hpp"
-#include "libmx/codec/clamp_zone.hpp"
-#include "libmx/codec/quantizer.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// Several threads add to these.
 struct shared_codes {
@@ -30,7 +30,7 @@ struct code_job {
     std::span<const codec::block_params> params;  ///< by dump, or one for all
     block::grid grid;
     bool scales_have_codes = true;  ///< otherwise scales are float32
-    codec::clamp_zone zone;      ///< where block maxima are looked at; empty: nowhere
+    codec::clamp_zone zone;         ///< where block maxima are looked at; empty: nowhere
     shared_codes* into = nullptr;
 
     const codec::block_params& params_of(std::size_t dump) const {
@@ -62,8 +62,7 @@ class code_comparer {
     using recent = std::array<kept_blocks, 3>;
 
     void run_segment(const codec::placed_segment& segment, const panel& where,
-                     std::span<const codec::stored_values> dumps,
-                     std::span<const code_job> jobs);
+                     std::span<const codec::stored_values> dumps, std::span<const code_job> jobs);
     static void add_dump(const codec::segment_place& place, const code_job& job,
                          const codec::segment_result& result, recent& r, std::size_t dump,
                          code_figures& to);
@@ -76,4 +75,4 @@ class code_comparer {
     std::vector<bool> taken_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -5,7 +5,7 @@
 
 #include "libmx/pipeline/diff/compare_values.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 panel_comparer::panel_comparer(const run_control& control, std::size_t dumps)
     : codes_(control), rooms_(dumps), rotated_(dumps), ready_(dumps) {}
@@ -89,4 +89,4 @@ void panel_comparer::rotate(const recipe_job& like, const panel& where) {
     }
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -16,7 +16,7 @@
 #include "libmx/pipeline/preparation.hpp"
 #include "libmx/pipeline/sweep.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// A tensor under one recipe.
 struct recipe_job {
@@ -71,4 +71,4 @@ class panel_comparer {
     std::vector<code_job> jobs_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

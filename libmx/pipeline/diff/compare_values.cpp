@@ -6,7 +6,7 @@
 
 #include "libmx/base/bits.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 constexpr std::size_t lane_count = 8;
@@ -71,4 +71,4 @@ void add_values(const float* a, const float* b, std::uint64_t rows, std::uint64_
     to.difference.add(sum(l.difference));
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -7,7 +7,7 @@
 
 #include "libmx/pipeline/diff/figures.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// Adds a segment, `rows` x `cols` values whose rows begin `stride` apart in both dumps. Its sums
 /// are doubles: column c of the segment adds to lane c mod 8, row by row; then the lanes pairwise
@@ -15,4 +15,4 @@ namespace mx::pipeline {
 void add_values(const float* a, const float* b, std::uint64_t rows, std::uint64_t cols,
                 std::uint64_t stride, value_figures& to);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -16,7 +16,7 @@
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/prologue.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 // Exact sums held at a time, of half a kilobyte each.
@@ -184,7 +184,7 @@ class diff_run {
     const diff_request& request_;
     const run_control& control_;
     std::vector<matched_tensor> tensors_;
-    std::vector<codec::clamp_zone> zones_;               // by recipe
+    std::vector<codec::clamp_zone> zones_;                  // by recipe
     std::vector<std::unique_ptr<panel_comparer>> workers_;  // by thread
     std::uint64_t finished_ = 0;
     diff_collector collected_;
@@ -213,4 +213,4 @@ diff_result diff(std::span<const io::reader* const> dumps, const std::vector<ten
     return diff_run(dumps, chosen, request, control).run();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

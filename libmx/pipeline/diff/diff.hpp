@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pipeline/control.hpp"
 #include "libmx/pipeline/diff/drift.hpp"
 #include "libmx/pipeline/diff/labels.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/pipeline/skip.hpp"
-#include "libmx/codec/recipe.hpp"
 #include "libmx/report/record_list.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// A panel of every dump is in memory at a time, and three are quantized.
 inline constexpr std::size_t most_dumps = 64;
@@ -49,4 +49,4 @@ struct diff_result {
 diff_result diff(std::span<const io::reader* const> dumps, const std::vector<tensor_ref>& chosen,
                  const diff_request& request, const run_control& control);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -8,7 +8,7 @@
 
 #include "libmx/base/status.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 constexpr double least_r2 = 0.99;
@@ -96,4 +96,4 @@ std::string sentence_of(const drift_finding& f, const dump_labels& labels) {
                       f.distance.size(), f.forecast->r2, when);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -11,7 +11,7 @@
 #include "libmx/pipeline/diff/figures.hpp"
 #include "libmx/pipeline/diff/labels.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// When a straight line through the mean distances reaches the zone.
 struct drift_forecast {
@@ -43,4 +43,4 @@ std::optional<drift_finding> drift_of(const std::string& tensor, const std::stri
 /// The finding in a sentence or two; the extrapolation says that it is one.
 std::string sentence_of(const drift_finding& f, const dump_labels& labels);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 void value_figures::merge(const value_figures& other) {
     elements += other.elements;
@@ -44,4 +44,4 @@ void code_figures::merge(const code_figures& other) {
     for (std::size_t i = 0; i < dumps.size(); ++i) dumps[i].merge(other.dumps[i]);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -9,7 +9,7 @@
 
 #include "libmx/base/exact_sum.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// Values of a dump, a, against those of the next one, b.
 struct value_figures {
@@ -60,4 +60,4 @@ struct code_figures {
     void merge(const code_figures& other);
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

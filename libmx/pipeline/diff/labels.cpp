@@ -11,7 +11,7 @@
 
 #include "libmx/base/status.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -129,4 +129,4 @@ dump_labels label_dumps(const std::vector<std::string>& paths,
     return labels;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 struct dump_labels {
     std::vector<std::string> text;     ///< one per dump
@@ -24,4 +24,4 @@ std::vector<std::string> by_number(const std::vector<std::string>& paths);
 dump_labels label_dumps(const std::vector<std::string>& paths,
                         const std::vector<std::string>& given);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

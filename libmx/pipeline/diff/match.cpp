@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 std::string extents_of(const tensor::shape& shape) {
@@ -120,4 +120,4 @@ matched_dumps match_dumps(std::span<const io::reader* const> dumps,
     return result;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -10,7 +10,7 @@
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/skip.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// A tensor of numbers that every dump has, with one shape and at least one element.
 struct matched_tensor {
@@ -30,4 +30,4 @@ matched_dumps match_dumps(std::span<const io::reader* const> dumps,
                           std::span<const std::string> paths,
                           const std::vector<tensor_ref>& chosen);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

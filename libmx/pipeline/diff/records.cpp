@@ -9,7 +9,7 @@
 
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 namespace {
 
 using report::share;
@@ -157,4 +157,4 @@ void add_series(report::record& r, const compared_tensor& t) {
     }
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -8,7 +8,7 @@
 #include "libmx/pipeline/diff/figures.hpp"
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::diff {
 
 /// A tensor (or several together) under one recipe.
 struct compared_tensor {
@@ -28,4 +28,4 @@ void add_pair(report::record& r, const compared_tensor& t, std::size_t pair);
 /// null for the first; `oscillation` has null at both ends.
 void add_series(report::record& r, const compared_tensor& t);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::diff

@@ -16,7 +16,7 @@
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::gate {
 namespace {
 
 // What the rules need of a result besides their figures.
@@ -202,4 +202,4 @@ gate_verdict apply_gate(const std::vector<gate_rule>& rules, const gate_inputs& 
     return verdict;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::gate

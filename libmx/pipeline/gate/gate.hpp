@@ -12,7 +12,7 @@
 #include "libmx/pipeline/gate/rule.hpp"
 #include "libmx/pipeline/results_input.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::gate {
 
 /// Where a rule is broken.
 struct breach {
@@ -56,4 +56,4 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
 gate_verdict apply_gate(const std::vector<gate_rule>& rules, const gate_inputs& inputs,
                         const recipe_filter& recipes);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::gate

@@ -10,7 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/recipe.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::gate {
 
 bool recipe_filter::pattern::takes(std::string_view recipe) const {
     return glob ? base::glob_match(given, recipe) : canonical == recipe;
@@ -41,4 +41,4 @@ void recipe_filter::check(const std::vector<std::string>& recipes) const {
     }
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::gate

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mx::pipeline {
+namespace mx::pipeline::gate {
 
 /// Patterns over canonical recipes: what has *, ? or [ is one; anything else is a recipe, in
 /// whatever spelling. None at all: every recipe.
@@ -29,4 +29,4 @@ class recipe_filter {
     std::vector<pattern> patterns_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::gate

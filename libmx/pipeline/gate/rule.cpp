@@ -13,7 +13,7 @@
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::gate {
 namespace {
 
 constexpr std::uint64_t file_limit = std::uint64_t{1} << 20;
@@ -194,4 +194,4 @@ finding judge(const gate_rule& rule, const report::record& r) {
     return {rule.compare->holds(*figure, rule.limit) ? outcome::holds : outcome::broken, figure};
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::gate

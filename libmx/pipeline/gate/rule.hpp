@@ -11,7 +11,7 @@
 
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::gate {
 
 /// How a figure is compared with a rule's number.
 struct comparison {
@@ -77,4 +77,4 @@ finding judge(const gate_rule& rule, const report::record& r);
 /// The member of a record that `metric` begins with: "a" of "a.b".
 std::string_view first_member(std::string_view metric);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::gate

@@ -15,7 +15,7 @@
 #include "libmx/pipeline/roles.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 namespace {
 
 using report::number_of;
@@ -179,10 +179,11 @@ class gatherer {
     bool forbidden(gathered& g, const report::record& r) {
         bool any = false;
         for (std::size_t i = 0; i < request_.rules.size(); ++i) {
-            const gate_rule& rule = request_.rules[i];
-            if (!concerns(rule, r)) continue;
-            const finding f = judge(rule, r);
-            if (f.is == finding::outcome::absent || f.is == finding::outcome::no_number) {
+            const gate::gate_rule& rule = request_.rules[i];
+            if (!gate::concerns(rule, r)) continue;
+            const gate::finding f = gate::judge(rule, r);
+            if (f.is == gate::finding::outcome::absent ||
+                f.is == gate::finding::outcome::no_number) {
                 throw base::error(
                     base::error_kind::usage,
                     fmt::format("rule '{}': {} of tensor '{}' is no number in these results",
@@ -190,7 +191,7 @@ class gatherer {
                                 base::printable(g.tensor.tensor)));
             }
             rule_checked_[i] = true;
-            if (f.is == finding::outcome::holds || g.tensor.kept) continue;
+            if (f.is == gate::finding::outcome::holds || g.tensor.kept) continue;
             any = true;
             g.rule = rule.text;
         }
@@ -250,7 +251,7 @@ class gatherer {
     }
 
     const candidate_request& request_;
-    recipe_filter filter_;
+    gate::recipe_filter filter_;
     candidates all_;
     std::vector<std::string> seen_;
     std::vector<gathered> tensors_;
@@ -272,20 +273,21 @@ double candidates::signal() const {
     return sum;
 }
 
-report::read_options plan_members(const std::vector<gate_rule>& rules) {
+report::read_options plan_members(const std::vector<gate::gate_rule>& rules) {
     report::read_options options;
     options.keep = [&rules](std::string_view name) {
         return std::find(needed.begin(), needed.end(), name) != needed.end() ||
-               std::any_of(rules.begin(), rules.end(),
-                           [&](const gate_rule& r) { return first_member(r.metric) == name; });
+               std::any_of(rules.begin(), rules.end(), [&](const gate::gate_rule& r) {
+                   return gate::first_member(r.metric) == name;
+               });
     };
     return options;
 }
 
 candidates gather_candidates(const std::vector<results_input>& inputs,
                              const candidate_request& request) {
-    for (const gate_rule& rule : request.rules) {
-        if (rule.subject == rule_subject::totals) {
+    for (const gate::gate_rule& rule : request.rules) {
+        if (rule.subject == gate::rule_subject::totals) {
             throw base::error(base::error_kind::usage,
                               fmt::format("rule '{}': a plan chooses per tensor; rules over the "
                                           "summary are for mx gate",
@@ -297,4 +299,4 @@ candidates gather_candidates(const std::vector<results_input>& inputs,
     return all.finish();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

@@ -12,7 +12,7 @@
 #include "libmx/pipeline/results_input.hpp"
 #include "libmx/pipeline/stored_precision.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 
 /// A recipe for a tensor.
 struct plan_option {
@@ -50,14 +50,14 @@ struct candidates {
 };
 
 struct candidate_request {
-    std::vector<std::string> globs;    ///< tensors whose name matches; none: every tensor
-    std::vector<gate_rule> rules;      ///< choices that break one are forbidden
-    std::vector<std::string> recipes;  ///< as --recipe
-    bool keep = false;                 ///< offer `stored` too
+    std::vector<std::string> globs;      ///< tensors whose name matches; none: every tensor
+    std::vector<gate::gate_rule> rules;  ///< choices that break one are forbidden
+    std::vector<std::string> recipes;    ///< as --recipe
+    bool keep = false;                   ///< offer `stored` too
 };
 
 /// Which members of results are needed.
-report::read_options plan_members(const std::vector<gate_rule>& rules);
+report::read_options plan_members(const std::vector<gate::gate_rule>& rules);
 
 /// Gathers the choices of one model from any number of files of results. Choices without a measured
 /// error, and those that poison elements which another choice does not, are left out; so are
@@ -68,4 +68,4 @@ report::read_options plan_members(const std::vector<gate_rule>& rules);
 candidates gather_candidates(const std::vector<results_input>& inputs,
                              const candidate_request& request);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

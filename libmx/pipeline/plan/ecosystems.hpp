@@ -8,7 +8,7 @@
 #include <array>
 #include <string_view>
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 
 /// How torchao quantizes to the format; `config` is empty where it does not, and `note` says why.
 struct torchao_words {
@@ -96,4 +96,4 @@ constexpr const ecosystem_row* find_ecosystem(std::string_view preset) {
     return nullptr;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

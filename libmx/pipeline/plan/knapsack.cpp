@@ -11,7 +11,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 namespace {
 
 // Products of two totals.
@@ -429,4 +429,4 @@ std::vector<knapsack_point> knapsack_hull(const std::vector<knapsack_class>& cla
     return points;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 
 /// One way to treat a tensor: what it costs and what it weighs. The sums over all classes of the
 /// largest of each may not exceed 2^61.
@@ -55,4 +55,4 @@ struct knapsack_point {
 /// least cost of its weight, and nothing lies below the lines between them.
 std::vector<knapsack_point> knapsack_hull(const std::vector<knapsack_class>& classes);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "libmx/pipeline/plan/ecosystems.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/pipeline/plan/ecosystems.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 namespace {
 
 using report::record;
@@ -220,4 +220,4 @@ report::record mapping_of(const candidates& from, const plan& p) {
                                                    {"ignore", std::move(ignore)}}}}}};
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

@@ -5,11 +5,11 @@
 #include "libmx/pipeline/plan/plan.hpp"
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 
 /// {"not_mapped", "torchao", "compressed_tensors"}: per recipe the arguments that give it there, or
 /// null and why not, and which module has which. Modules are the matrices called MODULE.weight of
 /// the role weight; other tensors are not mapped.
 report::record mapping_of(const candidates& from, const plan& p);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

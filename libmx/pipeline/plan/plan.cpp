@@ -9,7 +9,7 @@
 
 #include "libmx/base/status.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 namespace {
 
 // Errors as whole numbers of units.
@@ -202,4 +202,4 @@ plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states
     return planner(from, goal, states).run();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

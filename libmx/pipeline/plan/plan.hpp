@@ -11,7 +11,7 @@
 #include "libmx/pipeline/plan/candidates.hpp"
 #include "libmx/pipeline/plan/knapsack.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::plan {
 
 /// Exactly one of the two.
 struct plan_goal {
@@ -49,4 +49,4 @@ struct plan {
 /// the goal cannot be reached, naming what can.
 plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states = knapsack_states);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::plan

@@ -7,12 +7,12 @@
 #include <map>
 #include <numeric>
 
+#include "libmx/codec/clamp_zone.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/review/figure_parts.hpp"
 #include "libmx/pipeline/review/histogram_sums.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
-#include "libmx/codec/clamp_zone.hpp"
 
 namespace mx::pipeline::review {
 namespace {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libmx/codec/clamp_zone.hpp"
 #include "libmx/pipeline/alarms.hpp"
 #include "libmx/pipeline/review/figure_parts.hpp"
 #include "libmx/pipeline/review/histogram_sums.hpp"
 #include "libmx/pipeline/review/sections.hpp"
-#include "libmx/codec/clamp_zone.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pipeline::review {

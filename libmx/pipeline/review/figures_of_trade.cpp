@@ -6,12 +6,12 @@
 #include <array>
 #include <cmath>
 
+#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/pipeline/compare/pareto.hpp"
 #include "libmx/pipeline/compare/ranking.hpp"
 #include "libmx/pipeline/review/figure_parts.hpp"
 #include "libmx/pipeline/review/sections.hpp"
 #include "libmx/pipeline/review/words.hpp"
-#include "libmx/codec/recipe_keys.hpp"
 
 namespace mx::pipeline::review {
 namespace {

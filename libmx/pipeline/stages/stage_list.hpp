@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "libmx/pipeline/gemm/matrix.hpp"
+#include "libmx/pipeline/products/matrix.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::stages {
 
 /// The tensors of a layer Y = X W^T: X tokens x in, W out x in, dY tokens x out.
 enum class layer_tensor : std::uint8_t { x, w, dy };
@@ -18,7 +18,7 @@ inline constexpr std::array<std::string_view, 3> layer_tensor_names{"x", "w", "d
 /// An operand: the tensor, and which of its axes is summed over.
 struct stage_operand {
     layer_tensor tensor;
-    reduction over;
+    products::reduction over;
 };
 
 struct stage_row {
@@ -38,21 +38,24 @@ inline constexpr std::array stage_rows{
               "Y",
               "inputs",
               false,
-              {{{layer_tensor::x, reduction::last}, {layer_tensor::w, reduction::last}}}},
+              {{{layer_tensor::x, products::reduction::last},
+                {layer_tensor::w, products::reduction::last}}}},
     stage_row{"dgrad",
               "Dgrad",
               "dX = dY W",
               "dX",
               "outputs",
               true,
-              {{{layer_tensor::dy, reduction::last}, {layer_tensor::w, reduction::first}}}},
+              {{{layer_tensor::dy, products::reduction::last},
+                {layer_tensor::w, products::reduction::first}}}},
     stage_row{"wgrad",
               "Wgrad",
               "dW = dY^T X",
               "dW",
               "tokens",
               true,
-              {{{layer_tensor::dy, reduction::first}, {layer_tensor::x, reduction::first}}}},
+              {{{layer_tensor::dy, products::reduction::first},
+                {layer_tensor::x, products::reduction::first}}}},
 };
 
 /// The stage and place in which a tensor is quantized along its last axis: where a copy comes from
@@ -61,10 +64,10 @@ constexpr std::array<std::size_t, 2> first_use(layer_tensor t) {
     for (std::size_t s = 0; s < stage_rows.size(); ++s) {
         for (std::size_t i = 0; i < 2; ++i) {
             const stage_operand& o = stage_rows[s].operands[i];
-            if (o.tensor == t && o.over == reduction::last) return {s, i};
+            if (o.tensor == t && o.over == products::reduction::last) return {s, i};
         }
     }
     return {0, 0};
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::stages

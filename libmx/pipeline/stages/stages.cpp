@@ -10,11 +10,11 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/gemm/conversions.hpp"
-#include "libmx/pipeline/gemm/products.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
+#include "libmx/pipeline/products/products.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::stages {
 namespace {
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -22,23 +22,23 @@ namespace {
 }
 
 void require_shapes(const layer_tensors& layer) {
-    const matrix& x = *layer.x;
-    const matrix& w = *layer.w;
+    const products::matrix& x = *layer.x;
+    const products::matrix& w = *layer.w;
     if (x.cols != w.cols) {
         refuse(fmt::format("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols,
                            w.rows, w.cols,
                            x.cols == w.rows ? "; --transpose-w fits: W is in x out" : ""));
     }
     if (layer.dy == nullptr) return;
-    const matrix& dy = *layer.dy;
+    const products::matrix& dy = *layer.dy;
     if (dy.rows != x.rows || dy.cols != w.rows) {
         refuse(fmt::format("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols,
                            x.rows, x.cols, w.rows, w.cols, x.rows, w.rows));
     }
 }
 
-matrix with_values(const matrix& m, std::vector<float> values) {
-    matrix copy;
+products::matrix with_values(const products::matrix& m, std::vector<float> values) {
+    products::matrix copy;
     copy.file = m.file;
     copy.name = m.name;
     copy.type = m.type;
@@ -84,7 +84,8 @@ class layer_study {
     }
     bool rotates_copies(std::size_t s) const {
         for (const stage_operand& o : stage_rows[s].operands) {
-            if (o.over == reduction::first && rotates(first_use(o.tensor)[0])) return true;
+            if (o.over == products::reduction::first && rotates(first_use(o.tensor)[0]))
+                return true;
         }
         return false;
     }
@@ -108,7 +109,8 @@ class layer_study {
     }
 
     static bool can_requantize(const stage_row& row) {
-        return row.operands[0].over == reduction::first || row.operands[1].over == reduction::first;
+        return row.operands[0].over == products::reduction::first ||
+               row.operands[1].over == products::reduction::first;
     }
 
     std::uint64_t work() const {
@@ -116,11 +118,11 @@ class layer_study {
         for (std::size_t s = 0; s < stages(); ++s) {
             const stage_row& row = stage_rows[s];
             const auto size = [&](const stage_operand& o) {
-                return std::uint64_t{operand_rows(layer_.of(o.tensor), o.over)};
+                return std::uint64_t{products::operand_rows(layer_.of(o.tensor), o.over)};
             };
             const std::uint64_t one =
                 size(row.operands[0]) * size(row.operands[1]) *
-                operand_depth(layer_.of(row.operands[0].tensor), row.operands[0].over);
+                products::operand_depth(layer_.of(row.operands[0].tensor), row.operands[0].over);
             const std::size_t models = request_.models.empty() ? 2 : request_.models.size();
             sum += one * (1 + cases(s).size() * (models + 1));
         }
@@ -128,49 +130,53 @@ class layer_study {
     }
 
     gemm::operand plain(const stage_operand& o) const {
-        const matrix& m = layer_.of(o.tensor);
-        return values_operand("f32", reduction_last(m.values, m.rows, m.cols, o.over),
-                              operand_rows(m, o.over), operand_depth(m, o.over));
+        const products::matrix& m = layer_.of(o.tensor);
+        return products::values_operand(
+            "f32", products::reduction_last(m.values, m.rows, m.cols, o.over),
+            products::operand_rows(m, o.over), products::operand_depth(m, o.over));
     }
 
-    std::array<operand_recipe, 2> recipes(std::size_t s, const std::string& transform) const {
-        std::array<operand_recipe, 2> r = request_.recipes[s];
+    std::array<products::operand_recipe, 2> recipes(std::size_t s,
+                                                    const std::string& transform) const {
+        std::array<products::operand_recipe, 2> r = request_.recipes[s];
         if (transform.empty()) return r;
-        for (operand_recipe& one : r) {
-            one = with_transform(one, transform, request_.transform_size);
+        for (products::operand_recipe& one : r) {
+            one = products::with_transform(one, transform, request_.transform_size);
         }
         return r;
     }
 
     // The operand of stage `s`. Quantized twice, a transposed one is made from the values that its
     // first use left behind, which were rotated back: it is a copy of the tensor like any other.
-    quantized_operand quantized(std::size_t s, std::size_t i, const std::string& transform,
-                                bool again) const {
+    products::quantized_operand quantized(std::size_t s, std::size_t i,
+                                          const std::string& transform, bool again) const {
         const stage_operand& o = stage_rows[s].operands[i];
-        const std::array<operand_recipe, 2> r = recipes(s, transform);
-        const transform::rotation rotate = common_rotation(r[0], r[1]);
-        const matrix& m = layer_.of(o.tensor);
-        if (!again || o.over == reduction::last) {
-            return quantize_operand(m, o.over, r[i], rotate, control_);
+        const std::array<products::operand_recipe, 2> r = recipes(s, transform);
+        const transform::rotation rotate = products::common_rotation(r[0], r[1]);
+        const products::matrix& m = layer_.of(o.tensor);
+        if (!again || o.over == products::reduction::last) {
+            return products::quantize_operand(m, o.over, r[i], rotate, control_);
         }
         const std::array<std::size_t, 2> use = first_use(o.tensor);
-        const quantized_operand before = quantized(use[0], use[1], transform, false);
-        const matrix copy = with_values(m, values_as_stored(before, reduction::last));
-        quantized_operand twice = quantize_operand(copy, o.over, r[i], rotate, control_);
-        twice.error = compare_values(m.values, values_as_stored(twice, o.over));
+        const products::quantized_operand before = quantized(use[0], use[1], transform, false);
+        const products::matrix copy =
+            with_values(m, products::values_as_stored(before, products::reduction::last));
+        products::quantized_operand twice =
+            products::quantize_operand(copy, o.over, r[i], rotate, control_);
+        twice.error = products::compare_values(m.values, products::values_as_stored(twice, o.over));
         return twice;
     }
 
     void product(std::size_t s, const std::string& transform, bool again,
                  const std::vector<float>& truth) {
-        const quantized_operand a = quantized(s, 0, transform, again);
-        const quantized_operand b = quantized(s, 1, transform, again);
+        const products::quantized_operand a = quantized(s, 0, transform, again);
+        const products::quantized_operand b = quantized(s, 1, transform, again);
         std::vector<gemm::accumulator> models = request_.models;
         if (models.empty()) {
-            models = {native_model(a, b), model_with(gemm::algorithm::exact)};
+            models = {products::native_model(a, b), products::model_with(gemm::algorithm::exact)};
         }
-        std::vector<form_pair> forms;
-        for (const gemm::accumulator& m : models) forms.push_back(forms_for(m, a, b));
+        std::vector<products::form_pair> forms;
+        for (const gemm::accumulator& m : models) forms.push_back(products::forms_for(m, a, b));
         std::map<std::string, std::vector<float>> exact;
         for (std::size_t i = 0; i < models.size(); ++i) {
             const gemm::operand& x = forms[i].first.operand;
@@ -188,7 +194,8 @@ class layer_study {
             r.n = b.rows;
             r.k = a.depth;
             r.operands = {a.error, b.error};
-            r.errors = {compare_values(exact[key], d), compare_values(truth, d)};
+            r.errors = {products::compare_values(exact[key], d),
+                        products::compare_values(truth, d)};
             results_.push_back(std::move(r));
         }
     }
@@ -196,7 +203,7 @@ class layer_study {
     const layer_tensors& layer_;
     const stages_request& request_;
     const run_control& control_;
-    product_runner runner_;
+    products::product_runner runner_;
     std::vector<stage_result> results_;
 };
 
@@ -206,12 +213,13 @@ report::value member(const std::optional<double>& x) {
 
 }  // namespace
 
-const matrix& layer_tensors::of(layer_tensor t) const {
+const products::matrix& layer_tensors::of(layer_tensor t) const {
     return t == layer_tensor::x ? *x : t == layer_tensor::w ? *w : *dy;
 }
 
-matrix transposed(const matrix& m) {
-    matrix t = with_values(m, reduction_last(m.values, m.rows, m.cols, reduction::first));
+products::matrix transposed(const products::matrix& m) {
+    products::matrix t = with_values(
+        m, products::reduction_last(m.values, m.rows, m.cols, products::reduction::first));
     t.inexact = m.inexact;
     std::swap(t.rows, t.cols);
     t.shape = {t.rows, t.cols};
@@ -241,8 +249,8 @@ report::record stage_record(const stage_result& r) {
         {"product", std::string(row.product)},
         {"transform", r.transform.empty() ? report::value() : report::value(r.transform)},
         {"source", std::string(r.requantized ? "requantized" : "original")},
-        {"recipe_a", to_string(r.recipes[0])},
-        {"recipe_b", to_string(r.recipes[1])},
+        {"recipe_a", products::to_string(r.recipes[0])},
+        {"recipe_b", products::to_string(r.recipes[1])},
         {"model", gemm::to_string(r.model)},
         {"m", report::tally(r.m)},
         {"n", report::tally(r.n)},
@@ -253,9 +261,9 @@ report::record stage_record(const stage_result& r) {
         {"gain_b", member(r.operands[1].gain())},
         {"expected_nrmse", member(r.expected_nrmse())},
         {"zeta", member(r.zeta())}};
-    append_errors(out, "accumulation_", r.errors.accumulation);
-    append_errors(out, "total_", r.errors.total);
+    products::append_errors(out, "accumulation_", r.errors.accumulation);
+    products::append_errors(out, "total_", r.errors.total);
     return out;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::stages

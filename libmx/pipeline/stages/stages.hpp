@@ -11,15 +11,15 @@
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/gemm/gemm_study.hpp"
+#include "libmx/pipeline/products/gemm_study.hpp"
 #include "libmx/pipeline/stages/stage_list.hpp"
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::stages {
 
 struct stages_request {
     /// By stage and operand.
-    std::array<std::array<operand_recipe, 2>, stage_rows.size()> recipes;
+    std::array<std::array<products::operand_recipe, 2>, stage_rows.size()> recipes;
     /// Transforms by name, the first one the one that others are compared with. Empty: what the
     /// recipes say.
     std::vector<std::string> transforms;
@@ -38,11 +38,11 @@ struct stage_result {
     std::size_t stage = 0;     ///< of stage_rows
     std::string transform;     ///< "" where the recipes decide, or have no blocks to rotate
     bool requantized = false;  ///< operands quantized twice
-    std::array<operand_recipe, 2> recipes;
+    std::array<products::operand_recipe, 2> recipes;
     gemm::accumulator model;
     std::size_t m = 0, n = 0, k = 0;
-    std::array<value_errors, 2> operands;  ///< of what was multiplied against the tensors
-    product_figures errors;
+    std::array<products::value_errors, 2> operands;  ///< of what was multiplied against the tensors
+    products::product_figures errors;
 
     /// |g_mx - g| / |g| of a gradient (Su et al., arXiv 2506.20752); none for Fprop.
     std::optional<double> zeta() const;
@@ -53,10 +53,10 @@ struct stage_result {
 
 /// The tensors; without dY there is only Fprop.
 struct layer_tensors {
-    const matrix* x = nullptr;
-    const matrix* w = nullptr;
-    const matrix* dy = nullptr;
-    const matrix& of(layer_tensor t) const;
+    const products::matrix* x = nullptr;
+    const products::matrix* w = nullptr;
+    const products::matrix* dy = nullptr;
+    const products::matrix& of(layer_tensor t) const;
 };
 
 /// By stage, transform, source (original, then requantized) and model. Throws base::error (usage)
@@ -65,8 +65,8 @@ std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_
                                        const run_control& control);
 
 /// `m` with rows and columns exchanged.
-matrix transposed(const matrix& m);
+products::matrix transposed(const products::matrix& m);
 
 report::record stage_record(const stage_result& r);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::stages

@@ -8,7 +8,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/vectors/input_categories.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 constexpr std::array nan_payloads{0x7f800001u, 0x7fbfffffu, 0x7fc00000u, 0x7fc12345u, 0x7fffffffu,
@@ -124,4 +124,4 @@ std::vector<stochastic_input> stochastic_inputs(const stochastic_narrowing& row,
     return list;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -10,7 +10,7 @@
 
 #include "libmx/pipeline/vectors/conversions.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// Changes whenever the same seed would give other inputs.
 inline constexpr std::string_view conversion_inputs_version = "conversion-inputs/1";
@@ -40,4 +40,4 @@ struct stochastic_input {
 std::vector<stochastic_input> stochastic_inputs(const stochastic_narrowing& row, std::uint64_t seed,
                                                 std::size_t count);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -6,7 +6,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/convert_sum.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 template <typename Rows>
@@ -135,4 +135,4 @@ std::uint32_t stochastic_result(const stochastic_narrowing& row, const random_by
     return result;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -8,7 +8,7 @@
 
 #include "libmx/format/element_formats.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// Which chips have an instruction.
 enum class conversion_since : std::uint8_t {
@@ -189,4 +189,4 @@ std::uint32_t widened(const widening& row, std::uint32_t code);
 std::uint32_t stochastic_result(const stochastic_narrowing& row, const random_byte_order& order,
                                 const std::uint32_t* x, std::uint32_t random);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

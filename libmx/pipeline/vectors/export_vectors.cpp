@@ -15,7 +15,7 @@
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/vectors/vector_arrays.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,7 +68,7 @@ tensor::shape shape_of(const vector_array& a, std::uint64_t blocks, std::uint64_
 void write_safetensors(const std::string& out, const vector_request& request,
                        const vector_source& source, const std::vector<vector_array>& arrays,
                        std::uint64_t blocks) {
-    const std::uint64_t row_blocks = row_blocks_of(request.recipe);
+    const std::uint64_t row_blocks = verify::row_blocks_of(request.recipe);
     std::vector<io::planned_array> plan;
     std::vector<std::vector<std::byte>> data;
     for (const vector_array& a : arrays) {
@@ -116,12 +116,12 @@ std::vector<std::string> write_hex(const std::string& folder, const vector_reque
 }  // namespace
 
 std::uint64_t default_vector_blocks(const codec::recipe& r) {
-    const std::uint64_t fitting = 16384 / elements_of_block(r);
+    const std::uint64_t fitting = 16384 / verify::elements_of_block(r);
     return std::clamp<std::uint64_t>(fitting, input_categories.size(), 240);
 }
 
 vector_source generated_source(const vector_request& request) {
-    const std::size_t row = row_blocks_of(request.recipe);
+    const std::size_t row = verify::row_blocks_of(request.recipe);
     std::size_t blocks =
         request.blocks != 0 ? request.blocks : default_vector_blocks(request.recipe);
     blocks = (blocks + row - 1) / row * row;  // whole rows
@@ -132,8 +132,8 @@ vector_source generated_source(const vector_request& request) {
 vector_report export_vectors(const vector_request& request, const vector_source& source,
                              const std::string& out, const std::string& hex) {
     const std::vector<float>& input = source.inputs.values;
-    const block_vectors made =
-        quantize_blocks(request.recipe, input, row_blocks_of(request.recipe));
+    const verify::block_vectors made =
+        verify::quantize_blocks(request.recipe, input, verify::row_blocks_of(request.recipe));
     const std::vector<vector_array> arrays = arrays_of(request.recipe, input, made);
     vector_report report{out, made.blocks(), input.size(), {}};
     write_safetensors(out, request, source, arrays, made.blocks());
@@ -147,4 +147,4 @@ std::vector<std::string> hex_files(const codec::recipe& r, const std::string& he
     return paths;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

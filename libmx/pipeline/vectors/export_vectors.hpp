@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pipeline/model.hpp"
 #include "libmx/pipeline/vectors/vector_inputs.hpp"
-#include "libmx/codec/recipe.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 struct vector_request {
     codec::recipe recipe;
@@ -53,4 +53,4 @@ vector_report export_vectors(const vector_request& request, const vector_source&
 /// The names of the files that export_vectors writes into `hex` for this recipe.
 std::vector<std::string> hex_files(const codec::recipe& r, const std::string& hex);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 std::string hex_text(const vector_array& a, const hex_heading& heading) {
     std::string text;
@@ -29,4 +29,4 @@ std::string hex_text(const vector_array& a, const hex_heading& heading) {
     return text;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

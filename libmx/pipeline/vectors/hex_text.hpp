@@ -6,7 +6,7 @@
 
 #include "libmx/pipeline/vectors/vector_arrays.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// What the comment at the head of a file says besides the array itself.
 struct hex_heading {
@@ -19,4 +19,4 @@ struct hex_heading {
 /// the first element on, in as many digits as their bits take.
 std::string hex_text(const vector_array& a, const hex_heading& heading);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

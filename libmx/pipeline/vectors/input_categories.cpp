@@ -7,7 +7,7 @@
 
 #include "libmx/base/bits.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 using base::bits_of;
@@ -161,4 +161,4 @@ void fill_codes(const input_facts& f, word_stream& words, std::span<float> block
     }
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

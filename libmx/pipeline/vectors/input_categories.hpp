@@ -11,7 +11,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/scale/rule_input.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// Uniform words in a fixed order.
 class word_stream {
@@ -79,4 +79,4 @@ inline constexpr std::array input_categories{
     input_category{"values of codes", fill_codes, false},
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

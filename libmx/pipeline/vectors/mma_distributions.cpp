@@ -3,7 +3,7 @@
 
 #include "libmx/pipeline/vectors/mma_fills.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 using format = gemm::operand_format;
@@ -177,4 +177,4 @@ void fill_floor(mma_tile_maker& t) {
     t.elements([&](const format& f) { return t.near(f, goal / 2 + t.words().between(-8, 4)); });
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -4,7 +4,7 @@
 
 #include "libmx/pipeline/vectors/mma_tile_maker.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 void fill_bits(mma_tile_maker& t);
 void fill_finite(mma_tile_maker& t);
@@ -35,4 +35,4 @@ std::size_t group_tiles(const mma_case& what);
 std::size_t scale_pair_tiles(const mma_case& what);
 std::size_t scaled_tiles(const mma_case& what);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -8,7 +8,7 @@
 #include "libmx/pipeline/vectors/mma_fills.hpp"
 #include "libmx/pipeline/vectors/output_hash.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 constexpr std::array list{
@@ -96,4 +96,4 @@ std::uint64_t hash_of(const mma_tile& tile, std::uint64_t index) {
     return sum;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

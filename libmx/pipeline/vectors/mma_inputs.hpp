@@ -12,7 +12,7 @@
 
 #include "libmx/gemm/operand_formats.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// What is multiplied: one instruction, or a chain of `steps` of them whose accumulators follow on.
 struct mma_case {
@@ -67,4 +67,4 @@ mma_tile generate_mma_tile(const mma_case& what, const mma_distribution& d, std:
 /// A hash of everything in a tile, for the sum over tiles that recordings carry.
 std::uint64_t hash_of(const mma_tile& tile, std::uint64_t index);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

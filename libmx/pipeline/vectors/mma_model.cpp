@@ -3,7 +3,7 @@
 
 #include "libmx/gemm/multiply.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 gemm::operand empty_operand(const mma_case& what, const gemm::operand_format* format,
@@ -59,4 +59,4 @@ gemm::operand generated_b(const mma_case& what, std::uint64_t seed, std::size_t 
     return x;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

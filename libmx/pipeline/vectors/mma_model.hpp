@@ -9,7 +9,7 @@
 #include "libmx/gemm/operand.hpp"
 #include "libmx/pipeline/vectors/mma_inputs.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// D of `tile`, rows x columns; without `accumulate` C is not read and counts as +0.
 std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& tile,
@@ -20,4 +20,4 @@ std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& t
 gemm::operand generated_a(const mma_case& what, std::uint64_t seed, std::size_t rows);
 gemm::operand generated_b(const mma_case& what, std::uint64_t seed, std::size_t rows);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -4,7 +4,7 @@
 
 #include "libmx/pipeline/vectors/mma_fills.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 using format = gemm::operand_format;
@@ -255,4 +255,4 @@ void probe_underflow(mma_tile_maker& t) {
     });
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

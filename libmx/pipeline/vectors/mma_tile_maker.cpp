@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 // The largest finite magnitude, dropped bits left out.
@@ -123,4 +123,4 @@ int mma_tile_maker::uniform_scales(int exponent_a, int exponent_b) {
     return exponent_a + exponent_b;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -8,7 +8,7 @@
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/vectors/mma_inputs.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// The largest exponent of a finite number.
 int greatest_exponent(const gemm::operand_format& f);
@@ -88,4 +88,4 @@ class mma_tile_maker {
     mma_tile& tile_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

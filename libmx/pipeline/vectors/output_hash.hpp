@@ -7,7 +7,7 @@
 
 #include "libmx/base/macros.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014): a bijection of 64-bit words.
@@ -23,4 +23,4 @@ MX_HD constexpr std::uint64_t hash_term(std::uint64_t place, std::uint32_t outpu
     return mixed(mixed(place) ^ output);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

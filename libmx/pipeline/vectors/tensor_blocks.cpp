@@ -10,7 +10,7 @@
 #include "libmx/pipeline/vectors/export_vectors.hpp"
 #include "libmx/pipeline/verify/block_vectors.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 [[noreturn]] void refuse(const io::tensor_info& info, const std::string& why) {
@@ -41,9 +41,11 @@ whole_blocks blocks_of(const io::tensor_info& info, const codec::recipe& r) {
     const auto lies = lay_out(info.shape, r, reason);
     if (!lies) refuse(info, reason);
     const whole_blocks blocks{lies->grid};
-    const bool whole = blocks.grid.block_rows * blocks.grid.block_cols == elements_of_block(r);
+    const bool whole =
+        blocks.grid.block_rows * blocks.grid.block_cols == verify::elements_of_block(r);
     if (!whole || blocks.count() == 0) {
-        refuse(info, fmt::format("has no whole block of {} elements", elements_of_block(r)));
+        refuse(info,
+               fmt::format("has no whole block of {} elements", verify::elements_of_block(r)));
     }
     return blocks;
 }
@@ -65,7 +67,7 @@ void append_block(const io::byte_source& source, const io::tensor_info& info,
 vector_source tensor_source_of(const std::vector<tensor_ref>& tensors,
                                const vector_request& request) {
     const codec::recipe& r = request.recipe;
-    const std::uint64_t row = row_blocks_of(r);
+    const std::uint64_t row = verify::row_blocks_of(r);
     const std::uint64_t wanted = request.blocks != 0 ? request.blocks : default_vector_blocks(r);
     const std::uint64_t each = (wanted + tensors.size() - 1) / tensors.size();
     vector_source out;
@@ -93,4 +95,4 @@ vector_source tensor_source_of(const std::vector<tensor_ref>& tensors,
     return out;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -4,7 +4,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 using tensor::dtype;
@@ -17,13 +17,12 @@ std::vector<std::uint32_t> words_of(const std::vector<T>& values) {
 // The dialects that store what multiplies before encoding, not what multiplies after decoding.
 bool stores_encode_scale(const codec::recipe& r) {
     const codec::two_level_kind kind = r.by->two_level.value;
-    return kind == codec::two_level_kind::te ||
-           kind == codec::two_level_kind::compressed_tensors;
+    return kind == codec::two_level_kind::te || kind == codec::two_level_kind::compressed_tensors;
 }
 
 std::vector<vector_array> arrays(const codec::recipe& r, std::span<const float> input,
-                                 const block_vectors& made) {
-    const std::size_t n = elements_of_block(r);
+                                 const verify::block_vectors& made) {
+    const std::size_t n = verify::elements_of_block(r);
     std::vector<std::uint32_t> x;
     for (const float value : input) x.push_back(base::bits_of(value));
     std::vector<vector_array> all{{"input", "input", dtype::f32, 32, n, false,
@@ -60,8 +59,8 @@ std::vector<vector_array> arrays(const codec::recipe& r, std::span<const float> 
 std::vector<vector_array> arrays_of(const codec::recipe& r) { return arrays(r, {}, {}); }
 
 std::vector<vector_array> arrays_of(const codec::recipe& r, std::span<const float> input,
-                                    const block_vectors& made) {
+                                    const verify::block_vectors& made) {
     return arrays(r, input, made);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/pipeline/verify/block_vectors.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/pipeline/verify/block_vectors.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// One array: unsigned words, a fixed number per block (0: one for all blocks).
 struct vector_array {
@@ -31,6 +31,6 @@ std::vector<vector_array> arrays_of(const codec::recipe& r);
 
 /// The same with their words.
 std::vector<vector_array> arrays_of(const codec::recipe& r, std::span<const float> input,
-                                    const block_vectors& made);
+                                    const verify::block_vectors& made);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

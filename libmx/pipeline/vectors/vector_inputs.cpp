@@ -7,12 +7,12 @@
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pipeline/vectors/input_categories.hpp"
 #include "libmx/pipeline/verify/block_vectors.hpp"
-#include "libmx/codec/tensor_scale.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 namespace {
 
 input_facts facts_of(const codec::recipe& r, bool moderate) {
@@ -47,7 +47,7 @@ vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::u
     const bool shared = codec::needs_tensor_facts(r);
     const input_facts facts = facts_of(r, shared);
     word_stream words({seed, base::tensor_id("mx vectors")});
-    const std::size_t n = elements_of_block(r);
+    const std::size_t n = verify::elements_of_block(r);
     vector_inputs out;
     out.values.resize(blocks * n);
     std::size_t next = 0;
@@ -72,4 +72,4 @@ std::string category_words() {
     return words;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

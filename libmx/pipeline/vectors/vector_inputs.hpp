@@ -9,7 +9,7 @@
 
 #include "libmx/codec/recipe.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::vectors {
 
 /// Blocks one after the other, and what kind each is (a row of input_categories).
 struct vector_inputs {
@@ -26,4 +26,4 @@ vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::u
 /// "0 gaussian; 1 heavy-tailed; ...": what the categories are.
 std::string category_words();
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::vectors

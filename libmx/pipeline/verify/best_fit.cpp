@@ -10,7 +10,7 @@
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pipeline/vectors/mma_model.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 using gemm::accumulator;
@@ -20,12 +20,12 @@ constexpr std::size_t searched_tiles = 160;
 constexpr int most_changes = 6;
 constexpr std::size_t most_equals = 8;
 
-std::uint64_t differences(const mma_case& what, std::span<const recorded_tile> tiles,
+std::uint64_t differences(const vectors::mma_case& what, std::span<const recorded_tile> tiles,
                           std::size_t stride, const accumulator& model) {
     std::atomic<std::uint64_t> count = 0;
     base::parallel_for((tiles.size() + stride - 1) / stride, 0, nullptr, [&](std::uint64_t i, int) {
         const recorded_tile& t = tiles[i * stride];
-        const auto got = multiply_tile(what, t.inputs, t.accumulate, model);
+        const auto got = vectors::multiply_tile(what, t.inputs, t.accumulate, model);
         std::uint64_t different = 0;
         for (std::size_t j = 0; j < got.size(); ++j) {
             different += got[j] != t.outputs[j] ? 1u : 0u;
@@ -51,7 +51,7 @@ accumulator shortened(accumulator row, std::size_t instruction_k) {
     return row;
 }
 
-std::vector<accumulator> rows_for(const mma_case& what) {
+std::vector<accumulator> rows_for(const vectors::mma_case& what) {
     const std::uint32_t scaling = what.scale == nullptr ? 0u : std::uint32_t{what.scale->bit};
     std::vector<accumulator> rows;
     for (const accumulator& row : gemm::accumulators()) {
@@ -63,7 +63,7 @@ std::vector<accumulator> rows_for(const mma_case& what) {
 }
 
 // Models that differ from `m` in one field.
-std::vector<accumulator> neighbours(const accumulator& m, const mma_case& what) {
+std::vector<accumulator> neighbours(const accumulator& m, const vectors::mma_case& what) {
     std::vector<accumulator> list;
     const auto add = [&](auto change) {
         accumulator n = m;
@@ -94,7 +94,8 @@ std::vector<accumulator> neighbours(const accumulator& m, const mma_case& what) 
 
 }  // namespace
 
-std::optional<model_fit> best_fit(const mma_case& what, std::span<const recorded_tile> tiles,
+std::optional<model_fit> best_fit(const vectors::mma_case& what,
+                                  std::span<const recorded_tile> tiles,
                                   const std::optional<accumulator>& model) {
     const std::size_t stride = std::max<std::size_t>(1, tiles.size() / searched_tiles);
     std::vector<accumulator> starts = rows_for(what);
@@ -119,7 +120,7 @@ std::optional<model_fit> best_fit(const mma_case& what, std::span<const recorded
     }
     model_fit fit;
     fit.model = to_string(best);
-    fit.compared = tiles.size() * mma_tile_outputs;
+    fit.compared = tiles.size() * vectors::mma_tile_outputs;
     fit.differences = differences(what, tiles, 1, best);
     for (const accumulator& m : neighbours(best, what)) {
         if (fit.equally.size() == most_equals) break;
@@ -131,4 +132,4 @@ std::optional<model_fit> best_fit(const mma_case& what, std::span<const recorded
     return fit;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

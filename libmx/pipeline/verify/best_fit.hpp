@@ -12,10 +12,10 @@
 #include "libmx/pipeline/vectors/mma_inputs.hpp"
 #include "libmx/pipeline/verify/comparison.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 struct recorded_tile {
-    mma_tile inputs;
+    vectors::mma_tile inputs;
     bool accumulate = true;                  ///< see mma_distribution
     std::span<const std::uint32_t> outputs;  ///< bits, rows x columns
 };
@@ -23,7 +23,8 @@ struct recorded_tile {
 /// Starts from the row of the list that differs in the fewest outputs (`model`, if there is one, of
 /// those that differ in as few) and changes one field at a time for as long as that helps. None
 /// where no row multiplies such operands.
-std::optional<model_fit> best_fit(const mma_case& what, std::span<const recorded_tile> tiles,
+std::optional<model_fit> best_fit(const vectors::mma_case& what,
+                                  std::span<const recorded_tile> tiles,
                                   const std::optional<gemm::accumulator>& model);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -10,7 +10,7 @@
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_bumps.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 codec::tensor_facts facts_of(const codec::recipe& r, std::span<const float> input) {
@@ -37,9 +37,7 @@ void require_blocks_alone(const codec::recipe& r) {
                                   codec::to_string(r)));
 }
 
-std::size_t row_blocks_of(const codec::recipe& r) {
-    return codec::bumps_positions(r) ? 2 : 1;
-}
+std::size_t row_blocks_of(const codec::recipe& r) { return codec::bumps_positions(r) ? 2 : 1; }
 
 block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> input,
                               std::size_t row_blocks, std::optional<float> tensor_scale) {
@@ -65,8 +63,8 @@ block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> inp
             place.bump = bump.data();
         }
         const std::span<std::uint8_t> codes(out.code.data() + at, out.block_elements);
-        const block::block_stats stats = codec::quantize_block(
-            p, input.subspan(at, out.block_elements), place, codes, values);
+        const block::block_stats stats =
+            codec::quantize_block(p, input.subspan(at, out.block_elements), place, codes, values);
         out.scale_code.push_back(stats.scale_code);
         out.scale.push_back(base::bits_of(stats.scale));
         out.offset.push_back(stats.offset);
@@ -78,4 +76,4 @@ block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> inp
     return out;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -11,7 +11,7 @@
 
 #include "libmx/codec/recipe.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// Arrays in the order of the blocks; 32-bit values are float32 bits. Random draws are those of a
 /// tensor named "input" whose elements are the blocks in order.
@@ -44,4 +44,4 @@ void require_blocks_alone(const codec::recipe& r);
 /// How many blocks a row of `r` needs: two where the blocks of a row act on each other.
 std::size_t row_blocks_of(const codec::recipe& r);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -12,7 +12,7 @@
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/vector_recipe.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 // What a contract tensor holds.
@@ -250,4 +250,4 @@ std::string verify_blocks(const vector_file& file, const verify_options& options
     return by;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

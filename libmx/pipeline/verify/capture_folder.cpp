@@ -13,7 +13,7 @@
 #include "libmx/pipeline/results_input.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,4 +103,4 @@ std::size_t parts_not_recorded(const std::string& folder) {
     return list->size();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

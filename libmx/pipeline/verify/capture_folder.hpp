@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 inline constexpr std::string_view capture_manifest = "manifest.json";
 /// Where in the folder files lie: conversions, matrix instructions, products of a library.
@@ -24,4 +24,4 @@ std::vector<std::string> captured_files(const std::string& folder);
 /// How many parts its manifest says were not recorded. Throws base::error (input).
 std::size_t parts_not_recorded(const std::string& folder);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 bool is_recording(const vector_file& file) {
     return file.find("recorded_from_hardware") != nullptr;
@@ -50,4 +50,4 @@ std::vector<std::uint64_t> words64(const vector_file& file, const std::string& t
 
 std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

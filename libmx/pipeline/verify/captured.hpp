@@ -9,7 +9,7 @@
 
 #include "libmx/pipeline/verify/vector_file.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// What a recording's metadata says under "placement" of where its operands were: as documented, or
 /// nowhere that gave known products. Anything else is what deviated.
@@ -47,4 +47,4 @@ std::vector<std::uint64_t> words64(const vector_file& file, const std::string& t
 /// "0123456789abcdef".
 std::string hash_text(std::uint64_t hash);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

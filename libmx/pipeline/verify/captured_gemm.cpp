@@ -14,7 +14,7 @@
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/mma_file.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 // To nearest even; NaN stays one.
@@ -39,14 +39,15 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     const auto columns = static_cast<std::size_t>(integer_of(file, "n", 8, 8192));
     const auto depth = static_cast<std::size_t>(integer_of(file, "k_total", 32, 1 << 16));
     const std::string& out = file.at("out_format");
-    mma_case what{facts.operands.a,
-                  facts.operands.b,
-                  facts.operands.scale,
-                  false,
-                  static_cast<std::size_t>(facts.instruction_k),
-                  0};
+    vectors::mma_case what{facts.operands.a,
+                           facts.operands.b,
+                           facts.operands.scale,
+                           false,
+                           static_cast<std::size_t>(facts.instruction_k),
+                           0};
     what.steps = depth / what.instruction_k;
-    if (what.depth() != depth || rows % mma_tile_rows != 0 || columns % mma_tile_cols != 0 ||
+    if (what.depth() != depth || rows % vectors::mma_tile_rows != 0 ||
+        columns % vectors::mma_tile_cols != 0 ||
         (what.scale != nullptr && what.instruction_k % what.scale->block != 0)) {
         file.fail(
             fmt::format("its metadata describes a product of {} x {} x {}", rows, columns, depth));
@@ -67,12 +68,12 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
         found.skip(no_model, 1, recorded.size());
         return "no model";
     }
-    const std::uint64_t seed = generator_seed(file, mma_inputs_version);
+    const std::uint64_t seed = generator_seed(file, vectors::mma_inputs_version);
     gemm::arrangement how;
     how.slices = static_cast<std::size_t>(
         file.find("split_k") == nullptr ? 1 : integer_of(file, "split_k", 1, 1024));
-    const gemm::operand a = generated_a(what, seed, rows);
-    const gemm::operand b = generated_b(what, seed, columns);
+    const gemm::operand a = vectors::generated_a(what, seed, rows);
+    const gemm::operand b = vectors::generated_b(what, seed, columns);
     const auto outputs_of = [&](const gemm::accumulator& m) {
         auto outputs = gemm::multiply(a, b, {}, m, how, {});
         if (bf16) {
@@ -109,4 +110,4 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     return fmt::format("{}: {} x {}", to_string(*model), what.a->name, what.b->name);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

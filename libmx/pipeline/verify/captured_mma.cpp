@@ -17,7 +17,7 @@
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/mma_file.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 constexpr std::size_t most_tiles = 1u << 20;
@@ -26,14 +26,14 @@ constexpr std::size_t most_fitted = 512;                  // of a distribution
 
 // What a distribution holds in full.
 struct recorded_outputs {
-    const mma_distribution* distribution;
+    const vectors::mma_distribution* distribution;
     std::vector<std::uint32_t> bits;
 };
 
 struct capture {
     const vector_file& file;
     comparison& found;
-    mma_case what;
+    vectors::mma_case what;
     std::uint64_t seed = 0;
     std::optional<gemm::accumulator> model;
     std::string_view without_model;  // why there is none
@@ -48,26 +48,27 @@ struct tile_results {
     std::vector<std::uint64_t> hashes;   // of groups of the others
 };
 
-tile_results results_of(const capture& c, const mma_distribution& d, std::size_t whole,
+tile_results results_of(const capture& c, const vectors::mma_distribution& d, std::size_t whole,
                         std::size_t groups) {
     const std::size_t count = whole + groups * c.hash_tiles;
     std::vector<std::uint64_t> inputs(count);
     std::vector<std::uint64_t> terms(count);
     tile_results r;
-    r.outputs.resize(whole * mma_tile_outputs);
+    r.outputs.resize(whole * vectors::mma_tile_outputs);
     base::parallel_for(count, 0, nullptr, [&](std::uint64_t i, int) {
-        const mma_tile tile = generate_mma_tile(c.what, d, c.seed, i);
-        inputs[i] = hash_of(tile, i);
+        const vectors::mma_tile tile = vectors::generate_mma_tile(c.what, d, c.seed, i);
+        inputs[i] = vectors::hash_of(tile, i);
         if (!c.model) return;
-        const auto outputs = multiply_tile(c.what, tile, d.accumulate, *c.model);
+        const auto outputs = vectors::multiply_tile(c.what, tile, d.accumulate, *c.model);
         if (i < whole) {
-            std::copy(outputs.begin(), outputs.end(),
-                      r.outputs.begin() + static_cast<std::ptrdiff_t>(i * mma_tile_outputs));
+            std::copy(
+                outputs.begin(), outputs.end(),
+                r.outputs.begin() + static_cast<std::ptrdiff_t>(i * vectors::mma_tile_outputs));
             return;
         }
-        const std::uint64_t first = (i - whole) % c.hash_tiles * mma_tile_outputs;
+        const std::uint64_t first = (i - whole) % c.hash_tiles * vectors::mma_tile_outputs;
         for (std::size_t j = 0; j < outputs.size(); ++j) {
-            terms[i] += hash_term(first + j, outputs[j]);
+            terms[i] += vectors::hash_term(first + j, outputs[j]);
         }
     });
     for (const std::uint64_t hash : inputs) r.inputs += hash;
@@ -79,9 +80,10 @@ tile_results results_of(const capture& c, const mma_distribution& d, std::size_t
 // Tiles of DIST.D; hostile shapes end here.
 std::size_t whole_tiles(const vector_file& file, const std::string& tensor) {
     const tensor::shape& shape = file.info(tensor).shape;
-    if (shape.size() != 3 || shape[1] != mma_tile_rows || shape[2] != mma_tile_cols) {
+    if (shape.size() != 3 || shape[1] != vectors::mma_tile_rows ||
+        shape[2] != vectors::mma_tile_cols) {
         file.fail(fmt::format("is {}; tiles x {} x {} is called for", tensor::to_string(shape),
-                              mma_tile_rows, mma_tile_cols),
+                              vectors::mma_tile_rows, vectors::mma_tile_cols),
                   tensor);
     }
     return static_cast<std::size_t>(shape[0]);
@@ -104,12 +106,13 @@ std::string hex_of(std::span<const std::uint32_t> codes, int bits) {
     return text;
 }
 
-output_operands operands_of(const capture& c, const mma_distribution& d, std::uint64_t index) {
+output_operands operands_of(const capture& c, const vectors::mma_distribution& d,
+                            std::uint64_t index) {
     output_operands o;
-    o.tile = index / mma_tile_outputs;
-    o.row = index % mma_tile_outputs / mma_tile_cols;
-    o.column = index % mma_tile_cols;
-    const mma_tile tile = generate_mma_tile(c.what, d, c.seed, o.tile);
+    o.tile = index / vectors::mma_tile_outputs;
+    o.row = index % vectors::mma_tile_outputs / vectors::mma_tile_cols;
+    o.column = index % vectors::mma_tile_cols;
+    const vectors::mma_tile tile = vectors::generate_mma_tile(c.what, d, c.seed, o.tile);
     const auto part = [](const auto& all, std::uint64_t row, std::size_t width) {
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * width);
         return std::vector<std::uint32_t>(begin, begin + static_cast<std::ptrdiff_t>(width));
@@ -121,13 +124,13 @@ output_operands operands_of(const capture& c, const mma_distribution& d, std::ui
         o.sfa = hex_of(part(tile.sfa, o.row, c.what.blocks()), 8);
         o.sfb = hex_of(part(tile.sfb, o.column, c.what.blocks()), 8);
     }
-    const std::uint32_t bits = tile.c[index % mma_tile_outputs];
+    const std::uint32_t bits = tile.c[index % vectors::mma_tile_outputs];
     o.c = d.accumulate ? hex_of({&bits, 1}, c.what.f16 ? 16 : 32) : "not read";
     return o;
 }
 
 // What the case has of the distribution, and no more than anybody records.
-void require_tiles(const capture& c, const mma_distribution& d, std::size_t whole,
+void require_tiles(const capture& c, const vectors::mma_distribution& d, std::size_t whole,
                    std::size_t groups) {
     const std::string outputs = fmt::format("{}.D", d.name);
     if (d.probes != nullptr && (whole != d.probes(c.what) || groups != 0)) {
@@ -144,13 +147,14 @@ void require_tiles(const capture& c, const mma_distribution& d, std::size_t whol
 }
 
 // Compares one distribution; returns the hash of its inputs.
-std::uint64_t compare_distribution(capture& c, const mma_distribution& d) {
+std::uint64_t compare_distribution(capture& c, const vectors::mma_distribution& d) {
     const std::string outputs = fmt::format("{}.D", d.name);
     const std::string hashes = fmt::format("{}.H", d.name);
     const std::size_t whole = whole_tiles(c.file, outputs);
     const std::size_t groups = hash_groups(c.file, hashes);
     require_tiles(c, d, whole, groups);
-    auto recorded = accumulator_bits(c.file, outputs, c.what.f16, whole * mma_tile_outputs);
+    auto recorded =
+        accumulator_bits(c.file, outputs, c.what.f16, whole * vectors::mma_tile_outputs);
     const auto recorded_hashes =
         groups == 0 ? std::vector<std::uint64_t>{} : words64(c.file, hashes, groups);
     const tile_results r = results_of(c, d, whole, groups);
@@ -178,11 +182,12 @@ std::uint64_t compare_distribution(capture& c, const mma_distribution& d) {
 std::optional<model_fit> fit_of(const capture& c) {
     std::vector<recorded_tile> tiles;
     for (const recorded_outputs& o : c.outputs) {
-        const std::size_t count = std::min(o.bits.size() / mma_tile_outputs, most_fitted);
+        const std::size_t count = std::min(o.bits.size() / vectors::mma_tile_outputs, most_fitted);
         for (std::size_t t = 0; t < count; ++t) {
-            tiles.push_back({generate_mma_tile(c.what, *o.distribution, c.seed, t),
+            tiles.push_back({vectors::generate_mma_tile(c.what, *o.distribution, c.seed, t),
                              o.distribution->accumulate,
-                             std::span(o.bits).subspan(t * mma_tile_outputs, mma_tile_outputs)});
+                             std::span(o.bits).subspan(t * vectors::mma_tile_outputs,
+                                                       vectors::mma_tile_outputs)});
         }
     }
     return best_fit(c.what, tiles, c.model);
@@ -193,7 +198,7 @@ void require_known_tensors(const vector_file& file) {
         const std::size_t dot = t.name.rfind('.');
         const std::string dist = t.name.substr(0, dot == std::string::npos ? 0 : dot);
         const bool known = t.name == dist + ".D" || t.name == dist + ".H";
-        if (!known || find_mma_distribution(dist) == nullptr || !file.has(dist + ".D")) {
+        if (!known || vectors::find_mma_distribution(dist) == nullptr || !file.has(dist + ".D")) {
             file.fail("is no tensor that this version knows in a recording of generated inputs",
                       t.name);
         }
@@ -208,7 +213,7 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     facts.operands = mma_operands_of(file);
     facts.f16_result = file.at("acc_format") == "f16";
     facts.instruction_k = integer_of(file, "instruction_k", 1, 256);
-    capture c{file, found, {}, generator_seed(file, mma_inputs_version), {}, no_model, 0};
+    capture c{file, found, {}, generator_seed(file, vectors::mma_inputs_version), {}, no_model, 0};
     c.what.a = facts.operands.a;
     c.what.b = facts.operands.b;
     c.what.scale = facts.operands.scale;
@@ -231,8 +236,9 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     require_known_tensors(file);
     found.spread(std::max<std::size_t>(2, options.show / 8));
     std::uint64_t inputs = 0;
-    for (const mma_distribution& d : mma_distributions()) {
-        if (file.has(fmt::format("{}.D", d.name))) inputs += mixed(compare_distribution(c, d));
+    for (const vectors::mma_distribution& d : vectors::mma_distributions()) {
+        if (file.has(fmt::format("{}.D", d.name)))
+            inputs += vectors::mixed(compare_distribution(c, d));
     }
     if (const std::string& stated = file.at("inputs_hash"); stated != hash_text(inputs)) {
         file.fail(
@@ -252,4 +258,4 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
                            : "");
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -9,7 +9,7 @@
 #include "libmx/base/half.hpp"
 #include "libmx/format/decode.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 bool is_nan(std::uint32_t bits) { return (bits & base::f32_magnitude_mask) > base::f32_infinity; }
@@ -110,4 +110,4 @@ bool comparison::differ(const vector_place& at, shown_number expected, shown_num
     return true;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

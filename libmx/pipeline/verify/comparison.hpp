@@ -13,7 +13,7 @@
 
 #include "libmx/format/element_formats.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// A number as it is stored and as it reads: "0x40c00000" and "6". Both empty where there is none.
 struct shown_number {
@@ -134,4 +134,4 @@ class comparison {
     std::vector<tensor_differences> tensors_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -9,7 +9,7 @@
 
 #include "libmx/base/bits.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 struct departure {
@@ -118,4 +118,4 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     }
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

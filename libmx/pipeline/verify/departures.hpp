@@ -8,7 +8,7 @@
 
 #include "libmx/pipeline/verify/element_inputs.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 struct departure_list {
     std::string prefix;   ///< "bf16.quark"
@@ -24,4 +24,4 @@ void compare_departure_list(const vector_file& file, const vector_format& format
                             const std::vector<std::uint32_t>& x, const departure_list& list,
                             comparison& found);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -5,10 +5,10 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
-#include "libmx/pipeline/verify/vector_recipe.hpp"
 #include "libmx/codec/element_cast.hpp"
+#include "libmx/pipeline/verify/vector_recipe.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 vector_format format_named(const vector_file& file, const std::string& name) {
     vector_format f;
@@ -66,4 +66,4 @@ const std::vector<std::uint32_t>& input_sets::of(std::string_view set, std::stri
     return sets_.emplace(std::string(set), std::move(inputs)).first->second;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/codec/dialect_element.hpp"
 #include "libmx/pipeline/verify/comparison.hpp"
 #include "libmx/pipeline/verify/implementations.hpp"
 #include "libmx/pipeline/verify/vector_file.hpp"
-#include "libmx/codec/dialect_element.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// The format that a file of single values is about: an element format, the number of a scale
 /// format, or E8M0 (`number` is nullptr).
@@ -48,4 +48,4 @@ class input_sets {
     std::map<std::string, std::vector<std::uint32_t>, std::less<>> sets_;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -12,7 +12,7 @@
 #include "libmx/pipeline/verify/element_inputs.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 using format::rounding;
@@ -240,4 +240,4 @@ std::string verify_elements(const vector_file& file, const verify_options& optio
     return fmt::format("{}: {}", f.format.name, fmt::join(f.dialects, ", "));
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -8,7 +8,7 @@
 
 #include "libmx/codec/dialects.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 struct implementation {
     std::string_view name;
@@ -51,4 +51,4 @@ constexpr const implementation* find_implementation(std::string_view name) {
     return nullptr;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

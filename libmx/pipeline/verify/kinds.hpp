@@ -10,7 +10,7 @@
 #include "libmx/pipeline/verify/vector_file.hpp"
 #include "libmx/pipeline/verify/verify.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// Compares a file; returns what it was compared with (verification::by).
 using verify_function = std::string (*)(const vector_file& file, const verify_options& options,
@@ -50,4 +50,4 @@ inline constexpr std::array vector_kinds{
     vector_kind{"recorded", verify_recorded, "matrix instructions, recorded on GPUs"},
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -13,7 +13,7 @@
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/mma_file.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 struct tiles {
@@ -174,4 +174,4 @@ std::string verify_mma(const vector_file& file, const verify_options& options, c
                        facts.operands.b->name);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -10,7 +10,7 @@
 #include "libmx/gemm/accumulator_keys.hpp"
 #include "libmx/gemm/accumulators.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 // Words of vector files, and the policy each is.
@@ -258,4 +258,4 @@ std::vector<std::uint32_t> accumulator_bits(const vector_file& file, const std::
     return {narrow.begin(), narrow.end()};
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -13,7 +13,7 @@
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/pipeline/verify/vector_file.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// What an instruction multiplies, by the metadata a_format, b_format, scale_format and
 /// scale_block.
@@ -60,4 +60,4 @@ void require_result(const vector_file& file, const gemm::accumulator& model, boo
 /// The metadata entry `key` as an integer from `low` to `high`.
 int integer_of(const vector_file& file, std::string_view key, int low, int high);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

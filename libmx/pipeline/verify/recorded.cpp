@@ -11,7 +11,7 @@
 #include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/pipeline/verify/mma_file.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 // How the recorded C enters, in the words of the metadata.
@@ -106,4 +106,4 @@ std::string verify_recorded(const vector_file& file, const verify_options& optio
                        facts.operands.b->name);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

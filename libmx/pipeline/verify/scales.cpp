@@ -11,10 +11,10 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/verify/kinds.hpp"
 #include "libmx/codec/dialect_scale.hpp"
+#include "libmx/pipeline/verify/kinds.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 // What a tensor holds.
@@ -70,8 +70,7 @@ scale_tensor meaning_of(const vector_file& file, std::string_view name) {
     return {std::string(words[0]), std::string(words[1]), std::string(words[2])};
 }
 
-codec::recipe recipe_of(const vector_file& file, std::string_view tensor,
-                           const scale_tensor& t) {
+codec::recipe recipe_of(const vector_file& file, std::string_view tensor, const scale_tensor& t) {
     try {
         return codec::parse_recipe(
             fmt::format("mxfp8:element={},scale={},dialect={}", t.element, t.rule, t.dialect));
@@ -104,9 +103,8 @@ void compare_defined(const vector_file& file, const std::string& name,
     }
 }
 
-void compare_codes(const vector_file& file, const std::string& tensor,
-                   const codec::block_params& p, const std::vector<std::uint32_t>& amax,
-                   comparison& found) {
+void compare_codes(const vector_file& file, const std::string& tensor, const codec::block_params& p,
+                   const std::vector<std::uint32_t>& amax, comparison& found) {
     const auto expected = file.u8(tensor, amax.size());
     const bool some_undefined = !defined_rows(file, tensor, amax).empty();
     const code_table codes = e8m0_codes();
@@ -185,4 +183,4 @@ std::string verify_scales(const vector_file& file, const verify_options&, compar
     return fmt::format("{}", fmt::join(dialects, ", "));
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -12,7 +12,7 @@
 #include "libmx/pipeline/verify/element_inputs.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 // NAME[.kK].code: K is the number of top bits used; 0 where the name does not say it.
@@ -97,4 +97,4 @@ std::string verify_stochastic(const vector_file& file, const verify_options& opt
     return fmt::format("{}: {}", f.name, fmt::join(dialects, ", "));
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

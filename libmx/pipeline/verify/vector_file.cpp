@@ -7,7 +7,7 @@
 
 #include "libmx/base/status.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 vector_file::vector_file(const io::reader& file, std::string path)
     : file_(&file), path_(std::move(path)) {}
@@ -105,4 +105,4 @@ std::vector<std::string_view> words_of(std::string_view text, char separator) {
     return words;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

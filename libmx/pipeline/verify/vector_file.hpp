@@ -9,7 +9,7 @@
 
 #include "libmx/io/reader.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// A view of an opened file whose __metadata__ says what it holds. Everything that is missing or
 /// does not fit is base::error (input) naming the file and the tensor.
@@ -54,4 +54,4 @@ class vector_file {
 /// The parts of `text` between separators; empty parts are left out.
 std::vector<std::string_view> words_of(std::string_view text, char separator);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

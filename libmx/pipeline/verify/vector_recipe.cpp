@@ -8,7 +8,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pipeline/verify/block_vectors.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 // Words of vector files that have another name here.
@@ -75,4 +75,4 @@ codec::recipe recipe_of(const vector_file& file) {
 
 std::string element_name(const std::string& word) { return spelled("element", word); }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

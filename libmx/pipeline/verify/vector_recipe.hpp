@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "libmx/pipeline/verify/vector_file.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/pipeline/verify/vector_file.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 /// The recipe that `recipe` names (files of `mx vectors`), or the one that format, element, scale,
 /// round, block, dialect, int_min and flush_subnormals describe. Throws base::error (input).
@@ -17,4 +17,4 @@ codec::recipe recipe_of(const vector_file& file);
 /// that the dialect decides.
 std::string element_name(const std::string& word);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

@@ -13,7 +13,7 @@
 #include "libmx/pipeline/verify/captured.hpp"
 #include "libmx/pipeline/verify/kinds.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ std::vector<std::string> vector_paths(const std::vector<std::string>& paths) {
     return all;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

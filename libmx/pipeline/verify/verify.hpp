@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/pipeline/verify/comparison.hpp"
-#include "libmx/codec/recipe.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::verify {
 
 struct verify_options {
     /// Used instead of what the metadata says: the whole recipe for blocks, the element format for
@@ -48,4 +48,4 @@ verification verify_vectors(const io::reader& file, const std::string& path,
 /// base::error (input) for a folder without any.
 std::vector<std::string> vector_paths(const std::vector<std::string>& paths);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::verify

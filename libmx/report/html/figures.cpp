@@ -20,7 +20,7 @@ void write_figure(const figure& f, const sink& out) {
     out(fmt::format("<a class=\"data\" download=\"{}.csv\" href=\"data:text/csv;base64,", id));
     out(base64(csv_of(f)));
     out("\">data as CSV</a></figcaption>\n<div class=\"scroll\">");
-    out(svg_of(f));
+    out(svg::element_of(f));
     out("</div>\n</figure>\n");
 }
 

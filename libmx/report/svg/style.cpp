@@ -3,7 +3,7 @@
 
 #include "libmx/report/svg/svg.hpp"
 
-namespace mx::report {
+namespace mx::report::svg {
 namespace {
 
 // s: series, the first darkest; h: cells of heat maps, 9 worst; f: parts of bars. Each is monotone
@@ -88,9 +88,9 @@ std::string sheet() {
 
 }  // namespace
 
-std::string_view svg_style() {
+std::string_view style_sheet() {
     static const std::string css = sheet();
     return css;
 }
 
-}  // namespace mx::report
+}  // namespace mx::report::svg

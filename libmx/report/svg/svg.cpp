@@ -5,7 +5,7 @@
 
 #include "libmx/report/svg/plots.hpp"
 
-namespace mx::report {
+namespace mx::report::svg {
 namespace {
 
 // Ids are used in url(#...), where anything else would need quoting of its own.
@@ -20,8 +20,6 @@ std::string clean(const std::string& id) {
 
 }  // namespace
 
-namespace svg {
-
 drawing nothing_to_show() {
     drawing d;
     d.height = 120;
@@ -31,15 +29,12 @@ drawing nothing_to_show() {
     return d;
 }
 
-}  // namespace svg
-
-std::string svg_of(const figure& f) {
+std::string element_of(const figure& f) {
     const std::string id = clean(f.id);
-    svg::drawing d = std::visit([&](const auto& what) { return svg::draw(what, id); }, f.what);
-    svg::canvas out;
+    drawing d = std::visit([&](const auto& what) { return draw(what, id); }, f.what);
+    canvas out;
     out.start("svg").with("class", "plot").with("role", "img");
-    out.with("viewBox",
-             "0 0 " + svg::coordinate(svg::page_width) + " " + svg::coordinate(d.height));
+    out.with("viewBox", "0 0 " + coordinate(page_width) + " " + coordinate(d.height));
     out.with("aria-labelledby", id + "--title " + id + "--desc").open();
     out.start("title").with("id", id + "--title").text(f.title);
     const std::string about = f.caption.empty() ? d.description : f.caption + " " + d.description;
@@ -48,4 +43,4 @@ std::string svg_of(const figure& f) {
     return text + "</svg>\n";
 }
 
-}  // namespace mx::report
+}  // namespace mx::report::svg

@@ -6,12 +6,12 @@
 
 #include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/format/decode.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
 #include "libmx/codec/cuda/element_stream.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
+#include "libmx/format/decode.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/device_cases.hpp"
 #include "tests/parity/element_cases.hpp"
@@ -54,11 +54,11 @@ std::unique_ptr<codec::quantizer> make_quantizer() {
 
 template <std::uint32_t by_instruction>
 constexpr codec::backend kernels{"kernels",
-                                    "as a device runs them",
-                                    nothing_missing,
-                                    make_quantizer<by_instruction>,
-                                    codec::make_host_caster,
-                                    no_meter};
+                                 "as a device runs them",
+                                 nothing_missing,
+                                 make_quantizer<by_instruction>,
+                                 codec::make_host_caster,
+                                 no_meter};
 
 // Compares and counts.
 class judge {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/gemm_study.hpp"
+#include "libmx/pipeline/products/gemm_study.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/gemm/conversions.hpp"
-#include "libmx/pipeline/gemm/products.hpp"
-#include "libmx/pipeline/gemm/quantized_operand.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
+#include "libmx/pipeline/products/products.hpp"
+#include "libmx/pipeline/products/quantized_operand.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 // Where growth is looked at lies whole fused steps, scale blocks and rotated groups from the start.
@@ -168,4 +168,4 @@ gemm_study study_gemm(const matrix& a, const matrix& b, const matrix* c,
     return workshop(a, b, c, request, control).study();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

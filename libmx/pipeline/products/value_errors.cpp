@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/value_errors.hpp"
+#include "libmx/pipeline/products/value_errors.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 constexpr std::size_t run_length = 4096;
@@ -136,4 +136,4 @@ void append_errors(report::record& to, const std::string& prefix, const value_er
     add("ulp_histogram", std::move(histogram));
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

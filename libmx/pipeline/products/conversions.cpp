@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/conversions.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
 
 #include <cmath>
 
 #include "libmx/base/half.hpp"
-#include "libmx/gemm/operand_formats.hpp"
 #include "libmx/codec/narrow_float.hpp"
+#include "libmx/gemm/operand_formats.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 constexpr std::uint32_t tf32_dropped = 0x1fffu;
@@ -66,4 +66,4 @@ gemm::operand values_operand(std::string_view name, std::span<const float> x, st
     return o;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/operand_forms.hpp"
+#include "libmx/pipeline/products/operand_forms.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,9 +10,9 @@
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
-#include "libmx/pipeline/gemm/conversions.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 constexpr std::size_t models_named = 5;
@@ -160,4 +160,4 @@ gemm::operand first_of(const gemm::operand& x, std::size_t depth) {
     return y;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

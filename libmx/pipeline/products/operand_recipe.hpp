@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "libmx/format/element_formats.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/format/element_formats.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 /// A conversion without blocks.
 struct plain_format {
@@ -50,4 +50,4 @@ operand_recipe with_transform(const operand_recipe& r, std::string_view name, in
 /// cancels: the one of the recipes that have blocks. Throws base::error (usage) when they differ.
 transform::rotation common_rotation(const operand_recipe& a, const operand_recipe& b);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/gemm/gemm_study.hpp"
+#include "libmx/pipeline/products/gemm_study.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 void append_figures(report::record& r, const product_figures& f) {
@@ -63,4 +63,4 @@ report::record operand_record(const matrix& m, reduction over, const operand_rec
     return r;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

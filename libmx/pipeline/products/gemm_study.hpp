@@ -10,12 +10,12 @@
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/gemm/matrix.hpp"
-#include "libmx/pipeline/gemm/operand_recipe.hpp"
-#include "libmx/pipeline/gemm/value_errors.hpp"
+#include "libmx/pipeline/products/matrix.hpp"
+#include "libmx/pipeline/products/operand_recipe.hpp"
+#include "libmx/pipeline/products/value_errors.hpp"
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 struct gemm_request {
     operand_recipe recipe_a, recipe_b;
@@ -79,4 +79,4 @@ report::record growth_record(const gemm_study& s, const growth_point& p);
 report::record operand_record(const matrix& m, reduction over, const operand_recipe& recipe,
                               const value_errors& errors);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -11,11 +11,11 @@
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/operand.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/gemm/matrix.hpp"
-#include "libmx/pipeline/gemm/operand_recipe.hpp"
-#include "libmx/pipeline/gemm/value_errors.hpp"
+#include "libmx/pipeline/products/matrix.hpp"
+#include "libmx/pipeline/products/operand_recipe.hpp"
+#include "libmx/pipeline/products/value_errors.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 struct quantized_operand {
     operand_recipe recipe;
@@ -39,4 +39,4 @@ quantized_operand quantize_operand(const matrix& m, reduction over, const operan
 /// The dequantized values of an operand laid out and rotated back as its matrix was.
 std::vector<float> values_as_stored(const quantized_operand& q, reduction over);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/products.hpp"
+#include "libmx/pipeline/products/products.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include "libmx/base/half.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/gemm/conversions.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 std::vector<float> product_runner::multiply(const gemm::operand& a, const gemm::operand& b,
                                             std::span<const float> c,
@@ -58,4 +58,4 @@ std::vector<float> product_runner::exact(const gemm::operand& a, const gemm::ope
     return multiply(a, b, c, model_with(gemm::algorithm::exact), plain);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

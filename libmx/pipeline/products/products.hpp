@@ -11,9 +11,9 @@
 
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/gemm/operand_forms.hpp"
+#include "libmx/pipeline/products/operand_forms.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 /// Elements that a product may have: it is held in memory.
 inline constexpr std::uint64_t largest_product = std::uint64_t{1} << 31;
@@ -42,4 +42,4 @@ class product_runner {
     std::uint64_t done_ = 0;
 };
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

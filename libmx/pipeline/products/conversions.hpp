@@ -10,7 +10,7 @@
 
 #include "libmx/gemm/operand.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 /// Rounds to the format `name` in place and returns how many values changed: bf16 and f16 to
 /// nearest even (Inf beyond), tf32 by dropping 13 bits as the multiplier does; f32 changes nothing.
@@ -25,4 +25,4 @@ gemm::operand values_operand(std::string_view name, std::span<const float> x, st
 /// becomes 0x7fff.
 std::uint16_t half_bits(float x);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -10,7 +10,7 @@
 
 #include "libmx/report/record.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 /// Sums are formed in double over fixed runs of elements and added exactly, so that they do not
 /// depend on threads. Elements of which one or the other is NaN or Inf are counted and stay out of
@@ -54,4 +54,4 @@ std::uint64_t ulp_distance(float x, float y);
 /// last bin that is not empty).
 void append_errors(report::record& to, const std::string& prefix, const value_errors& e);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/quantized_operand.hpp"
+#include "libmx/pipeline/products/quantized_operand.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -9,13 +9,14 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/operand_formats.hpp"
-#include "libmx/pipeline/gemm/conversions.hpp"
 #include "libmx/pipeline/panel_quantizer.hpp"
+#include "libmx/pipeline/products/conversions.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 // Where an element of the stored matrix lies in the operand.
@@ -193,4 +194,4 @@ std::vector<float> values_as_stored(const quantized_operand& q, reduction over) 
     return reduction_last(x, q.rows, q.depth, over);
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -12,7 +12,7 @@
 #include "libmx/tensor/dtypes.hpp"
 #include "libmx/tensor/shape.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 /// Values in float32, C order. All axes but the last are rows: activations of shape
 /// batch x tokens x channels are batch * tokens rows. A vector is one row.
@@ -46,4 +46,4 @@ inline std::size_t operand_depth(const matrix& m, reduction over) {
 std::vector<float> reduction_last(const std::vector<float>& values, std::size_t rows,
                                   std::size_t cols, reduction over);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/operand_recipe.hpp"
+#include "libmx/pipeline/products/operand_recipe.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/format/block_formats.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 constexpr std::string_view tensor_scale_key = ":scale=tensor";
@@ -131,4 +131,4 @@ transform::rotation common_rotation(const operand_recipe& a, const operand_recip
     return a.rotation();
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

@@ -10,9 +10,9 @@
 
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/operand.hpp"
-#include "libmx/pipeline/gemm/quantized_operand.hpp"
+#include "libmx/pipeline/products/quantized_operand.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 
 /// What of an operand is handed to a model.
 struct operand_form {
@@ -46,4 +46,4 @@ const gemm::accumulator& model_with(gemm::algorithm how);
 /// The first `depth` elements along k: a multiple of the scale block, or all of them.
 gemm::operand first_of(const gemm::operand& x, std::size_t depth);
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products

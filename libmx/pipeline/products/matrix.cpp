@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/gemm/matrix.hpp"
+#include "libmx/pipeline/products/matrix.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "libmx/io/widen.hpp"
 #include "libmx/pipeline/skip.hpp"
 
-namespace mx::pipeline {
+namespace mx::pipeline::products {
 namespace {
 
 constexpr std::uint64_t piece = std::uint64_t{1} << 20;  // elements read at a time
@@ -76,4 +76,4 @@ std::vector<float> reduction_last(const std::vector<float>& values, std::size_t 
     return out;
 }
 
-}  // namespace mx::pipeline
+}  // namespace mx::pipeline::products
