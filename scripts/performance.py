@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures every figure of docs/performance.md and prints them as Markdown; --update writes them to
-that page. Takes some minutes of an otherwise idle machine and, until it ends, 4 GiB of disk
+that page. Takes some minutes of an otherwise idle machine and, until it ends, 8 GiB of disk
 (MX_PERFORMANCE_SIZE)."""
 
 import argparse
@@ -25,6 +25,14 @@ TWELVE = [form + rule for form in ("mxfp4", "mxfp6", "mxfp8") for rule in RULES]
 # Emulated products and their targets, G multiply-adds per second.
 PRODUCTS = [("sm100.mxf8f6f4", ">= 1"), ("sm100.mxf4", ">= 2"), ("sm100.mxf4nvf4", ">= 2"),
             ("sm90.wgmma.fp8", "-"), ("sm100.f16", "-"), ("sm100.tf32", "-")]
+# What other commands do with the file, and their targets: times the rate of `mx analyze`.
+COMMANDS = {
+    "mx quantize --packed": (["quantize", "model.safetensors", "--recipe", "mxfp4", "--packed", "--output",
+                              "out.safetensors"], ">= 0.25"),
+    "mx cast --element e4m3 --packed": (["cast", "model.safetensors", "--element", "e4m3", "--packed", "--output",
+                                         "out.safetensors"], ">= 0.25"),
+    "mx cluster": (["cluster", "model.safetensors", "--recipe", "mxfp4"], ">= 0.5"),
+}
 PARTS = ["bf16", "F16", "F32", "backends", "twelve", "products", "product_backends"]
 
 
@@ -147,6 +155,8 @@ class Measurement:
         self.file_twelve = self.seconds_of(lambda: self.analyze(*recipes(TWELVE), *everything))
         self.file_apart = self.seconds_of(lambda: [self.analyze("--recipe", r, *everything) for r in TWELVE])
         self.peak = self.peak_memory("--recipe", "mxfp4", *everything)
+        self.commands = {name: self.seconds_of(lambda: self.output(*words, *everything, "--quiet"))
+                         for name, (words, _) in COMMANDS.items()}
 
     def profile(self):
         self.symbols = ""
@@ -205,7 +215,10 @@ class Measurement:
         yield row("`mx analyze` of that file, mxfp4, 1 thread, times in memory", ">= 0.6", in_file[0] / rate("mxfp4"),
                   "%.2f")
         yield row(f"the same, {every} threads", ">= 0.6", in_file[1] / rate("mxfp4", threads=every), "%.2f")
-        yield row("its peak memory, MiB", "< 300", self.peak, "%d")
+        for name, (_, target) in COMMANDS.items():
+            yield row(f"`{name}` of that file, mxfp4, {every} threads, times `mx analyze`", target,
+                      self.file_all / self.commands[name], "%.2f")
+        yield row("peak memory of `mx analyze`, MiB", "< 300", self.peak, "%d")
         if self.best == "avx512":
             yield row("AVX2, times AVX-512", ">= 0.5", worst(lambda f: rate(f, "backends", backend="avx2"),
                                                              lambda f: rate(f, "backends")), "%.2f")
