@@ -124,8 +124,8 @@ class blocks {
 };
 
 /// Codes and scales of a tensor under a recipe. Throws mx::error: usage where the tensor lacks the
-/// recipe's axis, or for a recipe whose scale differs inside a block (floor-bump), which has no
-/// scales of blocks; input for values that are no real numbers; unavailable; cancelled.
+/// recipe's axis, or for floor-bump of dialect systems-scaling, whose scales differ inside a block;
+/// input for values that are no real numbers; unavailable; cancelled.
 blocks quantize(const view& x, const recipe& r, const run_options& how = {});
 
 /// The values that codes and scales stand for: offset + scale * value, rounded to float32 once, and
