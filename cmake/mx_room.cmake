@@ -41,7 +41,7 @@ function(mx_precompile target)
       add_library(${headers} STATIC EXCLUDE_FROM_ALL ${source})
     endif()
     mx_compile_options(${headers})
-    target_link_libraries(${headers} PRIVATE fmt::fmt OpenMP::OpenMP_CXX)
+    target_link_libraries(${headers} PRIVATE fmt::fmt ${mx_threads})
     target_precompile_headers(${headers} PRIVATE <fmt/format.h> <algorithm> <array> <atomic>
       <charconv> <chrono> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <mutex>
       <numeric> <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant>

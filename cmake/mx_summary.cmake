@@ -11,7 +11,7 @@ if(PROJECT_IS_TOP_LEVEL)
   mx_on_off(mx_apps "${MX_BUILD_APPS}")
   mx_on_off(mx_tests "${MX_BUILD_TESTS}")
   message(STATUS "mx ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} "
-    "${CMAKE_CXX_COMPILER_VERSION}, OpenMP ${OpenMP_CXX_VERSION}")
+    "${CMAKE_CXX_COMPILER_VERSION}, threads of ${MX_THREADS}")
   message(STATUS "  libraries: fmt ${fmt_VERSION}, Highway ${HWY_VERSION}, HDF5 ${hdf5_VERSION}, libzip ${libzip_VERSION}, "
     "zlib ${ZLIB_VERSION_STRING}, OpenSSL ${OPENSSL_VERSION}, nlohmann_json ${nlohmann_json_VERSION}")
   if(protobuf_lite_FOUND)

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/base/parallel.hpp"
 
+#ifdef MX_THREADS_STD
+#include <thread>
+#include <vector>
+#else
 #include <omp.h>
+#endif
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -11,7 +17,30 @@
 
 namespace mx::base {
 
+#ifdef MX_THREADS_STD
+
+int thread_count(int requested) {
+    return requested > 0 ? requested
+                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void run_team(int threads, const std::function<void(int)>& body) {
+    std::vector<std::jthread> others;  // joined on the way out
+    for (int i = 1; i < threads; ++i) others.emplace_back(body, i);
+    body(0);
+}
+
+#else
+
 int thread_count(int requested) { return requested > 0 ? requested : omp_get_max_threads(); }
+
+void run_team(int threads, const std::function<void(int)>& body) {
+    // A system that grants fewer threads has each of them take several turns.
+#pragma omp parallel num_threads(threads)
+    for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) body(i);
+}
+
+#endif
 
 void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
                   const std::function<void(std::uint64_t, int)>& body) {
@@ -44,8 +73,7 @@ void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* can
     if (team <= 1) {
         work(0);
     } else {
-#pragma omp parallel num_threads(team)
-        work(omp_get_thread_num());
+        run_team(team, work);
     }
     if (failure) std::rethrow_exception(failure);
     if (cancel != nullptr && cancel->load()) {

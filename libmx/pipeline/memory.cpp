@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pipeline/memory.hpp"
 
-#include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/pipeline/memory_kernels.hpp"
 
 namespace mx::pipeline {
@@ -20,11 +20,8 @@ namespace {
 // thread comes first.
 template <typename Body>
 void on_each_part(std::size_t parts, Body&& body) {
-#pragma omp parallel num_threads(static_cast <int>(parts))
-    {
-        const auto team = static_cast<std::size_t>(omp_get_num_threads());
-        for (auto i = static_cast<std::size_t>(omp_get_thread_num()); i < parts; i += team) body(i);
-    }
+    base::run_team(static_cast<int>(parts),
+                   [&](int thread) { body(static_cast<std::size_t>(thread)); });
 }
 
 template <typename Body>

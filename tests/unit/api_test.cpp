@@ -109,17 +109,16 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
             if (q.tensor_scale()) {
                 CHECK(*q.tensor_scale() == array_of<float>(*file, "w.global_scale").front());
             }
-            CHECK(same(fake_quantize(in, r, how),
-                       array_of<float>(*io::open_model(plain), "w")));
+            CHECK(same(fake_quantize(in, r, how), array_of<float>(*io::open_model(plain), "w")));
             const std::string unpacked = (folder / "mx-api-unpacked.safetensors").string();
             pipeline::dequantize_model(*file, unpacked, {});
             const std::vector<float> d = array_of<float>(*io::open_model(unpacked), "w");
             CHECK(same(dequantize(q, how), d));
-            const blocks again = blocks::from_parts(
-                r, q.extents(), {q.codes().begin(), q.codes().end()},
-                {q.scale_codes().begin(), q.scale_codes().end()},
-                {q.scales().begin(), q.scales().end()}, {q.offsets().begin(), q.offsets().end()},
-                q.tensor_scale());
+            const blocks again =
+                blocks::from_parts(r, q.extents(), {q.codes().begin(), q.codes().end()},
+                                   {q.scale_codes().begin(), q.scale_codes().end()},
+                                   {q.scales().begin(), q.scales().end()},
+                                   {q.offsets().begin(), q.offsets().end()}, q.tensor_scale());
             CHECK(same(dequantize(again), d));
             std::filesystem::remove(unpacked);
         }
@@ -218,7 +217,9 @@ TEST_CASE("what does not fit is refused in one line", "[api]") {
                }),
                Contains("differs inside a block"));
     CHECK_THAT(message([&] { cast(x, "e4m4"); }), Contains("e4m3"));
-    CHECK_THAT(message([&] { multiply({x, 2, 32}, r, {x, 4, 16}, r, "exact"); }),
+    CHECK_THAT(message([&] {
+                   multiply({x, 2, 32}, r, {x, 4, 16}, r, "exact");
+               }),
                Contains("32 and 16"));
     const std::uint8_t flags[] = {0, 1};
     CHECK_THAT(message([&] { measure(view(flags, dtype::boolean, {2}), r); }), Contains("BOOL"));

@@ -37,8 +37,8 @@ struct outcome {
 outcome cast_all(const codec::element_cast& to, dtype type, const void* data, std::size_t count) {
     outcome o{std::vector<std::uint8_t>(count), std::vector<float>(count), 0};
     const codec::stored_values values{type, static_cast<const std::byte*>(data), count};
-    o.without_code =
-        codec::make_host_caster()->cast(to, {values, count, 0, {}}, {o.codes.data(), o.values.data()});
+    o.without_code = codec::make_host_caster()->cast(to, {values, count, 0, {}},
+                                                     {o.codes.data(), o.values.data()});
     return o;
 }
 
@@ -65,7 +65,8 @@ TEST_CASE("a table casts float32 as the conversion does, value by value") {
             format::rounding_mode mode;
             mode.how = rounding.id;
             const bool saturate = rounding.id != format::rounding::away;
-            const codec::element_cast to{codec::conversion_of(ocp, f, mode, saturate, false), false};
+            const codec::element_cast to{codec::conversion_of(ocp, f, mode, saturate, false),
+                                         false};
             CAPTURE(f.name, rounding.name);
             const outcome got = cast_all(to, dtype::f32, bits.data(), bits.size());
             CHECK(got.without_code == bits.size());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <memory>
 
@@ -13,6 +12,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/values.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/io/readers.hpp"
 
@@ -29,7 +29,7 @@ int run(const output_options& o) {
         {{"item", text("build type")}, {"value", text(build_type)}},
         {{"item", text("threads")},
          {"value",
-          text(fmt::format("{} unless --threads says otherwise", omp_get_max_threads()))}}};
+          text(fmt::format("{} unless --threads says otherwise", base::thread_count(0)))}}};
     rows.push_back({{"item", text("oracle")},
                     {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
     const std::string protobuf = io::onnx_support();

@@ -114,16 +114,14 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
             }
         }
     };
-    base::parallel_for(panels.count(), control.threads, control.cancel,
-                       [&](std::uint64_t i, int thread) {
-                           const panel where = panels.at(i);
-                           const codec::stored_values all{tensor::dtype::f32,
-                                                          std::as_bytes(x).data(), m.cols};
-                           quantizers[static_cast<std::size_t>(thread)].run(
-                               grid, where, all.from(where.row * m.cols + where.col), tensor,
-                               {&request, 1},
-                               [&](const quantized_segment& s) { on_segment(where, s); });
-                       });
+    base::parallel_for(
+        panels.count(), control.threads, control.cancel, [&](std::uint64_t i, int thread) {
+            const panel where = panels.at(i);
+            const codec::stored_values all{tensor::dtype::f32, std::as_bytes(x).data(), m.cols};
+            quantizers[static_cast<std::size_t>(thread)].run(
+                grid, where, all.from(where.row * m.cols + where.col), tensor, {&request, 1},
+                [&](const quantized_segment& s) { on_segment(where, s); });
+        });
     if (coded && faithful) q.coded.format = format;
 }
 

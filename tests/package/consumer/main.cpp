@@ -61,7 +61,7 @@ int main() {
     require(q.codes().size() == 4096 && q.scales().size() == 256, "sizes");
     require(mx::dequantize(q) == w, "ones are kept");
     const mx::row m = mx::measure({w, 64, 64}, r);
-    require(m.rmse == 0 && m.exact == 1, "figures of ones");
+    require(m.rmse < 1e-7 && m.clamp_rate == 0, "figures of ones");
     write_file();
     for (const auto& t : mx::open("two_floats.safetensors").select("*norm*")) {
         const mx::row figures = mx::measure(t, mx::parse_recipe("mxfp8:scale=floor"));

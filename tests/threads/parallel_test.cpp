@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of base/parallel, whoever makes them: this program is built against OpenMP and against
+// std::thread.
+#include "libmx/base/parallel.hpp"
+
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "tests/catch.hpp"
+
+namespace {
+
+using mx::base::parallel_for;
+
+#ifdef MX_THREADS_STD
+std::size_t threads_of_process() {
+    DIR* const folder = opendir("/proc/self/task");
+    REQUIRE(folder != nullptr);
+    std::size_t count = 0;
+    while (const dirent* entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1u : 0u;
+    closedir(folder);
+    return count;
+}
+#endif
+
+}  // namespace
+
+TEST_CASE("a loop hands out every index once, to no more threads than asked for") {
+    for (const int threads : {1, 2, 7}) {
+        std::vector<std::atomic<int>> seen(1000);
+        std::atomic<bool> known{true};
+        parallel_for(seen.size(), threads, nullptr, [&](std::uint64_t i, int thread) {
+            ++seen[i];
+            if (thread < 0 || thread >= threads) known = false;
+        });
+        CHECK(known);
+        for (const auto& count : seen) CHECK(count == 1);
+    }
+    CHECK(mx::base::thread_count(3) == 3);
+    CHECK(mx::base::thread_count(0) >= 1);
+}
+
+TEST_CASE("a team has one call for each thread") {
+    std::vector<std::atomic<int>> seen(5);
+    mx::base::run_team(5, [&](int thread) { ++seen[static_cast<std::size_t>(thread)]; });
+    for (const auto& count : seen) CHECK(count == 1);
+}
+
+TEST_CASE("the first exception comes through, and a raised flag stops a loop") {
+    try {
+        parallel_for(1000, 4, nullptr, [](std::uint64_t i, int) {
+            if (i >= 10) throw std::runtime_error(std::to_string(i));
+        });
+        FAIL("nothing was thrown");
+    } catch (const std::runtime_error& e) {
+        CHECK(std::stoi(e.what()) >= 10);
+    }
+    std::atomic<bool> cancel{false};
+    CHECK_THROWS_AS(parallel_for(1000, 4, &cancel,
+                                 [&](std::uint64_t i, int) {
+                                     if (i == 5) cancel = true;
+                                 }),
+                    mx::base::error);
+}
+
+#ifdef MX_THREADS_STD
+TEST_CASE("no thread outlives the call, and a child made by fork works on") {
+    const std::size_t before = threads_of_process();
+    for (int round = 0; round < 20; ++round) {
+        parallel_for(100, 4, nullptr, [](std::uint64_t, int) {});
+        REQUIRE(threads_of_process() == before);
+        const pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            std::atomic<int> sum{0};
+            parallel_for(100, 4, nullptr,
+                         [&](std::uint64_t i, int) { sum += static_cast<int>(i); });
+            _exit(sum == 4950 ? 0 : 1);
+        }
+        int status = -1;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        CHECK(status == 0);
+    }
+}
+#endif
