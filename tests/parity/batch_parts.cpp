@@ -2,16 +2,16 @@
 // What is kept of a panel's blocks at a time, however its tensor is shaped.
 #include <algorithm>
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panel_quantizer.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_device.hpp"
+#include "tests/host_device/host_quantizer.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {

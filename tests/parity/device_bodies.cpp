@@ -8,9 +8,9 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_quantizer.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/device_cases.hpp"
 

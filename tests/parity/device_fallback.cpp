@@ -6,16 +6,16 @@
 #include <iterator>
 #include <limits>
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/pipeline/analyze_matrix.hpp"
 #include "libmx/pipeline/cluster/block_survey.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "libmx/pipeline/diff/diff.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_device.hpp"
+#include "tests/host_device/host_quantizer.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/segments.hpp"
 

@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
@@ -14,6 +13,7 @@
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/one_step.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_device.hpp"
 #include "tests/parity/gemm_operands.hpp"
 
 namespace {

@@ -6,16 +6,16 @@
 #include <limits>
 #include <set>
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/batch_layout.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/pipeline/geometry.hpp"
 #include "libmx/pipeline/panels.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_device.hpp"
+#include "tests/host_device/host_quantizer.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {

@@ -8,11 +8,11 @@
 #include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
-#include "libmx/codec/cuda/host_elements.hpp"
 #include "libmx/codec/dialect_element.hpp"
 #include "libmx/pipeline/convert.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_caster.hpp"
+#include "tests/host_device/host_quantizer.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/element_cases.hpp"
 

@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/cuda/host_batch.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/format/cast.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_quantizer.hpp"
 #include "tests/parity/device_cases.hpp"
 
 namespace {

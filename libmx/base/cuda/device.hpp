@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is taken of a device and given back: memory of its own, memory of the host that it copies
 // from and to by itself, queues of work. CUDA's runtime has one (device_memory.hpp); the host can
-// stand in for one (host_device.hpp), so that what works on a device can be watched without it.
+// stand in for one (tests/host_device), so that what works on a device can be watched without it.
 #pragma once
 
 #include <cstddef>

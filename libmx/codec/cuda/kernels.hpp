@@ -57,9 +57,6 @@ int enqueue(const launch& l, void* stream);
 int enqueue_plain(const launch& l, void* stream);
 int enqueue_general(const launch& l, void* stream);
 
-/// What enqueue_general does, by the host on pointers of its own.
-void general_on_host(const launch& l);
-
 /// Whether this build has code for the current device.
 /// Returns the runtime's error code, 0 when it has.
 int has_code_for_device();

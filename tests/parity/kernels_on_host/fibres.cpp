@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/base/cuda/host_device.hpp"
+#include "tests/host_device/host_device.hpp"
 
 namespace card {
 namespace {

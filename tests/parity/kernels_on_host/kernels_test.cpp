@@ -4,7 +4,6 @@
 #include <array>
 #include <numeric>
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
@@ -13,6 +12,7 @@
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/format/decode.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_device.hpp"
 #include "tests/parity/device_cases.hpp"
 #include "tests/parity/element_cases.hpp"
 #include "tests/parity/kernels_on_host/entries.hpp"

@@ -2,7 +2,6 @@
 // The CUDA kernels of emulated products, by the host, against the plain loop.
 #include <random>
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
@@ -10,6 +9,7 @@
 #include "libmx/gemm/cuda/device_engine.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_device.hpp"
 #include "tests/parity/gemm_operands.hpp"
 #include "tests/parity/kernels_on_host/entries.hpp"
 

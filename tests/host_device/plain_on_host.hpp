@@ -11,6 +11,9 @@
 
 namespace mx::codec::cuda {
 
+/// What enqueue_general does, by the host on pointers of its own.
+void general_on_host(const launch& l);
+
 namespace detail {
 
 template <bool coded, typename Converter>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/cuda/host_elements.hpp"
+#include "tests/host_device/host_caster.hpp"
 
 namespace mx::codec::cuda {
 

@@ -3,8 +3,8 @@
 // where there is no device. Not a backend.
 #pragma once
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/codec/cuda/element_stream.hpp"
+#include "tests/host_device/host_device.hpp"
 
 namespace mx::codec::cuda {
 

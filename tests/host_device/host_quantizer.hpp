@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches on the host in place of a device, slices, copies, pointers and all: what tests compare
-// with the reference where there is no device. Not a backend: the vector drivers are faster.
+// A device's quantizer with the host in place of the device, slices, copies, pointers and all: what
+// tests compare with the reference where there is no device.
 #pragma once
 
 #include <memory>

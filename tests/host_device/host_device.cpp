@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/base/cuda/host_device.hpp"
+#include "tests/host_device/host_device.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/cuda/host_batch.hpp"
+#include "tests/host_device/host_quantizer.hpp"
 
-#include "libmx/base/cuda/host_device.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/codec/cuda/instruction_stand_in.hpp"
-#include "libmx/codec/cuda/plain_on_host.hpp"
+#include "tests/host_device/host_device.hpp"
+#include "tests/host_device/instruction_stand_in.hpp"
+#include "tests/host_device/plain_on_host.hpp"
 
 namespace mx::codec::cuda {
 namespace {

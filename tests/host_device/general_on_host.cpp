@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/host_device/plain_on_host.hpp"
+
 #include "libmx/codec/cuda/general_body.hpp"
 
 namespace mx::codec::cuda {
