@@ -22,8 +22,9 @@ class cpu_quantizer final : public quantizer {
             kernel_.load(values.values.from(segment.row * values.values.stride + segment.col),
                          segment.place, run_);
             for (std::size_t r = 0; r < recipes.size(); ++r) {
-                // Recipes that want nothing per block share one room, which stays in the cache.
-                block_details& d = details_[recipes[r].wanted == detail::none ? 0 : r];
+                // Recipes that want nothing per block leave nothing in their room: any will do.
+                const bool nothing = recipes[r].wanted == detail::none && !recipes[r].values;
+                block_details& d = details_[nothing ? 0 : r];
                 d.ask(recipes[r]);
                 stats_[r] = kernel_.quantize(*recipes[r].params, run_, d);
                 results_[r] = {&stats_[r], d.results(*recipes[r].params, run_)};
