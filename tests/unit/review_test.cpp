@@ -258,7 +258,7 @@ TEST_CASE("norms, biases and routers keep the precision they are stored in") {
     CHECK(report::number_of(norm, "bits_per_element") == 32.0);
     CHECK(*report::find(norm, "sqnr_db") == report::value());
     CHECK(*report::find(norm, "keeps_precision") == report::value(true));
-    CHECK(report::text_of(page.sections[1].rows[2], "reason") == "keeps its stored precision, F32");
+    CHECK(report::text_of(page.sections[1].rows[2], "reason") == "kept as stored, F32");
     const report::section& verdict = page.sections.front();
     CHECK(says(verdict,
                "- mxfp6 for weight.\n- No recipe for bias, norm and router: keep the stored "

@@ -48,8 +48,7 @@ std::string reason_for(const evidence& e, const recommendation& r, const candida
         return fmt::format("fewer bits give {} at most ({})", decibels(c->sqnr_db),
                            e.cell_name(c->cell));
     }
-    return r.candidates.size() == 1 ? "the only recipe measured"
-                                    : "nothing measured has fewer bits";
+    return r.candidates.size() == 1 ? "the only recipe measured" : "nothing measured is smaller";
 }
 
 // Why nothing was taken at all.
@@ -77,8 +76,8 @@ std::string name_of(const evidence& e, const recommendation& r) {
 }
 
 std::string kept_reason(const recommendation& r) {
-    return r.dtypes.empty() ? "keeps its stored precision"
-                            : fmt::format("keeps its stored precision, {}", listed(r.dtypes));
+    return r.dtypes.empty() ? "kept as stored"
+                            : fmt::format("kept as stored, {}", listed(r.dtypes));
 }
 
 report::record row_of(const evidence& e, const recommendation& r, const policy& p) {
