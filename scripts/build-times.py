@@ -12,6 +12,7 @@ log: the total, the number of files, and the slowest of them.
 import os
 import resource
 import subprocess
+import signal
 import sys
 
 
@@ -28,6 +29,7 @@ def launch(log, command):
 
 
 def report(log, slowest):
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as others do that print lists
     with open(log, encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
     times = sorted(((float(seconds), source) for seconds, source in rows), reverse=True)
