@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on arrays against what the commands do with files of the same values.
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "libmx/codec/backends.hpp"
@@ -81,9 +84,13 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
     tests::memory_model model;
     model.add("w", dtype::bf16, {2, 35, 333}, x);
     const view in = view(x.data(), dtype::bf16, {2, 35, 333}).named("w");
-    const auto folder = std::filesystem::temp_directory_path();
-    const std::string packed = (folder / "mx-api-packed.safetensors").string();
-    const std::string plain = (folder / "mx-api-values.safetensors").string();
+    // Of this process: tests may run twice at a time.
+    const auto folder =
+        std::filesystem::temp_directory_path() / ("mx-api-" + std::to_string(getpid()));
+    std::filesystem::create_directory(folder);
+    const std::string packed = (folder / "packed.safetensors").string();
+    const std::string plain = (folder / "values.safetensors").string();
+    const std::string unpacked = (folder / "unpacked.safetensors").string();
     for (const char* text : all_kinds) {
         CAPTURE(text);
         const recipe r = parse_recipe(text);
@@ -110,7 +117,6 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
                 CHECK(*q.tensor_scale() == array_of<float>(*file, "w.global_scale").front());
             }
             CHECK(same(fake_quantize(in, r, how), array_of<float>(*io::open_model(plain), "w")));
-            const std::string unpacked = (folder / "mx-api-unpacked.safetensors").string();
             pipeline::dequantize_model(*file, unpacked, {});
             const std::vector<float> d = array_of<float>(*io::open_model(unpacked), "w");
             CHECK(same(dequantize(q, how), d));
@@ -120,11 +126,9 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
                                    {q.scales().begin(), q.scales().end()},
                                    {q.offsets().begin(), q.offsets().end()}, q.tensor_scale());
             CHECK(same(dequantize(again), d));
-            std::filesystem::remove(unpacked);
         }
     }
-    std::filesystem::remove(packed);
-    std::filesystem::remove(plain);
+    std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("figures of an array are those of mx analyze", "[api]") {
