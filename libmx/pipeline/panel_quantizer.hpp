@@ -45,8 +45,6 @@ class panel_quantizer {
              std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit);
 
-    codec::quantizer& segments() { return *quantizer_; }
-
   private:
     std::unique_ptr<codec::quantizer> quantizer_;
     std::vector<segment_in_panel> segments_;
