@@ -5,11 +5,13 @@
 include(CMakePackageConfigHelpers)
 
 get_property(mx_rooms GLOBAL PROPERTY MX_ROOMS)
-list(REMOVE_ITEM mx_rooms mx_oracle mx_files)
+set(mx_more mx_files mx_cluster mx_compare mx_diff mx_gate mx_plan mx_rosetta mx_conformance mx_pages
+  mx_bench)
+list(REMOVE_ITEM mx_rooms mx_oracle ${mx_more})
 # Two sets of targets: find_package(mx COMPONENTS core) asks for no library of the other one.
 install(TARGETS ${mx_rooms} mx_core EXPORT mx-core ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT mx-core NAMESPACE mx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
-install(TARGETS mx_files mx_mx EXPORT mx-files ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${mx_more} mx_mx EXPORT mx-files ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT mx-files NAMESPACE mx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx/api/mx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

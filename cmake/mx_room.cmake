@@ -59,24 +59,18 @@ function(mx_precompile target)
   set_property(SOURCE ${sources} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
-# mx_room(NAME DEPS... [FOLDER FOLDER] [ONLY REGEX] [EXCLUDE REGEX] [PRIVATE LIBRARIES...]): the
+# mx_room(NAME DEPS... [FOLDER FOLDER] [PRIVATE LIBRARIES...]): the
 # folder libmx/NAME (or FOLDER) as target mx_NAME (alias mx::NAME). DEPS reach whoever uses the room;
-# LIBRARIES are used by its sources only. The sources are the .cpp files of the folder whose paths
-# match ONLY and not EXCLUDE, found at build time, so that adding a file needs no second edit; those
-# in folders named cuda are chosen where the room is declared.
+# LIBRARIES are used by its sources only. The sources are the .cpp files of the folder, found at build
+# time, so that adding a file needs no second edit; those in folders named cuda are chosen where the
+# room is declared.
 function(mx_room name)
-  cmake_parse_arguments(room "" "FOLDER;ONLY;EXCLUDE" "PRIVATE" ${ARGN})
+  cmake_parse_arguments(room "" "FOLDER" "PRIVATE" ${ARGN})
   if(NOT room_FOLDER)
     set(room_FOLDER ${name})
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room_FOLDER}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/cuda/")
-  if(room_ONLY)
-    list(FILTER sources INCLUDE REGEX ${room_ONLY})
-  endif()
-  if(room_EXCLUDE)
-    list(FILTER sources EXCLUDE REGEX ${room_EXCLUDE})
-  endif()
   set(target mx_${name})
   if(sources)
     add_library(${target} STATIC ${sources})

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "libmx/engine/model.hpp"
 #include "libmx/io/reader.hpp"
-#include "libmx/pipeline/model.hpp"
 
 namespace mx::tests {
 
@@ -40,8 +40,8 @@ class memory_model : public io::reader {
     /// The stored bytes of tensor `index`, to be damaged.
     std::span<std::byte> bytes(std::size_t index) { return *data_[index]; }
 
-    std::vector<pipeline::tensor_ref> all() const {
-        std::vector<pipeline::tensor_ref> refs;
+    std::vector<engine::tensor_ref> all() const {
+        std::vector<engine::tensor_ref> refs;
         for (std::size_t i = 0; i < infos_.size(); ++i) refs.push_back({this, i});
         return refs;
     }

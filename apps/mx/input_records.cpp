@@ -2,12 +2,15 @@
 #include "apps/mx/input_records.hpp"
 
 #include "apps/mx/terminal.hpp"
-#include "apps/mx/values.hpp"
-#include "libmx/io/file_digest.hpp"
+#include "libmx/files/file_digest.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 
-report::list input_list(const pipeline::model& model, bool sha256) {
+using pages::integer;
+using pages::undefined;
+
+report::list input_list(const engine::model& model, bool sha256) {
     report::list files;
     for (const auto& [path, bytes] : model.files()) {
         report::record file{{"path", path}, {"bytes", integer(bytes)}};
@@ -17,9 +20,9 @@ report::list input_list(const pipeline::model& model, bool sha256) {
     return files;
 }
 
-report::list skipped_list(const std::vector<pipeline::skipped_tensor>& skipped) {
+report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
     report::list list;
-    for (const pipeline::skipped_tensor& s : skipped) {
+    for (const engine::skipped_tensor& s : skipped) {
         list.emplace_back(
             report::record{{"file", s.file},
                            {"tensor", s.tensor},
@@ -35,7 +38,7 @@ report::list shape_value(const tensor::shape& shape) {
     return extents;
 }
 
-std::vector<std::string> paths_of(const pipeline::model& model,
+std::vector<std::string> paths_of(const engine::model& model,
                                   const std::vector<std::string>& named) {
     std::vector<std::string> paths = named;
     for (const auto& [path, bytes] : model.files()) paths.push_back(path);

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include "apps/mx/accumulator_page.hpp"
 #include "apps/mx/commands.hpp"
-#include "apps/mx/dialect_page.hpp"
+#include "apps/mx/commands/accumulator_page.hpp"
+#include "apps/mx/commands/dialect_page.hpp"
+#include "apps/mx/commands/format_tables.hpp"
 #include "apps/mx/exit_code.hpp"
-#include "apps/mx/format_tables.hpp"
 #include "apps/mx/help.hpp"
 #include "apps/mx/manual_text.hpp"
 #include "libmx/base/status.hpp"

@@ -58,7 +58,7 @@ void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
         ->group("Input");
 }
 
-pipeline::model open_inputs(const input_options& in) { return {in.files, in.open, in.views}; }
+engine::model open_inputs(const input_options& in) { return {in.files, in.open, in.views}; }
 
 void declare_run(parser& cmd, run_options& run) {
     cmd.add_option("--threads", run.threads, "worker threads; the output does not depend on it")
@@ -73,8 +73,8 @@ void declare_run(parser& cmd, run_options& run) {
     cmd.add_flag("-q,--quiet", run.quiet, "no table and no progress; errors only")->group("Run");
 }
 
-pipeline::run_control control_of(const run_options& run) {
-    pipeline::run_control control;
+engine::run_control control_of(const run_options& run) {
+    engine::run_control control;
     control.threads = run.threads;
     control.backend = &chosen_backend(run.backend);
     control.cancel = &interrupted();

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "apps/mx/cli.hpp"
+#include "libmx/engine/control.hpp"
+#include "libmx/engine/model.hpp"
+#include "libmx/engine/views.hpp"
 #include "libmx/io/reader.hpp"
-#include "libmx/pipeline/control.hpp"
-#include "libmx/pipeline/model.hpp"
-#include "libmx/pipeline/views.hpp"
 
 namespace mx::app {
 
@@ -18,7 +18,7 @@ struct input_options {
     std::vector<std::string> files;
     std::vector<std::string> globs;
     io::open_options open;
-    pipeline::view_request views;
+    engine::view_request views;
 };
 /// `byte_offset`: what the option for the offset of raw data is called; --byte-offset alone where
 /// --offset means something else.
@@ -27,7 +27,7 @@ void declare_inputs(parser& cmd, input_options& in,
                     const char* byte_offset = "--offset,--byte-offset");
 
 /// Opens the files; errors name the file.
-pipeline::model open_inputs(const input_options& in);
+engine::model open_inputs(const input_options& in);
 
 /// --threads, --backend, --quiet.
 struct run_options {
@@ -39,7 +39,7 @@ void declare_run(parser& cmd, run_options& run);
 
 /// Thread count, driver, cancel flag, progress bar and notices for the library. Throws base::error
 /// when the backend asked for is unknown or cannot run here.
-pipeline::run_control control_of(const run_options& run);
+engine::run_control control_of(const run_options& run);
 
 /// -o, --output FILE of a converting command.
 void declare_destination(parser& cmd, std::string& out, const std::string& what);

@@ -128,10 +128,4 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
     finish_stdout();
 }
 
-report::record document_head(const std::string& schema) {
-    return {{"schema", schema},
-            {"tool",
-             report::record{{"name", std::string("mx")}, {"version", std::string(MX_VERSION)}}}};
-}
-
 }  // namespace mx::app

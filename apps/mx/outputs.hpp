@@ -61,7 +61,4 @@ class outputs {
 void require_distinct(const std::vector<std::string>& inputs,
                       const std::vector<std::string>& outputs);
 
-/// The head of every JSON document: schema, tool and version.
-report::record document_head(const std::string& schema);
-
 }  // namespace mx::app

@@ -31,7 +31,7 @@ class bar {
   public:
     explicit bar(progress_unit unit) : unit_(unit) {}
     ~bar() { clear_status(); }
-    void update(const pipeline::progress& p) {
+    void update(const engine::progress& p) {
         const clock::time_point now = clock::now();
         if (now - last_ < std::chrono::milliseconds(100)) return;
         last_ = now;
@@ -48,7 +48,7 @@ class bar {
 
 }  // namespace
 
-std::string progress_text(const pipeline::progress& p, double seconds, progress_unit unit,
+std::string progress_text(const engine::progress& p, double seconds, progress_unit unit,
                           int width) {
     const double share =
         p.total == 0 ? 1.0
@@ -66,10 +66,10 @@ std::string progress_text(const pipeline::progress& p, double seconds, progress_
     return "[" + std::string(filled, '#') + std::string(cells - filled, '.') + text;
 }
 
-std::function<void(const pipeline::progress&)> progress_bar(bool quiet, progress_unit unit) {
+std::function<void(const engine::progress&)> progress_bar(bool quiet, progress_unit unit) {
     if (quiet || !stderr_is_terminal()) return {};
     const auto shared = std::make_shared<bar>(unit);
-    return [shared](const pipeline::progress& p) { shared->update(p); };
+    return [shared](const engine::progress& p) { shared->update(p); };
 }
 
 }  // namespace mx::app

@@ -14,8 +14,8 @@
 #include "apps/mx_capture/manifest.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
-#include "libmx/io/file_digest.hpp"
-#include "libmx/pipeline/verify/capture_folder.hpp"
+#include "libmx/conformance/verify/capture_folder.hpp"
+#include "libmx/files/file_digest.hpp"
 
 namespace mx::capture {
 namespace {
@@ -97,7 +97,7 @@ void make_folders(const std::string& folder) {
     if (fs::exists(folder, failure) && !fs::is_empty(folder, failure)) {
         refuse(folder, "is there and not empty: name another folder with --out");
     }
-    for (const std::string_view room : pipeline::verify::capture_rooms) {
+    for (const std::string_view room : conformance::verify::capture_rooms) {
         fs::create_directories(fs::path(folder) / room, failure);
         if (failure) refuse(folder, fmt::format("cannot make the folder: {}", failure.message()));
     }
@@ -121,7 +121,7 @@ void remove_unfinished(const fs::path& file) {
 }
 
 void write_manifest(const manifest& m, const std::string& folder) {
-    m.write((fs::path(folder) / pipeline::verify::capture_manifest).string());
+    m.write((fs::path(folder) / conformance::verify::capture_manifest).string());
 }
 
 // Opening a card takes longer than most parts: a process records one part after the other, until

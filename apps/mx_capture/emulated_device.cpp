@@ -4,18 +4,17 @@
 #include "apps/mx_capture/device.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/conformance/vectors/mma_model.hpp"
+#include "libmx/conformance/vectors/output_hash.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
-#include "libmx/pipeline/vectors/mma_model.hpp"
-#include "libmx/pipeline/vectors/output_hash.hpp"
-#include "libmx/pipeline/verify/mma_file.hpp"
 
 namespace mx::capture {
 namespace {
 
-using namespace pipeline;
-using namespace pipeline::vectors;
-using namespace pipeline::verify;
+using namespace conformance::vectors;
+using namespace conformance::verify;
 
 class emulated_device final : public device {
   public:

@@ -26,7 +26,7 @@ constexpr std::array descriptor_formats{
     descriptor_format{"e3m2", 4}, descriptor_format{"e2m1", 5},
 };
 
-std::uint32_t descriptor_code(const pipeline::vectors::mma_case& what,
+std::uint32_t descriptor_code(const conformance::vectors::mma_case& what,
                               const gemm::operand_format& f) {
     if (what.instruction_k == 64) return 1;  // e2m1 of the 4-bit kinds
     const auto row = std::find_if(descriptor_formats.begin(), descriptor_formats.end(),
@@ -35,7 +35,7 @@ std::uint32_t descriptor_code(const pipeline::vectors::mma_case& what,
 }
 
 // K-major operands, nothing negated, dense, scales from byte 0 of their words. `group`: blocks.
-std::uint32_t descriptor_of(const pipeline::vectors::mma_case& what, std::size_t group) {
+std::uint32_t descriptor_of(const conformance::vectors::mma_case& what, std::size_t group) {
     const std::uint32_t formats =
         descriptor_code(what, *what.a) << 7 | descriptor_code(what, *what.b) << 10;
     const std::uint32_t shape = static_cast<std::uint32_t>(group * tcgen05_columns / 8) << 17 |
@@ -44,8 +44,8 @@ std::uint32_t descriptor_of(const pipeline::vectors::mma_case& what, std::size_t
     return formats | shape | (what.scale->format == "e8m0" ? 1u : 0u) << 23;
 }
 
-pipeline::vectors::mma_case case_of(std::string_view a, std::string_view b, bool f16, std::size_t k,
-                                    const gemm::operand_scale* scale = nullptr) {
+conformance::vectors::mma_case case_of(std::string_view a, std::string_view b, bool f16,
+                                       std::size_t k, const gemm::operand_scale* scale = nullptr) {
     return {gemm::find_operand_format(a), gemm::find_operand_format(b), scale, f16, k, 1};
 }
 
@@ -70,7 +70,7 @@ struct lister {
     // The blocks that multiply together are in the name where there are two.
     void tcgen05(std::string_view kind, std::string_view a, std::string_view b, bool f16,
                  std::size_t k, std::size_t group = 1) {
-        const pipeline::vectors::mma_case what = case_of(a, b, f16, k);
+        const conformance::vectors::mma_case what = case_of(a, b, f16, k);
         list.push_back({fmt::format("tcgen05{}.{}.{}.{}.{}", group_name(group), kind, a, b,
                                     accumulator_name(f16)),
                         fmt::format("tcgen05.mma.cta_group::{}.kind::{}", group, kind),
@@ -79,7 +79,7 @@ struct lister {
     void tcgen05_scaled(std::string_view kind, std::string_view size, std::string_view a,
                         std::string_view b, std::size_t k, const gemm::operand_scale* scale,
                         std::size_t group = 1) {
-        const pipeline::vectors::mma_case what = case_of(a, b, false, k, scale);
+        const conformance::vectors::mma_case what = case_of(a, b, false, k, scale);
         list.push_back(
             {fmt::format("tcgen05{}.{}.{}.{}.{}x{}", group_name(group), kind, a, b, scale->format,
                          scale->block),
@@ -226,7 +226,7 @@ std::vector<std::uint8_t> packed_slices(const instruction& i, const gemm::operan
     return bytes;
 }
 
-std::vector<std::uint32_t> packed_scales(const pipeline::vectors::mma_case& what,
+std::vector<std::uint32_t> packed_scales(const conformance::vectors::mma_case& what,
                                          std::span<const std::uint8_t> scales, std::size_t rows,
                                          std::size_t steps) {
     std::vector<std::uint32_t> words(steps * rows);

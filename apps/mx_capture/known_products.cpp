@@ -7,16 +7,15 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/conformance/vectors/input_categories.hpp"
+#include "libmx/conformance/verify/captured.hpp"
 #include "libmx/gemm/convert_sum.hpp"
-#include "libmx/pipeline/vectors/input_categories.hpp"
-#include "libmx/pipeline/verify/captured.hpp"
 
 namespace mx::capture {
 namespace {
 
-using namespace pipeline;
-using namespace pipeline::vectors;
-using namespace pipeline::verify;
+using namespace conformance::vectors;
+using namespace conformance::verify;
 
 // Enough for every place that a tile has in an instruction's outputs.
 constexpr std::uint64_t tiles = 64;

@@ -11,19 +11,20 @@
 namespace mx::capture {
 
 struct known_product {
-    pipeline::vectors::mma_tile tile;
+    conformance::vectors::mma_tile tile;
     std::vector<std::uint32_t> d;  ///< bits, as device::multiply gives them
 };
 
 /// Elements of 0, +-1 and +-2, scales of 1/2, 1 and 2, whole accumulators up to 100.
-known_product known_product_of(const pipeline::vectors::mma_case& what, std::uint64_t index);
+known_product known_product_of(const conformance::vectors::mma_case& what, std::uint64_t index);
 
 /// Asks the device where operands of `i` lie when it multiplies `what` (i.what with steps), and
-/// leaves that in `i`; the placement's name, or pipeline::no_placement, with `i` as documented.
+/// leaves that in `i`; the placement's name, or no_placement, with `i` as documented.
 /// Throws base::error (unavailable) when none gives the products and the device refused one.
-std::string settle(instruction& i, const pipeline::vectors::mma_case& what, device& d);
+std::string settle(instruction& i, const conformance::vectors::mma_case& what, device& d);
 
 /// Whether the known products come out of `i` as it is.
-bool gives_known_products(const instruction& i, const pipeline::vectors::mma_case& what, device& d);
+bool gives_known_products(const instruction& i, const conformance::vectors::mma_case& what,
+                          device& d);
 
 }  // namespace mx::capture

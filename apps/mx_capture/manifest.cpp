@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "libmx/io/file_digest.hpp"
+#include "libmx/files/file_digest.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/report/writers.hpp"

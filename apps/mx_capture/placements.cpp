@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "apps/mx_capture/instructions.hpp"
-#include "libmx/pipeline/verify/captured.hpp"
+#include "libmx/conformance/verify/captured.hpp"
 
 namespace mx::capture {
 namespace {
@@ -106,7 +106,7 @@ std::string to_string(const placement& p) {
         if (!text.empty()) text += ", ";
         text += words;
     }
-    return text.empty() ? std::string(pipeline::verify::documented_placement) : text;
+    return text.empty() ? std::string(conformance::verify::documented_placement) : text;
 }
 
 }  // namespace mx::capture

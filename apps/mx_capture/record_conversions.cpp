@@ -9,8 +9,7 @@
 namespace mx::capture {
 namespace {
 
-using namespace pipeline;
-using namespace pipeline::vectors;
+using namespace conformance::vectors;
 
 io::metadata_map metadata_of(const io::metadata_map& common, std::string_view list,
                              std::string_view name, std::string_view instruction,

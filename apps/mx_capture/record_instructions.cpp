@@ -7,15 +7,14 @@
 #include "apps/mx_capture/parts.hpp"
 #include "apps/mx_capture/recording_file.hpp"
 #include "libmx/base/parallel.hpp"
-#include "libmx/pipeline/vectors/output_hash.hpp"
-#include "libmx/pipeline/verify/captured.hpp"
+#include "libmx/conformance/vectors/output_hash.hpp"
+#include "libmx/conformance/verify/captured.hpp"
 
 namespace mx::capture {
 namespace {
 
-using namespace pipeline;
-using namespace pipeline::vectors;
-using namespace pipeline::verify;
+using namespace conformance::vectors;
+using namespace conformance::verify;
 
 // Tiles made and multiplied at a time.
 constexpr std::size_t batch = 1024;

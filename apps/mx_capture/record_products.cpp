@@ -9,8 +9,7 @@
 namespace mx::capture {
 namespace {
 
-using namespace pipeline;
-using namespace pipeline::vectors;
+using namespace conformance::vectors;
 
 // What cuBLASLt may multiply: MXFP8, MXFP4, NVFP4, and on Hopper fp8 with a scale per tensor.
 struct product_kind {

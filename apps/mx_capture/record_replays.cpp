@@ -9,17 +9,16 @@
 #include "apps/mx_capture/known_products.hpp"
 #include "apps/mx_capture/parts.hpp"
 #include "apps/mx_capture/recording_file.hpp"
+#include "libmx/conformance/verify/captured.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/io/reader.hpp"
-#include "libmx/pipeline/verify/captured.hpp"
-#include "libmx/pipeline/verify/mma_file.hpp"
-#include "libmx/pipeline/verify/verify.hpp"
 
 namespace mx::capture {
 namespace {
 
-using namespace pipeline;
-using namespace pipeline::vectors;
-using namespace pipeline::verify;
+using namespace conformance::vectors;
+using namespace conformance::verify;
 
 // How instructions of a unit are called in vector files.
 std::string_view word_of(unit u) {

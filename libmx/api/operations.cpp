@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/base/glob.hpp"
 #include "libmx/base/parallel.hpp"
@@ -12,23 +13,22 @@
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/model.hpp"
+#include "libmx/engine/preparation.hpp"
+#include "libmx/engine/skip.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/writer.hpp"
-#include "libmx/pipeline/analyze.hpp"
-#include "libmx/pipeline/convert.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/model.hpp"
-#include "libmx/pipeline/preparation.hpp"
-#include "libmx/pipeline/products/operand_forms.hpp"
-#include "libmx/pipeline/products/products.hpp"
-#include "libmx/pipeline/skip.hpp"
+#include "libmx/studies/convert/convert.hpp"
+#include "libmx/studies/products/operand_forms.hpp"
+#include "libmx/studies/products/products.hpp"
 
 namespace mx {
 namespace {
 
-pipeline::run_control control_of(const run_options& how) {
-    pipeline::run_control control;
+engine::run_control control_of(const run_options& how) {
+    engine::run_control control;
     control.threads = how.threads;
     control.cancel = how.cancel;
     if (!how.backend.empty()) control.backend = &codec::backend_named(how.backend);
@@ -36,14 +36,14 @@ pipeline::run_control control_of(const run_options& how) {
 }
 
 // Nothing is left out of a call that names one tensor.
-void require_taken(const std::vector<pipeline::skipped_tensor>& skipped, const view& x) {
+void require_taken(const std::vector<engine::skipped_tensor>& skipped, const view& x) {
     if (skipped.empty()) return;
     const bool by_recipe = !skipped.front().recipe.empty();
     throw error(by_recipe ? error_kind::usage : error_kind::input, skipped.front().reason,
                 {x.info().file, x.name(), {}});
 }
 
-void require_taken(const pipeline::conversion& done, const view& x) {
+void require_taken(const convert::conversion& done, const view& x) {
     require_taken(done.kept, x);
     require_taken(done.skipped, x);
 }
@@ -64,12 +64,12 @@ class memory_writer final : public io::array_writer {
     std::vector<std::span<std::byte>> arrays_;
 };
 
-void convert(const view& x, const recipe& r, pipeline::quantized_form form,
-             const memory_writer::room& room_for, const run_options& how) {
+void write(const view& x, const recipe& r, convert::quantized_form form,
+           const memory_writer::room& room_for, const run_options& how) {
     const auto make = [&](const std::vector<io::planned_array>& plan, const io::metadata_map&) {
         return std::make_unique<memory_writer>(plan, room_for);
     };
-    require_taken(pipeline::quantize_model({x.ref()}, r, form, make, control_of(how)), x);
+    require_taken(convert::quantize_model({x.ref()}, r, form, make, control_of(how)), x);
 }
 
 template <typename T>
@@ -78,9 +78,9 @@ std::span<std::byte> sized(std::vector<T>& v, const io::planned_array& a) {
     return std::as_writable_bytes(std::span(v));
 }
 
-pipeline::geometry layout_of(const shape& extents, const recipe& r) {
+engine::geometry layout_of(const shape& extents, const recipe& r) {
     std::string reason;
-    const auto layout = pipeline::lay_out(extents, r, reason);
+    const auto layout = engine::lay_out(extents, r, reason);
     if (!layout) throw error(error_kind::usage, to_string(r) + ": " + reason);
     return *layout;
 }
@@ -103,7 +103,7 @@ blocks quantize(const view& x, const recipe& r, const run_options& how) {
         }
         return sized(q.codes_, a);
     };
-    convert(x, r, pipeline::quantized_form::codes, room_for, how);
+    write(x, r, convert::quantized_form::codes, room_for, how);
     if (codec::needs_tensor_facts(r)) q.tensor_scale_ = tensor_scale;
     for (const std::uint8_t code : q.scale_codes_) {
         q.scales_.push_back(format::decode_scale(*r.scale_format, code));
@@ -161,15 +161,15 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
     const block::grid g = layout_of(q.extents(), r).grid;
     std::vector<float> values(q.codes().size());
     if (values.empty()) return values;
-    const pipeline::panel_plan panels(g.over, std::span(&g, 1));
+    const engine::panel_plan panels(g.over, std::span(&g, 1));
     const auto one_panel = [&](std::uint64_t index, int) {
-        const pipeline::panel p = panels.at(index);
+        const engine::panel p = panels.at(index);
         std::vector<float> room(static_cast<std::size_t>(p.elements())), made;
         std::vector<std::uint8_t> codes;
         const std::uint64_t first = (p.batch * g.over.rows + p.row) * g.over.cols + p.col;
-        pipeline::for_each_block(
+        engine::for_each_block(
             g, block::segments_of(g), p,
-            [&](const pipeline::block_in_panel& b) {
+            [&](const engine::block_in_panel& b) {
                 const auto cols = static_cast<std::size_t>(b.cols);
                 codes.clear();
                 for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(b.rows); ++k) {
@@ -185,7 +185,7 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
                 }
             },
             [] {});
-        if (r.rotate.what != transform::kind::none) pipeline::rotate_back(r.rotate, g, p, room);
+        if (r.rotate.what != transform::kind::none) engine::rotate_back(r.rotate, g, p, room);
         for (std::uint64_t row = 0; row < p.batches * p.rows; ++row) {
             std::copy_n(room.data() + row * p.cols, p.cols,
                         values.data() + first + row * g.over.cols);
@@ -200,8 +200,8 @@ void fake_quantize(const view& x, const recipe& r, std::span<float> to, const ru
         throw error(error_kind::usage, fmt::format("room for {} values is called for, not for {}",
                                                    x.elements(), to.size()));
     }
-    convert(
-        x, r, pipeline::quantized_form::values,
+    write(
+        x, r, convert::quantized_form::values,
         [&](const io::planned_array&) { return std::as_writable_bytes(to); }, how);
 }
 
@@ -212,9 +212,9 @@ std::vector<float> fake_quantize(const view& x, const recipe& r, const run_optio
 }
 
 std::vector<row> measure(const view& x, std::span<const recipe> recipes, const run_options& how) {
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.recipes.assign(recipes.begin(), recipes.end());
-    pipeline::analysis a = pipeline::analyze({x.ref()}, request, control_of(how));
+    analysis::analysis a = analysis::analyze({x.ref()}, request, control_of(how));
     require_taken(a.skipped, x);
     return std::move(a.rows);
 }
@@ -226,7 +226,7 @@ row measure(const view& x, const recipe& r, const run_options& how) {
 std::vector<float> cast(const view& x, std::string_view element, const cast_options& options,
                         const run_options& how) {
     std::vector<float> to(static_cast<std::size_t>(x.elements()));
-    pipeline::cast_request request;
+    convert::cast_request request;
     request.element = element;
     request.round = options.round;
     request.saturate = options.saturate;
@@ -235,30 +235,28 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
         return std::make_unique<memory_writer>(
             plan, [&](const io::planned_array&) { return std::as_writable_bytes(std::span(to)); });
     };
-    require_taken(pipeline::cast({x.ref()}, request, make, control_of(how)), x);
+    require_taken(convert::cast({x.ref()}, request, make, control_of(how)), x);
     return to;
 }
 
 std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
                             const recipe& recipe_b, std::string_view accumulate,
                             const run_options& how) {
-    const pipeline::run_control control = control_of(how);
+    const engine::run_control control = control_of(how);
     const gemm::accumulator model = gemm::parse_accumulator(accumulate);
     const auto operand = [&](const view& x, const recipe& r) {
-        pipeline::products::operand_recipe by;
+        products::operand_recipe by;
         by.blocks = r;
-        return pipeline::products::quantize_operand(
-            pipeline::products::read_matrix(x.ref(), control), pipeline::products::reduction::last,
-            by, r.rotate, control);
+        return products::quantize_operand(products::read_matrix(x.ref(), control),
+                                          products::reduction::last, by, r.rotate, control);
     };
-    const pipeline::products::quantized_operand qa = operand(a, recipe_a),
-                                                qb = operand(b, recipe_b);
+    const products::quantized_operand qa = operand(a, recipe_a), qb = operand(b, recipe_b);
     if (qa.depth != qb.depth) {
         throw error(error_kind::usage,
                     fmt::format("operands of K = {} and {} have no product", qa.depth, qb.depth));
     }
-    const pipeline::products::form_pair forms = pipeline::products::forms_for(model, qa, qb);
-    pipeline::products::product_runner runner(control, how.backend, 0);
+    const products::form_pair forms = products::forms_for(model, qa, qb);
+    products::product_runner runner(control, how.backend, 0);
     return runner.multiply(forms.first.operand, forms.second.operand, {}, model, {});
 }
 
@@ -286,10 +284,10 @@ model model::select(const std::string& glob) const {
 
 model open(const std::string& path, const io::open_options& options) {
     const auto opened =
-        std::make_shared<const pipeline::model>(std::vector<std::string>{path}, options);
-    std::vector<pipeline::skipped_tensor> left_out;
+        std::make_shared<const engine::model>(std::vector<std::string>{path}, options);
+    std::vector<engine::skipped_tensor> left_out;
     model m;
-    for (const io::tensor_ref& t : pipeline::numeric_only(opened->select({}), left_out)) {
+    for (const io::tensor_ref& t : engine::numeric_only(opened->select({}), left_out)) {
         m.tensors_.emplace_back(std::shared_ptr<const io::reader>(opened, t.file), t.index);
     }
     return m;

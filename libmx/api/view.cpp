@@ -3,8 +3,8 @@
 
 #include "libmx/api/memory_tensor.hpp"
 #include "libmx/api/mx/mx.hpp"
+#include "libmx/engine/skip.hpp"
 #include "libmx/io/widen.hpp"
-#include "libmx/pipeline/skip.hpp"
 
 namespace mx {
 
@@ -30,8 +30,8 @@ view view::named(std::string name) const {
 }
 
 std::vector<float> view::values() const {
-    std::vector<pipeline::skipped_tensor> skipped;
-    if (pipeline::numeric_only({ref()}, skipped).empty()) {
+    std::vector<engine::skipped_tensor> skipped;
+    if (engine::numeric_only({ref()}, skipped).empty()) {
         throw error(error_kind::input, skipped.front().reason, {info().file, info().name, {}});
     }
     std::vector<float> x(static_cast<std::size_t>(elements()));

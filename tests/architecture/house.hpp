@@ -23,11 +23,32 @@ inline constexpr std::array rooms{
     room{"block", "base tensor format"},
     room{"transform", "base tensor format"},
     room{"io", "base tensor format block"},
+    room{"files", "base tensor format block io"},
     room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
-    room{"pipeline", "base tensor format report scale block transform io codec gemm metrics"},
-    room{"api", "base tensor format report scale block transform io codec gemm metrics pipeline"},
+    room{"engine", "base tensor format report scale block transform io codec metrics"},
+    room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
+    // Studies know nothing of each other.
+    room{"studies/cluster", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/compare", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/convert", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/diff", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/gate", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/plan", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/products",
+         "base tensor format report block io codec metrics engine analysis gemm"},
+    room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
+    room{"conformance",
+         "base tensor format report scale block io codec metrics engine analysis gemm"},
+    room{"pages",
+         "base tensor format report scale block io codec metrics engine analysis gemm "
+         "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
+         "studies/rosetta"},
+    room{"bench", "base tensor format report scale block io codec metrics engine analysis gemm"},
+    room{"api",
+         "base tensor format report scale block transform io codec gemm metrics engine analysis "
+         "studies/convert studies/products"},
     room{"oracle", "base format"},
     // datasets/generators: makes checkpoints, for `mx synth` and the tests.
     room{"generators", "base tensor io"},
@@ -43,8 +64,11 @@ struct shared_namespace {
 inline constexpr std::array shared_namespaces{
     // One header for users of the library.
     shared_namespace{"libmx/api/mx", "mx"},
-    // The names in a folder of io say the format: gguf_header.
+    // The names in a folder of io say the format: gguf_header. What is in files is of io, and apart
+    // because of the libraries that it needs.
     shared_namespace{"libmx/io", "mx::io"},
+    shared_namespace{"libmx/files", "mx::io"},
+    shared_namespace{"libmx/pages", "mx::pages"},
 };
 
 /// The oracle is a second opinion: it may read the lists, never the code it judges.
@@ -59,7 +83,7 @@ inline constexpr std::array oracle_may_read{
 
 /// The files of the apps that may name the oracle: `mx analyze --exact` and `mx selftest`.
 inline constexpr std::array<std::string_view, 3> oracle_users{
-    "apps/mx/exact.cpp", "apps/mx/oracle_recipe.hpp", "apps/mx/selftest/recipes.cpp"};
+    "apps/mx/commands/exact.cpp", "apps/mx/oracle_recipe.hpp", "apps/mx/selftest/recipes.cpp"};
 
 /// Headers that begin with `prefix` may be included only by files whose path begins with one of
 /// the `places` (separated by spaces) and ends with `ending`.
@@ -72,19 +96,19 @@ struct confined_library {
 inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
     confined_library{
-        "hwy/", "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels",
+        "hwy/", "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/bench/memory_kernels",
         ""},
-    confined_library{"hdf5", "libmx/io/hdf5", ""},
-    confined_library{"H5", "libmx/io/hdf5", ""},
-    confined_library{"google/", "libmx/io/onnx/onnx_wire", ".cpp"},
-    confined_library{"nlohmann/", "libmx/io/ libmx/report/", ".cpp"},
+    confined_library{"hdf5", "libmx/files/hdf5", ""},
+    confined_library{"H5", "libmx/files/hdf5", ""},
+    confined_library{"google/", "libmx/files/onnx/onnx_wire", ".cpp"},
+    confined_library{"nlohmann/", "libmx/io/ libmx/files/ libmx/report/", ".cpp"},
     confined_library{"CLI/", "apps/mx/cli apps/mx_capture/main", ".cpp"},
-    confined_library{"zip.h", "libmx/io/", ""},
-    confined_library{"zlib.h", "libmx/io/", ".cpp"},
+    confined_library{"zip.h", "libmx/files/", ""},
+    confined_library{"zlib.h", "libmx/files/", ".cpp"},
     confined_library{"cuda_runtime",
                      "libmx/base/cuda/ libmx/codec/cuda/ libmx/gemm/cuda/ apps/mx_capture/cuda/",
                      ""},
-    confined_library{"openssl/", "libmx/io/file_digest", ".cpp"},
+    confined_library{"openssl/", "libmx/files/file_digest", ".cpp"},
 };
 
 }  // namespace mx::architecture

@@ -35,13 +35,17 @@ const room* find_room(std::string_view name) {
     return found == rooms.end() ? nullptr : found;
 }
 
-/// "io" for "libmx/io/hdf5/x.hpp", "" outside the rooms.
+constexpr std::string_view studies = "studies/";
+
+/// "io" for "libmx/io/gguf/x.hpp", "studies/diff" for "libmx/studies/diff/x.hpp", "" outside the
+/// rooms.
 std::string room_name(std::string_view path) {
     const auto slash = path.find('/');
     const std::string_view house = path.substr(0, slash);
     if (slash == std::string_view::npos || (house != "libmx" && house != "datasets")) return "";
     path.remove_prefix(slash + 1);
-    return std::string(path.substr(0, path.find('/')));
+    const bool study = path.starts_with(studies);
+    return std::string(path.substr(0, path.find('/', study ? studies.size() : 0)));
 }
 
 /// What an include line names; `path` is empty on any other line.
@@ -103,7 +107,9 @@ std::string namespace_of(const std::string& folder) {
     for (const shared_namespace& s : shared_namespaces) {
         if ((folder + "/").starts_with(fmt::format("{}/", s.folder))) return std::string(s.name);
     }
-    return fmt::format("mx::{}", fmt::join(split(folder.substr(folder.find('/') + 1), '/'), "::"));
+    std::string name = folder.substr(folder.find('/') + 1);
+    if (name.starts_with(studies)) name = name.substr(studies.size());
+    return fmt::format("mx::{}", fmt::join(split(name, '/'), "::"));
 }
 
 /// Whether the lines from `first` to the end of a namespace do nothing but declare classes.

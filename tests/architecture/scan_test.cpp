@@ -27,8 +27,8 @@ TEST_CASE("an include against the direction is found, with its line") {
 TEST_CASE("directions of the table") {
     CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/tensor/shape.hpp\"\n").empty());
     CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
-    CHECK(includes("libmx/pipeline/a.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
-    CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/pipeline/model.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/engine/a.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
+    CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/engine/model.hpp\"\n").size() == 1);
     CHECK(includes("libmx/tensor/a.hpp", "#include \"libmx/format/decode.hpp\"\n").size() == 1);
     CHECK(includes("libmx/scale/a.hpp", "#  include \"libmx/codec/recipe.hpp\"\n").size() == 1);
     CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/codec/recipe.hpp\"\n").size() == 1);
@@ -38,14 +38,14 @@ TEST_CASE("directions of the table") {
     CHECK(includes("datasets/generators/a.cpp", "#include \"libmx/scale/a.hpp\"\n").size() == 1);
     CHECK(includes("apps/mx/a.cpp", "#include \"datasets/generators/a.hpp\"\n").empty());
     CHECK(includes("libmx/io/a.cpp", "#include \"datasets/generators/a.hpp\"\n").size() == 1);
-    CHECK(includes("libmx/pipeline/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/engine/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").size() == 1);
     CHECK(includes("libmx/cellar/a.hpp", "#include \"libmx/base/bits.hpp\"\n").size() == 1);
     CHECK(includes("libmx/base/a.cpp", "#include \"apps/mx/exit.hpp\"\n").size() == 1);
     CHECK(includes("libmx/base/a.cpp", "#include \"tests/catch.hpp\"\n").size() == 1);
     CHECK(includes("apps/mx/main.cpp", "#include \"apps/mx/exit.hpp\"\n").empty());
     CHECK(includes("apps/mx/main.cpp", "#include \"libmx/report/record.hpp\"\n").empty());
     CHECK(includes("apps/mx/main.cpp", "#include \"libmx/oracle/a.hpp\"\n").size() == 1);
-    CHECK(includes("apps/mx/exact.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
+    CHECK(includes("apps/mx/commands/exact.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
     CHECK(includes("apps/other/main.cpp", "#include \"apps/mx/exit.hpp\"\n").size() == 1);
     CHECK(includes("tests/unit/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
 }
@@ -58,7 +58,7 @@ TEST_CASE("include lines are paths from the root that exist") {
 TEST_CASE("libraries stay in their place") {
     CHECK(includes("libmx/oracle/a.hpp", "#include <boost/rational.hpp>\n").empty());
     CHECK(includes("libmx/scale/a.hpp", "#include <boost/rational.hpp>\n").size() == 1);
-    CHECK(includes("libmx/io/hdf5_reader.cpp", "#include <hdf5.h>\n").empty());
+    CHECK(includes("libmx/files/hdf5_reader.cpp", "#include <hdf5.h>\n").empty());
     CHECK(includes("libmx/io/npy.cpp", "#include <hdf5.h>\n").size() == 1);
     CHECK(includes("libmx/io/safetensors.cpp", "#include <nlohmann/json.hpp>\n").empty());
     CHECK(includes("libmx/io/safetensors.hpp", "#include <nlohmann/json.hpp>\n").size() == 1);

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "libmx/bench/product_throughput.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
-#include "libmx/pipeline/product_throughput.hpp"
 
 namespace {
 
@@ -21,9 +21,9 @@ struct product {
     gemm::operand a, b;
 
     explicit product(const char* name) : model(gemm::parse_accumulator(name)) {
-        const pipeline::product_operands of = pipeline::operands_for(model);
-        a = pipeline::make_operand(of, 32, depth, 1);
-        b = pipeline::make_operand(of, 64, depth, 2);
+        const bench::product_operands of = bench::operands_for(model);
+        a = bench::make_operand(of, 32, depth, 1);
+        b = bench::make_operand(of, 64, depth, 2);
     }
 };
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "libmx/base/random.hpp"
+#include "libmx/bench/normal_values.hpp"
 #include "libmx/block/segmentation.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/recipe.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/normal_values.hpp"
+#include "libmx/engine/geometry.hpp"
 
 namespace {
 
@@ -46,7 +46,7 @@ struct segment {
 
     segment(const codec::recipe& r, tensor::dtype type) : params(codec::params_of(r)) {
         std::string reason;
-        const block::grid grid = pipeline::lay_out({rows, cols}, r, reason)->grid;
+        const block::grid grid = engine::lay_out({rows, cols}, r, reason)->grid;
         const block::segmentation s = block::segments_of(grid);
         place.tensor_id = base::tensor_id("bench");
         place.row_stride = cols;
@@ -55,7 +55,7 @@ struct segment {
         place.block_rows = grid.block_rows;
         place.block_cols = grid.block_cols;
         bytes.resize(rows * cols * static_cast<std::size_t>(tensor::row_of(type).bits / 8));
-        pipeline::fill_normal(type, bytes);
+        bench::fill_normal(type, bytes);
         values = {type, bytes.data(), cols};
     }
 };

@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #ifdef MX_HAS_CUDA
 #include "apps/mx_capture/cuda/kernels.hpp"
-#include "libmx/pipeline/vectors/conversions.hpp"
+#include "libmx/conformance/vectors/conversions.hpp"
 #endif
 
 using namespace mx::capture;
@@ -145,15 +145,15 @@ TEST_CASE("a kernel issues every instruction and every conversion") {
                         wgmma_kernels(), tcgen05_kernels()}));
         }
     }
-    for (const auto& row : mx::pipeline::vectors::narrowings) {
+    for (const auto& row : mx::conformance::vectors::narrowings) {
         INFO(row.instruction);
         CHECK(has<narrow_kernel>(row.instruction, {fp8_narrow_kernels(), narrow_kernels()}));
     }
-    for (const auto& row : mx::pipeline::vectors::widenings) {
+    for (const auto& row : mx::conformance::vectors::widenings) {
         INFO(row.instruction);
         CHECK(has<widen_kernel>(row.instruction, {fp8_widen_kernels(), widen_kernels()}));
     }
-    for (const auto& row : mx::pipeline::vectors::stochastic_narrowings) {
+    for (const auto& row : mx::conformance::vectors::stochastic_narrowings) {
         INFO(row.instruction);
         CHECK(has<stochastic_kernel>(row.instruction, {stochastic_kernels()}));
     }

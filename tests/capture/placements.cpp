@@ -9,14 +9,14 @@
 
 #include "apps/mx_capture/known_products.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/verify/captured.hpp"
+#include "libmx/conformance/verify/captured.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx::capture;
-using mx::pipeline::vectors::mma_case;
-using mx::pipeline::vectors::mma_tile;
-using mx::pipeline::vectors::mma_tile_cols;
-using mx::pipeline::vectors::mma_tile_rows;
+using mx::conformance::vectors::mma_case;
+using mx::conformance::vectors::mma_tile;
+using mx::conformance::vectors::mma_tile_cols;
+using mx::conformance::vectors::mma_tile_rows;
 
 namespace {
 
@@ -39,20 +39,21 @@ class card : public device {
         for (const mma_tile& t : tiles) d.insert(d.end(), t.c.begin(), t.c.end());
         return d;
     }
-    std::vector<std::uint8_t> narrow(const mx::pipeline::vectors::narrowing&,
+    std::vector<std::uint8_t> narrow(const mx::conformance::vectors::narrowing&,
                                      std::span<const std::uint32_t>) override {
         return {};
     }
-    std::vector<std::uint64_t> hash_cells(const mx::pipeline::vectors::narrowing&,
+    std::vector<std::uint64_t> hash_cells(const mx::conformance::vectors::narrowing&,
                                           std::uint32_t) override {
         return {};
     }
-    std::vector<std::uint16_t> widen(const mx::pipeline::vectors::widening&, std::size_t) override {
+    std::vector<std::uint16_t> widen(const mx::conformance::vectors::widening&,
+                                     std::size_t) override {
         return {};
     }
     std::vector<std::uint32_t> narrow_stochastically(
-        const mx::pipeline::vectors::stochastic_narrowing&,
-        std::span<const mx::pipeline::vectors::stochastic_input>) override {
+        const mx::conformance::vectors::stochastic_narrowing&,
+        std::span<const mx::conformance::vectors::stochastic_input>) override {
         return {};
     }
     library_product multiply_by_library(const library_problem&) override { return {}; }
@@ -95,7 +96,7 @@ TEST_CASE("placements: the documented one first, each once, with a name of its o
         for (const instruction& i : instructions_of(c)) {
             INFO(c.name << " " << i.name);
             const auto list = placements_of(i);
-            CHECK(to_string(list.front()) == mx::pipeline::verify::documented_placement);
+            CHECK(to_string(list.front()) == mx::conformance::verify::documented_placement);
             std::set<std::string> names;
             for (const placement& p : list) CHECK(names.insert(to_string(p)).second);
             // What runs everywhere leaves nothing to choose.
@@ -119,7 +120,7 @@ TEST_CASE("known products are what every model gives") {
             mma_case what = i.what;
             what.steps = same ? 8 : 1;
             INFO(c.name << " " << i.name << " x " << what.steps);
-            CHECK(settle(i, what, *emulated) == mx::pipeline::verify::documented_placement);
+            CHECK(settle(i, what, *emulated) == mx::conformance::verify::documented_placement);
         }
     }
 }
@@ -144,7 +145,7 @@ TEST_CASE("the card decides where operands lie") {
     // None: the documented one stays, and the recording says so.
     reads.results = result_layout::high_half;
     card none(c, reads);
-    CHECK(settle(i, i.what, none) == mx::pipeline::verify::no_placement);
+    CHECK(settle(i, i.what, none) == mx::conformance::verify::no_placement);
     CHECK(parts_of(i.where) == parts_of(placement{}));
     CHECK(none.asked == static_cast<int>(placements_of(i).size()));
     none.refuses = placement{};
@@ -247,7 +248,7 @@ TEST_CASE("known products tell placements apart") {
                 if (!here) continue;
                 INFO(c.name << " " << i.name << ": " << to_string(p));
                 reading_card one(c, p);
-                REQUIRE(settle(i, i.what, one) != mx::pipeline::verify::no_placement);
+                REQUIRE(settle(i, i.what, one) != mx::conformance::verify::no_placement);
                 // Another name for the same bytes is as good.
                 const auto bytes = [&](const placement& where) {
                     i.where = where;

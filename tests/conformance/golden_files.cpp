@@ -7,7 +7,7 @@
 #include <string>
 
 #include "libmx/format/decode.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/model_files.hpp"
 #include "tests/conformance/vectors.hpp"
@@ -75,7 +75,7 @@ void cast_and_compare(const vectors& v, const cast_case& c) {
     const std::string element = v.metadata.at("element");
     const mx::tests::memory_model model = sets_of(v);
     const mx::tests::temporary_file out(".safetensors");
-    mx::pipeline::cast_request request;
+    mx::convert::cast_request request;
     request.element = element;
     request.round = c.how;
     request.saturate = c.saturate;
@@ -84,7 +84,7 @@ void cast_and_compare(const vectors& v, const cast_case& c) {
     if (int_min != v.metadata.end() && int_min->second == "full") {
         request.minimum = mx::codec::int_min::full;
     }
-    mx::pipeline::cast(model.all(), request, out.path(), {});
+    mx::convert::cast(model.all(), request, out.path(), {});
     const auto written = mx::io::open_model(out.path());
     const mx::format::element_format* f = number_of(element);
     const int bits = f != nullptr ? f->bits() : 8;
@@ -140,7 +140,7 @@ TEST_CASE("files that quantize writes hold the codes and scales of other impleme
                                                     ",scale=" + v.metadata.at("scale") +
                                                     ",block=" + v.metadata.at("block"));
         const mx::tests::temporary_file out(".safetensors");
-        mx::pipeline::quantize_model(model.all(), recipe, true, out.path(), {});
+        mx::convert::quantize_model(model.all(), recipe, true, out.path(), {});
         const auto packed = mx::io::open_model(out.path());
         const std::vector<std::uint8_t> scales = v.codes("scale_code");
         const std::vector<std::uint8_t> expected = v.codes("code");
@@ -158,7 +158,7 @@ TEST_CASE("files that quantize writes hold the codes and scales of other impleme
 
         // And the way back: the values that were dequantized elsewhere.
         const mx::tests::temporary_file values(".values.safetensors");
-        mx::pipeline::dequantize_model(*packed, values.path(), {});
+        mx::convert::dequantize_model(*packed, values.path(), {});
         const vectors back = mx::tests::read_vectors(values.path());
         const std::vector<float>& dequant = v.tensor.at("dequant");
         std::uint64_t wrong = 0;

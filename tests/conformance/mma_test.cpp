@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/verify/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
 #include "tests/memory_model.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 namespace gemm = mx::gemm;
 using mx::base::error_kind;
-using mx::pipeline::verify::verification;
+using mx::conformance::verify::verification;
 using mx::tensor::dtype;
 using mx::tests::memory_model;
 
@@ -41,8 +41,8 @@ std::vector<std::string> all_paths() {
 }
 
 verification verify(const mx::io::reader& file,
-                    const mx::pipeline::verify::verify_options& how = {}) {
-    return mx::pipeline::verify::verify_vectors(file, "file", how);
+                    const mx::conformance::verify::verify_options& how = {}) {
+    return mx::conformance::verify::verify_vectors(file, "file", how);
 }
 
 // The name of the model that a file was compared with: "sm100.f16: bf16 x bf16" begins with it.
@@ -54,7 +54,7 @@ std::map<std::string, std::uint64_t> differences(const change& make) {
     std::map<std::string, std::uint64_t> found;
     for (const std::string& path : all_paths()) {
         const auto file = mx::io::open_model(path);
-        mx::pipeline::verify::verify_options how;
+        mx::conformance::verify::verify_options how;
         const std::string name = model_of(verify(*file));
         how.accumulator = gemm::parse_accumulator(name);
         if (make(*how.accumulator)) found[name] += verify(*file, how).differences;

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "apps/mx/oracle_recipe.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/oracle/decode.hpp"
 #include "libmx/oracle/metrics.hpp"
-#include "libmx/pipeline/analyze.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/block_inputs.hpp"
 #include "tests/conformance/model_files.hpp"
@@ -158,11 +158,11 @@ void compare_tensor(const shape& s, const std::string& recipe_text, std::uint64_
     mx::tests::memory_model model;
     const std::string name = "layer." + std::to_string(seed);
     model.add(name, mx::tensor::dtype::f32, s, x);
-    mx::pipeline::analysis_request request;
+    mx::analysis::analysis_request request;
     request.recipes = {r};
     request.histograms = true;
     request.decompose = true;
-    const auto result = mx::pipeline::analyze(model.all(), request, {});
+    const auto result = mx::analysis::analyze(model.all(), request, {});
     REQUIRE(result.results.size() == 1);
     const mx::report::record& got = result.results[0];
 

@@ -8,7 +8,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/io/readers.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/block_inputs.hpp"
 #include "tests/conformance/model_files.hpp"
@@ -66,10 +66,10 @@ bytes quantized(const example& e, const std::string& recipe, const std::vector<f
     model.add("w", mx::tensor::dtype::f32, e.shape, x);
     const mx::tests::temporary_file out(".transform.safetensors");
     const bool packed = part != "w";
-    mx::pipeline::run_control control;
+    mx::engine::run_control control;
     control.threads = 3;
-    mx::pipeline::quantize_model(model.all(), mx::codec::parse_recipe(recipe), packed, out.path(),
-                                 control);
+    mx::convert::quantize_model(model.all(), mx::codec::parse_recipe(recipe), packed, out.path(),
+                                control);
     return mx::tests::bytes_of(*mx::io::open_model(out.path()), part);
 }
 
@@ -77,13 +77,13 @@ bytes dequantized(const example& e, const std::vector<float>& x) {
     mx::tests::memory_model model;
     model.add("w", mx::tensor::dtype::f32, e.shape, x);
     const mx::tests::temporary_file packed(".packed.safetensors");
-    mx::pipeline::quantize_model(model.all(), mx::codec::parse_recipe(e.recipe), true,
-                                 packed.path(), {});
+    mx::convert::quantize_model(model.all(), mx::codec::parse_recipe(e.recipe), true, packed.path(),
+                                {});
     const mx::tests::temporary_file out(".values.safetensors");
     const auto file = mx::io::open_model(packed.path());
     CHECK(file->metadata().at("mx.recipe") ==
           mx::codec::to_string(mx::codec::parse_recipe(e.recipe)));
-    mx::pipeline::dequantize_model(*file, out.path(), {});
+    mx::convert::dequantize_model(*file, out.path(), {});
     return mx::tests::bytes_of(*mx::io::open_model(out.path()), "w");
 }
 
@@ -133,11 +133,11 @@ TEST_CASE("the block table holds the scales of rotated blocks, for every factor"
     mx::tests::memory_model model;
     model.add("w", mx::tensor::dtype::f32, e.shape, x);
     const mx::tests::temporary_file table(".blocks.h5");
-    mx::pipeline::analysis_request request;
+    mx::analysis::analysis_request request;
     request.recipes = {mx::codec::parse_recipe(e.recipe)};
     request.blocks_path = table.path();
     request.factors = {1.0f, 1.5f};
-    mx::pipeline::analyze(model.all(), request, {});
+    mx::analysis::analyze(model.all(), request, {});
     for (std::size_t phase = 0; phase < 2; ++phase) {
         std::vector<float> scaled = x;
         for (float& v : scaled) v *= request.factors[phase];

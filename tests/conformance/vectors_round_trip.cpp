@@ -10,11 +10,11 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/conformance/vectors/export_vectors.hpp"
+#include "libmx/conformance/vectors/hex_text.hpp"
+#include "libmx/conformance/vectors/input_categories.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/format/block_formats.hpp"
-#include "libmx/pipeline/vectors/export_vectors.hpp"
-#include "libmx/pipeline/vectors/hex_text.hpp"
-#include "libmx/pipeline/vectors/input_categories.hpp"
-#include "libmx/pipeline/verify/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/model_files.hpp"
 #include "tests/conformance/vectors.hpp"
@@ -23,18 +23,18 @@ namespace {
 
 using namespace mx;
 
-pipeline::vectors::vector_request request_of(const codec::recipe& r, std::uint64_t blocks) {
+conformance::vectors::vector_request request_of(const codec::recipe& r, std::uint64_t blocks) {
     return {r, blocks, 7, "test"};
 }
 
 void write_and_verify(const codec::recipe& r, std::uint64_t blocks) {
     const tests::temporary_file out(".vectors.safetensors");
-    const pipeline::vectors::vector_request request = request_of(r, blocks);
-    pipeline::vectors::export_vectors(request, pipeline::vectors::generated_source(request),
-                                      out.path(), "");
+    const conformance::vectors::vector_request request = request_of(r, blocks);
+    conformance::vectors::export_vectors(request, conformance::vectors::generated_source(request),
+                                         out.path(), "");
     const auto file = io::open_model(out.path());
-    const pipeline::verify::verification v =
-        pipeline::verify::verify_vectors(*file, out.path(), {});
+    const conformance::verify::verification v =
+        conformance::verify::verify_vectors(*file, out.path(), {});
     CAPTURE(codec::to_string(r));
     CHECK(v.by == codec::to_string(r));
     CHECK(v.differences == 0);
@@ -67,7 +67,7 @@ TEST_CASE("vectors of every preset, rule, rounding and dialect verify") {
                     dialects.insert(std::string(by.name));
                     // Tiles of 128x128 are worth a thousand ordinary blocks.
                     const bool large = preset.block_rows > 1;
-                    write_and_verify(*r, large ? 2 : pipeline::vectors::input_categories.size());
+                    write_and_verify(*r, large ? 2 : conformance::vectors::input_categories.size());
                 }
             }
         }
@@ -88,7 +88,7 @@ TEST_CASE("vectors of other recipe keys verify") {
 }
 
 TEST_CASE("generated inputs are the same bytes everywhere") {
-    const auto inputs = pipeline::vectors::generate_inputs(codec::parse_recipe("mxfp4"), 240, 0);
+    const auto inputs = conformance::vectors::generate_inputs(codec::parse_recipe("mxfp4"), 240, 0);
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const float x : inputs.values) {
         const std::uint32_t bits = base::bits_of(x);
@@ -99,8 +99,8 @@ TEST_CASE("generated inputs are the same bytes everywhere") {
 
 TEST_CASE("generated inputs hold what their categories promise") {
     const codec::recipe r = codec::parse_recipe("mxfp6");
-    const auto inputs = pipeline::vectors::generate_inputs(r, 240, 3);
-    std::vector<int> seen(pipeline::vectors::input_categories.size());
+    const auto inputs = conformance::vectors::generate_inputs(r, 240, 3);
+    std::vector<int> seen(conformance::vectors::input_categories.size());
     bool subnormal = false, negative_zero = false, nan = false, inf = false, largest = false;
     for (std::size_t i = 0; i < inputs.values.size(); ++i) {
         const std::uint32_t bits = base::bits_of(inputs.values[i]);
@@ -118,10 +118,10 @@ TEST_CASE("generated inputs hold what their categories promise") {
 }
 
 TEST_CASE("text for $readmemh names what it holds") {
-    pipeline::vectors::vector_array a{"code", "codes", tensor::dtype::u8, 6,
-                                      3,      true,    "element codes",   {}};
+    conformance::vectors::vector_array a{"code", "codes", tensor::dtype::u8, 6,
+                                         3,      true,    "element codes",   {}};
     a.words = {0, 0x3f, 5, 0x20, 1, 2};
-    CHECK(pipeline::vectors::hex_text(a, {"mxfp6", "mx 1", "two blocks"}) ==
+    CHECK(conformance::vectors::hex_text(a, {"mxfp6", "mx 1", "two blocks"}) ==
           "// codes: element codes of recipe mxfp6\n"
           "// written by mx 1; inputs: two blocks\n"
           "// layout: one block per line, 3 words each, first element first\n"
@@ -134,10 +134,10 @@ TEST_CASE("text files hold the words of the safetensors file") {
     const auto r = codec::parse_recipe("nvfp4:dialect=te");
     const tests::temporary_file out(".hex.safetensors");
     const tests::temporary_file folder(".hex");
-    const pipeline::vectors::vector_request request = request_of(r, 12);
-    const auto done = pipeline::vectors::export_vectors(
-        request, pipeline::vectors::generated_source(request), out.path(), folder.path());
-    CHECK(done.texts == pipeline::vectors::hex_files(r, folder.path()));
+    const conformance::vectors::vector_request request = request_of(r, 12);
+    const auto done = conformance::vectors::export_vectors(
+        request, conformance::vectors::generated_source(request), out.path(), folder.path());
+    CHECK(done.texts == conformance::vectors::hex_files(r, folder.path()));
     CHECK(done.texts.size() == 5);
     const auto vectors = tests::read_vectors(out.path());
     CHECK(vectors.tensor.contains("global_encode_scale"));

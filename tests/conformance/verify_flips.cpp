@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/pipeline/verify/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/model_files.hpp"
 #include "tests/conformance/vectors.hpp"
@@ -19,7 +19,7 @@
 
 namespace {
 
-using mx::pipeline::verify::verification;
+using mx::conformance::verify::verification;
 using mx::tests::memory_model;
 
 // Which rows of a tensor go into a smaller file.
@@ -99,14 +99,14 @@ outcome flip_and_verify(memory_model& file, const place& at) {
     const auto flip = [&] { bytes[at.bit / 8] ^= static_cast<std::byte>(1u << (at.bit % 8)); };
     flip();
     const bool same_class = nan_before && nan_now();
-    mx::pipeline::verify::verify_options options;
+    mx::conformance::verify::verify_options options;
     options.show = 100000;
-    const verification v = mx::pipeline::verify::verify_vectors(file, "flipped", options);
+    const verification v = mx::conformance::verify::verify_vectors(file, "flipped", options);
     flip();
     if (same_class) return v.differences == 0 ? outcome::same_class : outcome::missed;
     // An index that moved is missed at its old place and too much at the new one.
     const bool exact = !info.name.ends_with("diff_index");
-    for (const mx::pipeline::verify::difference& d : v.first) {
+    for (const mx::conformance::verify::difference& d : v.first) {
         if (d.tensor == info.name && (!exact || d.index == index)) return outcome::found;
     }
     return outcome::missed;
@@ -114,7 +114,7 @@ outcome flip_and_verify(memory_model& file, const place& at) {
 
 // All bits of the contract tensors of a file of which no value is skipped.
 void flip_everything(memory_model file, std::size_t at_least) {
-    const verification before = mx::pipeline::verify::verify_vectors(file, "whole", {});
+    const verification before = mx::conformance::verify::verify_vectors(file, "whole", {});
     REQUIRE(before.differences == 0);
     std::uint64_t skipped = 0;
     for (const auto& s : before.skipped) skipped += s.values;
@@ -248,7 +248,7 @@ TEST_CASE("a sample of the bits of whole files counts") {
             CAPTURE(path);
             const auto file = mx::io::open_model(path);
             memory_model whole = part_of(*file, all_rows);
-            const verification v = mx::pipeline::verify::verify_vectors(whole, path, {});
+            const verification v = mx::conformance::verify::verify_vectors(whole, path, {});
             // Files with rows outside the contract are covered above, row by row.
             if (!v.skipped.empty()) continue;
             for (int n = 0; n < 3; ++n) {

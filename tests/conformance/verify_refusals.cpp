@@ -4,7 +4,7 @@
 #include <string>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/verify/verify.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -29,7 +29,7 @@ void add_input(memory_model& m, const mx::tensor::shape& shape) {
 void expect(const memory_model& m, error_kind kind, const std::string& tensor,
             const std::string& words) {
     try {
-        mx::pipeline::verify::verify_vectors(m, "file", {});
+        mx::conformance::verify::verify_vectors(m, "file", {});
         FAIL("accepted; expected: " << words);
     } catch (const mx::base::error& e) {
         CAPTURE(e.what());

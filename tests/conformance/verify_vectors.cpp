@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "libmx/pipeline/verify/verify.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
 
@@ -20,11 +20,11 @@ totals verify_folder(const std::string& folder) {
     totals t;
     for (const std::string& path : mx::tests::vector_files(folder)) {
         const auto file = mx::io::open_model(path);
-        const mx::pipeline::verify::verification v =
-            mx::pipeline::verify::verify_vectors(*file, path, {});
+        const mx::conformance::verify::verification v =
+            mx::conformance::verify::verify_vectors(*file, path, {});
         CAPTURE(path, v.by);
         if (!v.first.empty()) {
-            const mx::pipeline::verify::difference& d = v.first.front();
+            const mx::conformance::verify::difference& d = v.first.front();
             CAPTURE(d.tensor, d.index, d.input.hex, d.expected.hex, d.got.hex);
             CHECK(v.differences == 0);
         }

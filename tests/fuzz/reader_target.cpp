@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/engine/views.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/widen.hpp"
-#include "libmx/pipeline/views.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
@@ -97,10 +97,10 @@ void read_tensor(const io::reader& model, std::size_t index) {
 void read_views(std::unique_ptr<io::reader> model) {
     std::vector<std::unique_ptr<io::reader>> files;
     files.push_back(std::move(model));
-    pipeline::view_request request;
+    engine::view_request request;
     for (const bool swizzled : {false, true}) {
         request.swizzled = swizzled;
-        const auto view = pipeline::make_view(files, request);
+        const auto view = engine::make_view(files, request);
         if (!view) return;
         for (std::size_t i = 0; i < std::min(view->tensors().size(), tensors_read); ++i) {
             try {

@@ -12,15 +12,14 @@
 #include "libmx/codec/cuda/cuda_backend.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
+#include "libmx/conformance/vectors/conversion_inputs.hpp"
+#include "libmx/conformance/vectors/output_hash.hpp"
 #include "libmx/format/element_formats.hpp"
-#include "libmx/pipeline/vectors/conversion_inputs.hpp"
-#include "libmx/pipeline/vectors/output_hash.hpp"
 #include "tests/gpu/card_test.hpp"
 
 namespace {
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::vectors;
+using namespace mx::conformance::vectors;
 namespace capture = mx::capture;
 namespace cuda = mx::codec::cuda;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The child process for libraries that cannot be trusted with a hostile file.
-#include "libmx/io/isolated_worker.hpp"
+#include "libmx/files/isolated_worker.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <functional>
 #include <thread>
 
-#include "libmx/io/hdf5_service.hpp"
+#include "libmx/files/hdf5_service.hpp"
 #include "tests/io/fixture_values.hpp"
 
 using namespace mx;

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "libmx/engine/model.hpp"
 #include "libmx/io/widen.hpp"
 #include "libmx/io/writer.hpp"
-#include "libmx/pipeline/model.hpp"
 #include "tests/io/scratch_dir.hpp"
 
 namespace mx::test {
@@ -42,17 +42,17 @@ inline std::string repeated(int byte, std::size_t count) {
     return std::string(count, static_cast<char>(byte));
 }
 
-inline const io::tensor_info* info_in(const pipeline::model& m, const std::string& name) {
-    for (const pipeline::tensor_ref& t : m.select({})) {
+inline const io::tensor_info* info_in(const engine::model& m, const std::string& name) {
+    for (const engine::tensor_ref& t : m.select({})) {
         if (t.info().name == name) return &t.info();
     }
     return nullptr;
 }
 
 /// Values of the tensor as float32; `inexact` receives how many had to be rounded.
-inline std::vector<float> values_in(const pipeline::model& m, const std::string& name,
+inline std::vector<float> values_in(const engine::model& m, const std::string& name,
                                     std::uint64_t* inexact = nullptr) {
-    for (const pipeline::tensor_ref& t : m.select({})) {
+    for (const engine::tensor_ref& t : m.select({})) {
         if (t.info().name != name) continue;
         std::vector<float> values(static_cast<std::size_t>(t.info().elements));
         std::vector<std::byte> scratch;
@@ -65,9 +65,9 @@ inline std::vector<float> values_in(const pipeline::model& m, const std::string&
     return {};
 }
 
-inline pipeline::model model_of(const std::vector<std::string>& paths,
-                                const pipeline::view_request& views = {}) {
-    return pipeline::model(paths, {}, views);
+inline engine::model model_of(const std::vector<std::string>& paths,
+                              const engine::view_request& views = {}) {
+    return engine::model(paths, {}, views);
 }
 
 }  // namespace mx::test

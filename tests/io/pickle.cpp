@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pickle machine, and pickles that mean harm.
-#include "libmx/io/pytorch/pickle_graph.hpp"
+#include "libmx/files/pytorch/pickle_graph.hpp"
 
-#include "libmx/io/pytorch/tensor_paths.hpp"
+#include "libmx/files/pytorch/tensor_paths.hpp"
 #include "tests/io/pickles.hpp"
 
 using namespace mx;

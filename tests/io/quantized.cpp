@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "libmx/engine/skip.hpp"
 #include "libmx/io/quantized/layouts.hpp"
-#include "libmx/pipeline/skip.hpp"
 #include "tests/io/fixture_values.hpp"
 #include "tests/io/model_file.hpp"
 
@@ -48,7 +48,7 @@ void append(std::vector<float>& to, const std::vector<float>& more) {
     to.insert(to.end(), more.begin(), more.end());
 }
 
-std::string remark_of(const pipeline::model& m, const std::string& name) {
+std::string remark_of(const engine::model& m, const std::string& name) {
     const io::tensor_info* info = info_in(m, name);
     REQUIRE(info != nullptr);
     return info->remark;
@@ -64,7 +64,7 @@ TEST_CASE("MXFP4 in blocks, as gpt-oss keeps it", "[quantized]") {
                     {{"w_blocks", dtype::u8, {2, 2, 16}, all_fp4 + all_fp4 + all_fp4 + all_fp4},
                      {"w_scales", dtype::u8, {2, 2}, std::string("\x7f\x80\x00\xff", 4)},
                      {"bias", dtype::f32, {1}, f32_bytes({3})}});
-    const pipeline::model m = model_of({path});
+    const engine::model m = model_of({path});
     const io::tensor_info* w = info_in(m, "w");
     REQUIRE(w != nullptr);
     CHECK(w->shape == tensor::shape{2, 64});
@@ -82,22 +82,22 @@ TEST_CASE("MXFP4 in blocks, as gpt-oss keeps it", "[quantized]") {
     append(want, std::vector<float>(32, std::numeric_limits<float>::quiet_NaN()));
     CHECK(same(values_in(m, "w"), want));
 
-    pipeline::view_request raw;
+    engine::view_request raw;
     raw.raw = true;
-    const pipeline::model stored_as = model_of({path}, raw);
+    const engine::model stored_as = model_of({path}, raw);
     CHECK(info_in(stored_as, "w") == nullptr);
     CHECK(info_in(stored_as, "w_blocks") != nullptr);
 }
 
 TEST_CASE("decoded values do not depend on how they are read", "[quantized]") {
     const scratch_dir dir;
-    const pipeline::model m = model_of(
+    const engine::model m = model_of(
         {write_model(dir / "m.safetensors",
                      {{"w.blocks", dtype::u8, {3, 16}, all_fp4 + all_fp4 + all_fp4},
                       {"w.scales", dtype::f8_e8m0, {3}, std::string("\x7e\x81\x90", 3)}})});
     const std::vector<float> all = values_in(m, "w");
     const std::string bytes = f32_bytes(all);
-    const pipeline::tensor_ref t = m.select({}).front();
+    const engine::tensor_ref t = m.select({}).front();
     const auto source = t.file->open(t.index);
     for (std::size_t begin = 0; begin < bytes.size(); begin += 7) {
         for (const std::size_t size : {1, 3, 4, 9, 130}) {
@@ -118,7 +118,7 @@ TEST_CASE("MXFP8, MXFP6 and MXFP4 with scales along the last axis", "[quantized]
     const unsigned word = 0x08u | 0x1fu << 6 | 0x28u << 12 | 0x01u << 18;
     std::string fp6;
     for (int i = 0; i < 8; ++i) fp6 += little(word, 3);
-    const pipeline::model m = model_of({write_model(
+    const engine::model m = model_of({write_model(
         dir / "m.safetensors", {{"a", dtype::f8_e4m3, {2, 40}, e4m3},
                                 {"a_scale", dtype::u8, {2, 2}, std::string("\x7f\x81\x80\xfe", 4)},
                                 {"b", dtype::f8_e5m2, {32}, repeated(0x3c, 32)},
@@ -152,7 +152,7 @@ TEST_CASE("NVFP4 under both conventions of the tensor scale", "[quantized]") {
     const float inverse = 745.3f;
     // E4M3 scales 0x38 = 1 and 0x45 = 3.25.
     const std::string scales("\x38\x45", 2);
-    const pipeline::model m = model_of({write_model(
+    const engine::model m = model_of({write_model(
         dir / "m.safetensors", {{"a.weight", dtype::u8, {1, 16}, all_fp4},
                                 {"a.weight_scale", dtype::f8_e4m3, {1, 2}, scales},
                                 {"a.weight_scale_2", dtype::f32, {}, f32_bytes({g})},
@@ -196,7 +196,7 @@ TEST_CASE("NVFP4 under both conventions of the tensor scale", "[quantized]") {
 
 TEST_CASE("FP8 and INT8 with scales of tiles, rows and the whole tensor", "[quantized]") {
     const scratch_dir dir;
-    const pipeline::model m = model_of(
+    const engine::model m = model_of(
         {write_model(dir / "m.safetensors",
                      {{"t", dtype::f8_e4m3, {130, 129}, repeated(0x38, 130 * 129)},
                       {"t_scale_inv", dtype::f32, {2, 2}, f32_bytes({3, 5, 7, 0.1f})},
@@ -228,7 +228,7 @@ TEST_CASE("integers of 4 and 8 bits in words", "[quantized]") {
     const scratch_dir dir;
     // The nibbles 0 to 15, from the low end of each word on, stand for -8 to 7.
     const std::string nibbles("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
-    const pipeline::model m = model_of({write_model(
+    const engine::model m = model_of({write_model(
         dir / "m.safetensors",
         {{"w_packed", dtype::i32, {1, 2}, nibbles},
          {"w_scale", dtype::f32, {1, 2}, f32_bytes({2, 0.1f})},
@@ -256,13 +256,13 @@ TEST_CASE("codes and scales in different files", "[quantized]") {
     const std::string two = write_model(dir / "2.safetensors", {scales});
     const std::string three =
         write_model(dir / "3.safetensors", {{"w_scales", dtype::u8, {1}, "\x81"}});
-    const pipeline::model both = model_of({one, two});
+    const engine::model both = model_of({one, two});
     CHECK(same(values_in(both, "w"), fp4_values(32, 2)));
     has(remark_of(both, "w"), "of " + two);
     // The order of the files does not matter.
     CHECK(same(values_in(model_of({two, one}), "w"), fp4_values(32, 2)));
     // Two candidates, none of them beside the codes.
-    const pipeline::model many = model_of({one, two, three});
+    const engine::model many = model_of({one, two, three});
     has(remark_of(many, "w_blocks"), "2 files hold an array w_scales");
     // The scales beside the codes come first.
     const std::string four = write_model(dir / "4.safetensors", {codes, scales});
@@ -272,7 +272,7 @@ TEST_CASE("codes and scales in different files", "[quantized]") {
 TEST_CASE("DeepSeek-V4's layout", "[quantized]") {
     // Values that torch decoded; E8M0 bytes 0, 1, 120, 254 and 255, NaN codes, a tile that is cut
     // off, scales of F32.
-    const pipeline::model m = model_of({fixture("deepseek_v4.safetensors")});
+    const engine::model m = model_of({fixture("deepseek_v4.safetensors")});
     const auto decoded = io::open_model(fixture("deepseek_v4_values.safetensors"));
     REQUIRE(decoded->tensors().size() == 3);
     for (const io::tensor_info& t : decoded->tensors()) {
@@ -298,10 +298,10 @@ TEST_CASE("DeepSeek-V4's layout", "[quantized]") {
 TEST_CASE("codes that are not decoded are left out, and so are their scales", "[quantized]") {
     const scratch_dir dir;
     const auto left_out = [&dir](const std::vector<stored>& arrays,
-                                 const pipeline::view_request& views = {}) {
-        const pipeline::model m = model_of({write_model(dir / "m.safetensors", arrays)}, views);
-        std::vector<pipeline::skipped_tensor> skipped;
-        pipeline::numeric_only(m.select({}), skipped);
+                                 const engine::view_request& views = {}) {
+        const engine::model m = model_of({write_model(dir / "m.safetensors", arrays)}, views);
+        std::vector<engine::skipped_tensor> skipped;
+        engine::numeric_only(m.select({}), skipped);
         return skipped;
     };
     for (const dtype type : {dtype::i8, dtype::u8}) {
@@ -315,12 +315,12 @@ TEST_CASE("codes that are not decoded are left out, and so are their scales", "[
         has(skipped[0].reason, "MXFP4 calls for scales 2x1");
         CHECK(skipped[1].tensor == "w.scale");
         CHECK(skipped[1].reason == "scales of w.weight, which is not decoded");
-        pipeline::view_request raw;
+        engine::view_request raw;
         raw.raw = true;
         CHECK(left_out(arrays, raw).empty());
     }
     // Words of integers are codes too, whatever --integers says.
-    pipeline::view_request integers;
+    engine::view_request integers;
     integers.integers = true;
     const auto words = left_out(
         {{"w_packed", dtype::i32, {1, 4}, repeated(1, 16)}, {"w_scale", dtype::bf16, {1, 1}, "ab"}},
@@ -340,7 +340,7 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
                                 const std::vector<stored>& more = {}) {
         std::vector<stored> all{codes, scales};
         all.insert(all.end(), more.begin(), more.end());
-        const pipeline::model m = model_of({write_model(dir / "m.safetensors", all)});
+        const engine::model m = model_of({write_model(dir / "m.safetensors", all)});
         CHECK(m.select({}).size() == all.size());
         for (const stored& a : all) CHECK(info_in(m, a.name) != nullptr);
         return remark_of(m, codes.name);
@@ -388,7 +388,7 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
 
 TEST_CASE("values that nothing scales", "[quantized]") {
     const scratch_dir dir;
-    const pipeline::model m =
+    const engine::model m =
         model_of({write_model(dir / "m.safetensors", {{"w", dtype::f4, {4, 8}, all_fp4},
                                                       {"x_scale", dtype::f32, {}, "abcd"}})});
     CHECK(same(values_in(m, "w"), fp4_values(32, 1)));
@@ -413,9 +413,9 @@ TEST_CASE("scales in the 128x4 order", "[quantized]") {
         dir / "m.safetensors", {{"w", dtype::f8_e4m3, {130, 160}, repeated(0x38, 130 * 160)},
                                 {"w_scale", dtype::u8, {256, 8}, scales}});
     has(remark_of(model_of({path}), "w"), "(--swizzled)");
-    pipeline::view_request swizzled;
+    engine::view_request swizzled;
     swizzled.swizzled = true;
-    const pipeline::model m = model_of({path}, swizzled);
+    const engine::model m = model_of({path}, swizzled);
     std::vector<float> want;
     for (std::size_t r = 0; r < 130; ++r) {
         for (std::size_t c = 0; c < 160; ++c) {
@@ -425,7 +425,7 @@ TEST_CASE("scales in the 128x4 order", "[quantized]") {
     CHECK(same(values_in(m, "w"), want));
     has(remark_of(m, "w"), "scales in the 128x4 order");
     // Parts of a row, and rows across the border of tiles.
-    const pipeline::tensor_ref t = m.select({}).front();
+    const engine::tensor_ref t = m.select({}).front();
     const auto source = t.file->open(t.index);
     for (const std::size_t first : {0u, 33u, 150u, 127u * 160u + 70u, 129u * 160u + 130u}) {
         std::vector<float> part(std::min<std::size_t>(170, want.size() - first));
@@ -443,9 +443,9 @@ TEST_CASE("a stack of experts with swizzled scales", "[quantized]") {
     scales[16] = static_cast<char>(128);
     scales[512] = static_cast<char>(129);
     scales[512 + 16] = static_cast<char>(130);
-    pipeline::view_request swizzled;
+    engine::view_request swizzled;
     swizzled.swizzled = true;
-    const pipeline::model m = model_of(
+    const engine::model m = model_of(
         {write_model(dir / "m.safetensors", {{"w", dtype::f8_e4m3, {2, 2, 32}, repeated(0x38, 128)},
                                              {"w_scale", dtype::u8, {1024}, scales}})},
         swizzled);

@@ -2,10 +2,10 @@
 // Splits, transposition, and what names of inputs stand for.
 #include <numeric>
 
+#include "libmx/engine/skip.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/view_sources.hpp"
-#include "libmx/pipeline/convert.hpp"
-#include "libmx/pipeline/skip.hpp"
+#include "libmx/studies/convert/convert.hpp"
 #include "tests/io/fixture_values.hpp"
 #include "tests/io/model_file.hpp"
 
@@ -21,19 +21,19 @@ std::vector<float> counted(std::size_t count) {
     return v;
 }
 
-pipeline::view_request splitting(const std::string& text) {
-    pipeline::view_request r;
+engine::view_request splitting(const std::string& text) {
+    engine::view_request r;
     r.splits = {text};
     return r;
 }
 
-pipeline::view_request transposing(const std::string& glob) {
-    pipeline::view_request r;
+engine::view_request transposing(const std::string& glob) {
+    engine::view_request r;
     r.transposed = {glob};
     return r;
 }
 
-std::string usage_error(const std::string& path, const pipeline::view_request& views) {
+std::string usage_error(const std::string& path, const engine::view_request& views) {
     return error_of(base::error_kind::usage, [&] { model_of({path}, views); });
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("a fused tensor is split", "[views]") {
     const std::string path =
         write_model(dir / "m.safetensors", {{"qkv", dtype::f32, {6, 4}, f32_bytes(counted(24))},
                                             {"other", dtype::f32, {1}, f32_bytes({1})}});
-    const pipeline::model m = model_of({path}, splitting("qkv=q:3,k:1,v:2"));
+    const engine::model m = model_of({path}, splitting("qkv=q:3,k:1,v:2"));
     REQUIRE(m.select({}).size() == 4);
     CHECK(m.select({})[1].info().name == "qkv.k");
     CHECK(info_in(m, "qkv.v")->shape == tensor::shape{2, 4});
@@ -54,7 +54,7 @@ TEST_CASE("a fused tensor is split", "[views]") {
     CHECK(values_in(m, "qkv.v") == std::vector<float>(all.begin() + 16, all.end()));
 
     for (const char* axis : {"qkv@1=a:1,b:3", "q*@-1=a:1,b:3"}) {
-        const pipeline::model across = model_of({path}, splitting(axis));
+        const engine::model across = model_of({path}, splitting(axis));
         CHECK(values_in(across, "qkv.a") == std::vector<float>{0, 4, 8, 12, 16, 20});
         CHECK(values_in(across, "qkv.b") ==
               std::vector<float>{1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23});
@@ -66,9 +66,9 @@ TEST_CASE("parts of the middle axis and of narrow types", "[views]") {
     const std::string path = write_model(
         dir / "m.safetensors", {{"stack", dtype::f32, {2, 3, 2}, f32_bytes(counted(12))},
                                 {"f4", dtype::f4, {2, 3}, std::string("\x21\x43\x65", 3)}});
-    pipeline::view_request r = splitting("stack@1=up:2,down:1");
+    engine::view_request r = splitting("stack@1=up:2,down:1");
     r.splits.emplace_back("f4=a:1,b:1");
-    const pipeline::model m = model_of({path}, r);
+    const engine::model m = model_of({path}, r);
     CHECK(values_in(m, "stack.up") == std::vector<float>{0, 1, 2, 3, 6, 7, 8, 9});
     CHECK(values_in(m, "stack.down") == std::vector<float>{4, 5, 10, 11});
     CHECK(values_in(m, "f4.a") == std::vector<float>{0.5f, 1, 1.5f});
@@ -113,7 +113,7 @@ TEST_CASE("two axes change places", "[views]") {
                                           {"stack", dtype::f32, {5, 2, 3}, f32_bytes(counted(30))},
                                           {"f4", dtype::f4, {2, 3}, std::string("\x21\x43\x65", 3)},
                                           {"bias", dtype::f32, {2}, f32_bytes({8, 9})}});
-    const pipeline::model m = model_of({path}, transposing("*"));
+    const engine::model m = model_of({path}, transposing("*"));
     CHECK(info_in(m, "kernel")->shape == tensor::shape{3, 2});
     CHECK(values_in(m, "kernel") == std::vector<float>{0, 3, 1, 4, 2, 5});
     CHECK(values_in(m, "f4") == std::vector<float>{0.5f, 2, 1, 3, 1.5f, 4});
@@ -125,7 +125,7 @@ TEST_CASE("two axes change places", "[views]") {
     }
     CHECK(values_in(m, "stack") == stack);
     // Back and forth between more matrices than are kept.
-    for (const pipeline::tensor_ref& t : m.select({"stack"})) {
+    for (const engine::tensor_ref& t : m.select({"stack"})) {
         const auto source = t.file->open(t.index);
         for (const std::size_t e : {4u, 0u, 3u, 1u, 2u, 0u, 4u}) {
             float value = 0;
@@ -139,9 +139,9 @@ TEST_CASE("two axes change places", "[views]") {
 
 TEST_CASE("a decoded tensor can be split and transposed", "[views][quantized]") {
     const scratch_dir dir;
-    pipeline::view_request r = splitting("w=a:1,b:1");
+    engine::view_request r = splitting("w=a:1,b:1");
     r.transposed = {"w.b"};
-    const pipeline::model m = model_of(
+    const engine::model m = model_of(
         {write_model(dir / "m.safetensors", {{"w", dtype::f8_e4m3, {2, 32}, repeated(0x38, 64)},
                                              {"w_scale", dtype::f32, {2, 1}, f32_bytes({3, 5})}})},
         r);
@@ -219,16 +219,16 @@ TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
           "mxfp8:block=32x1,transform=random-hadamard,transform_size=16"}) {
         INFO(recipe);
         const codec::recipe r = codec::parse_recipe(recipe);
-        const pipeline::model m = model_of({path});
-        pipeline::quantize_model(m.select({}), r, false, dir / "v.safetensors", {});
-        pipeline::quantize_model(m.select({}), r, true, dir / "p.safetensors", {});
-        const pipeline::model packed = model_of({dir / "p.safetensors"});
+        const engine::model m = model_of({path});
+        convert::quantize_model(m.select({}), r, false, dir / "v.safetensors", {});
+        convert::quantize_model(m.select({}), r, true, dir / "p.safetensors", {});
+        const engine::model packed = model_of({dir / "p.safetensors"});
         REQUIRE(packed.select({}).size() == 1);
         CHECK(info_in(packed, "w")->layout == codec::to_string(r));
         const std::vector<float> want = values_in(model_of({dir / "v.safetensors"}), "w");
         CHECK(values_in(packed, "w") == want);
         // Parts that begin and end anywhere.
-        const pipeline::tensor_ref t = packed.select({}).front();
+        const engine::tensor_ref t = packed.select({}).front();
         const auto source = t.file->open(t.index);
         for (std::size_t first = 0; first < want.size(); first += 613) {
             for (const std::size_t size : {1u, 45u, 70u, 2900u}) {
@@ -238,8 +238,8 @@ TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
                                    want.begin() + static_cast<std::ptrdiff_t>(first)));
             }
         }
-        pipeline::dequantize_model(*io::open_model(dir / "p.safetensors"), dir / "d.safetensors",
-                                   {});
+        convert::dequantize_model(*io::open_model(dir / "p.safetensors"), dir / "d.safetensors",
+                                  {});
         CHECK(values_in(model_of({dir / "d.safetensors"}), "w") == want);
     }
 }
@@ -255,14 +255,14 @@ TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "
                                             {"e", dtype::boolean, {2}, repeated(1, 2)},
                                             {"f", dtype::i16, {2}, repeated(1, 4)},
                                             {"g", dtype::u8, {2}, repeated(1, 2)}});
-    const auto left_out = [](const pipeline::model& m) {
-        std::vector<pipeline::skipped_tensor> skipped;
-        pipeline::numeric_only(m.select({}), skipped);
+    const auto left_out = [](const engine::model& m) {
+        std::vector<engine::skipped_tensor> skipped;
+        engine::numeric_only(m.select({}), skipped);
         std::string names;
-        for (const pipeline::skipped_tensor& s : skipped) names += s.tensor;
+        for (const engine::skipped_tensor& s : skipped) names += s.tensor;
         return names;
     };
-    pipeline::view_request views;
+    engine::view_request views;
     CHECK(left_out(model_of({path})) == "abcde");
     CHECK(info_in(model_of({path}), "c")->note ==
           "I64 (indices or counts; --integers takes them in)");
@@ -276,14 +276,14 @@ TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "
     io::open_options raw;
     raw.dtype = "I32";
     raw.shape = "4";
-    CHECK(left_out(pipeline::model({path}, raw)).empty());
+    CHECK(left_out(engine::model({path}, raw)).empty());
 }
 
 TEST_CASE("what is no weight passes through conversions bit for bit", "[views]") {
     const scratch_dir dir;
     const std::string ids = little(0x123456789abcdef0, 8) + little(512, 8);
     const std::string codes("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10", 16);
-    const pipeline::model m = model_of({write_model(
+    const engine::model m = model_of({write_model(
         dir / "m.safetensors", {{"position_ids", dtype::i64, {1, 2}, ids},
                                 {"w", dtype::f32, {1, 32}, f32_bytes(counted(32))},
                                 {"mask", dtype::boolean, {3}, std::string("\1\0\1", 3)},
@@ -313,25 +313,25 @@ TEST_CASE("what is no weight passes through conversions bit for bit", "[views]")
     const std::string again = dir / "again.safetensors";
     const std::string hdf5 = dir / "values.h5";
     const std::string cast = dir / "cast.safetensors";
-    const auto done = pipeline::quantize_model(m.select({}), r, false, values, {});
+    const auto done = convert::quantize_model(m.select({}), r, false, values, {});
     CHECK(done.tensors == 1);
     CHECK(done.elements == 32);
     CHECK(done.bytes_written == 128 + 16 + 3 + 16 + 2);
     CHECK(done.kept.size() == 4);
     CHECK(done.skipped.empty());
     unchanged(values);
-    pipeline::quantize_model(m.select({}), r, false, hdf5, {});
+    convert::quantize_model(m.select({}), r, false, hdf5, {});
     unchanged(hdf5);
-    pipeline::quantize_model(m.select({}), r, true, packed, {});
+    convert::quantize_model(m.select({}), r, true, packed, {});
     unchanged(packed);
-    CHECK(pipeline::dequantize_model(*io::open_model(packed), again, {}).kept.size() == 4);
+    CHECK(convert::dequantize_model(*io::open_model(packed), again, {}).kept.size() == 4);
     unchanged(again);
     CHECK(stored_bytes(again, "w") == stored_bytes(values, "w"));
-    pipeline::cast_request request;
+    convert::cast_request request;
     for (const bool codes_only : {false, true}) {
         request.element = "e4m3";
         request.packed = codes_only;
-        CHECK(pipeline::cast(m.select({}), request, cast, {}).kept.size() == 4);
+        CHECK(convert::cast(m.select({}), request, cast, {}).kept.size() == 4);
         unchanged(cast);
         // 1 to 7 in E4M3 begin so.
         if (codes_only) CHECK(stored_bytes(cast, "w.codes").substr(1, 4) == "\x38\x40\x44\x48");
@@ -346,9 +346,9 @@ TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]
                                             {"matrix", dtype::f32, {6, 2}, f32_bytes(counted(12))},
                                             {"single", dtype::f32, {1, 1}, f32_bytes({1})},
                                             {"scalar", dtype::f32, {}, f32_bytes({1})}});
-    pipeline::view_request views;
+    engine::view_request views;
     views.vectors = true;
-    const pipeline::model m = model_of({path}, views);
+    const engine::model m = model_of({path}, views);
     CHECK(info_in(m, "gains")->shape == tensor::shape{6});
     has(info_in(m, "gains")->remark, "a vector, stored as 1x6x1");
     CHECK(values_in(m, "gains") == counted(6));

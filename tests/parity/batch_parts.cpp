@@ -2,13 +2,13 @@
 // What is kept of a panel's blocks at a time, however its tensor is shaped.
 #include <algorithm>
 
+#include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/pipeline/analyze_matrix.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/panel_quantizer.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/panel_quantizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/host_quantizer.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 namespace codec = mx::codec;
 namespace cuda = mx::codec::cuda;
-using mx::pipeline::segment_in_panel;
+using mx::engine::segment_in_panel;
 
 std::size_t launches = 0;
 
@@ -43,9 +43,9 @@ struct work {
         params.assign(2, codec::params_of(r));
         recipes = {{&params[0], codec::detail::codes}, {&params[1], codec::detail::none}};
         const mx::block::grid g{{1, matrix.rows, matrix.cols}, 1, 32};
-        const mx::pipeline::panel all{0, 1, 0, matrix.rows, 0, matrix.cols};
-        mx::pipeline::for_each_segment(g, all, [&](const segment_in_panel& s) {
-            segments.push_back({mx::pipeline::place_of(s, g, 5), s.row, s.col});
+        const mx::engine::panel all{0, 1, 0, matrix.rows, 0, matrix.cols};
+        mx::engine::for_each_segment(g, all, [&](const segment_in_panel& s) {
+            segments.push_back({mx::engine::place_of(s, g, 5), s.row, s.col});
             bytes += segments.back().place.blocks() * (32 + 15) + sizeof(mx::block::segment_stats);
         });
     }
@@ -89,13 +89,13 @@ TEST_CASE("a device's results wait on the host in parts that have room") {
 
 TEST_CASE("blocks that are larger than their matrix have room for what they hold") {
     const segment_in_panel s{0, 0, 0, 0, 0, 8, 3};
-    const auto wide = mx::pipeline::place_of(s, {{1, 8, 3}, 1, 1024}, 1);
+    const auto wide = mx::engine::place_of(s, {{1, 8, 3}, 1, 1024}, 1);
     CHECK(wide.block_size() == 3);
     CHECK(wide.blocks() == 8);
-    const auto tall = mx::pipeline::place_of(s, {{1, 8, 3}, 1024, 1}, 1);
+    const auto tall = mx::engine::place_of(s, {{1, 8, 3}, 1024, 1}, 1);
     CHECK(tall.block_size() == 8);
     CHECK(tall.blocks() == 3);
-    const auto small = mx::pipeline::place_of(s, {{1, 8, 3}, 4, 2}, 1);
+    const auto small = mx::engine::place_of(s, {{1, 8, 3}, 4, 2}, 1);
     CHECK(small.block_size() == 8);
     CHECK(small.blocks() == 4);
 }
@@ -105,16 +105,16 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
     const auto m = mx::tests::make_matrix(
         mx::tensor::dtype::f32, 999, 5,
         {mx::tests::block_kinds.begin(), mx::tests::block_kinds.end()}, *recipes[0].element, 4);
-    const mx::pipeline::matrix values{m.type, m.bytes.data(), m.rows, m.cols, "w"};
+    const mx::analysis::matrix values{m.type, m.bytes.data(), m.rows, m.cols, "w"};
     const codec::backend& scalar = *mx::tests::backends_here().front();
     for (const codec::recipe& r : recipes) {
         // Segment by segment, with room for whole blocks.
         std::string reason;
-        const mx::block::grid g = mx::pipeline::lay_out({m.rows, m.cols}, r, reason)->grid;
+        const mx::block::grid g = mx::engine::lay_out({m.rows, m.cols}, r, reason)->grid;
         const auto params = codec::params_of(r);
         mx::base::exact_sum error2, x2;
         std::uint64_t clamp = 0, blocks = 0;
-        mx::pipeline::for_each_segment(
+        mx::engine::for_each_segment(
             g, {0, 1, 0, m.rows, 0, m.cols}, [&](const segment_in_panel& s) {
                 const codec::segment_place place{mx::base::tensor_id("w"),
                                                  s.first,
@@ -139,7 +139,7 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
         CHECK(blocks == (g.block_rows == 1 ? 999u : 250u));
         for (const codec::backend* d : mx::tests::backends_here()) {
             CAPTURE(d->name, codec::to_string(r));
-            mx::pipeline::run_control control;
+            mx::engine::run_control control;
             control.backend = d;
             const auto all = analyze_matrix(values, {&r, 1}, true, control);
             const auto& got = all.front();

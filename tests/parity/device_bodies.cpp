@@ -8,7 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_quantizer.hpp"
 #include "tests/memory_model.hpp"
@@ -84,11 +84,11 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
     model.add("w", mx::tensor::dtype::f32, {2, 35, 333}, values);
     const auto path = std::filesystem::temp_directory_path() / "mx-device-bodies.safetensors";
     const auto file_by = [&](const codec::backend* d, const char* recipe, bool packed) {
-        mx::pipeline::run_control control;
+        mx::engine::run_control control;
         control.backend = d;
         control.threads = 2;
-        mx::pipeline::quantize_model(model.all(), codec::parse_recipe(recipe), packed,
-                                     path.string(), control);
+        mx::convert::quantize_model(model.all(), codec::parse_recipe(recipe), packed, path.string(),
+                                    control);
         std::ifstream in(path, std::ios::binary);
         return std::string(std::istreambuf_iterator<char>(in), {});
     };

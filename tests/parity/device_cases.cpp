@@ -6,10 +6,10 @@
 #include <cstring>
 #include <random>
 
+#include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/cuda/row_formats.hpp"
 #include "libmx/format/element_formats.hpp"
-#include "libmx/pipeline/analyze_matrix.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -94,7 +94,7 @@ std::vector<recipe> general_recipes() {
     return all;
 }
 
-std::vector<std::byte> bytes_of(const pipeline::matrix_totals& m) {
+std::vector<std::byte> bytes_of(const analysis::matrix_totals& m) {
     std::vector<std::byte> out;
     const auto put = [&](const void* from, std::size_t size) {
         const auto* bytes = static_cast<const std::byte*>(from);
@@ -234,10 +234,10 @@ void compare_matrices(const codec::backend& d,
     std::uint64_t turn = 0;
     for (const dtype type : types) {
         const auto m = make_matrix(type, 300 / every, 1100, all_kinds, *recipes.front().element, 7);
-        const pipeline::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
+        const analysis::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
         for (const bool histograms : {false, true}) {
             if (turn++ % every != 0) continue;
-            pipeline::run_control control;
+            engine::run_control control;
             control.threads = 2;
             control.backend = backends_here().front();
             const auto expected = analyze_matrix(in, recipes, histograms, control, true);
@@ -287,8 +287,8 @@ void compare_rows(const codec::backend& d,
             if (matrix_turn++ % every != 0) continue;
             const auto m =
                 weights(type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols));
-            const pipeline::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
-            pipeline::run_control control;
+            const analysis::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
+            engine::run_control control;
             control.threads = 1;
             control.backend = backends_here().front();
             const auto expected = analyze_matrix(in, some, false, control, false);

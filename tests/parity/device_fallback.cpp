@@ -6,13 +6,13 @@
 #include <iterator>
 #include <limits>
 
+#include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/pipeline/analyze_matrix.hpp"
-#include "libmx/pipeline/cluster/block_survey.hpp"
-#include "libmx/pipeline/convert.hpp"
-#include "libmx/pipeline/diff/diff.hpp"
+#include "libmx/studies/cluster/block_survey.hpp"
+#include "libmx/studies/convert/convert.hpp"
+#include "libmx/studies/diff/diff.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/host_quantizer.hpp"
@@ -53,9 +53,9 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
                                                    mx::tests::block_kinds.end());
     const auto values = mx::tests::make_matrix(mx::tensor::dtype::bf16, 300, 3000, kinds,
                                                *recipes.front().element, 5);
-    const mx::pipeline::matrix m{values.type, values.bytes.data(), values.rows, values.cols, "w"};
+    const mx::analysis::matrix m{values.type, values.bytes.data(), values.rows, values.cols, "w"};
     const auto squares = [&](const codec::backend& d, const std::shared_ptr<mx::base::notices>& n) {
-        mx::pipeline::run_control control;
+        mx::engine::run_control control;
         control.threads = 4;
         control.backend = &d;
         control.notices = n;
@@ -99,7 +99,7 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     pipeline_device = &none;
     pipeline_limits = {};
     std::vector<std::string> lines;
-    mx::pipeline::run_control control;
+    mx::engine::run_control control;
     control.threads = 2;
     control.backend = &small_device;
     const auto listen = [&] {
@@ -110,8 +110,8 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
 
     const auto path = std::filesystem::temp_directory_path() / "mx-device-room.safetensors";
     const auto quantized = [&] {
-        mx::pipeline::quantize_model(model.all(), codec::parse_recipe("mxfp4"), true, path.string(),
-                                     control);
+        mx::convert::quantize_model(model.all(), codec::parse_recipe("mxfp4"), true, path.string(),
+                                    control);
     };
     CHECK_THROWS_AS(quantized(), mx::base::error);
     CHECK_FALSE(std::filesystem::exists(path));
@@ -122,9 +122,8 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     // Values that codes do not tell: negative zeros of integers.
     const auto values_by = [&](const codec::backend* d) {
         control.backend = d;
-        mx::pipeline::quantize_model(model.all(),
-                                     codec::parse_recipe("mxint4:dialect=microxcaling"), false,
-                                     path.string(), control);
+        mx::convert::quantize_model(model.all(), codec::parse_recipe("mxint4:dialect=microxcaling"),
+                                    false, path.string(), control);
         std::ifstream in(path, std::ios::binary);
         return std::string(std::istreambuf_iterator<char>(in), {});
     };
@@ -134,19 +133,19 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     CHECK(lines.size() == 1);
     std::filesystem::remove(path);
 
-    mx::pipeline::diff::diff_request request;
+    mx::diff::diff_request request;
     request.paths = {"a", "b"};
-    request.labels = mx::pipeline::diff::label_dumps(request.paths, {});
+    request.labels = mx::diff::label_dumps(request.paths, {});
     request.recipes = codec::parse_recipes({"mxfp4"});
     const mx::io::reader* const dumps[] = {&model, &other};
     listen();
-    const auto found = mx::pipeline::diff::diff(dumps, model.all(), request, control);
+    const auto found = mx::diff::diff(dumps, model.all(), request, control);
     CHECK(found.tensors == 1);
     CHECK(lines.size() == 1);
 
-    mx::pipeline::analysis_request survey;
+    mx::analysis::analysis_request survey;
     survey.recipes = request.recipes;
     listen();
-    CHECK(mx::pipeline::cluster::survey_blocks(model.all(), survey, control).size() == 1);
+    CHECK(mx::cluster::survey_blocks(model.all(), survey, control).size() == 1);
     CHECK(lines.size() == 1);
 }

@@ -11,8 +11,8 @@
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/batch_layout.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/panels.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/panels.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/host_quantizer.hpp"
@@ -81,11 +81,11 @@ struct task {
     std::size_t least_bytes() const {
         std::string reason;
         const auto grid =
-            mx::pipeline::lay_out({matrix.rows, matrix.cols}, recipes.front(), reason)->grid;
+            mx::engine::lay_out({matrix.rows, matrix.cols}, recipes.front(), reason)->grid;
         std::size_t most = 0;
-        mx::pipeline::for_each_segment(
+        mx::engine::for_each_segment(
             grid, {0, 1, part.row, part.rows, part.col, part.cols},
-            [&](const mx::pipeline::segment_in_panel& s) {
+            [&](const mx::engine::segment_in_panel& s) {
                 const codec::placed_segment segment{
                     {77, s.first, matrix.cols, s.rows, s.cols, grid.block_rows, grid.block_cols},
                     0,

@@ -9,7 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/dialect_element.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_caster.hpp"
 #include "tests/host_device/host_quantizer.hpp"
@@ -179,19 +179,19 @@ TEST_CASE("files cast in pieces are those of the host, with any number of thread
     model.add("f64", mx::tensor::dtype::f64, {3}, std::vector<double>{1.0, -3.3, 1e300});
     model.add("none", mx::tensor::dtype::f32, {0, 4}, std::vector<float>{});
     const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
-    const auto file_by = [&](const codec::backend* d, mx::pipeline::cast_request request,
+    const auto file_by = [&](const codec::backend* d, mx::convert::cast_request request,
                              int threads) {
-        mx::pipeline::run_control control;
+        mx::engine::run_control control;
         control.backend = d;
         control.threads = threads;
-        mx::pipeline::cast(model.all(), request, path.string(), control);
+        mx::convert::cast(model.all(), request, path.string(), control);
         std::ifstream in(path, std::ios::binary);
         return std::string(std::istreambuf_iterator<char>(in), {});
     };
     for (const char* element : {"e4m3", "e3m2", "e2m1", "int5", "e8m0", "ue4m3"}) {
         for (const bool packed : {false, true}) {
             CAPTURE(element, packed);
-            mx::pipeline::cast_request request;
+            mx::convert::cast_request request;
             request.element = element;
             request.packed = packed;
             if (std::string(element) == "e4m3") request.round = mx::format::rounding::stochastic;
@@ -212,16 +212,15 @@ TEST_CASE("a value without a code is named by its place, whoever casts") {
     values[4900] = -INFINITY;
     mx::tests::memory_model model;
     model.add("w", mx::tensor::dtype::f32, {5000}, values);
-    mx::pipeline::cast_request request;
+    mx::convert::cast_request request;
     request.element = "e2m1";
     request.packed = true;
     request.by = codec::find_dialect("microxcaling");
     const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
     const auto message_by = [&](const codec::backend* d) {
-        mx::pipeline::run_control control;
+        mx::engine::run_control control;
         control.backend = d;
-        return message_of(
-            [&] { mx::pipeline::cast(model.all(), request, path.string(), control); });
+        return message_of([&] { mx::convert::cast(model.all(), request, path.string(), control); });
     };
     const std::string expected = message_by(nullptr);
     CHECK(expected.find("element 4321 is inf") != std::string::npos);

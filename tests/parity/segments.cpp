@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "libmx/base/half.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/panels.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/panels.hpp"
 
 namespace mx::tests {
 namespace {
@@ -128,7 +128,7 @@ std::vector<const codec::backend*> backends_here() {
 std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
                                   const codec::recipe& r, codec::detail wanted, bool parts) {
     std::string reason;
-    const block::grid grid = pipeline::lay_out({m.rows, m.cols}, r, reason).value().grid;
+    const block::grid grid = engine::lay_out({m.rows, m.cols}, r, reason).value().grid;
     const block::view& v = grid.over;
     const codec::block_params params = codec::params_of(r, facts_of(m));
     const codec::value_rectangle all{{m.type, m.bytes.data(), v.cols}, v.batch * v.rows, v.cols};
@@ -136,8 +136,8 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
     const codec::recipe_request request{&params, wanted, parts, stats, stats};
     const auto by = b.make_quantizer();
     std::vector<std::byte> out;
-    const pipeline::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
-    pipeline::for_each_segment(grid, whole, [&](const pipeline::segment_in_panel& s) {
+    const engine::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
+    engine::for_each_segment(grid, whole, [&](const engine::segment_in_panel& s) {
         const codec::placed_segment segment{
             {77, s.first, v.cols, s.rows, s.cols, grid.block_rows, grid.block_cols},
             s.batch * v.rows + s.row,
@@ -160,16 +160,16 @@ std::vector<std::byte> everything(codec::quantizer& by, const stored_matrix& m,
                                   const std::vector<codec::recipe>& recipes) {
     std::string reason;
     const block::grid grid =
-        pipeline::lay_out({m.rows, m.cols}, recipes.front(), reason).value().grid;
+        engine::lay_out({m.rows, m.cols}, recipes.front(), reason).value().grid;
     const codec::stored_values all{m.type, m.bytes.data(), m.cols};
     std::vector<codec::placed_segment> segments;
-    pipeline::for_each_segment(grid, {0, 1, part.row, part.rows, part.col, part.cols},
-                               [&](const pipeline::segment_in_panel& s) {
-                                   segments.push_back({{77, s.first, m.cols, s.rows, s.cols,
-                                                        grid.block_rows, grid.block_cols},
-                                                       s.row,
-                                                       s.col});
-                               });
+    engine::for_each_segment(grid, {0, 1, part.row, part.rows, part.col, part.cols},
+                             [&](const engine::segment_in_panel& s) {
+                                 segments.push_back({{77, s.first, m.cols, s.rows, s.cols,
+                                                      grid.block_rows, grid.block_cols},
+                                                     s.row,
+                                                     s.col});
+                             });
     std::vector<codec::block_params> params;
     const codec::tensor_facts facts = facts_of(m);
     for (const codec::recipe& r : recipes) params.push_back(codec::params_of(r, facts));

@@ -4,14 +4,14 @@
 #include <atomic>
 #include <cstring>
 
-#include "libmx/pipeline/analyze_matrix.hpp"
+#include "libmx/analysis/analyze_matrix.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {
 
 using namespace mx::tests;
-using mx::pipeline::matrix_totals;
+using mx::analysis::matrix_totals;
 
 std::vector<mx::codec::recipe> recipes() {
     std::vector<mx::codec::recipe> out;
@@ -49,7 +49,7 @@ bool same_histograms(const matrix_totals& a, const matrix_totals& b) {
     return std::memcmp(a.histograms.get(), b.histograms.get(), sizeof *a.histograms) == 0;
 }
 
-mx::pipeline::matrix view_of(const stored_matrix& m) {
+mx::analysis::matrix view_of(const stored_matrix& m) {
     return {m.type, m.bytes.data(), m.rows, m.cols, "w"};
 }
 
@@ -79,21 +79,21 @@ TEST_CASE("backends and threads agree on the totals and histograms of a matrix")
         make_matrix(mx::tensor::dtype::bf16, 700, 1000, {block_kinds.begin(), block_kinds.end()},
                     *mx::format::find_element_format("e2m1"), 3);
     const auto wanted = recipes();
-    mx::pipeline::run_control control;
+    mx::engine::run_control control;
     control.backend = &mx::codec::backend_named("scalar");
     control.threads = 1;
-    const auto expected = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
+    const auto expected = mx::analysis::analyze_matrix(view_of(m), wanted, true, control, true);
     for (const mx::codec::backend* d : backends_here()) {
         for (const int threads : {1, 2, 7}) {
             control.backend = d;
             control.threads = threads;
-            const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, true, control, true);
+            const auto got = mx::analysis::analyze_matrix(view_of(m), wanted, true, control, true);
             for (std::size_t i = 0; i < wanted.size(); ++i) {
                 CAPTURE(d->name, threads, mx::codec::to_string(wanted[i]));
                 CHECK(same(got[i], expected[i]));
                 CHECK(same_histograms(got[i], expected[i]));
                 if (threads != 2) continue;
-                const auto alone = mx::pipeline::analyze_matrix(
+                const auto alone = mx::analysis::analyze_matrix(
                     view_of(m), std::span(wanted).subspan(i, 1), true, control, true);
                 CHECK(same(alone.front(), expected[i]));
             }
@@ -106,13 +106,13 @@ TEST_CASE("what recipes have in common is that of each alone") {
     const auto m = make_matrix(mx::tensor::dtype::bf16, 300, 1056, {block_kind::gaussian},
                                *mx::format::find_element_format("e2m1"), 9);
     const auto wanted = recipes();
-    mx::pipeline::run_control control;
+    mx::engine::run_control control;
     for (const mx::codec::backend* d : backends_here()) {
         control.backend = d;
-        const auto got = mx::pipeline::analyze_matrix(view_of(m), wanted, false, control);
+        const auto got = mx::analysis::analyze_matrix(view_of(m), wanted, false, control);
         control.backend = &mx::codec::backend_named("scalar");
         for (std::size_t i = 0; i < wanted.size(); ++i) {
-            const auto alone = mx::pipeline::analyze_matrix(
+            const auto alone = mx::analysis::analyze_matrix(
                 view_of(m), std::span(wanted).subspan(i, 1), false, control);
             CAPTURE(d->name, mx::codec::to_string(wanted[i]));
             CHECK(same(got[i], alone.front()));
@@ -125,11 +125,11 @@ TEST_CASE("the backend that was asked for is the one that runs") {
                                *mx::format::find_element_format("e2m1"), 3);
     mx::codec::backend spied = mx::codec::best_backend();
     spied.make_quantizer = make_spy;
-    mx::pipeline::run_control control;
+    mx::engine::run_control control;
     control.backend = &spied;
     segments_seen = 0;
     const std::vector<mx::codec::recipe> one{mx::codec::parse_recipe("mxfp4")};
-    mx::pipeline::analyze_matrix(view_of(m), one, false, control);
+    mx::analysis::analyze_matrix(view_of(m), one, false, control);
     CHECK(segments_seen == 64 * 256 / 4096);
 }
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/metrics.hpp"
-#include "libmx/pipeline/analyze.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -33,12 +33,12 @@ std::vector<float> heavy_tailed(std::size_t n, unsigned seed) {
 
 std::vector<report::record> analyze(const tests::memory_model& model,
                                     const std::vector<std::string>& recipes, int threads) {
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.histograms = true;
     for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
-    pipeline::run_control control;
+    engine::run_control control;
     control.threads = threads;
-    const pipeline::analysis a = pipeline::analyze(model.all(), request, control);
+    const analysis::analysis a = analysis::analyze(model.all(), request, control);
     return {a.results.begin(), a.results.end()};
 }
 
@@ -82,14 +82,14 @@ TEST_CASE("a tensor scale is that of the whole tensor, read once or twice") {
     add(model, "wide", {3, 100000}, wide);
     add(model, "small", {10, 10}, heavy_tailed(100, 7));
     add(model, "empty", {0, 4}, {});
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.recipes = {codec::parse_recipe("nvfp4"), codec::parse_recipe("mxfp4"),
                        codec::parse_recipe("nvfp4:dialect=te,block=32x1")};
     const auto run = [&](std::uint64_t kept) {
-        pipeline::run_control control;
+        engine::run_control control;
         control.threads = 3;
         control.kept_elements = kept;
-        const pipeline::analysis a = pipeline::analyze(model.all(), request, control);
+        const analysis::analysis a = analysis::analyze(model.all(), request, control);
         return std::vector<report::record>(a.results.begin(), a.results.end());
     };
     const auto at_once = run(1 << 24);
@@ -247,9 +247,9 @@ TEST_CASE("what is not a number is left out with its reason") {
     tests::memory_model model;
     model.add("mask", tensor::dtype::boolean, {4}, std::vector<std::uint8_t>(4));
     add(model, "w", {4}, {1, 2, 3, 4});
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.recipes = {codec::parse_recipe("mxfp4"), codec::parse_recipe("mxfp4:axis=3")};
-    const pipeline::analysis a = pipeline::analyze(model.all(), request, {});
+    const analysis::analysis a = analysis::analyze(model.all(), request, {});
     REQUIRE(a.results.size() == 1);
     REQUIRE(a.skipped.size() == 2);
     CHECK(a.skipped[0].tensor == "mask");
@@ -260,13 +260,13 @@ TEST_CASE("what is not a number is left out with its reason") {
 TEST_CASE("a raised flag stops a run") {
     tests::memory_model model;
     add(model, "w", {64}, std::vector<float>(64, 1.0f));
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.recipes = {codec::parse_recipe("mxfp4")};
     std::atomic<bool> cancel{true};
-    pipeline::run_control control;
+    engine::run_control control;
     control.cancel = &cancel;
     try {
-        pipeline::analyze(model.all(), request, control);
+        analysis::analyze(model.all(), request, control);
         FAIL("the run went on");
     } catch (const base::error& e) {
         CHECK(e.kind() == base::error_kind::cancelled);

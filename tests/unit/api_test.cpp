@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/io/packed_read.hpp"
-#include "libmx/pipeline/analyze.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 #include "mx/mx.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
@@ -94,8 +94,8 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
     for (const char* text : all_kinds) {
         CAPTURE(text);
         const recipe r = parse_recipe(text);
-        pipeline::quantize_model(model.all(), r, true, packed, {});
-        pipeline::quantize_model(model.all(), r, false, plain, {});
+        convert::quantize_model(model.all(), r, true, packed, {});
+        convert::quantize_model(model.all(), r, false, plain, {});
         const auto file = io::open_model(packed);
         for (const codec::backend& b : codec::backends()) {
             if (!b.available()) continue;
@@ -117,7 +117,7 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
                 CHECK(*q.tensor_scale() == array_of<float>(*file, "w.global_scale").front());
             }
             CHECK(same(fake_quantize(in, r, how), array_of<float>(*io::open_model(plain), "w")));
-            pipeline::dequantize_model(*file, unpacked, {});
+            convert::dequantize_model(*file, unpacked, {});
             const std::vector<float> d = array_of<float>(*io::open_model(unpacked), "w");
             CHECK(same(dequantize(q, how), d));
             const blocks again =
@@ -135,9 +135,9 @@ TEST_CASE("figures of an array are those of mx analyze", "[api]") {
     const std::vector<float> x = values(64 * 96);
     tests::memory_model model;
     model.add("", dtype::f32, {64, 96}, x);
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     for (const char* text : all_kinds) request.recipes.push_back(parse_recipe(text));
-    const pipeline::analysis a = pipeline::analyze(model.all(), request, {});
+    const analysis::analysis a = analysis::analyze(model.all(), request, {});
     const std::vector<row> rows = measure({x, 64, 96}, request.recipes);
     REQUIRE(rows.size() == a.results.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {

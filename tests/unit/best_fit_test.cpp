@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model behind recorded outputs is found: by its row, or by a field or two that differ from it.
-#include "libmx/pipeline/verify/best_fit.hpp"
+#include "libmx/conformance/verify/best_fit.hpp"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "libmx/conformance/vectors/mma_model.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/vectors/mma_model.hpp"
 #include "tests/catch.hpp"
 
 namespace {
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::vectors;
-using namespace mx::pipeline::verify;
+using namespace mx::conformance::vectors;
+using namespace mx::conformance::verify;
 namespace gemm = mx::gemm;
 
 mma_case case_of(const char* format, bool f16, std::size_t k) {

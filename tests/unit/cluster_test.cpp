@@ -7,8 +7,8 @@
 
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/saturation_zone.hpp"
-#include "libmx/pipeline/cluster/bf16_cast.hpp"
-#include "libmx/pipeline/cluster/doctor.hpp"
+#include "libmx/studies/cluster/bf16_cast.hpp"
+#include "libmx/studies/cluster/doctor.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -31,15 +31,15 @@ std::vector<float> around(float centre, float deviation, std::size_t n, unsigned
     return x;
 }
 
-pipeline::cluster::cluster_report examine(const tests::memory_model& model,
-                                          const std::vector<std::string>& recipes, int threads = 1,
-                                          float norm_bias = 0) {
-    pipeline::analysis_request request;
+cluster::cluster_report examine(const tests::memory_model& model,
+                                const std::vector<std::string>& recipes, int threads = 1,
+                                float norm_bias = 0) {
+    analysis::analysis_request request;
     for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     request.norm_bias = norm_bias;
-    pipeline::run_control control;
+    engine::run_control control;
     control.threads = threads;
-    return pipeline::cluster::examine(model.all(), request, control);
+    return cluster::examine(model.all(), request, control);
 }
 
 double number(const report::record& r, const char* name) {
@@ -50,9 +50,7 @@ double number(const report::record& r, const char* name) {
 
 double number(const report::value& v) { return std::get<double>(v); }
 
-const pipeline::cluster::measured_mend& chosen(const pipeline::cluster::finding& f) {
-    return f.mends[f.mend];
-}
+const cluster::measured_mend& chosen(const cluster::finding& f) { return f.mends[f.mend]; }
 
 }  // namespace
 
@@ -61,9 +59,9 @@ TEST_CASE("0.99 everywhere saturates under floor, and rceil is named as the mend
     add(model, "gamma", {32}, std::vector<float>(32, 0.99f));
     const auto report = examine(model, {"mxfp8:scale=floor", "mxfp4:scale=floor"});
     REQUIRE(report.findings.size() == 2);
-    for (const pipeline::cluster::finding& f : report.findings) {
+    for (const cluster::finding& f : report.findings) {
         const bool fp4 = f.recipe.element->name == "e2m1";
-        CHECK(f.what == pipeline::cluster::ailment::saturation);
+        CHECK(f.what == cluster::ailment::saturation);
         REQUIRE(f.survey.worst.size() == 1);
         CHECK(*f.survey.worst[0].becomes == (fp4 ? 0.75 : 0.875));
         CHECK(f.survey.worst[0].gain == Approx((fp4 ? 0.75 : 0.875) / 0.99));
@@ -93,17 +91,17 @@ TEST_CASE("a survey counts what the kernel says block by block") {
     x[1234] = NAN;
     tests::memory_model model;
     add(model, "w", {40, 100}, x);
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     for (const char* text :
          {"mxfp8", "mxfp4:scale=even", "mxfp4_e3m0", "mxint4", "mxint8:int_min=full",
           "mxfp6:round=up", "mxfp4:round=stochastic,seed=1", "mxfp8:offset=fp16",
           "mxfp8:dialect=microxcaling"}) {
         request.recipes.push_back(codec::parse_recipe(text));
     }
-    const auto surveys = pipeline::cluster::survey_blocks(model.all(), request, {});
+    const auto surveys = cluster::survey_blocks(model.all(), request, {});
     REQUIRE(surveys.size() == request.recipes.size());
     for (std::size_t r = 0; r < surveys.size(); ++r) {
-        const pipeline::cluster::block_survey& s = surveys[r];
+        const cluster::block_survey& s = surveys[r];
         CAPTURE(codec::to_string(request.recipes[r]));
         const auto p = codec::params_of(request.recipes[r]);
         std::uint64_t blocks = 0, eligible = 0, saturated = 0, clamped = 0, collapsed = 0;
@@ -157,7 +155,7 @@ TEST_CASE("facts of blocks stand behind the analysis of a tensor") {
     add(model, "w.norm", {40, 128}, x);
     const auto report = examine(model, {"mxfp8"});
     REQUIRE(report.findings.size() == 1);
-    const pipeline::cluster::block_survey& s = report.findings[0].survey;
+    const cluster::block_survey& s = report.findings[0].survey;
     std::uint64_t in_zone = 0, overflowing = 0;
     for (std::size_t i = 0; i < x.size(); i += 32) {
         const auto [least, top] =
@@ -170,7 +168,7 @@ TEST_CASE("facts of blocks stand behind the analysis of a tensor") {
     REQUIRE(overflowing > 0);
     CHECK(number(s.clamp_zone_block_rate) == static_cast<double>(in_zone) / 160);
     CHECK(number(s.certain_overflow_block_rate) == static_cast<double>(overflowing) / 160);
-    CHECK(s.worst.size() == pipeline::cluster::worst_blocks);
+    CHECK(s.worst.size() == cluster::worst_blocks);
     REQUIRE(s.nearest);
     CHECK(s.nearest->nearness < 1);
     CHECK(s.nearest->nearness > 0.9);
@@ -204,8 +202,8 @@ TEST_CASE("the report does not depend on threads") {
         }
         REQUIRE(many.findings.size() == one.findings.size());
         for (std::size_t i = 0; i < one.findings.size(); ++i) {
-            CHECK(pipeline::cluster::finding_record(many.findings[i], pipeline::role_finder()) ==
-                  pipeline::cluster::finding_record(one.findings[i], pipeline::role_finder()));
+            CHECK(cluster::finding_record(many.findings[i], engine::role_finder()) ==
+                  cluster::finding_record(one.findings[i], engine::role_finder()));
         }
         for (std::size_t r = 0; r < recipes.size(); ++r) {
             CHECK(many.health[r].nearest_tensor == one.health[r].nearest_tensor);
@@ -235,20 +233,20 @@ TEST_CASE("collapse is mended by an offset, and the worse ailment comes first") 
     const auto report = examine(model, {"mxfp4"});
     REQUIRE(report.findings.size() == 2);
     CHECK(report.findings[0].tensor.info().name == "clamped");
-    CHECK(report.findings[0].what == pipeline::cluster::ailment::saturation);
+    CHECK(report.findings[0].what == cluster::ailment::saturation);
     CHECK(chosen(report.findings[0]).change == "scale=rceil");
-    CHECK(report.findings[1].what == pipeline::cluster::ailment::collapse);
+    CHECK(report.findings[1].what == cluster::ailment::collapse);
     CHECK(chosen(report.findings[1]).change == "offset=fp16");
     CHECK(report.health[0].in_danger == 2);
 }
 
 TEST_CASE("the mend is the cheapest recipe that removes the danger, then the best") {
-    using pipeline::cluster::measured_mend;
+    using cluster::measured_mend;
     const auto m = [](double bits, double rmse, double saturating) {
         return measured_mend{"", "", rmse, 0.0, bits, {saturating, 0, 0}};
     };
     const auto choose = [](const std::vector<measured_mend>& list) {
-        return pipeline::cluster::choose_mend(list, pipeline::cluster::ailment::saturation, 0.1);
+        return cluster::choose_mend(list, cluster::ailment::saturation, 0.1);
     };
     CHECK(choose({m(8, 0.05, 0), m(8, 0.04, 0), m(9, 0.01, 0), m(16, 0, 0)}) == 1);
     CHECK(choose({m(8, 0.05, 0), m(8, 0.05, 0), m(16, 0, 0)}) == 0);  // the first of equals
@@ -261,8 +259,7 @@ TEST_CASE("the mend is the cheapest recipe that removes the danger, then the bes
 TEST_CASE("mends keep the recipe but for their change") {
     const auto changes = [](const char* text) {
         std::string all;
-        for (const pipeline::cluster::mend& m :
-             pipeline::cluster::mends_of(codec::parse_recipe(text))) {
+        for (const cluster::mend& m : cluster::mends_of(codec::parse_recipe(text))) {
             all += codec::to_string(m.recipe) + " ";
         }
         return all;
@@ -291,8 +288,7 @@ TEST_CASE("rounding to bfloat16 is measured") {
         const float ulp = std::ldexp(1.0f, std::ilogb(x[i]) - 7);
         sum += std::pow(double{std::nearbyint(x[i] / ulp) * ulp} - double{x[i]}, 2);
     }
-    const auto rmse =
-        pipeline::cluster::bf16_cast_rmse(model.all(), pipeline::analysis_request(), {});
+    const auto rmse = cluster::bf16_cast_rmse(model.all(), analysis::analysis_request(), {});
     CHECK(number(rmse[0]) == Approx(std::sqrt(sum / 1000)).epsilon(1e-12));
     CHECK(std::holds_alternative<std::monostate>(rmse[1]));
     CHECK(number(rmse[2]) == 0);

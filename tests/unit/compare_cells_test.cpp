@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/compare/cells.hpp"
-#include "libmx/pipeline/compare/families.hpp"
+#include "libmx/studies/compare/cells.hpp"
+#include "libmx/studies/compare/families.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
-using namespace mx::pipeline::compare;
+using namespace mx::compare;
 
 namespace {
 

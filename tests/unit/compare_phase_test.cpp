@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "libmx/pipeline/compare/comparison.hpp"
-#include "libmx/pipeline/compare/records.hpp"
+#include "libmx/studies/compare/comparison.hpp"
+#include "libmx/studies/compare/records.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/unit/compare_made_up.hpp"
 
 using namespace mx;
-using namespace mx::pipeline::compare;
+using namespace mx::compare;
 
 namespace {
 
@@ -67,7 +67,7 @@ TEST_CASE("no contest without two cells that err in every phase") {
 
 TEST_CASE("phases of results are taken together tensor by tensor") {
     const sweep_plan plan = plan_sweep({{"mxfp8", "mxfp4", "mxfp4:scale=even"}, {}, ""});
-    pipeline::analysis a;
+    analysis::analysis a;
     for (const family& f : scale_families(plan)) a.scale_differences.emplace_back(f.cells.size());
     for (const std::string tensor : {"a", "b", "exact"}) {
         const double size = tensor == "a" ? 1 : tensor == "b" ? 4 : 0;
@@ -121,9 +121,9 @@ TEST_CASE("a sweep of phases moves what a binade decides, and nothing at phase 0
     model.add("normal", tensor::dtype::f32, {64, 128}, x);
     const sweep_plan plan = plan_sweep({{"mxfp4", "mxfp4:scale=even", "mxfp8"}, {}, ""});
     const auto run = [&](bool phases, int threads) {
-        pipeline::run_control control;
+        engine::run_control control;
         control.threads = threads;
-        return evaluate(plan, pipeline::analyze(model.all(), request_of(plan, phases), control),
+        return evaluate(plan, analysis::analyze(model.all(), request_of(plan, phases), control),
                         phases);
     };
     const comparison still = run(false, 1);

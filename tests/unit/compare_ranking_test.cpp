@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "libmx/pipeline/compare/comparison.hpp"
-#include "libmx/pipeline/compare/pareto.hpp"
-#include "libmx/pipeline/compare/records.hpp"
+#include "libmx/studies/compare/comparison.hpp"
+#include "libmx/studies/compare/pareto.hpp"
+#include "libmx/studies/compare/records.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/compare_made_up.hpp"
 
 using namespace mx;
-using namespace mx::pipeline::compare;
+using namespace mx::compare;
 using tests::result;
 
 namespace {
@@ -22,7 +22,7 @@ const std::string rceil_cell = "mxfp4:scale=rceil";
 sweep_plan three() { return plan_sweep({{floor_cell, even_cell, rceil_cell}, {}, ""}); }
 
 comparison judge(const sweep_plan& plan, const std::vector<result>& results) {
-    pipeline::analysis a;
+    analysis::analysis a;
     for (const result& r : results) tests::add(a.results, r);
     for (const family& f : scale_families(plan)) a.scale_differences.emplace_back(f.cells.size());
     return evaluate(plan, a, false);

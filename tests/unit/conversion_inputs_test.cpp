@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/vectors/conversion_inputs.hpp"
+#include "libmx/conformance/vectors/conversion_inputs.hpp"
 
 #include <set>
 
@@ -7,8 +7,7 @@
 #include "libmx/format/decode.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::vectors;
+using namespace mx::conformance::vectors;
 
 TEST_CASE("the strata hold every tie of every format, and its neighbours") {
     const auto list = stratified_floats(1);

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/metrics/row.hpp"
-#include "libmx/pipeline/analyze_matrix.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
@@ -19,12 +19,12 @@ namespace {
 
 metrics::totals totals_of(const std::vector<float>& x, std::uint64_t cols, const std::string& text,
                           int threads = 1) {
-    pipeline::run_control control;
+    engine::run_control control;
     control.threads = threads;
-    const pipeline::matrix m{tensor::dtype::f32, reinterpret_cast<const std::byte*>(x.data()),
+    const analysis::matrix m{tensor::dtype::f32, reinterpret_cast<const std::byte*>(x.data()),
                              x.size() / cols, cols, "w"};
     const std::vector<codec::recipe> recipes{codec::parse_recipe(text)};
-    return pipeline::analyze_matrix(m, recipes, false, control, true).front().totals;
+    return analysis::analyze_matrix(m, recipes, false, control, true).front().totals;
 }
 
 base::exact_sum sum_of(const metrics::part_sums& parts) {

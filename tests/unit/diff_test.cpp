@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/analyze.hpp"
-#include "libmx/pipeline/diff/diff.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/panel_quantizer.hpp"
-#include "libmx/pipeline/preparation.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/panel_quantizer.hpp"
+#include "libmx/engine/preparation.hpp"
+#include "libmx/studies/diff/diff.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -41,22 +41,22 @@ struct options {
     float norm_bias = 0;
 };
 
-pipeline::diff::diff_result diff(const std::vector<const tests::memory_model*>& models,
-                                 const std::vector<std::string>& recipes, const options& o = {}) {
-    pipeline::diff::diff_request request;
+diff::diff_result diff(const std::vector<const tests::memory_model*>& models,
+                       const std::vector<std::string>& recipes, const options& o = {}) {
+    diff::diff_request request;
     std::vector<const io::reader*> dumps;
-    std::vector<pipeline::tensor_ref> chosen;
+    std::vector<engine::tensor_ref> chosen;
     for (const tests::memory_model* m : models) {
         dumps.push_back(m);
         request.paths.push_back(std::string(1, static_cast<char>('a' + dumps.size() - 1)));
-        for (const pipeline::tensor_ref& t : m->all()) chosen.push_back(t);
+        for (const engine::tensor_ref& t : m->all()) chosen.push_back(t);
     }
-    request.labels = pipeline::diff::label_dumps(request.paths, o.labels);
+    request.labels = diff::label_dumps(request.paths, o.labels);
     for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     request.norm_bias = o.norm_bias;
-    pipeline::run_control control;
+    engine::run_control control;
     control.threads = o.threads;
-    return pipeline::diff::diff(dumps, chosen, request, control);
+    return diff::diff(dumps, chosen, request, control);
 }
 
 tests::memory_model one(const std::string& name, const tensor::shape& shape,
@@ -94,24 +94,24 @@ struct quantized {
 quantized quantize_whole(const std::string& name, const tensor::shape& shape,
                          const std::vector<float>& stored, const codec::recipe& r) {
     std::string reason;
-    const block::grid g = pipeline::lay_out(shape, r, reason).value().grid;
-    const std::vector<float> x = pipeline::prepared({0, 1, r.rotate}, g, stored);
+    const block::grid g = engine::lay_out(shape, r, reason).value().grid;
+    const std::vector<float> x = engine::prepared({0, 1, r.rotate}, g, stored);
     codec::tensor_facts facts;
     for (const float v : x) {
         if (std::isfinite(v))
             facts.amax_bits = std::max(facts.amax_bits, base::bits_of(std::abs(v)));
     }
-    const pipeline::panel all{0, g.over.batch, 0, g.over.rows, 0, g.over.cols};
-    pipeline::run_control control;
+    const engine::panel all{0, g.over.batch, 0, g.over.rows, 0, g.over.cols};
+    engine::run_control control;
     control.backend = &codec::backend_named("scalar");
-    pipeline::panel_quantizer by(control);
+    engine::panel_quantizer by(control);
     const codec::block_params params = codec::params_of(r, facts);
     const codec::recipe_request request{&params, codec::detail::stats};
     const codec::stored_values values{tensor::dtype::f32, std::as_bytes(std::span(x)).data(),
                                       all.cols};
     quantized q;
     by.run(g, all, values, base::tensor_id(name), {&request, 1},
-           [&](const pipeline::quantized_segment& s) {
+           [&](const engine::quantized_segment& s) {
                const codec::block_results& d = s.by_recipe.front().of_blocks;
                for (std::size_t b = 0; b < d.blocks; ++b) {
                    const std::uint8_t* codes = d.codes + b * d.stride;
@@ -293,9 +293,9 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
         }
     }
     // What a dump is by itself is what an analysis says of it.
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     for (const std::string& text : recipes) request.recipes.push_back(codec::parse_recipe(text));
-    const pipeline::analysis analysis = pipeline::analyze(dumps[1].all(), request, {});
+    const analysis::analysis analysis = analysis::analyze(dumps[1].all(), request, {});
     REQUIRE(analysis.results.size() * 2 == together.results.size());
     for (std::size_t i = 0; i < analysis.results.size(); ++i) {
         const report::record dump = analysis.results[i];
@@ -413,7 +413,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     CHECK(number(r, "clamp_zone_distance_b") == Approx(std::log2(1.9375 / 1.75)).epsilon(1e-14));
     CHECK(is_null(d.results[1], "clamp_zone_rate_a"));  // rceil has no such zone
     REQUIRE(d.findings.size() == 1);
-    CHECK(pipeline::diff::sentence_of(d.findings[0], {{"a", "b"}, {}}) ==
+    CHECK(diff::sentence_of(d.findings[0], {{"a", "b"}, {}}) ==
           "norm gains of layers.3.ffn_norm.weight moved toward the clamp zone of mxfp8:block=1x2: "
           "1 -> 2 of 2 blocks in it, mean distance -0.061 -> 0.147 octaves.");
     CHECK(diff({&b, &a}, {recipe}).findings.empty());
@@ -437,38 +437,36 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
 
 TEST_CASE("a drift is extrapolated only along a line") {
     const auto dumps_at = [](const std::vector<double>& distances) {
-        std::vector<pipeline::diff::dump_figures> dumps(distances.size());
+        std::vector<diff::dump_figures> dumps(distances.size());
         for (std::size_t i = 0; i < dumps.size(); ++i) {
             dumps[i].maxima = 4;
             dumps[i].distance.add(4 * distances[i]);
         }
         return dumps;
     };
-    const pipeline::diff::dump_labels steps{{"100", "200", "300"}, {100, 200, 300}};
-    const pipeline::diff::dump_labels names{{"a", "b", "c"}, {}};
-    const auto line = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), steps);
+    const diff::dump_labels steps{{"100", "200", "300"}, {100, 200, 300}};
+    const diff::dump_labels names{{"a", "b", "c"}, {}};
+    const auto line = diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), steps);
     REQUIRE(line);
     REQUIRE(line->forecast);
     CHECK(line->forecast->at == Approx(500));
     CHECK(line->forecast->r2 == Approx(1));
-    CHECK(
-        pipeline::diff::sentence_of(*line, steps).find("Extrapolated on a line through 3 dumps") !=
-        std::string::npos);
-    const auto unknown =
-        pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), names);
+    CHECK(diff::sentence_of(*line, steps).find("Extrapolated on a line through 3 dumps") !=
+          std::string::npos);
+    const auto unknown = diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), names);
     REQUIRE(unknown);
     CHECK(unknown->forecast.value().at == Approx(2));
 
-    const auto bent = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39, -0.2}), steps);
+    const auto bent = diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39, -0.2}), steps);
     REQUIRE(bent);
     CHECK_FALSE(bent->forecast);
-    const pipeline::diff::dump_labels two{{"a", "b"}, {}};
-    const auto short_of = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3}), two);
+    const diff::dump_labels two{{"a", "b"}, {}};
+    const auto short_of = diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3}), two);
     REQUIRE(short_of);
     CHECK_FALSE(short_of->forecast);
-    CHECK_FALSE(pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.3, -0.4}), two));
-    CHECK_FALSE(pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39}), two));
-    const auto slow = pipeline::diff::drift_of("n", "mxfp8", dumps_at({-0.8, -0.79, -0.78}), steps);
+    CHECK_FALSE(diff::drift_of("n", "mxfp8", dumps_at({-0.3, -0.4}), two));
+    CHECK_FALSE(diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.39}), two));
+    const auto slow = diff::drift_of("n", "mxfp8", dumps_at({-0.8, -0.79, -0.78}), steps);
     REQUIRE(slow);
     CHECK_FALSE(slow->forecast);
 }
@@ -476,7 +474,7 @@ TEST_CASE("a drift is extrapolated only along a line") {
 TEST_CASE("dumps are called by their step where their paths differ in a number only") {
     const auto label = [](const std::vector<std::string>& paths,
                           const std::vector<std::string>& given = {}) {
-        return pipeline::diff::label_dumps(paths, given);
+        return diff::label_dumps(paths, given);
     };
     const auto steps = label({"run1/step050.npz", "run1/step100.npz", "run1/step1000.npz"});
     CHECK(steps.text == std::vector<std::string>{"50", "100", "1000"});
@@ -500,22 +498,22 @@ TEST_CASE("dumps are called by their step where their paths differ in a number o
 
 TEST_CASE("dumps that differ in numbers only are ordered by them") {
     using names = std::vector<std::string>;
-    CHECK(pipeline::diff::by_number({"s100.npz", "s1000.npz", "s200.npz"}) ==
+    CHECK(diff::by_number({"s100.npz", "s1000.npz", "s200.npz"}) ==
           names{"s100.npz", "s200.npz", "s1000.npz"});
-    CHECK(pipeline::diff::by_number({"run1/10/m.npz", "run1/9/m.npz", "run1/008/m.npz"}) ==
+    CHECK(diff::by_number({"run1/10/m.npz", "run1/9/m.npz", "run1/008/m.npz"}) ==
           names{"run1/008/m.npz", "run1/9/m.npz", "run1/10/m.npz"});
     // Longer than any integer.
-    CHECK(pipeline::diff::by_number({"a200000000000000000000", "a100000000000000000000", "a3"}) ==
+    CHECK(diff::by_number({"a200000000000000000000", "a100000000000000000000", "a3"}) ==
           names{"a3", "a100000000000000000000", "a200000000000000000000"});
     // Several numbers that grow together.
-    CHECK(pipeline::diff::by_number({"epoch10-step300", "epoch2-step90", "epoch2-step100"}) ==
+    CHECK(diff::by_number({"epoch10-step300", "epoch2-step90", "epoch2-step100"}) ==
           names{"epoch2-step90", "epoch2-step100", "epoch10-step300"});
     // What is no series stays as it is given.
     for (const names& given :
          {names{"v2-s100", "v1-s200"}, names{"b10", "a9"}, names{"m10.npz", "m9.npz", "other"},
           names{"x", "x"}, names{"s2", "s1", "s2"}, names{"a2", "a01", "a1"}, names{"s2", "s1.npz"},
           names{"2", "s1"}, names{}}) {
-        CHECK(pipeline::diff::by_number(given) == given);
+        CHECK(diff::by_number(given) == given);
     }
 }
 
@@ -523,9 +521,7 @@ TEST_CASE("one dump, and more than fit, are refused") {
     const auto a = one("w", {1}, {1});
     CHECK_THROWS_AS(diff({&a}, {"mxfp8"}), base::error);
     CHECK_THROWS_AS(
-        diff(std::vector<const tests::memory_model*>(pipeline::diff::most_dumps + 1, &a),
-             {"mxfp8"}),
+        diff(std::vector<const tests::memory_model*>(diff::most_dumps + 1, &a), {"mxfp8"}),
         base::error);
-    CHECK(diff(std::vector<const tests::memory_model*>(pipeline::diff::most_dumps, &a), {"mxfp8"})
-              .identical);
+    CHECK(diff(std::vector<const tests::memory_model*>(diff::most_dumps, &a), {"mxfp8"}).identical);
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "libmx/base/status.hpp"
-#include "libmx/io/file_digest.hpp"
+#include "libmx/files/file_digest.hpp"
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
 

@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/gate/gate.hpp"
+#include "libmx/studies/gate/gate.hpp"
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
 
-using namespace mx::pipeline::gate;
+using namespace mx::gate;
 namespace base = mx::base;
 namespace report = mx::report;
 

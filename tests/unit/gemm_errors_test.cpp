@@ -7,19 +7,19 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/bench/normal_values.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
-#include "libmx/pipeline/normal_values.hpp"
-#include "libmx/pipeline/products/conversions.hpp"
-#include "libmx/pipeline/products/gemm_study.hpp"
-#include "libmx/pipeline/products/operand_forms.hpp"
-#include "libmx/pipeline/products/quantized_operand.hpp"
+#include "libmx/studies/products/conversions.hpp"
+#include "libmx/studies/products/gemm_study.hpp"
+#include "libmx/studies/products/operand_forms.hpp"
+#include "libmx/studies/products/quantized_operand.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::products;
+using namespace mx::bench;
+using namespace mx::products;
 
 namespace {
 

@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/panels.hpp"
-#include "libmx/pipeline/sweep.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/panels.hpp"
+#include "libmx/engine/sweep.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
-using pipeline::geometry;
+using engine::geometry;
 
 namespace {
 
 geometry layout(const tensor::shape& s, const std::string& recipe) {
     std::string reason;
-    const auto g = pipeline::lay_out(s, codec::parse_recipe(recipe), reason);
+    const auto g = engine::lay_out(s, codec::parse_recipe(recipe), reason);
     REQUIRE(g.has_value());
     return *g;
 }
@@ -41,7 +41,7 @@ TEST_CASE("blocks lie along the axes the design names") {
     CHECK(layout({}, "mxfp4").grid_shape.empty());
     CHECK(layout({0, 5}, "mxfp4").grid.blocks() == 0);
     std::string reason;
-    CHECK_FALSE(pipeline::lay_out({5}, codec::parse_recipe("mxfp4:axis=1"), reason));
+    CHECK_FALSE(engine::lay_out({5}, codec::parse_recipe("mxfp4:axis=1"), reason));
     CHECK(reason.find("1 axis") != std::string::npos);
 }
 
@@ -60,14 +60,14 @@ TEST_CASE("panels cover every block once and never cut a segment") {
         {{20000, 70}, {"mxfp4:block=9000x1"}},
     };
     for (const example& e : examples) {
-        std::vector<pipeline::grid_job> jobs;
+        std::vector<engine::grid_job> jobs;
         for (const std::string& r : e.recipes)
             jobs.push_back({jobs.size(), layout(e.shape, r).grid});
-        const std::vector<pipeline::pass> passes = pipeline::plan_passes(0, jobs);
+        const std::vector<engine::pass> passes = engine::plan_passes(0, jobs);
         std::size_t placed = 0;
-        for (const pipeline::pass& p : passes) {
+        for (const engine::pass& p : passes) {
             placed += p.jobs.size();
-            for (const pipeline::grid_job& job : p.jobs) {
+            for (const engine::grid_job& job : p.jobs) {
                 const block::grid& g = job.grid;
                 const block::segmentation s = block::segments_of(g);
                 std::vector<int> seen(g.blocks(), 0);
@@ -76,9 +76,9 @@ TEST_CASE("panels cover every block once and never cut a segment") {
                 bool whole = true;
                 for (std::uint64_t i = 0; i < p.panels.count(); ++i) {
                     std::vector<std::uint64_t> current;
-                    pipeline::for_each_block(
+                    engine::for_each_block(
                         g, s, p.panels.at(i),
-                        [&](const pipeline::block_in_panel& b) {
+                        [&](const engine::block_in_panel& b) {
                             ++seen[b.index];
                             covered += static_cast<std::uint64_t>(b.rows) *
                                        static_cast<std::uint64_t>(b.cols);
@@ -109,10 +109,10 @@ TEST_CASE("panels cover every block once and never cut a segment") {
 }
 
 TEST_CASE("row, column and tile blocks of a matrix share one pass") {
-    std::vector<pipeline::grid_job> jobs;
+    std::vector<engine::grid_job> jobs;
     for (const char* r :
          {"mxfp4", "mxfp4:block=32x1", "mxfp4:block=128x128", "mxfp8:block=16x16"}) {
         jobs.push_back({jobs.size(), layout({4096, 14336}, r).grid});
     }
-    CHECK(pipeline::plan_passes(0, jobs).size() == 1);
+    CHECK(engine::plan_passes(0, jobs).size() == 1);
 }

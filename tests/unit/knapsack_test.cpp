@@ -4,11 +4,10 @@
 #include <random>
 #include <vector>
 
-#include "libmx/pipeline/plan/knapsack.hpp"
+#include "libmx/studies/plan/knapsack.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::plan;
+using namespace mx::plan;
 
 namespace {
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/vectors/mma_inputs.hpp"
+#include "libmx/conformance/vectors/mma_inputs.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/conformance/vectors/mma_model.hpp"
+#include "libmx/conformance/vectors/mma_tile_maker.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/vectors/mma_model.hpp"
-#include "libmx/pipeline/vectors/mma_tile_maker.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::vectors;
+using namespace mx::conformance::vectors;
 namespace gemm = mx::gemm;
 
 namespace {

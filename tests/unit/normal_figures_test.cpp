@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/metrics/row.hpp"
-#include "libmx/pipeline/analyze_matrix.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -32,16 +32,16 @@ std::vector<float> standard_normal() {
     return x;
 }
 
-std::vector<pipeline::matrix_totals> measure(const std::vector<std::string>& spellings) {
+std::vector<analysis::matrix_totals> measure(const std::vector<std::string>& spellings) {
     const std::vector<float> x = standard_normal();
     std::vector<codec::recipe> recipes;
     for (const std::string& s : spellings) recipes.push_back(codec::parse_recipe(s));
-    pipeline::matrix m;
+    analysis::matrix m;
     m.data = reinterpret_cast<const std::byte*>(x.data());
     m.rows = count / 4096;
     m.cols = 4096;
     m.name = "normal";
-    return pipeline::analyze_matrix(m, recipes, false, {});
+    return analysis::analyze_matrix(m, recipes, false, {});
 }
 
 TEST_CASE("R-MSE of E2M1 on standard normal numbers by scale rule") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/normal_values.hpp"
+#include "libmx/bench/normal_values.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 template <typename T>
 std::vector<T> values(mx::tensor::dtype type, std::size_t count) {
     std::vector<T> out(count);
-    mx::pipeline::fill_normal(type, std::as_writable_bytes(std::span(out)));
+    mx::bench::fill_normal(type, std::as_writable_bytes(std::span(out)));
     return out;
 }
 

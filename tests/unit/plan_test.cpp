@@ -11,16 +11,16 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
-#include "libmx/pipeline/plan/ecosystems.hpp"
-#include "libmx/pipeline/plan/mapping.hpp"
-#include "libmx/pipeline/plan/plan.hpp"
 #include "libmx/report/json_reader.hpp"
 #include "libmx/report/members.hpp"
+#include "libmx/studies/plan/ecosystems.hpp"
+#include "libmx/studies/plan/mapping.hpp"
+#include "libmx/studies/plan/plan.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::pipeline::gate;
-using namespace mx::pipeline::plan;
-using mx::pipeline::results_input;
+using namespace mx::gate;
+using namespace mx::plan;
+using mx::analysis::results_input;
 namespace base = mx::base;
 namespace report = mx::report;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Biases, factors and transforms of an analysis against tensors that hold the prepared values.
-#include "libmx/pipeline/preparation.hpp"
+#include "libmx/engine/preparation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/analyze.hpp"
-#include "libmx/pipeline/geometry.hpp"
-#include "libmx/pipeline/quantize_panel.hpp"
-#include "libmx/pipeline/rosetta.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/quantize_panel.hpp"
+#include "libmx/studies/rosetta/rosetta.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/naive_rotation.hpp"
 
 using namespace mx;
-using pipeline::analysis_request;
+using analysis::analysis_request;
 using report::find;
 
 namespace {
@@ -42,10 +42,10 @@ analysis_request request_of(const std::vector<std::string>& recipes) {
 
 std::vector<report::record> run(const tests::memory_model& model, const analysis_request& request,
                                 int threads = 2, std::uint64_t kept = std::uint64_t{1} << 24) {
-    pipeline::run_control control;
+    engine::run_control control;
     control.threads = threads;
     control.kept_elements = kept;
-    const pipeline::analysis a = pipeline::analyze(model.all(), request, control);
+    const analysis::analysis a = analysis::analyze(model.all(), request, control);
     CHECK(a.skipped.empty());
     return {a.results.begin(), a.results.end()};
 }
@@ -168,18 +168,18 @@ TEST_CASE("the error of rotated values is that of the values rotated back") {
         CAPTURE(text);
         const codec::recipe r = codec::parse_recipe(text);
         std::string reason;
-        const block::grid g = pipeline::lay_out({rows, cols}, r, reason)->grid;
-        const pipeline::panel all{0, 1, 0, rows, 0, cols};
-        const floats y = pipeline::prepared({0, 1, r.rotate}, g, x);
-        pipeline::panel_quantizer by{pipeline::run_control{}};
-        pipeline::quantized_panel made;
+        const block::grid g = engine::lay_out({rows, cols}, r, reason)->grid;
+        const engine::panel all{0, 1, 0, rows, 0, cols};
+        const floats y = engine::prepared({0, 1, r.rotate}, g, x);
+        engine::panel_quantizer by{engine::run_control{}};
+        engine::quantized_panel made;
         made.values.resize(y.size());
-        pipeline::quantize_panel(
+        engine::quantize_panel(
             by, codec::params_of(r), g, all,
             {tensor::dtype::f32, std::as_bytes(std::span(y)).data(), cols}, 0, made,
             [](std::uint64_t, const codec::block_results&, std::size_t, std::size_t) {});
         floats& d = made.values;
-        pipeline::rotate_back(r.rotate, g, all, d);
+        engine::rotate_back(r.rotate, g, all, d);
         double sum = 0;
         for (std::size_t i = 0; i < x.size(); ++i) {
             const double e = static_cast<double>(d[i]) - static_cast<double>(x[i]);
@@ -194,12 +194,12 @@ TEST_CASE("the error of rotated values is that of the values rotated back") {
 TEST_CASE("panels keep rotated groups whole, or the tensor is left out") {
     const auto units = [](const char* text, const tensor::shape& shape) {
         std::string reason;
-        const auto g = pipeline::lay_out(shape, codec::parse_recipe(text), reason);
+        const auto g = engine::lay_out(shape, codec::parse_recipe(text), reason);
         REQUIRE(g);
-        const pipeline::panel_plan plan(g->grid.over, std::span(&g->grid, 1));
+        const engine::panel_plan plan(g->grid.over, std::span(&g->grid, 1));
         bool whole = true;
         for (std::uint64_t i = 0; i < plan.count(); ++i) {
-            const pipeline::panel p = plan.at(i);
+            const engine::panel p = plan.at(i);
             const bool ends_row = p.col + p.cols == g->grid.over.cols;
             const bool ends_col = p.row + p.rows == g->grid.over.rows;
             whole = whole && p.col % g->grid.joint_cols == 0 && p.row % g->grid.joint_rows == 0 &&
@@ -221,7 +221,7 @@ TEST_CASE("panels keep rotated groups whole, or the tensor is left out") {
     CHECK(units("mxfp4:block=4x4,transform=hadamard", {9, 50}) == pair(1, 32));
     CHECK(units("mxfp4:axis=flat,transform=hadamard", {9, 700, 50}) == pair(1, 32));
     std::string reason;
-    CHECK_FALSE(pipeline::lay_out(
+    CHECK_FALSE(engine::lay_out(
         {std::uint64_t{1} << 40},
         codec::parse_recipe("mxfp4:block=1x999999,transform=hadamard,transform_size=128"), reason));
     CHECK(reason.find("power of two") != std::string::npos);
@@ -231,7 +231,7 @@ TEST_CASE("bytes are compared under one transform") {
     const floats x = heavy_tailed(64 * 96, 3);
     const auto model = holding("w", {64, 96}, x);
     const auto compare = [](const tests::memory_model& m, const std::vector<std::string>& texts) {
-        return pipeline::compare_bytes(m.all(), request_of(texts).recipes, {});
+        return rosetta::compare_bytes(m.all(), request_of(texts).recipes, {});
     };
     const auto got =
         compare(model, {"nvfp4:transform=hadamard", "nvfp4:dialect=te,transform=hadamard"});

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/producible.hpp"
+#include "libmx/studies/rosetta/producible.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
-using pipeline::block_top;
-using pipeline::producible;
+using rosetta::block_top;
+using rosetta::producible;
 
 namespace {
 
@@ -78,16 +78,16 @@ TEST_CASE("a block is judged by its largest element of either sign") {
 TEST_CASE("codes give the extremes of a block") {
     const auto& e2m1 = *format::find_element_format("e2m1");
     const std::vector<std::uint8_t> some{0x1, 0x9, 0xf, 0x4};
-    const block_top top = pipeline::top_of(e2m1, some);
+    const block_top top = rosetta::top_of(e2m1, some);
     CHECK(top.positive == 4);
     CHECK(top.negative == 7);
     CHECK_FALSE(top.has_nan);
     const auto& int8 = *format::find_element_format("int8");
     const std::vector<std::uint8_t> integers{0x80, 0x7f, 0xff};
-    CHECK(pipeline::top_of(int8, integers).negative == 128);
-    CHECK(pipeline::top_of(int8, integers).positive == 127);
+    CHECK(rosetta::top_of(int8, integers).negative == 128);
+    CHECK(rosetta::top_of(int8, integers).positive == 127);
     const std::vector<std::uint8_t> nan{0xff};
-    CHECK(pipeline::top_of(*format::find_element_format("e4m3"), nan).has_nan);
+    CHECK(rosetta::top_of(*format::find_element_format("e4m3"), nan).has_nan);
 }
 
 TEST_CASE("recipes whose bytes cannot be judged are refused") {

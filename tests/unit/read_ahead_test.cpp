@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/read_ahead.hpp"
+#include "libmx/engine/read_ahead.hpp"
 
 #include <utility>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace {
 
-using mx::pipeline::read_ahead;
+using mx::engine::read_ahead;
 constexpr std::uint64_t panel = std::uint64_t{1} << 20;
 constexpr double fast = 1e-6;
 constexpr double slow = 1;

@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/alarms.hpp"
+#include "libmx/analysis/distributions.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/alarms.hpp"
-#include "libmx/pipeline/distributions.hpp"
-#include "libmx/pipeline/review/evidence.hpp"
-#include "libmx/pipeline/review/recommend.hpp"
-#include "libmx/pipeline/review/review.hpp"
-#include "libmx/pipeline/review/sections.hpp"
+#include "libmx/pages/evidence.hpp"
+#include "libmx/pages/recommend.hpp"
+#include "libmx/pages/review.hpp"
+#include "libmx/pages/sections.hpp"
 #include "libmx/report/members.hpp"
 #include "tests/catch.hpp"
 
 namespace {
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::review;
+using namespace mx::analysis;
+using namespace mx::pages;
 namespace report = mx::report;
 
 // A result whose rms is 1 unless said otherwise.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pipeline/roles.hpp"
+#include "libmx/engine/roles.hpp"
 
 #include "libmx/base/status.hpp"
 #include "tests/catch.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace mx;
 
-std::string role_of(std::string name, tensor::shape shape, const pipeline::role_finder& finder) {
+std::string role_of(std::string name, tensor::shape shape, const engine::role_finder& finder) {
     io::tensor_info info;
     info.name = std::move(name);
     info.shape = std::move(shape);
@@ -16,7 +16,7 @@ std::string role_of(std::string name, tensor::shape shape, const pipeline::role_
 }
 
 TEST_CASE("names of checkpoints in use tell the role") {
-    const pipeline::role_finder find;
+    const engine::role_finder find;
     struct example {
         const char* name;
         tensor::shape shape;
@@ -77,11 +77,11 @@ TEST_CASE("names of checkpoints in use tell the role") {
 
 TEST_CASE("norms, biases and routers keep their precision") {
     std::string kept;
-    for (const pipeline::role_row& r : pipeline::roles()) {
-        if (pipeline::keeps_precision(r.name)) kept += std::string(r.name) + " ";
+    for (const engine::role_row& r : engine::roles()) {
+        if (engine::keeps_precision(r.name)) kept += std::string(r.name) + " ";
     }
     CHECK(kept == "bias norm router ");
-    CHECK_FALSE(pipeline::keeps_precision("no role"));
+    CHECK_FALSE(engine::keeps_precision("no role"));
 }
 
 TEST_CASE("what is no numbers is no weight") {
@@ -89,35 +89,35 @@ TEST_CASE("what is no numbers is no weight") {
     mask.name = "model.causal_mask";
     mask.shape = {96, 96};
     mask.type = tensor::dtype::boolean;
-    CHECK(pipeline::role_finder().role_of(mask) == "other");
+    CHECK(engine::role_finder().role_of(mask) == "other");
     mask.type = tensor::dtype::bf16;
-    CHECK(pipeline::role_finder().role_of(mask) == "weight");
+    CHECK(engine::role_finder().role_of(mask) == "weight");
 }
 
 TEST_CASE("the user's patterns go before the built-in ones") {
-    const pipeline::role_finder find({pipeline::parse_role_override("norm=some_*"),
-                                      pipeline::parse_role_override("activation=*q_proj.weight")});
+    const engine::role_finder find({engine::parse_role_override("norm=some_*"),
+                                    engine::parse_role_override("activation=*q_proj.weight")});
     CHECK(role_of("some_vector", {100}, find) == "norm");
     CHECK(role_of("layers.0.q_proj.weight", {4, 4}, find) == "activation");
     CHECK(role_of("layers.0.k_proj.weight", {4, 4}, find) == "weight");
-    const std::vector<pipeline::role_override> misspelt{{"nrom", "*"}};
-    CHECK_THROWS_AS(pipeline::role_finder(misspelt), base::error);
-    CHECK_THROWS_AS(pipeline::parse_role_override("norm"), base::error);
-    CHECK_THROWS_AS(pipeline::parse_role_override("=x"), base::error);
-    CHECK_THROWS_AS(pipeline::parse_role_override("norm="), base::error);
+    const std::vector<engine::role_override> misspelt{{"nrom", "*"}};
+    CHECK_THROWS_AS(engine::role_finder(misspelt), base::error);
+    CHECK_THROWS_AS(engine::parse_role_override("norm"), base::error);
+    CHECK_THROWS_AS(engine::parse_role_override("=x"), base::error);
+    CHECK_THROWS_AS(engine::parse_role_override("norm="), base::error);
 }
 
 TEST_CASE("layers are numbers that stand alone in a name") {
-    const auto place = pipeline::layer_of("model.layers.12.mlp.up_proj.weight");
+    const auto place = engine::layer_of("model.layers.12.mlp.up_proj.weight");
     REQUIRE(place);
     CHECK(place->layer == 12);
     CHECK(place->series == "model.layers.*.mlp.up_proj.weight");
-    CHECK(pipeline::layer_of("rnn_2/rnn_2/kernel:0")->layer == 2);
-    CHECK(pipeline::layer_of("w.3")->series == "w.*");
-    CHECK_FALSE(pipeline::layer_of("output/output/kernel:0"));
-    CHECK_FALSE(pipeline::layer_of("conv1d/kernel"));
-    CHECK_FALSE(pipeline::layer_of("layers.99999999999999999999999.w"));
-    CHECK_FALSE(pipeline::layer_of(""));
+    CHECK(engine::layer_of("rnn_2/rnn_2/kernel:0")->layer == 2);
+    CHECK(engine::layer_of("w.3")->series == "w.*");
+    CHECK_FALSE(engine::layer_of("output/output/kernel:0"));
+    CHECK_FALSE(engine::layer_of("conv1d/kernel"));
+    CHECK_FALSE(engine::layer_of("layers.99999999999999999999999.w"));
+    CHECK_FALSE(engine::layer_of(""));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/pipeline/rosetta.hpp"
-#include "libmx/pipeline/scale_origin.hpp"
+#include "libmx/studies/rosetta/rosetta.hpp"
+#include "libmx/studies/rosetta/scale_origin.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -37,11 +37,11 @@ std::vector<codec::recipe> recipes_of(const std::vector<std::string>& texts) {
     return recipes;
 }
 
-pipeline::rosetta_result compare(const tests::memory_model& model,
-                                 const std::vector<std::string>& recipes, int threads = 1) {
-    pipeline::run_control control;
+rosetta::rosetta_result compare(const tests::memory_model& model,
+                                const std::vector<std::string>& recipes, int threads = 1) {
+    engine::run_control control;
     control.threads = threads;
-    return pipeline::compare_bytes(model.all(), recipes_of(recipes), control);
+    return rosetta::compare_bytes(model.all(), recipes_of(recipes), control);
 }
 
 }  // namespace
@@ -133,16 +133,16 @@ TEST_CASE("every rule and dialect of an element format is compared by default") 
         const codec::recipe r = codec::parse_recipe(text);
         return std::find(all.begin(), all.end(), r) != all.end();
     };
-    const auto e2m1 = pipeline::recipes_of_element("e2m1", "1x32");
+    const auto e2m1 = rosetta::recipes_of_element("e2m1", "1x32");
     CHECK(has(e2m1, "mxfp4"));
     CHECK(has(e2m1, "mxfp4:scale=nearest"));
     CHECK(has(e2m1, "mxfp4:dialect=ggml"));
     CHECK(has(e2m1, "mxfp4:scale=rceil,dialect=torchao"));
     CHECK_FALSE(has(e2m1, "mxfp4:scale=stochastic,dialect=fbgemm"));
-    const auto int8 = pipeline::recipes_of_element("int8", "1x16");
+    const auto int8 = rosetta::recipes_of_element("int8", "1x16");
     CHECK(has(int8, "mxint8:block=1x16,dialect=microxcaling"));
     for (const codec::recipe& r : int8) CHECK(r.by->name != "torchao");
-    CHECK_THROWS_AS(pipeline::recipes_of_element("e9m9", "1x32"), base::error);
+    CHECK_THROWS_AS(rosetta::recipes_of_element("e9m9", "1x32"), base::error);
 }
 
 TEST_CASE("a pair of arrays tells which rules can have made it") {
@@ -154,18 +154,18 @@ TEST_CASE("a pair of arrays tells which rules can have made it") {
     file.add("w_blocks", tensor::dtype::u8, {2, 3, 16}, blocks);
     file.add("w_scales", tensor::dtype::u8, {2, 3}, scales);
     file.add("other_blocks", tensor::dtype::u8, {4}, std::vector<std::uint8_t>(4));
-    const auto coded = pipeline::find_coded_tensors(file, {});
+    const auto coded = rosetta::find_coded_tensors(file, {});
     REQUIRE(coded.size() == 1);
     CHECK(coded[0].name == "w");
     CHECK(coded[0].block == "1x32");
-    const auto results = pipeline::find_origins(coded, nullptr, {});
+    const auto results = rosetta::find_origins(coded, nullptr, {});
     REQUIRE(results.size() == 1);
     CHECK(results[0].blocks == 6);
     CHECK(results[0].elements == 192);
     CHECK(results[0].zero_blocks == 0);
     const auto excluded = [&](const std::string& recipe) {
         const codec::recipe r = codec::parse_recipe(recipe);
-        for (const pipeline::origin_row& row : results[0].rows) {
+        for (const rosetta::origin_row& row : results[0].rows) {
             if (row.recipe == r) return row.excluded;
         }
         throw std::out_of_range(recipe);
@@ -175,7 +175,7 @@ TEST_CASE("a pair of arrays tells which rules can have made it") {
     CHECK(excluded("mxfp4") == 1);             // 3 S is below 4 S
     CHECK(excluded("mxfp4:scale=even") == 1);  // and below 3.5 S
     CHECK(excluded("mxfp4:scale=ceil") == 5);  // 6 S is beyond 4 S
-    for (const pipeline::origin_row& row : results[0].rows) {
+    for (const rosetta::origin_row& row : results[0].rows) {
         if (row.excluded == 1) CHECK(row.first_excluded == 3);
     }
 }
@@ -186,12 +186,12 @@ TEST_CASE("arrays that do not fit each other are refused") {
     file.add("scales", tensor::dtype::u8, {7}, std::vector<std::uint8_t>(7));
     file.add("wide", tensor::dtype::f32, {2}, std::vector<float>(2));
     const auto find_them = [&](const char* element, const char* codes, const char* scales) {
-        return pipeline::find_coded_tensors(file, {element, codes, scales});
+        return rosetta::find_coded_tensors(file, {element, codes, scales});
     };
     CHECK_THROWS_AS(find_them("e2m1", "codes", "scales"), base::error);  // 60 codes, 7 scales
     CHECK_THROWS_AS(find_them("e2m1", "codes", "wide"), base::error);    // scales of four bytes
     CHECK_THROWS_AS(find_them("", "codes", "scales"), base::error);      // bytes of what format?
     CHECK_THROWS_AS(find_them("e2m1", "wide", "wide"), base::error);
     CHECK_THROWS_AS(find_them("e2m1", "codes", "nope"), base::error);
-    CHECK(pipeline::find_coded_tensors(file, {}).empty());
+    CHECK(rosetta::find_coded_tensors(file, {}).empty());
 }

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "libmx/pipeline/compare/comparison.hpp"
-#include "libmx/pipeline/rosetta.hpp"
+#include "libmx/studies/compare/comparison.hpp"
+#include "libmx/studies/rosetta/rosetta.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
 using namespace mx;
-using namespace mx::pipeline::compare;
+using namespace mx::compare;
 
 TEST_CASE("scale bytes counted during an analysis differ as often as rosetta finds") {
     tests::memory_model model;
@@ -30,15 +30,15 @@ TEST_CASE("scale bytes counted during an analysis differ as often as rosetta fin
     const std::vector<family> families = scale_families(plan);
     REQUIRE(families.size() == 2);
     for (const int threads : {1, 3}) {
-        pipeline::run_control control;
+        engine::run_control control;
         control.threads = threads;
-        const pipeline::analysis a =
-            pipeline::analyze(model.all(), request_of(plan, false), control);
+        const analysis::analysis a =
+            analysis::analyze(model.all(), request_of(plan, false), control);
         REQUIRE(a.scale_differences.size() == 2);
         for (std::size_t g = 0; g < 2; ++g) {
             std::vector<codec::recipe> recipes;
             for (const std::size_t c : families[g].cells) recipes.push_back(plan.cells[c].recipe);
-            const auto other = pipeline::compare_bytes(model.all(), recipes, control).total;
+            const auto other = rosetta::compare_bytes(model.all(), recipes, control).total;
             CHECK(a.scale_differences[g].blocks == other.blocks);
             REQUIRE(a.scale_differences[g].differ.size() == other.pairs.size());
             for (std::size_t i = 0; i < other.pairs.size(); ++i) {
@@ -58,10 +58,10 @@ TEST_CASE("figures do not depend on whether scale bytes are compared") {
     for (float& v : x) v = normal(random);
     model.add("w", tensor::dtype::f32, {100, 64}, x);
     const sweep_plan plan = plan_sweep({{"mxfp4", "mxfp4:scale=even"}, {}, ""});
-    pipeline::analysis_request request = request_of(plan, false);
-    const auto watched = pipeline::analyze(model.all(), request, {});
+    analysis::analysis_request request = request_of(plan, false);
+    const auto watched = analysis::analyze(model.all(), request, {});
     request.scale_groups.clear();
-    const auto alone = pipeline::analyze(model.all(), request, {});
+    const auto alone = analysis::analyze(model.all(), request, {});
     REQUIRE(watched.results.size() == 2);
     for (std::size_t i = 0; i < 2; ++i) CHECK(watched.results[i] == alone.results[i]);
     CHECK(alone.scale_differences.empty());

@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/bench/normal_values.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/normal_values.hpp"
-#include "libmx/pipeline/products/quantized_operand.hpp"
-#include "libmx/pipeline/stages/stages.hpp"
+#include "libmx/studies/products/quantized_operand.hpp"
+#include "libmx/studies/products/stages.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::pipeline;
-using namespace mx::pipeline::products;
-using namespace mx::pipeline::stages;
+using namespace mx::bench;
+using namespace mx::products;
+using namespace mx::products;
 
 namespace {
 

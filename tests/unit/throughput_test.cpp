@@ -2,14 +2,14 @@
 // The arithmetic of `mx bench`: rates, roofs and ratios, of a device that is made up.
 #include <vector>
 
+#include "libmx/bench/device_throughput.hpp"
+#include "libmx/bench/product_throughput.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/gemm/backends.hpp"
-#include "libmx/pipeline/device_throughput.hpp"
-#include "libmx/pipeline/product_throughput.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
-using namespace mx::pipeline;
+using namespace mx::bench;
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/dialect_bumps.hpp"
-#include "libmx/pipeline/analyze.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -52,9 +52,9 @@ TEST_CASE("exponents are raised by whole rows, however long") {
     const std::vector<float> x = values();
     tests::memory_model model;
     model.add("w", tensor::dtype::f32, {rows, cols}, x);
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.recipes = {r, codec::parse_recipe("mxfp8:dialect=systems-scaling,scale=floor")};
-    const pipeline::analysis a = pipeline::analyze(model.all(), request, {});
+    const analysis::analysis a = analysis::analyze(model.all(), request, {});
     const std::vector<report::record> results{a.results.begin(), a.results.end()};
     const double bumped = std::get<double>(*report::find(results[0], "rmse"));
     const double plain = std::get<double>(*report::find(results[1], "rmse"));

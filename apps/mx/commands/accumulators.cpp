@@ -2,8 +2,8 @@
 #include <memory>
 #include <string>
 
-#include "apps/mx/accumulator_tables.hpp"
 #include "apps/mx/commands.hpp"
+#include "apps/mx/commands/accumulator_tables.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"

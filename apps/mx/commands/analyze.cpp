@@ -4,19 +4,20 @@
 #include <array>
 #include <memory>
 
-#include "apps/mx/analysis_summary.hpp"
-#include "apps/mx/analysis_view.hpp"
 #include "apps/mx/commands.hpp"
-#include "apps/mx/exact.hpp"
+#include "apps/mx/commands/exact.hpp"
+#include "apps/mx/commands/review_page.hpp"
+#include "apps/mx/commands/role_options.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/review_page.hpp"
-#include "apps/mx/role_options.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/recipe.hpp"
-#include "libmx/pipeline/analyze.hpp"
-#include "libmx/pipeline/skip.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/pages/views/analysis_summary.hpp"
+#include "libmx/pages/views/analysis_view.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 namespace {
@@ -29,7 +30,7 @@ struct options {
     input_options in;
     output_options out;
     run_options run;
-    view_options view;
+    pages::view_options view;
     role_options roles;
     std::vector<std::string> recipes;
     std::string blocks;
@@ -54,7 +55,7 @@ std::vector<codec::recipe> recipes_of(const options& o) {
 
 int run(const options& o) {
     if (o.exact) require_oracle();
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.recipes = recipes_of(o);
     request.histograms = o.histograms;
     request.blocks_path = o.blocks;
@@ -62,23 +63,23 @@ int run(const options& o) {
     request.norm_bias = o.roles.norm_bias;
     std::vector<std::string> more;
     if (!o.blocks.empty()) more.push_back(o.blocks);
-    const pipeline::run_control control = control_of(o.run);
+    const engine::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files, more);
     const bool page = to.wants("html");
     request.decompose = o.decompose || page;
     request.distributions = o.histograms || page;
-    const pipeline::model model = open_inputs(o.in);
+    const engine::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
-    const std::vector<pipeline::tensor_ref> tensors =
+    const std::vector<engine::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
-    pipeline::analysis a = pipeline::analyze(tensors, request, control);
-    pipeline::require_any(pipeline::has_elements(a.results), a.skipped);
+    analysis::analysis a = analysis::analyze(tensors, request, control);
+    engine::require_any(engine::has_elements(a.results), a.skipped);
     if (o.exact) make_exact(a, tensors, request, control);
 
-    const std::vector<report::record> summary = summarize(a.results);
+    const std::vector<report::record> summary = pages::summarize(a.results);
     report::document d;
-    d.sections = analysis_sections(a, summary, o.view);
-    d.head = document_head("mx.analysis/1");
+    d.sections = pages::analysis_sections(a, summary, o.view);
+    d.head = pages::document_head("mx.analysis/1");
     d.head.emplace_back("inputs", input_list(model, o.page.sha256 || page));
     d.tail.emplace_back("summary", report::list(summary.begin(), summary.end()));
     d.tail.emplace_back("skipped", skipped_list(a.skipped));

@@ -7,22 +7,22 @@
 #include <memory>
 
 #include "apps/mx/backends.hpp"
-#include "apps/mx/bench_view.hpp"
 #include "apps/mx/commands.hpp"
+#include "apps/mx/commands/bench_view.hpp"
+#include "apps/mx/commands/product_bench_view.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/product_bench_view.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/bench/product_throughput.hpp"
+#include "libmx/bench/throughput.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/dtype_names.hpp"
-#include "libmx/pipeline/product_throughput.hpp"
-#include "libmx/pipeline/throughput.hpp"
 
 namespace mx::app {
 namespace {
@@ -50,7 +50,7 @@ struct options {
     std::string dtype = "BF16";
     std::string backend;
     std::vector<int> threads;
-    pipeline::throughput_request request;
+    bench::throughput_request request;
     bool products = false;
     std::vector<std::string> models;
     std::vector<std::size_t> mnk;
@@ -101,7 +101,7 @@ std::vector<const gemm::backend*> gemm_backends_of(const std::string& backend) {
 }
 
 int run_products(const options& o) {
-    pipeline::product_throughput_request request;
+    bench::product_throughput_request request;
     std::vector<std::string> models = o.models;
     if (models.empty()) models.assign(default_models.begin(), default_models.end());
     for (const std::string& m : models) request.models.push_back(gemm::parse_accumulator(m));
@@ -114,7 +114,7 @@ int run_products(const options& o) {
         request.depth = o.mnk[2];
     }
     outputs to(o.out, {});
-    const auto rates = pipeline::measure_product_throughput(
+    const auto rates = bench::measure_product_throughput(
         request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
     to.finish(product_bench_document(request, rates), o.quiet);
     return exit_code::fine;
@@ -122,19 +122,19 @@ int run_products(const options& o) {
 
 int run(const options& o) {
     if (o.products) return run_products(o);
-    pipeline::throughput_request request = o.request;
+    bench::throughput_request request = o.request;
     request.recipes = recipes_of(o);
     request.type = dtype_of(o.dtype);
     request.backends = backends_of(o.backend);
     request.threads = threads_of(o.threads);
     outputs to(o.out, o.in.files);
-    std::unique_ptr<pipeline::model> model;
+    std::unique_ptr<engine::model> model;
     if (!o.in.files.empty()) {
-        model = std::make_unique<pipeline::model>(open_inputs(o.in));
+        model = std::make_unique<engine::model>(open_inputs(o.in));
         to.check_inputs(paths_of(*model, {}));
         request.files = model->select({});
     }
-    const pipeline::throughput t = pipeline::measure_throughput(
+    const bench::throughput t = bench::measure_throughput(
         request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
     to.finish(bench_document(request, t), o.quiet);
     return exit_code::fine;

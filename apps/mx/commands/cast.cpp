@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "apps/mx/commands.hpp"
-#include "apps/mx/conversion_report.hpp"
+#include "apps/mx/commands/conversion_report.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/format/roundings.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 
 namespace mx::app {
 namespace {
@@ -27,13 +27,13 @@ struct options {
     std::string ties = "up";
     std::string int_min;
     bool no_saturate = false;
-    pipeline::cast_request request;
+    convert::cast_request request;
 };
 
 // The request with its names looked up; the errors name the option and the nearest valid name.
-pipeline::cast_request request_of(const options& o) {
-    pipeline::cast_request request = o.request;
-    const std::vector<std::string_view> names = pipeline::castable_formats();
+convert::cast_request request_of(const options& o) {
+    convert::cast_request request = o.request;
+    const std::vector<std::string_view> names = convert::castable_formats();
     if (std::find(names.begin(), names.end(), request.element) == names.end()) {
         unknown_name("--element", "format", request.element, names);
     }
@@ -61,11 +61,11 @@ pipeline::cast_request request_of(const options& o) {
 }
 
 int run(const options& o) {
-    const pipeline::cast_request request = request_of(o);
+    const convert::cast_request request = request_of(o);
     require_distinct(o.in.files, {o.out});
-    const pipeline::model model = open_inputs(o.in);
+    const engine::model model = open_inputs(o.in);
     require_distinct(paths_of(model, {}), {o.out});
-    const auto done = pipeline::cast(model.select(o.in.globs), request, o.out, control_of(o.run));
+    const auto done = convert::cast(model.select(o.in.globs), request, o.out, control_of(o.run));
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }

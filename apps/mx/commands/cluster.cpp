@@ -4,22 +4,25 @@
 #include <memory>
 #include <optional>
 
-#include "apps/mx/cluster_view.hpp"
 #include "apps/mx/commands.hpp"
+#include "apps/mx/commands/review_page.hpp"
+#include "apps/mx/commands/role_options.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/review_page.hpp"
-#include "apps/mx/role_options.hpp"
 #include "apps/mx/terminal.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/cluster/doctor.hpp"
-#include "libmx/pipeline/skip.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/pages/views/cluster_view.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/studies/cluster/doctor.hpp"
 
 namespace mx::app {
+
+using pages::integer;
+using pages::undefined;
 namespace {
 
 struct options {
@@ -40,11 +43,11 @@ std::vector<codec::recipe> recipes_of(std::vector<std::string> spellings) {
 }
 
 // What became of all tensors, by recipe.
-report::list health_list(const pipeline::cluster::cluster_report& report,
-                         const pipeline::analysis_request& request) {
+report::list health_list(const cluster::cluster_report& report,
+                         const analysis::analysis_request& request) {
     report::list list;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const pipeline::cluster::recipe_health& h = report.health[r];
+        const cluster::recipe_health& h = report.health[r];
         report::value nearest = undefined();
         if (h.nearest) {
             nearest = report::record{{"tensor", h.nearest_tensor},
@@ -62,7 +65,7 @@ report::list health_list(const pipeline::cluster::cluster_report& report,
     return list;
 }
 
-report::list norms_around_zero(const pipeline::cluster::norm_centres& norms) {
+report::list norms_around_zero(const cluster::norm_centres& norms) {
     report::list list;
     for (const std::string& name : norms.around_zero) list.emplace_back(name);
     return list;
@@ -89,30 +92,30 @@ std::string failure_of(const report::record_list& results, double limit) {
 }
 
 int run(const options& o) {
-    pipeline::analysis_request request;
+    analysis::analysis_request request;
     request.recipes = recipes_of(o.recipes);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
-    const pipeline::run_control control = control_of(o.run);
+    const engine::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files);
     request.distributions = to.wants("html");
     input_options in = o.in;
     in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
-    const pipeline::model model = open_inputs(in);
+    const engine::model model = open_inputs(in);
     to.check_inputs(paths_of(model, {}));
-    pipeline::cluster::cluster_report report = pipeline::cluster::examine(
+    cluster::cluster_report report = cluster::examine(
         with_roles(model.select(o.in.globs), o.roles, request.roles), request, control);
-    pipeline::require_any(pipeline::has_elements(report.results), report.skipped);
+    engine::require_any(engine::has_elements(report.results), report.skipped);
     const std::string failure =
         o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();
 
     report::document d;
-    d.sections = cluster_sections(report, request, o.all);
-    d.head = document_head("mx.analysis/1");
+    d.sections = pages::cluster_sections(report, request, o.all);
+    d.head = pages::document_head("mx.analysis/1");
     d.head.emplace_back("inputs", input_list(model, o.page.sha256 || request.distributions));
     report::list findings;
-    for (const pipeline::cluster::finding& f : report.findings) {
-        findings.emplace_back(pipeline::cluster::finding_record(f, request.roles));
+    for (const cluster::finding& f : report.findings) {
+        findings.emplace_back(cluster::finding_record(f, request.roles));
     }
     d.tail.emplace_back("findings", std::move(findings));
     d.tail.emplace_back("health", health_list(report, request));

@@ -5,21 +5,21 @@
 #include <memory>
 
 #include "apps/mx/commands.hpp"
-#include "apps/mx/compare_view.hpp"
+#include "apps/mx/commands/review_page.hpp"
+#include "apps/mx/commands/role_options.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/review_page.hpp"
-#include "apps/mx/role_options.hpp"
-#include "apps/mx/values.hpp"
-#include "libmx/pipeline/compare/records.hpp"
-#include "libmx/pipeline/skip.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/pages/views/compare_view.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/studies/compare/records.hpp"
 
 namespace mx::app {
 namespace {
 
-using namespace pipeline::compare;
+using namespace compare;
 
 // The axes of a sweep as options: --NAME VALUE,... sets the recipe key. The last varies fastest.
 struct axis_row {
@@ -52,7 +52,7 @@ struct options {
     output_options out;
     run_options run;
     role_options roles;
-    compare_view_options view;
+    pages::compare_view_options view;
     std::vector<std::string> recipes;
     std::array<std::vector<std::string>, axis_rows.size()> axes;
     std::string baseline;
@@ -89,23 +89,23 @@ sweep_request request_of(const options& o) {
 
 int run(const options& o) {
     const sweep_plan plan = plan_sweep(request_of(o));
-    pipeline::analysis_request request = request_of(plan, o.phase_sweep);
+    analysis::analysis_request request = request_of(plan, o.phase_sweep);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
-    const pipeline::run_control control = control_of(o.run);
+    const engine::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files);
     request.distributions = to.wants("html");
-    const pipeline::model model = open_inputs(o.in);
+    const engine::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
-    const std::vector<pipeline::tensor_ref> tensors =
+    const std::vector<engine::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
-    pipeline::analysis a = pipeline::analyze(tensors, request, control);
-    pipeline::require_any(pipeline::has_elements(a.results), a.skipped);
+    analysis::analysis a = analysis::analyze(tensors, request, control);
+    engine::require_any(engine::has_elements(a.results), a.skipped);
     const comparison c = evaluate(plan, a, o.phase_sweep);
 
     report::document d;
-    d.sections = compare_sections(plan, c, a.skipped, o.view);
-    d.head = document_head("mx.analysis/1");
+    d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
+    d.head = pages::document_head("mx.analysis/1");
     d.head.emplace_back("inputs", input_list(model, o.page.sha256 || request.distributions));
     d.tail = comparison_members(plan, c);
     d.tail.emplace_back("skipped", skipped_list(a.skipped));

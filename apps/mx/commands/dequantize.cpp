@@ -2,12 +2,12 @@
 #include <memory>
 
 #include "apps/mx/commands.hpp"
-#include "apps/mx/conversion_report.hpp"
+#include "apps/mx/commands/conversion_report.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/io/reader.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 
 namespace mx::app {
 namespace {
@@ -21,7 +21,7 @@ struct options {
 int run(const options& o) {
     require_distinct({o.file}, {o.out});
     const auto file = io::open_model(o.file);
-    const auto done = pipeline::dequantize_model(*file, o.out, control_of(o.run));
+    const auto done = convert::dequantize_model(*file, o.out, control_of(o.run));
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }

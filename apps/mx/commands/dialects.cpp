@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/mx/commands.hpp"
-#include "apps/mx/dialect_tables.hpp"
+#include "apps/mx/commands/dialect_tables.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"

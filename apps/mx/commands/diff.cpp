@@ -7,18 +7,22 @@
 #include <utility>
 
 #include "apps/mx/commands.hpp"
-#include "apps/mx/diff_view.hpp"
+#include "apps/mx/commands/role_options.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/role_options.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/input_paths.hpp"
-#include "libmx/pipeline/diff/diff.hpp"
+#include "libmx/pages/views/diff_view.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/studies/diff/diff.hpp"
 
 namespace mx::app {
+
+using pages::integer;
+using pages::real;
+using pages::undefined;
 namespace {
 
 // Without --recipe: under floor, both formats have a clamp zone.
@@ -41,10 +45,9 @@ std::vector<codec::recipe> recipes_of(const options& o) {
     return codec::parse_recipes(spellings);
 }
 
-report::list finding_list(const pipeline::diff::diff_result& d,
-                          const pipeline::diff::dump_labels& labels) {
+report::list finding_list(const diff::diff_result& d, const diff::dump_labels& labels) {
     report::list list;
-    for (const pipeline::diff::drift_finding& f : d.findings) {
+    for (const diff::drift_finding& f : d.findings) {
         report::list in_zone, distance;
         for (const std::uint64_t n : f.in_zone) in_zone.push_back(integer(n));
         for (const double x : f.distance) distance.push_back(real(x));
@@ -57,12 +60,12 @@ report::list finding_list(const pipeline::diff::diff_result& d,
                            {"clamp_zone_distance", std::move(distance)},
                            {"extrapolated_arrival", known ? real(f.forecast->at) : undefined()},
                            {"extrapolation_r2", known ? real(f.forecast->r2) : undefined()},
-                           {"finding", pipeline::diff::sentence_of(f, labels)}});
+                           {"finding", diff::sentence_of(f, labels)}});
     }
     return list;
 }
 
-report::list steps_of(const pipeline::diff::dump_labels& labels) {
+report::list steps_of(const diff::dump_labels& labels) {
     report::list list;
     for (const std::uint64_t step : labels.steps) list.push_back(integer(step));
     return list;
@@ -72,29 +75,29 @@ report::list steps_of(const pipeline::diff::dump_labels& labels) {
 // makes a collapse look like a recovery; but two dumps that are named are in the order meant.
 std::vector<std::string> ordered(const options& o, const std::vector<std::string>& given) {
     if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
-    std::vector<std::string> paths = pipeline::diff::by_number(given);
+    std::vector<std::string> paths = diff::by_number(given);
     if (paths != given && !o.labels.empty()) {
         throw base::error(
             base::error_kind::usage,
             fmt::format("--labels: the dumps are not in the order of their numbers ({}); name them "
                         "in that order, or keep this one with --as-given",
-                        fmt::join(pipeline::diff::label_dumps(given, {}).text, ", ")));
+                        fmt::join(diff::label_dumps(given, {}).text, ", ")));
     }
     return paths;
 }
 
 int run(const options& o) {
-    pipeline::diff::diff_request request;
+    diff::diff_request request;
     const std::vector<std::string> given = io::matched_paths(o.in.files);
     request.paths = ordered(o, given);
-    request.labels = pipeline::diff::label_dumps(request.paths, o.labels);
+    request.labels = diff::label_dumps(request.paths, o.labels);
     request.recipes = recipes_of(o);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
-    const pipeline::run_control control = control_of(o.run);
+    const engine::run_control control = control_of(o.run);
     outputs to(o.out, o.in.files);
     // Each input is a model of its own, be it one file or many.
-    std::vector<pipeline::model> models;
+    std::vector<engine::model> models;
     std::vector<const io::reader*> dumps;
     report::list inputs;
     for (const std::string& path : request.paths) {
@@ -103,18 +106,18 @@ int run(const options& o) {
         dumps.push_back(&models.back().reader());
         for (report::value& file : input_list(models.back())) inputs.push_back(std::move(file));
     }
-    const std::vector<pipeline::tensor_ref> chosen =
-        with_roles(pipeline::select(dumps, o.in.globs), o.roles, request.roles);
-    pipeline::diff::diff_result result = pipeline::diff::diff(dumps, chosen, request, control);
+    const std::vector<engine::tensor_ref> chosen =
+        with_roles(engine::select(dumps, o.in.globs), o.roles, request.roles);
+    diff::diff_result result = diff::diff(dumps, chosen, request, control);
 
     report::document d;
     const bool reordered = request.paths != given;
-    d.sections = diff_sections(result, request.labels, o.all);
+    d.sections = pages::diff_sections(result, request.labels, o.all);
     d.sections.insert(
         d.sections.begin(),
-        order_section(request.labels, reordered ? pipeline::diff::label_dumps(given, {}).text
-                                                : std::vector<std::string>()));
-    d.head = document_head("mx.diff/1");
+        pages::order_section(request.labels, reordered ? diff::label_dumps(given, {}).text
+                                                       : std::vector<std::string>()));
+    d.head = pages::document_head("mx.diff/1");
     d.head.emplace_back("inputs", std::move(inputs));
     report::list labels;
     for (const std::string& label : request.labels.text) labels.push_back(label);

@@ -7,14 +7,14 @@
 
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
-#include "apps/mx/format_facts.hpp"
 #include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/recipe_words.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/pages/views/format_facts.hpp"
+#include "libmx/pages/views/recipe_words.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 namespace {
@@ -53,12 +53,12 @@ std::vector<report::record> meanings(const Format& f, const options& o) {
             throw base::error(
                 base::error_kind::usage,
                 fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text, f.name,
-                            hex_code(f.bits(), 0), hex_code(f.bits(), count - 1)));
+                            pages::hex_code(f.bits(), 0), pages::hex_code(f.bits(), count - 1)));
         }
-        rows.push_back(meaning_of(f, *code));
+        rows.push_back(pages::meaning_of(f, *code));
     }
     for (std::uint32_t code = 0; o.codes.empty() && code < count; ++code) {
-        rows.push_back(meaning_of(f, code));
+        rows.push_back(pages::meaning_of(f, code));
     }
     return rows;
 }
@@ -67,8 +67,8 @@ template <typename Format>
 report::document code_document(const Format& f, const options& o, std::string heading) {
     std::vector<report::record> rows = meanings(f, o);
     report::document d;
-    d.head = document_head("mx.codes/1");
-    d.head.emplace_back("format", limits_of(f));
+    d.head = pages::document_head("mx.codes/1");
+    d.head.emplace_back("format", pages::limits_of(f));
     std::vector<std::string> notes;
     for (const report::record& r : rows) {
         // A 2^-127 has ninety digits: too many for a column, not for a line.
@@ -96,8 +96,8 @@ report::document code_document(const Format& f, const options& o, std::string he
 report::document recipe_document(const std::string& subject) {
     const codec::recipe r = codec::parse_recipe(subject);
     report::document d;
-    d.head = document_head("mx.recipe/1");
-    const std::vector<report::record> rows = recipe_words(r);
+    d.head = pages::document_head("mx.recipe/1");
+    const std::vector<report::record> rows = pages::recipe_words(r);
     d.results = rows;
     d.sections.push_back({{}, {{"part", "part"}, {"meaning", "meaning"}}, rows, {}, {}});
     return d;
@@ -105,8 +105,8 @@ report::document recipe_document(const std::string& subject) {
 
 report::document explain(const options& o) {
     if (const format::element_format* f = format::find_element_format(o.subject)) {
-        return code_document(*f, o,
-                             fmt::format("{}: {} ({})", f->name, layout_words(*f), f->summary));
+        return code_document(
+            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
     }
     if (const format::scale_format* f = format::find_scale_format(o.subject)) {
         if (!f->has_codes()) {

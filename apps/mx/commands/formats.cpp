@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "apps/mx/commands.hpp"
+#include "apps/mx/commands/format_tables.hpp"
 #include "apps/mx/exit_code.hpp"
-#include "apps/mx/format_tables.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 

@@ -3,10 +3,10 @@
 
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
-#include "apps/mx/gate_view.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pages/views/gate_view.hpp"
 
 namespace mx::app {
 namespace {
@@ -21,11 +21,11 @@ struct options {
     bool quiet = false;
 };
 
-std::vector<pipeline::gate::gate_rule> rules_of(const options& o) {
-    std::vector<pipeline::gate::gate_rule> rules;
-    for (const std::string& text : o.rules) rules.push_back(pipeline::gate::parse_gate_rule(text));
+std::vector<analysis::gate_rule> rules_of(const options& o) {
+    std::vector<analysis::gate_rule> rules;
+    for (const std::string& text : o.rules) rules.push_back(analysis::parse_gate_rule(text));
     for (const std::string& path : o.rule_files) {
-        for (pipeline::gate::gate_rule& rule : pipeline::gate::read_gate_rules(path)) {
+        for (analysis::gate_rule& rule : analysis::read_gate_rules(path)) {
             rules.push_back(std::move(rule));
         }
     }
@@ -37,14 +37,14 @@ std::vector<pipeline::gate::gate_rule> rules_of(const options& o) {
 }
 
 int run(const options& o) {
-    const std::vector<pipeline::gate::gate_rule> rules = rules_of(o);
-    const pipeline::gate::recipe_filter recipes(o.recipes);
+    const std::vector<analysis::gate_rule> rules = rules_of(o);
+    const analysis::recipe_filter recipes(o.recipes);
     std::vector<std::string> read = o.files;
     read.insert(read.end(), o.rule_files.begin(), o.rule_files.end());
     outputs to(o.out, read);
-    const pipeline::gate::gate_inputs inputs = pipeline::gate::open_for_gate(o.files, rules);
-    const pipeline::gate::gate_verdict verdict = pipeline::gate::apply_gate(rules, inputs, recipes);
-    to.finish(gate_document(rules, inputs, verdict, o.top), o.quiet);
+    const gate::gate_inputs inputs = gate::open_for_gate(o.files, rules);
+    const gate::gate_verdict verdict = gate::apply_gate(rules, inputs, recipes);
+    to.finish(pages::gate_document(rules, inputs, verdict, o.top), o.quiet);
     return verdict.holds() ? exit_code::fine : exit_code::difference;
 }
 

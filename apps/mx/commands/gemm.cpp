@@ -6,17 +6,18 @@
 #include <optional>
 
 #include "apps/mx/commands.hpp"
+#include "apps/mx/commands/matrix_options.hpp"
+#include "apps/mx/commands/product_options.hpp"
 #include "apps/mx/exit_code.hpp"
-#include "apps/mx/gemm_view.hpp"
 #include "apps/mx/input_records.hpp"
-#include "apps/mx/matrix_options.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/product_options.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/destination.hpp"
-#include "libmx/pipeline/products/gemm_study.hpp"
+#include "libmx/pages/views/gemm_view.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/studies/convert/destination.hpp"
+#include "libmx/studies/products/gemm_study.hpp"
 
 namespace mx::app {
 namespace {
@@ -58,13 +59,11 @@ gemm::arrangement arrangement_of(const options& o) {
     return how;
 }
 
-pipeline::products::gemm_request request_of(const options& o) {
-    pipeline::products::gemm_request r;
-    r.recipe_a =
-        pipeline::products::parse_operand_recipe(o.recipe_a.empty() ? o.recipe : o.recipe_a);
-    r.recipe_b =
-        pipeline::products::parse_operand_recipe(o.recipe_b.empty() ? o.recipe : o.recipe_b);
-    using pipeline::products::reduction;
+products::gemm_request request_of(const options& o) {
+    products::gemm_request r;
+    r.recipe_a = products::parse_operand_recipe(o.recipe_a.empty() ? o.recipe : o.recipe_a);
+    r.recipe_b = products::parse_operand_recipe(o.recipe_b.empty() ? o.recipe : o.recipe_b);
+    using products::reduction;
     r.over_a = o.transpose_a ? reduction::first : reduction::last;
     r.over_b = o.transpose_b ? reduction::last : reduction::first;
     r.models = models_of(o.products);
@@ -75,9 +74,8 @@ pipeline::products::gemm_request request_of(const options& o) {
 }
 
 // The products, one array per model; a .npy file has room for the first one.
-void write_products(const std::string& out, const pipeline::products::matrix& a, const options& o,
-                    const pipeline::products::gemm_request& request,
-                    const pipeline::products::gemm_study& s) {
+void write_products(const std::string& out, const products::matrix& a, const options& o,
+                    const products::gemm_request& request, const products::gemm_study& s) {
     tensor::shape shape{s.m, s.n};
     if (!o.transpose_a && !a.shape.empty()) {
         shape = a.shape;
@@ -89,11 +87,11 @@ void write_products(const std::string& out, const pipeline::products::matrix& a,
     for (std::size_t i = 0; i < count; ++i) {
         plan.push_back({"D." + gemm::to_string(s.products[i].model), tensor::dtype::f32, shape});
     }
-    const auto writer = pipeline::create_destination(
-        out, plan,
-        {{"generator", "mx gemm"},
-         {"recipe_a", pipeline::products::to_string(request.recipe_a)},
-         {"recipe_b", pipeline::products::to_string(request.recipe_b)}});
+    const auto writer =
+        convert::create_destination(out, plan,
+                                    {{"generator", "mx gemm"},
+                                     {"recipe_a", products::to_string(request.recipe_a)},
+                                     {"recipe_b", products::to_string(request.recipe_b)}});
     for (std::size_t i = 0; i < count; ++i) {
         writer->write(i, 0, std::as_bytes(std::span(s.products[i].d)));
     }
@@ -101,8 +99,8 @@ void write_products(const std::string& out, const pipeline::products::matrix& a,
 }
 
 int run(const options& o) {
-    const pipeline::products::gemm_request request = request_of(o);
-    const pipeline::run_control control = control_of(o.run);
+    const products::gemm_request request = request_of(o);
+    const engine::run_control control = control_of(o.run);
     std::vector<std::string> paths{place_of(o.a.text).path, place_of(o.b.text).path};
     if (!o.c.text.empty()) paths.push_back(place_of(o.c.text).path);
     std::vector<std::string> more;
@@ -114,36 +112,34 @@ int run(const options& o) {
         const matrix_input in = open_matrix(m, o.in, name);
         to.check_inputs(paths_of(in.model, {}));
         for (report::value& file : input_list(in.model)) inputs.push_back(std::move(file));
-        return pipeline::products::read_matrix(in.tensor, control);
+        return products::read_matrix(in.tensor, control);
     };
-    const pipeline::products::matrix a = read(o.a, "A");
-    const pipeline::products::matrix b = read(o.b, "B");
-    std::optional<pipeline::products::matrix> c;
+    const products::matrix a = read(o.a, "A");
+    const products::matrix b = read(o.b, "B");
+    std::optional<products::matrix> c;
     if (!o.c.text.empty()) c = read(o.c, "--c");
-    const pipeline::products::gemm_study s =
-        pipeline::products::study_gemm(a, b, c ? &*c : nullptr, request, control);
+    const products::gemm_study s = products::study_gemm(a, b, c ? &*c : nullptr, request, control);
     if (!o.out.empty()) write_products(o.out, a, o, request, s);
 
     const std::vector<report::record> operands{
-        pipeline::products::operand_record(a, request.over_a, request.recipe_a, s.a),
-        pipeline::products::operand_record(b, request.over_b, request.recipe_b, s.b)};
+        products::operand_record(a, request.over_a, request.recipe_a, s.a),
+        products::operand_record(b, request.over_b, request.recipe_b, s.b)};
     report::document d;
     d.title = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
-    d.head = document_head("mx.gemm/1");
+    d.head = pages::document_head("mx.gemm/1");
     d.head.emplace_back("inputs", std::move(inputs));
     d.head.emplace_back("a", operands[0]);
     d.head.emplace_back("b", operands[1]);
     d.head.emplace_back("arrangement", arrangement_record(request.how));
-    for (const pipeline::products::model_product& p : s.products) {
-        d.results.push_back(pipeline::products::product_record(s, request, p));
+    for (const products::model_product& p : s.products) {
+        d.results.push_back(products::product_record(s, request, p));
     }
     report::list differences, growth;
-    for (const auto& x : s.differences)
-        differences.push_back(pipeline::products::difference_record(s, x));
-    for (const auto& x : s.growth) growth.push_back(pipeline::products::growth_record(s, x));
+    for (const auto& x : s.differences) differences.push_back(products::difference_record(s, x));
+    for (const auto& x : s.growth) growth.push_back(products::growth_record(s, x));
     d.tail.emplace_back("differences", std::move(differences));
     d.tail.emplace_back("growth", std::move(growth));
-    d.sections = gemm_sections(s, operands);
+    d.sections = pages::gemm_sections(s, operands);
     to.finish(d, o.run.quiet);
     return exit_code::fine;
 }

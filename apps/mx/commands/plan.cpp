@@ -6,8 +6,8 @@
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/plan_view.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pages/views/plan_view.hpp"
 
 namespace mx::app {
 namespace {
@@ -17,7 +17,7 @@ struct options {
     std::optional<double> bits;
     std::optional<double> sqnr;
     std::vector<std::string> rules;
-    pipeline::plan::candidate_request request;
+    plan::candidate_request request;
     std::size_t top = 10;
     std::string output;
     output_options out;
@@ -43,17 +43,17 @@ int run(const options& o) {
         throw base::error(base::error_kind::usage,
                           "plan: give a budget, --bits B, or a floor, --sqnr DB");
     }
-    pipeline::plan::candidate_request request = o.request;
+    plan::candidate_request request = o.request;
     for (const std::string& text : o.rules) {
-        request.rules.push_back(pipeline::gate::parse_gate_rule(text));
+        request.rules.push_back(analysis::parse_gate_rule(text));
     }
-    const pipeline::plan::plan_goal goal{o.bits, o.sqnr};
+    const plan::plan_goal goal{o.bits, o.sqnr};
     outputs to(outputs_of(o), o.files);
-    const std::vector<pipeline::results_input> inputs =
-        pipeline::open_analyses(o.files, "plan", pipeline::plan::plan_members(request.rules));
-    const pipeline::plan::candidates from = pipeline::plan::gather_candidates(inputs, request);
-    const pipeline::plan::plan p = pipeline::plan::make_plan(from, goal);
-    to.finish(plan_document(inputs, from, goal, p, request.rules, o.top), o.quiet);
+    const std::vector<analysis::results_input> inputs =
+        analysis::open_analyses(o.files, "plan", plan::plan_members(request.rules));
+    const plan::candidates from = plan::gather_candidates(inputs, request);
+    const plan::plan p = plan::make_plan(from, goal);
+    to.finish(pages::plan_document(inputs, from, goal, p, request.rules, o.top), o.quiet);
     return exit_code::fine;
 }
 

@@ -2,13 +2,13 @@
 #include <memory>
 
 #include "apps/mx/commands.hpp"
-#include "apps/mx/conversion_report.hpp"
+#include "apps/mx/commands/conversion_report.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/codec/recipe.hpp"
-#include "libmx/pipeline/convert.hpp"
+#include "libmx/studies/convert/convert.hpp"
 
 namespace mx::app {
 namespace {
@@ -24,10 +24,10 @@ struct options {
 int run(const options& o) {
     const codec::recipe recipe = codec::parse_recipe(o.recipe);
     require_distinct(o.in.files, {o.out});
-    const pipeline::model model = open_inputs(o.in);
+    const engine::model model = open_inputs(o.in);
     require_distinct(paths_of(model, {}), {o.out});
-    const auto done = pipeline::quantize_model(model.select(o.in.globs), recipe, o.packed, o.out,
-                                               control_of(o.run));
+    const auto done = convert::quantize_model(model.select(o.in.globs), recipe, o.packed, o.out,
+                                              control_of(o.run));
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }

@@ -8,14 +8,14 @@
 #include <string_view>
 
 #include "apps/mx/commands.hpp"
+#include "apps/mx/commands/review_page.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/analysis/results_input.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/io/file_digest.hpp"
-#include "libmx/pipeline/results_input.hpp"
+#include "libmx/files/file_digest.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -28,7 +28,7 @@ struct options {
     std::vector<std::string> files;
     std::string page;
     output_options out;
-    double min_sqnr_db = pipeline::review::default_min_sqnr_db;
+    double min_sqnr_db = pages::default_min_sqnr_db;
     bool quiet = false;
 };
 
@@ -83,7 +83,7 @@ void say_computed(report::document& page, const digests& computed) {
     std::string names;
     for (const auto& [path, digest] : computed) names += (names.empty() ? "" : ", ") + path;
     for (report::section& s : page.sections) {
-        if (s.heading != pipeline::review::inputs_heading) continue;
+        if (s.heading != pages::inputs_heading) continue;
         s.notes.push_back(fmt::format(
             "The results do not record the SHA-256 of {}: it is the one of the file when this page "
             "was made, which still had its size.",
@@ -99,16 +99,16 @@ int run(const options& o) {
     }
     if (!o.page.empty()) html = o.page;
     outputs to(out, o.files);
-    std::vector<pipeline::results_input> read;
+    std::vector<analysis::results_input> read;
     digests computed;
     report::read_options wanted;
     wanted.keep = kept;
     for (const std::string& path : o.files) {
-        read.push_back(pipeline::open_results(path, wanted));
+        read.push_back(analysis::open_results(path, wanted));
         add_digests(read.back().content.head, computed);
     }
-    std::vector<pipeline::review::result_set> sets;
-    for (const pipeline::results_input& r : read) {
+    std::vector<pages::result_set> sets;
+    for (const analysis::results_input& r : read) {
         sets.push_back({r.path, &r.content.head, &r.content.results, &r.content.tail});
     }
     report::document page = review_page(sets, o.min_sqnr_db);

@@ -9,11 +9,13 @@
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/rosetta_view.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pages/views/rosetta_view.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
+
+using pages::text;
 namespace {
 
 struct options {
@@ -35,8 +37,8 @@ constexpr const char* default_block = "1x32";
 
 std::vector<codec::recipe> recipes_of(const options& o) {
     if (o.recipes.empty()) {
-        return pipeline::recipes_of_element(o.element.empty() ? default_element : o.element,
-                                            o.block.empty() ? default_block : o.block);
+        return rosetta::recipes_of_element(o.element.empty() ? default_element : o.element,
+                                           o.block.empty() ? default_block : o.block);
     }
     if (!o.element.empty() || !o.block.empty()) {
         refuse("--recipe says element format and block; leave --element and --block out");
@@ -47,33 +49,33 @@ std::vector<codec::recipe> recipes_of(const options& o) {
 }
 
 // The bytes speak for themselves: which recipes can have made them.
-void judge(const options& o, const outputs& to, const std::vector<pipeline::coded_tensor>& tensors,
+void judge(const options& o, const outputs& to, const std::vector<rosetta::coded_tensor>& tensors,
            report::document& d) {
-    std::optional<pipeline::model> original;
+    std::optional<engine::model> original;
     if (!o.original.empty()) {
         original.emplace(std::vector<std::string>{o.original}, io::open_options{});
         to.check_inputs(paths_of(*original, {}));
     }
     const auto results =
-        pipeline::find_origins(tensors, original ? &*original : nullptr, control_of(o.run));
-    for (const pipeline::origin_result& r : results) {
-        for (const pipeline::origin_row& row : r.rows) {
-            d.results.push_back(pipeline::origin_record(r, row));
+        rosetta::find_origins(tensors, original ? &*original : nullptr, control_of(o.run));
+    for (const rosetta::origin_result& r : results) {
+        for (const rosetta::origin_row& row : r.rows) {
+            d.results.push_back(rosetta::origin_record(r, row));
         }
     }
-    d.sections = origin_sections(results);
+    d.sections = pages::origin_sections(results);
 }
 
-void compare(const options& o, const pipeline::model& model, report::document& d) {
+void compare(const options& o, const engine::model& model, report::document& d) {
     if (!o.original.empty()) {
         refuse("--original: the file holds no scales next to elements to compare with it");
     }
     const std::vector<codec::recipe> recipes = recipes_of(o);
-    pipeline::rosetta_result result =
-        pipeline::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run));
-    d.sections = comparison_sections(result, recipes);
+    rosetta::rosetta_result result =
+        rosetta::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run));
+    d.sections = pages::comparison_sections(result, recipes);
     report::list skipped;
-    for (const pipeline::skipped_tensor& s : result.skipped) {
+    for (const engine::skipped_tensor& s : result.skipped) {
         skipped.push_back(report::record{
             {"file", text(s.file)}, {"tensor", text(s.tensor)}, {"reason", text(s.reason)}});
         d.sections.back().notes.push_back(fmt::format("skipped {}: {}", s.tensor, s.reason));
@@ -83,7 +85,7 @@ void compare(const options& o, const pipeline::model& model, report::document& d
     report::list all;
     for (std::size_t a = 0; a < recipes.size(); ++a) {
         for (std::size_t b = a + 1; b < recipes.size(); ++b) {
-            all.push_back(pipeline::pair_record(result.total, a, b, names));
+            all.push_back(rosetta::pair_record(result.total, a, b, names));
         }
     }
     d.tail.emplace_back("summary", std::move(all));
@@ -96,12 +98,12 @@ int run(const options& o) {
         refuse("--elements and --scales: give both or neither");
     }
     outputs to(o.out, o.in.files);
-    const pipeline::model model = open_inputs(o.in);
+    const engine::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
-    const std::vector<pipeline::coded_tensor> coded =
-        pipeline::find_coded_tensors(model, {o.element, o.elements, o.scales});
+    const std::vector<rosetta::coded_tensor> coded =
+        rosetta::find_coded_tensors(model, {o.element, o.elements, o.scales});
     report::document d;
-    d.head = document_head(coded.empty() ? "mx.rosetta/1" : "mx.origins/1");
+    d.head = pages::document_head(coded.empty() ? "mx.rosetta/1" : "mx.origins/1");
     d.head.emplace_back("inputs", input_list(model));
     if (coded.empty()) {
         compare(o, model, d);

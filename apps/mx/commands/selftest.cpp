@@ -11,10 +11,15 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/terminal.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
+
+using pages::integer;
+using pages::real;
+using pages::text;
+using pages::undefined;
 namespace {
 
 using report::cell;
@@ -80,7 +85,7 @@ int run(const options& o) {
         rows.push_back(run_check(check, o.test, differences));
     }
     report::document d;
-    d.head = document_head("mx.selftest/1");
+    d.head = pages::document_head("mx.selftest/1");
     d.head.emplace_back("seed", fmt::format("{}", o.test.seed));
     d.results = rows;
     d.tail.emplace_back("differences", report::list(differences.begin(), differences.end()));

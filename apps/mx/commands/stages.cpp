@@ -6,22 +6,23 @@
 #include <optional>
 
 #include "apps/mx/commands.hpp"
+#include "apps/mx/commands/matrix_options.hpp"
+#include "apps/mx/commands/product_options.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/input_records.hpp"
-#include "apps/mx/matrix_options.hpp"
 #include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/product_options.hpp"
-#include "apps/mx/stages_view.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/stages/stages.hpp"
+#include "libmx/pages/views/stages_view.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/studies/products/stages.hpp"
 
 namespace mx::app {
 namespace {
 
-using pipeline::stages::layer_tensor_names;
-using pipeline::stages::stage_rows;
+using products::layer_tensor_names;
+using products::stage_rows;
 
 constexpr const char* default_recipe = "mxfp4";
 constexpr std::array transform_names{"none", "hadamard", "random-hadamard"};
@@ -41,7 +42,7 @@ struct options {
     bool transpose_w = false;
 };
 
-std::size_t index_of(pipeline::stages::layer_tensor t) { return static_cast<std::size_t>(t); }
+std::size_t index_of(products::layer_tensor t) { return static_cast<std::size_t>(t); }
 
 // The most particular of what is said about an operand.
 const std::string& spelling_of(const options& o, std::size_t stage, std::size_t operand) {
@@ -52,12 +53,12 @@ const std::string& spelling_of(const options& o, std::size_t stage, std::size_t 
     return tensor.empty() ? o.recipe : tensor;
 }
 
-pipeline::stages::stages_request request_of(const options& o) {
-    pipeline::stages::stages_request r;
+products::stages_request request_of(const options& o) {
+    products::stages_request r;
     bool own_transforms = false;
     for (std::size_t s = 0; s < stage_rows.size(); ++s) {
         for (std::size_t i = 0; i < 2; ++i) {
-            r.recipes[s][i] = pipeline::products::parse_operand_recipe(spelling_of(o, s, i));
+            r.recipes[s][i] = products::parse_operand_recipe(spelling_of(o, s, i));
             own_transforms =
                 own_transforms || r.recipes[s][i].rotation().what != transform::kind::none;
         }
@@ -87,15 +88,15 @@ pipeline::stages::stages_request request_of(const options& o) {
 }
 
 int run(const options& o) {
-    const pipeline::stages::stages_request request = request_of(o);
-    const pipeline::run_control control = control_of(o.run);
+    const products::stages_request request = request_of(o);
+    const engine::run_control control = control_of(o.run);
     std::vector<std::string> paths;
     for (const matrix_argument& m : o.tensors) {
         if (!m.text.empty()) paths.push_back(place_of(m.text).path);
     }
     outputs to(o.to, paths);
     report::list inputs;
-    std::array<std::optional<pipeline::products::matrix>, layer_tensor_names.size()> tensors;
+    std::array<std::optional<products::matrix>, layer_tensor_names.size()> tensors;
     report::record described;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         if (o.tensors[t].text.empty()) continue;
@@ -110,25 +111,26 @@ int run(const options& o) {
                            {"tensor", info.name},
                            {"dtype", std::string(tensor::row_of(info.type).name)},
                            {"shape", shape_value(info.shape)}});
-        tensors[t] = pipeline::products::read_matrix(in.tensor, control);
+        tensors[t] = products::read_matrix(in.tensor, control);
     }
-    const std::size_t w = index_of(pipeline::stages::layer_tensor::w);
-    if (o.transpose_w) tensors[w] = pipeline::stages::transposed(*tensors[w]);
+    const std::size_t w = index_of(products::layer_tensor::w);
+    if (o.transpose_w) tensors[w] = products::transposed(*tensors[w]);
     const auto at = [&](std::size_t t) { return tensors[t] ? &*tensors[t] : nullptr; };
-    const std::vector<pipeline::stages::stage_result> results =
-        pipeline::stages::study_stages({at(0), at(1), at(2)}, request, control);
+    const std::vector<products::stage_result> results =
+        products::study_stages({at(0), at(1), at(2)}, request, control);
 
     report::document d;
     d.title = "Products of a linear layer in training";
-    d.head = document_head("mx.stages/1");
+    d.head = pages::document_head("mx.stages/1");
     d.head.emplace_back("inputs", std::move(inputs));
     d.head.emplace_back("layer", std::move(described));
     d.head.emplace_back("arrangement", arrangement_record(request.how));
-    for (const pipeline::stages::stage_result& r : results) d.results.push_back(stage_record(r));
+    for (const products::stage_result& r : results) d.results.push_back(stage_record(r));
     report::list verdict;
-    for (const std::string& line : stages_verdict(results)) verdict.push_back(line.substr(2));
+    for (const std::string& line : pages::stages_verdict(results))
+        verdict.push_back(line.substr(2));
     d.tail.emplace_back("verdict", std::move(verdict));
-    d.sections = stages_sections(results);
+    d.sections = pages::stages_sections(results);
     to.finish(d, o.run.quiet);
     return exit_code::fine;
 }
@@ -142,7 +144,7 @@ void declare_tensors_of_layer(parser& cmd, options& o) {
         option* option = cmd.add_option("--" + name, o.tensors[t].text, help[t])
                              ->type_name("FILE:TENSOR")
                              ->group("Input");
-        if (t != index_of(pipeline::stages::layer_tensor::dy)) option->required();
+        if (t != index_of(products::layer_tensor::dy)) option->required();
     }
     cmd.add_flag("--transpose-w", o.transpose_w, "W is in x out")->group("Input");
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {

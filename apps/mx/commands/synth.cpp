@@ -17,6 +17,7 @@
 #include "datasets/generators/checkpoint_plan.hpp"
 #include "datasets/generators/write_checkpoint.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 namespace {
@@ -68,7 +69,7 @@ report::document presets_document() {
                         {"summary", std::string(preset.summary)}});
     }
     report::document d;
-    d.head = document_head("mx.presets/1");
+    d.head = pages::document_head("mx.presets/1");
     d.results = rows;
     d.sections.push_back({"Presets of synthetic checkpoints",
                           {{"name", "name"},
@@ -82,7 +83,7 @@ report::document presets_document() {
 }
 
 synth::write_control control_for(const run_options& run) {
-    const pipeline::run_control shared = control_of(run);
+    const engine::run_control shared = control_of(run);
     synth::write_control control;
     control.threads = shared.threads;
     control.cancel = shared.cancel;

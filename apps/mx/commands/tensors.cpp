@@ -10,11 +10,14 @@
 #include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/values.hpp"
-#include "libmx/pipeline/skip.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
+
+using pages::integer;
+using pages::text;
 namespace {
 
 using report::cell;
@@ -28,7 +31,7 @@ struct options {
     bool quiet = false;
 };
 
-report::record tensor_record(const pipeline::tensor_ref& t) {
+report::record tensor_record(const engine::tensor_ref& t) {
     const io::tensor_info& info = t.info();
     return {{"file", info.file},
             {"tensor", info.name},
@@ -37,12 +40,12 @@ report::record tensor_record(const pipeline::tensor_ref& t) {
             {"elements", integer(info.elements)},
             {"bytes", integer(info.stored_bytes != 0 ? info.stored_bytes : info.bytes)},
             {"layout", info.layout},
-            {"note", pipeline::why_left_out(info)},
+            {"note", engine::why_left_out(info)},
             {"remark", info.remark}};
 }
 
 // Text metadata of the files, one record per entry.
-std::vector<report::record> metadata_records(const pipeline::model& model) {
+std::vector<report::record> metadata_records(const engine::model& model) {
     std::vector<report::record> rows;
     for (const auto& file : model.readers()) {
         for (const auto& [key, value] : file->metadata()) {
@@ -52,13 +55,13 @@ std::vector<report::record> metadata_records(const pipeline::model& model) {
     return rows;
 }
 
-std::vector<report::record> file_records(const std::vector<pipeline::tensor_ref>& tensors,
-                                         const pipeline::model& model) {
+std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& tensors,
+                                         const engine::model& model) {
     struct tally {
         std::int64_t count = 0, elements = 0;
     };
     std::unordered_map<std::string, tally> tallies;
-    for (const pipeline::tensor_ref& t : tensors) {
+    for (const engine::tensor_ref& t : tensors) {
         tally& of = tallies[t.info().file];
         ++of.count;
         of.elements += static_cast<std::int64_t>(t.info().elements);
@@ -78,12 +81,12 @@ std::vector<report::record> file_records(const std::vector<pipeline::tensor_ref>
 }
 
 // What is to be said once about the list.
-std::vector<std::string> notes_on(const std::vector<pipeline::tensor_ref>& tensors) {
+std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors) {
     std::vector<std::string> notes;
     std::unordered_map<std::string_view, int> names;
     std::size_t repeated = 0;
     std::string_view example;
-    for (const pipeline::tensor_ref& t : tensors) {
+    for (const engine::tensor_ref& t : tensors) {
         if (++names[t.info().name] != 2) continue;
         if (repeated++ == 0) example = t.info().name;
     }
@@ -95,7 +98,7 @@ std::vector<std::string> notes_on(const std::vector<pipeline::tensor_ref>& tenso
                         repeated == 1 ? "" : " is one"));
     }
     std::size_t remarks = 0;
-    for (const pipeline::tensor_ref& t : tensors) {
+    for (const engine::tensor_ref& t : tensors) {
         if (t.info().remark.empty() || ++remarks > remarks_shown) continue;
         notes.push_back(fmt::format("- {}: {}", t.info().name, t.info().remark));
     }
@@ -108,19 +111,19 @@ std::vector<std::string> notes_on(const std::vector<pipeline::tensor_ref>& tenso
 
 int run(const options& o) {
     outputs to(o.out, o.in.files);
-    const pipeline::model model = open_inputs(o.in);
+    const engine::model model = open_inputs(o.in);
     to.check_inputs(paths_of(model, {}));
-    const std::vector<pipeline::tensor_ref> tensors = model.select(o.in.globs);
+    const std::vector<engine::tensor_ref> tensors = model.select(o.in.globs);
 
     report::document d;
-    d.head = document_head("mx.tensors/1");
+    d.head = pages::document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model));
     std::vector<report::record> rows;
     bool noted = false;
     bool decoded = false;
-    for (const pipeline::tensor_ref& t : tensors) {
+    for (const engine::tensor_ref& t : tensors) {
         rows.push_back(tensor_record(t));
-        noted = noted || !pipeline::why_left_out(t.info()).empty();
+        noted = noted || !engine::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
     }
     d.results = rows;

@@ -15,7 +15,7 @@
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pipeline/vectors/export_vectors.hpp"
+#include "libmx/conformance/vectors/export_vectors.hpp"
 
 namespace mx::app {
 namespace {
@@ -35,7 +35,7 @@ struct options {
 
 // One recipe and where its vectors go.
 struct job {
-    pipeline::vectors::vector_request request;
+    conformance::vectors::vector_request request;
     std::string out;
     std::string hex;
 };
@@ -84,7 +84,7 @@ std::vector<job> jobs_of(const options& o) {
     for (const job& j : jobs) {
         outputs.push_back(j.out);
         if (j.hex.empty()) continue;
-        for (std::string& path : pipeline::vectors::hex_files(j.request.recipe, j.hex)) {
+        for (std::string& path : conformance::vectors::hex_files(j.request.recipe, j.hex)) {
             outputs.push_back(std::move(path));
         }
     }
@@ -100,19 +100,19 @@ int run(const options& o) {
         refuse("-o: with several recipes it names a folder, which gets one file for each");
     }
     const std::vector<job> jobs = jobs_of(o);
-    std::vector<pipeline::tensor_ref> tensors;
-    std::unique_ptr<pipeline::model> model;
+    std::vector<engine::tensor_ref> tensors;
+    std::unique_ptr<engine::model> model;
     if (!o.from.empty()) {
-        model = std::make_unique<pipeline::model>(std::vector{o.from}, io::open_options{});
+        model = std::make_unique<engine::model>(std::vector{o.from}, io::open_options{});
         tensors = model->select(o.globs);
     }
     if (jobs.size() > 1) make_folder(o.out);
     for (const job& j : jobs) {
         if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
-        const pipeline::vectors::vector_source source =
-            o.from.empty() ? pipeline::vectors::generated_source(j.request)
+        const conformance::vectors::vector_source source =
+            o.from.empty() ? conformance::vectors::generated_source(j.request)
                            : tensor_source_of(tensors, j.request);
-        const auto done = pipeline::vectors::export_vectors(j.request, source, j.out, j.hex);
+        const auto done = conformance::vectors::export_vectors(j.request, source, j.out, j.hex);
         if (o.quiet || j.out == "-") continue;
         print(fmt::format("{}: {} blocks, {} elements of {}\n", base::printable(done.path),
                           done.blocks, done.elements, codec::to_string(j.request.recipe)));

@@ -13,20 +13,23 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
 #include "apps/mx/terminal.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/conformance/verify/capture_folder.hpp"
+#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pipeline/verify/capture_folder.hpp"
-#include "libmx/pipeline/verify/kinds.hpp"
-#include "libmx/pipeline/verify/verify.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
+
+using pages::integer;
+using pages::undefined;
 namespace {
 
-using pipeline::verify::difference;
-using pipeline::verify::verification;
+using conformance::verify::difference;
+using conformance::verify::verification;
 using report::cell;
 
 struct options {
@@ -45,7 +48,7 @@ report::value optional_integer(const std::optional<std::uint64_t>& n) {
 report::record file_record(const verification& v) {
     std::uint64_t skipped = 0;
     report::list reasons;
-    for (const pipeline::verify::skipped_values& s : v.skipped) {
+    for (const conformance::verify::skipped_values& s : v.skipped) {
         skipped += s.values;
         reasons.emplace_back(report::record{
             {"reason", s.reason}, {"places", integer(s.places)}, {"values", integer(s.values)}});
@@ -59,7 +62,7 @@ report::record file_record(const verification& v) {
                      {"skipped_because", std::move(reasons)}};
     if (v.differences != 0 && !v.tensors.empty()) {
         report::list tensors;
-        for (const pipeline::verify::tensor_differences& t : v.tensors) {
+        for (const conformance::verify::tensor_differences& t : v.tensors) {
             tensors.emplace_back(report::record{{"tensor", t.tensor},
                                                 {"compared", integer(t.compared)},
                                                 {"differences", integer(t.differences)}});
@@ -75,7 +78,7 @@ report::record file_record(const verification& v) {
     return r;
 }
 
-report::record operands_record(const pipeline::verify::output_operands& o) {
+report::record operands_record(const conformance::verify::output_operands& o) {
     return {{"tile", integer(o.tile)},
             {"row", integer(o.row)},
             {"column", integer(o.column)},
@@ -105,7 +108,7 @@ report::record difference_record(const verification& v, const difference& d) {
 
 // "mma/x.safetensors: best fit MODEL, 3 of 18432 outputs differ (as few: MODEL, MODEL)".
 std::string fit_text(const verification& v) {
-    const pipeline::verify::model_fit& f = *v.fit;
+    const conformance::verify::model_fit& f = *v.fit;
     std::string text = fmt::format("- best fit of {}: {}, {} of {} outputs differ", v.file, f.model,
                                    f.differences, f.compared);
     if (f.equally.empty()) return text;
@@ -120,7 +123,7 @@ std::string place_text(const difference& d) {
     return fmt::format("{}", d.index);
 }
 
-std::string number_text(const pipeline::verify::shown_number& n) {
+std::string number_text(const conformance::verify::shown_number& n) {
     return n.hex.empty() ? "-" : fmt::format("{} = {}", n.hex, n.decimal);
 }
 
@@ -133,7 +136,7 @@ totals totals_of(const std::vector<verification>& files) {
     for (const verification& v : files) {
         t.compared += v.compared;
         t.differences += v.differences;
-        for (const pipeline::verify::skipped_values& s : v.skipped) t.skipped += s.values;
+        for (const conformance::verify::skipped_values& s : v.skipped) t.skipped += s.values;
     }
     return t;
 }
@@ -145,10 +148,10 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
         files.size() == 1 ? "one file" : fmt::format("{} files", files.size()),
         t.differences == 0 ? std::string("all are equal")
                            : fmt::format("{} differ", t.differences))};
-    std::vector<pipeline::verify::skipped_values> all;
+    std::vector<conformance::verify::skipped_values> all;
     for (const verification& v : files) {
         if (v.fit) notes.push_back(fit_text(v));
-        for (const pipeline::verify::skipped_values& s : v.skipped) {
+        for (const conformance::verify::skipped_values& s : v.skipped) {
             auto same = std::find_if(all.begin(), all.end(),
                                      [&](const auto& a) { return a.reason == s.reason; });
             if (same == all.end()) {
@@ -159,7 +162,7 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
             same->values += s.values;
         }
     }
-    for (const pipeline::verify::skipped_values& s : all) {
+    for (const conformance::verify::skipped_values& s : all) {
         notes.push_back(
             fmt::format("- skipped: {} ({} places, {} values)", s.reason, s.places, s.values));
     }
@@ -192,8 +195,8 @@ std::vector<report::record> table_rows(std::vector<report::record> rows) {
 // A recording may lack what the card refused.
 void note_missing_parts(report::document& d, const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
-        if (!pipeline::verify::is_capture(path)) continue;
-        const std::size_t count = pipeline::verify::parts_not_recorded(path);
+        if (!conformance::verify::is_capture(path)) continue;
+        const std::size_t count = conformance::verify::parts_not_recorded(path);
         if (count == 0) continue;
         d.sections.front().notes.push_back(
             fmt::format("- not recorded in {}: {}, its manifest says why", path,
@@ -204,7 +207,7 @@ void note_missing_parts(report::document& d, const std::vector<std::string>& pat
 report::document document_of(const std::vector<verification>& files) {
     const totals t = totals_of(files);
     report::document d;
-    d.head = document_head("mx.verify/1");
+    d.head = pages::document_head("mx.verify/1");
     std::vector<report::record> rows;
     std::vector<report::record> shown;
     report::list differences;
@@ -250,9 +253,9 @@ report::document document_of(const std::vector<verification>& files) {
 }
 
 int run(const options& o) {
-    const std::vector<std::string> paths = pipeline::verify::vector_paths(o.paths);
+    const std::vector<std::string> paths = conformance::verify::vector_paths(o.paths);
     outputs to(o.out, paths);
-    pipeline::verify::verify_options what;
+    conformance::verify::verify_options what;
     if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
     std::vector<verification> files;
@@ -262,7 +265,7 @@ int run(const options& o) {
         for (const verification& v : files) shown += v.first.size();
         what.show = o.show - std::min(o.show, shown);
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
-        files.push_back(pipeline::verify::verify_vectors(*file, path, what));
+        files.push_back(conformance::verify::verify_vectors(*file, path, what));
     }
     report::document d = document_of(files);
     note_missing_parts(d, o.paths);
@@ -272,7 +275,7 @@ int run(const options& o) {
 
 std::string kinds_text() {
     std::string list;
-    for (const pipeline::verify::vector_kind& k : pipeline::verify::vector_kinds) {
+    for (const conformance::verify::vector_kind& k : conformance::verify::vector_kinds) {
         list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", k.name, k.summary);
     }
     return fmt::format("Kinds: {}.", list);

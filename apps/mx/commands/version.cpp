@@ -6,23 +6,25 @@
 #include "apps/mx/backends.hpp"
 #include "apps/mx/build_facts.hpp"
 #include "apps/mx/commands.hpp"
-#include "apps/mx/device_words.hpp"
-#include "apps/mx/exact.hpp"
+#include "apps/mx/commands/device_words.hpp"
+#include "apps/mx/commands/exact.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/outputs.hpp"
-#include "apps/mx/values.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
+
+using pages::text;
 namespace {
 
 int run(const output_options& o) {
     outputs to(o, {});
     report::document d;
-    d.head = document_head("mx.version/1");
+    d.head = pages::document_head("mx.version/1");
     std::vector<report::record> rows{
         {{"item", text("version")}, {"value", text(MX_VERSION)}},
         {{"item", text("compiler")}, {"value", text(compiler)}},

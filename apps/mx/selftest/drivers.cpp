@@ -7,8 +7,8 @@
 #include "apps/mx/selftest/selftest.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
+#include "libmx/conformance/vectors/vector_inputs.hpp"
 #include "libmx/format/block_formats.hpp"
-#include "libmx/pipeline/vectors/vector_inputs.hpp"
 
 namespace mx::app {
 namespace {
@@ -110,8 +110,8 @@ void check_drivers(selftest_findings& into, const selftest_options& options) {
     }
     into.note = "drivers of this machine: " + used;
     for (const recipe& r : row_recipes()) {
-        const pipeline::vectors::vector_inputs in =
-            pipeline::vectors::generate_inputs(r, blocks_per_segment, options.seed);
+        const conformance::vectors::vector_inputs in =
+            conformance::vectors::generate_inputs(r, blocks_per_segment, options.seed);
         // The last block is short.
         const std::vector<float> x(in.values.begin(), in.values.end() - 3);
         codec::tensor_facts facts;

@@ -14,17 +14,17 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_bumps.hpp"
+#include "libmx/conformance/vectors/input_categories.hpp"
+#include "libmx/conformance/vectors/vector_inputs.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/oracle/block.hpp"
-#include "libmx/pipeline/vectors/input_categories.hpp"
-#include "libmx/pipeline/vectors/vector_inputs.hpp"
 
 namespace mx::app {
 namespace {
 
 using codec::recipe;
 
-constexpr std::size_t blocks_per_recipe = pipeline::vectors::input_categories.size();
+constexpr std::size_t blocks_per_recipe = conformance::vectors::input_categories.size();
 
 // Choices that only some recipes have; parse_recipe refuses those that do not fit.
 std::vector<std::string> extras_of(const format::element_format& f, const codec::dialect& d) {
@@ -96,7 +96,7 @@ std::string input_of(std::span<const float> x) {
 // A sample of blocks as one tensor of one row, and what both sides know of it.
 struct sample {
     sample(const recipe& r, std::uint64_t seed) : of(r), tensor_id(seed) {
-        x = pipeline::vectors::generate_inputs(r, blocks_per_recipe, seed).values;
+        x = conformance::vectors::generate_inputs(r, blocks_per_recipe, seed).values;
         for (const float v : x) {
             const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
             if (magnitude < base::f32_infinity) {

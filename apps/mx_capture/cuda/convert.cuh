@@ -4,8 +4,8 @@
 #pragma once
 
 #include "apps/mx_capture/cuda/kernels.hpp"
+#include "libmx/conformance/vectors/output_hash.hpp"
 #include "libmx/format/cuda/instructions.cuh"
-#include "libmx/pipeline/vectors/output_hash.hpp"
 
 namespace mx::capture {
 
@@ -30,7 +30,7 @@ __global__ void hash_cells(unsigned long long* hash, std::uint32_t stride) {
     unsigned long long sum = 0;
     for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
         const std::uint32_t x = first | i * stride;
-        sum += pipeline::vectors::hash_term(x, Op::codes(x, x) & 0xffu);
+        sum += conformance::vectors::hash_term(x, Op::codes(x, x) & 0xffu);
     }
     atomicAdd(hash + blockIdx.y, sum);
 }

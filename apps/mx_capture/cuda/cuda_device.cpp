@@ -12,8 +12,7 @@
 namespace mx::capture {
 namespace {
 
-using namespace pipeline;
-using namespace pipeline::vectors;
+using namespace conformance::vectors;
 
 // The row that issues `ptx` among several lists.
 template <typename Row>

@@ -14,7 +14,7 @@
 
 #include "apps/mx_capture/cuda/device_memory.hpp"
 #include "libmx/block/scale_swizzle.hpp"
-#include "libmx/pipeline/vectors/mma_model.hpp"
+#include "libmx/conformance/vectors/mma_model.hpp"
 
 namespace mx::capture {
 namespace {
@@ -174,8 +174,8 @@ std::string cublaslt_version() {
 // is our B and its second our A, both with k contiguous.
 library_product multiply_by_cublaslt(const library_problem& p) {
     if (!library().loaded) decline("libcublasLt cannot be loaded");
-    const gemm::operand a = pipeline::vectors::generated_a(p.what, p.seed, p.rows);
-    const gemm::operand b = pipeline::vectors::generated_b(p.what, p.seed, p.columns);
+    const gemm::operand a = conformance::vectors::generated_a(p.what, p.seed, p.rows);
+    const gemm::operand b = conformance::vectors::generated_b(p.what, p.seed, p.columns);
     const device_array<std::uint8_t> first(packed(b));
     const device_array<std::uint8_t> second(packed(a));
     const device_array<std::uint8_t> first_scales(swizzled(b));

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mx analyze --exact`: the figures computed once more, in exact rationals.
+#pragma once
+
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+
+namespace mx::app {
+
+/// Whether this build holds the oracle (it needs Boost; builds with tests have it).
+bool oracle_available();
+
+/// Throws base::error (unavailable) when it does not.
+void require_oracle();
+
+/// Replaces the real-valued figures of `a`, which came from `tensors` by `request`, with the
+/// oracle's for the values that `request` prepares in float32: exact counts and sums, roots and
+/// logarithms at 50 digits, rounded to double once. Holds one tensor at a time in memory, and is
+/// slow. Throws base::error: unavailable for what the oracle does not state, cancelled between two
+/// tensors.
+void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& tensors,
+                const analysis::analysis_request& request, const engine::run_control& control);
+
+}  // namespace mx::app

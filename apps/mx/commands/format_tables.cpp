@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/commands/format_tables.hpp"
+
+#include <fmt/format.h>
+
+#include "apps/mx/outputs.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/codec/recipe_keys.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/format/element_formats.hpp"
+#include "libmx/format/roundings.hpp"
+#include "libmx/format/scale_formats.hpp"
+#include "libmx/pages/views/format_facts.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/scale/scale_rules.hpp"
+
+namespace mx::app {
+
+using pages::real;
+using pages::text;
+namespace {
+
+using report::cell;
+using report::column;
+
+const std::vector<column> element_limits = {
+    {"name", "name"},
+    {"bits", "bits", cell::integer},
+    {"layout", "s/e/m"},
+    {"bias", "bias", cell::integer},
+    {"emax", "emax", cell::integer},
+    {"max", "max", cell::shortest},
+    {"min_normal", "min normal", cell::shortest},
+    {"min_subnormal", "min subnormal", cell::shortest},
+    {"summary", ""},
+};
+
+const std::vector<column> scale_limits = {
+    {"name", "name"},
+    {"bits", "bits", cell::integer},
+    {"bias", "bias", cell::integer},
+    {"emax", "emax", cell::integer},
+    {"max", "max", cell::shortest},
+    {"min_normal", "min normal", cell::shortest},
+    {"min_subnormal", "min subnormal", cell::shortest},
+};
+
+const std::vector<column> hex_limits = {
+    {"name", "name"},
+    {"max_code", "code\nof max"},
+    {"max_hex", "max"},
+    {"min_normal_hex", "min normal"},
+    {"min_subnormal_hex", "min\nsubnormal"},
+    {"finite_codes", "finite\ncodes", cell::integer},
+    {"codes", "of", cell::integer},
+    {"specials", "specials"},
+    {"safetensors", "safetensors\ndtype"},
+};
+
+const std::vector<column> summary_columns = {{"name", "name"}, {"summary", "what its codes mean"}};
+
+report::record preset_record(const format::block_format& b) {
+    const auto recipe = codec::parse_recipe(b.name);
+    const double bits = recipe.element->bits() + static_cast<double>(recipe.scale_format->bits()) /
+                                                     (recipe.block.rows * recipe.block.cols);
+    return {{"kind", text("block")},
+            {"name", text(b.name)},
+            {"bits_per_element", real(bits)},
+            {"alias", text(b.alias)},
+            {"element", text(b.element)},
+            {"scale_format", text(b.scale)},
+            {"block", fmt::format("{}x{}", b.block_rows, b.block_cols)},
+            {"summary", text(b.summary)}};
+}
+
+}  // namespace
+
+report::document formats_document() {
+    std::vector<report::record> elements;
+    for (const auto& f : format::element_formats) elements.push_back(pages::limits_of(f));
+    std::vector<report::record> scales;
+    for (const auto& f : format::scale_formats) scales.push_back(pages::limits_of(f));
+    std::vector<report::record> presets;
+    for (const auto& b : format::block_formats) presets.push_back(preset_record(b));
+
+    report::document d;
+    d.head = pages::document_head("mx.formats/1");
+    for (const auto* part : {&elements, &scales, &presets}) {
+        for (const report::record& r : *part) d.results.push_back(r);
+    }
+    d.sections.push_back({"Element formats", element_limits, elements, {}, {}});
+    d.sections.push_back({"Element formats, hexadecimal", hex_limits, elements, {}, {}});
+    d.sections.push_back({"Scale formats", scale_limits, scales, {}, {}});
+    d.sections.push_back({"Scale formats, hexadecimal", hex_limits, scales, {}, {}});
+    d.sections.push_back({{}, summary_columns, scales, {}, {}});
+    d.sections.push_back({"Block formats (presets of recipes)",
+                          {{"name", "name"},
+                           {"alias", "also"},
+                           {"element", "element"},
+                           {"scale_format", "scale"},
+                           {"block", "block"},
+                           {"bits_per_element", "bits per\nelement", cell::shortest},
+                           {"summary", ""}},
+                          presets,
+                          {},
+                          {}});
+    return d;
+}
+
+report::document rules_document() {
+    std::vector<report::record> rules;
+    for (const auto& r : scale::scale_rules) {
+        rules.push_back({{"kind", text("scale rule")},
+                         {"name", text(r.name)},
+                         {"key", fmt::format("scale={}", r.name)},
+                         {"definition", text(r.definition)},
+                         {"source", text(r.source)}});
+    }
+    std::vector<report::record> roundings;
+    for (const auto& r : format::roundings) {
+        roundings.push_back({{"kind", text("rounding")},
+                             {"name", text(r.name)},
+                             {"key", fmt::format("round={}", r.name)},
+                             {"definition", text(r.summary)}});
+    }
+    std::vector<report::record> keys;
+    for (const auto& k : codec::recipe_keys()) {
+        keys.push_back({{"kind", text("recipe key")},
+                        {"name", text(k.name)},
+                        {"key", text(k.name)},
+                        {"definition", text(k.summary)},
+                        {"values", text(k.values)}});
+    }
+    report::document d;
+    d.head = pages::document_head("mx.rules/1");
+    for (const auto* part : {&rules, &roundings, &keys}) {
+        for (const report::record& r : *part) d.results.push_back(r);
+    }
+    d.sections.push_back({"Scale rules: the shared scale of a block with largest magnitude amax",
+                          {{"key", "key"}, {"definition", "scale"}, {"source", "source"}},
+                          rules,
+                          {},
+                          {"emax is the exponent of the element format's largest value max; see "
+                           "'mx formats'. An E8M0 scale is clamped to 2^-127 .. 2^127; an Inf or "
+                           "NaN in the block gives scale code 255 (NaN). g is the tensor scale, "
+                           "amax of the tensor / (448 max). Dialects depart from "
+                           "this: see 'mx dialects'."}});
+    d.sections.push_back({"Roundings of elements",
+                          {{"key", "key"}, {"definition", "how x / scale becomes an element"}},
+                          roundings,
+                          {},
+                          {}});
+    d.sections.push_back({"Recipe keys: PRESET[:key=value,...]",
+                          {{"key", "key"}, {"values", "values"}, {"definition", "what it decides"}},
+                          keys,
+                          {},
+                          {"Presets are the block formats of 'mx formats'; 'mx explain RECIPE' "
+                           "says what one does."}});
+    return d;
+}
+
+}  // namespace mx::app

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of results as inputs of a command.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libmx/report/json_reader.hpp"
+
+namespace mx::analysis {
+
+/// A file of results with what reports say of an input.
+struct results_input {
+    std::string path;
+    std::uint64_t bytes = 0;
+    report::results_file content;
+};
+
+/// Reads the results that a command wrote to `path`. Throws base::error (input).
+results_input open_results(const std::string& path, const report::read_options& options = {});
+
+/// As open_results, for every path, each of which must hold what analyze, compare or cluster
+/// wrote: one record per tensor and recipe. `command` is who asks, for the message.
+std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
+                                         const std::string& command,
+                                         const report::read_options& options = {});
+
+}  // namespace mx::analysis

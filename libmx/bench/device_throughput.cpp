@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/bench/device_throughput.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "libmx/base/random.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/bench/normal_values.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/panel_quantizer.hpp"
+
+namespace mx::bench {
+namespace {
+
+constexpr int least_rounds = 5;
+constexpr std::uint64_t columns = 4096;
+
+constexpr std::array outputs{pass_output::sums, pass_output::codes};
+
+double bytes_of(tensor::dtype type) { return tensor::row_of(type).bits / 8.0; }
+
+// The segments of a whole matrix, and its columns as the recipe sees it.
+struct layout {
+    std::vector<codec::placed_segment> segments;
+    std::uint64_t cols;
+};
+layout layout_of(std::uint64_t rows, const codec::recipe& r) {
+    std::string reason;
+    const auto found = engine::lay_out({rows, columns}, r, reason);
+    if (!found) throw base::error(base::error_kind::usage, "a matrix: " + reason);
+    const block::grid& g = found->grid;
+    const block::view& v = g.over;
+    layout l{{}, v.cols};
+    const std::uint64_t id = base::tensor_id("bench");
+    const engine::panel all{0, v.batch, 0, v.rows, 0, v.cols};
+    engine::for_each_segment(g, all, [&](const engine::segment_in_panel& s) {
+        l.segments.push_back({engine::place_of(s, g, id), s.batch * v.rows + s.row, s.col});
+    });
+    return l;
+}
+
+class measurement {
+  public:
+    measurement(codec::device_meter& meter, const device_request& request,
+                const std::atomic<bool>* cancel, const std::function<void(double)>& on_share)
+        : meter_(meter), request_(request), cancel_(cancel), on_share_(on_share) {}
+
+    device_throughput run() {
+        result_.device = meter_.facts();
+        const std::span<std::byte> staged = meter_.open();
+        fill_normal(request_.type, staged);
+        meter_.spread();
+        result_.memory = meter_.resident();
+        const auto stored = static_cast<std::uint64_t>(bytes_of(request_.type));
+        rows_ = result_.memory / stored / columns;
+        result_.elements = rows_ * columns;
+        std::vector<std::size_t> chosen;
+        for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
+            // Rotations are made on the processor.
+            if (request_.recipes[r].rotate.what == transform::kind::none) chosen.push_back(r);
+        }
+        const double share =
+            request_.seconds / static_cast<double>(std::max<std::size_t>(1, chosen.size()));
+        take_turns(staged.size(), chosen.empty() ? share : 0, [] {});
+        for (std::size_t i = 0; i < chosen.size(); ++i) {
+            measure(chosen[i], staged.size(), share);
+            report(static_cast<double>(i + 1) / static_cast<double>(chosen.size()));
+        }
+        // Not before: the roofs are the best of all rounds.
+        for (placed_rate& r : result_.rates) {
+            const bool copies = r.bound == roof::device_copy;
+            r = rate_below(copies ? result_.bandwidth.copy : result_.bandwidth.read,
+                           bytes_of(request_.type), r);
+        }
+        return std::move(result_);
+    }
+
+  private:
+    void measure(std::size_t recipe, std::uint64_t staged, double seconds) {
+        const codec::recipe& r = request_.recipes[recipe];
+        const codec::block_params params = codec::params_of(r);
+        const layout l = layout_of(rows_, r);
+        for (const pass_output writes : outputs) {
+            const bool codes = writes == pass_output::codes;
+            const auto wanted = codes ? codec::detail::codes : codec::detail::none;
+            meter_.prepare(request_.type, l.cols, l.segments, {&params, wanted, false});
+            meter_.run_once();  // warms up
+            double best = 0;
+            take_turns(staged, seconds / static_cast<double>(outputs.size()), [&] {
+                const double elements = static_cast<double>(result_.elements);
+                best = std::max(best, elements / meter_.run_once());
+            });
+            placed_rate rate{};
+            rate.recipe = recipe;
+            rate.backend = &request_.backend;
+            rate.from = values_place::device;
+            rate.writes = writes;
+            rate.elements_per_second = best;
+            rate.bound = codes ? roof::device_copy : roof::device_read;
+            result_.rates.push_back(rate);
+        }
+    }
+
+    // Rounds of the roofs and of `once` until the time is used up.
+    void take_turns(std::uint64_t staged, double seconds, const std::function<void()>& once) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto all = static_cast<double>(result_.memory);
+        device_bandwidth& b = result_.bandwidth;
+        for (int round = 0;; ++round) {
+            const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
+            if (round >= least_rounds && past.count() >= seconds) return;
+            if (cancel_ != nullptr && cancel_->load()) {
+                throw base::error(base::error_kind::cancelled, "stopped before the end");
+            }
+            b.read = std::max(b.read, all / meter_.read_once());
+            b.copy = std::max(b.copy, all / meter_.copy_once());
+            b.pinned = std::max(b.pinned, static_cast<double>(staged) / meter_.receive_once());
+            once();
+        }
+    }
+
+    void report(double share) const {
+        if (on_share_) on_share_(share);
+    }
+
+    codec::device_meter& meter_;
+    const device_request& request_;
+    const std::atomic<bool>* cancel_;
+    const std::function<void(double)>& on_share_;
+    std::uint64_t rows_ = 0;
+    device_throughput result_{};
+};
+
+}  // namespace
+
+device_throughput measure_device(codec::device_meter& meter, const device_request& request,
+                                 const std::atomic<bool>* cancel,
+                                 const std::function<void(double)>& on_share) {
+    return measurement(meter, request, cancel, on_share).run();
+}
+
+}  // namespace mx::bench

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/bench/normal_values.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/base/half.hpp"
+#include "libmx/base/random.hpp"
+
+namespace mx::bench {
+namespace {
+
+// A prime, so that rows of a matrix do not begin alike.
+constexpr std::uint32_t period = 524287;
+
+// The sum of sixteen uniform numbers is nearly normal, and made of integers: no library's logarithm
+// has a say in it.
+float normal(std::uint32_t index) {
+    std::int32_t sum = 0;
+    for (std::uint32_t half = 0; half < 2; ++half) {
+        const base::philox_words w = base::philox4x32_10({{index, half, 0, 0}}, 1, 0);
+        for (const std::uint32_t u : w.word) {
+            sum += static_cast<std::int32_t>(u >> 16) + static_cast<std::int32_t>(u & 0xffffu);
+        }
+    }
+    // Odd, hence never zero; the deviation of the sum is 2^16 * sqrt(16 / 12).
+    const std::int32_t centred = 2 * (sum - 8 * 65535) + 1;
+    return static_cast<float>(centred) * (0.8660254f / 131072.0f / 32.0f);
+}
+
+template <typename T, typename FromFloat>
+void fill(std::span<std::byte> out, FromFloat&& from_float) {
+    const std::size_t all = out.size() / sizeof(T);
+    std::vector<T> once(std::min<std::size_t>(all, period));
+    for (std::size_t i = 0; i < once.size(); ++i) {
+        once[i] = from_float(normal(static_cast<std::uint32_t>(i)));
+    }
+    for (std::size_t at = 0; at < all; at += once.size()) {
+        const std::size_t count = std::min(once.size(), all - at);
+        std::memcpy(out.data() + at * sizeof(T), once.data(), count * sizeof(T));
+    }
+}
+
+}  // namespace
+
+void fill_normal(tensor::dtype type, std::span<std::byte> out) {
+    switch (type) {
+        case tensor::dtype::bf16:
+            fill<std::uint16_t>(out, [](float x) {
+                return static_cast<std::uint16_t>((base::bits_of(x) + 0x8000u) >> 16);
+            });
+            return;
+        case tensor::dtype::f16:
+            fill<std::uint16_t>(out, base::half_saturated);
+            return;
+        default:
+            fill<float>(out, [](float x) { return x; });
+    }
+}
+
+}  // namespace mx::bench

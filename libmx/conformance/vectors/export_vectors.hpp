@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conformance vectors for other implementations: a blocks file that `mx verify` reads, and the same
+// arrays as text for $readmemh.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/conformance/vectors/vector_inputs.hpp"
+#include "libmx/engine/model.hpp"
+
+namespace mx::conformance::vectors {
+
+struct vector_request {
+    codec::recipe recipe;
+    std::uint64_t blocks = 0;  ///< 0: default_vector_blocks
+    std::uint64_t seed = 0;    ///< of the generated inputs
+    std::string made_by;       ///< tool and version, for the headers
+};
+
+/// 240 blocks, fewer where blocks are large, and never less than one of each category.
+std::uint64_t default_vector_blocks(const codec::recipe& r);
+
+/// Inputs and where they come from.
+struct vector_source {
+    vector_inputs inputs;  ///< without categories when they come from a tensor
+    std::string words;     ///< for the metadata
+};
+
+/// Generated inputs.
+vector_source generated_source(const vector_request& request);
+
+/// Whole blocks of the tensors, evenly spaced over those each of them has. Throws base::error:
+/// usage when a tensor is not numeric or has no whole block; input when it cannot be read.
+vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
+                               const vector_request& request);
+
+/// What was written.
+struct vector_report {
+    std::string path;
+    std::uint64_t blocks = 0;
+    std::uint64_t elements = 0;
+    std::vector<std::string> texts;  ///< paths of the hexadecimal files
+};
+
+/// Quantizes the inputs and writes OUT; with `hex` not empty also one text file per array in that
+/// folder, which is made when missing. Every file appears whole or not at all.
+vector_report export_vectors(const vector_request& request, const vector_source& source,
+                             const std::string& out, const std::string& hex);
+
+/// The names of the files that export_vectors writes into `hex` for this recipe.
+std::vector<std::string> hex_files(const codec::recipe& r, const std::string& hex);
+
+}  // namespace mx::conformance::vectors

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs of matrix instructions, made from a seed by integers alone: whoever has the seed has the
+// inputs, so that a recording need only hold what the chip answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/gemm/operand_formats.hpp"
+
+namespace mx::conformance::vectors {
+
+/// What is multiplied: one instruction, or a chain of `steps` of them whose accumulators follow on.
+struct mma_case {
+    const gemm::operand_format* a = nullptr;
+    const gemm::operand_format* b = nullptr;
+    const gemm::operand_scale* scale = nullptr;  ///< nullptr: none
+    bool f16 = false;                            ///< the accumulator: f16, else float32
+    std::size_t instruction_k = 0;
+    std::size_t steps = 1;
+
+    std::size_t depth() const { return instruction_k * steps; }
+    std::size_t blocks() const { return scale == nullptr ? 0 : depth() / scale->block; }
+    /// The format of C and D.
+    const gemm::operand_format& accumulator() const;
+};
+
+/// A tile is A (rows x depth) times B transposed (columns x depth) plus C.
+inline constexpr std::size_t mma_tile_rows = 16;
+inline constexpr std::size_t mma_tile_cols = 8;
+inline constexpr std::size_t mma_tile_outputs = mma_tile_rows * mma_tile_cols;
+
+struct mma_tile {
+    std::vector<std::uint32_t> a, b;     ///< codes, right-aligned
+    std::vector<std::uint8_t> sfa, sfb;  ///< rows or columns x blocks; empty without scales
+    std::vector<std::uint32_t> c;        ///< bits
+};
+
+class mma_tile_maker;
+
+/// One way of choosing a tile, and what it is there to show.
+struct mma_distribution {
+    std::string_view name;
+    std::string_view aim;
+    void (*fill)(mma_tile_maker& tile);
+    /// Whether C is the accumulator; otherwise the instruction is told not to read it.
+    bool accumulate = true;
+    /// Tiles that a probe has for a case, 0 where it has none; nullptr: as many as are wanted.
+    std::size_t (*probes)(const mma_case& what) = nullptr;
+};
+
+/// THE LIST: nine distributions, then directed probes.
+std::span<const mma_distribution> mma_distributions();
+const mma_distribution* find_mma_distribution(std::string_view name);
+
+/// Changes whenever the same seed would give other inputs.
+inline constexpr std::string_view mma_inputs_version = "mma-inputs/1";
+
+/// Tile `index` of a distribution; the same bytes everywhere, whatever else is generated.
+mma_tile generate_mma_tile(const mma_case& what, const mma_distribution& d, std::uint64_t seed,
+                           std::uint64_t index);
+
+/// A hash of everything in a tile, for the sum over tiles that recordings carry.
+std::uint64_t hash_of(const mma_tile& tile, std::uint64_t index);
+
+}  // namespace mx::conformance::vectors

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tile of a matrix instruction through the emulator.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "libmx/conformance/vectors/mma_inputs.hpp"
+#include "libmx/gemm/accumulator.hpp"
+#include "libmx/gemm/operand.hpp"
+
+namespace mx::conformance::vectors {
+
+/// D of `tile`, rows x columns; without `accumulate` C is not read and counts as +0.
+std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& tile,
+                                         bool accumulate, const gemm::accumulator& model);
+
+/// `rows` x depth of a library's product: tile i of the gauss distribution gives rows 16 i and on
+/// of A, and rows (columns of the product) 8 i and on of B.
+gemm::operand generated_a(const mma_case& what, std::uint64_t seed, std::size_t rows);
+gemm::operand generated_b(const mma_case& what, std::uint64_t seed, std::size_t rows);
+
+}  // namespace mx::conformance::vectors

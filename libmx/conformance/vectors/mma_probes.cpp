@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directed probes: all of a tile is zero but for the few terms that are in question.
+#include <algorithm>
+
+#include "libmx/conformance/vectors/mma_fills.hpp"
+
+namespace mx::conformance::vectors {
+namespace {
+
+using format = gemm::operand_format;
+
+int top_of(const format& f) { return std::min(greatest_exponent(f), 20); }
+
+int bottom_of(const format& f) { return std::max(f.least_exponent() - f.mantissa_bits, -20); }
+
+// Column `k` of A.
+template <typename Make>
+void set_a(mma_tile_maker& t, std::size_t k, Make make) {
+    for (std::size_t row = 0; row < mma_tile_rows; ++row) t.a(row, k) = make(row);
+}
+template <typename Make>
+void set_b(mma_tile_maker& t, std::size_t k, Make make) {
+    for (std::size_t col = 0; col < mma_tile_cols; ++col) t.b(col, k) = make(col);
+}
+template <typename Make>
+void set_c(mma_tile_maker& t, Make make) {
+    for (std::size_t row = 0; row < mma_tile_rows; ++row) {
+        for (std::size_t col = 0; col < mma_tile_cols; ++col) t.c(row, col) = make(row, col);
+    }
+}
+
+std::size_t last_step(const mma_tile_maker& t) { return t.depth() - t.what().instruction_k; }
+
+}  // namespace
+
+std::size_t eight_tiles(const mma_case&) { return 8; }
+std::size_t floor_tiles(const mma_case& what) { return reaches_floor(what) ? 8 : 0; }
+std::size_t group_tiles(const mma_case& what) { return what.instruction_k == 64 ? 8 : 0; }
+std::size_t scaled_tiles(const mma_case& what) { return what.scale == nullptr ? 0 : 8; }
+// 256 x 256 pairs, 16 x 8 of them in a tile; of single instructions only.
+std::size_t scale_pair_tiles(const mma_case& what) {
+    return what.scale == nullptr || what.steps != 1 ? 0 : 512;
+}
+
+// 2^x, -2^x and a term 2^(x - j) with j from 20 on: whether it survives shows the bits kept below
+// the alignment exponent. Even tiles: the small term is a product, as far as the formats reach; odd
+// tiles: it is c.
+void probe_alignment_bits(mma_tile_maker& t) {
+    const int top_a = top_of(t.a_format());
+    const int top_b = top_of(t.b_format());
+    const std::size_t k = last_step(t) + 4 * (t.index() % (t.what().instruction_k / 4));
+    set_a(t, k, [&](std::size_t) { return power_code(t.a_format(), top_a); });
+    set_a(t, k + 1,
+          [&](std::size_t) { return negated(t.a_format(), power_code(t.a_format(), top_a)); });
+    set_b(t, k, [&](std::size_t) { return power_code(t.b_format(), top_b); });
+    set_b(t, k + 1, [&](std::size_t) { return power_code(t.b_format(), top_b); });
+    if (t.index() % 2 == 0) {
+        const int low_a = bottom_of(t.a_format());
+        const int low_b = bottom_of(t.b_format());
+        set_a(t, k + 2, [&](std::size_t row) {
+            return power_code(t.a_format(), std::max(top_a - 10 - static_cast<int>(row), low_a));
+        });
+        set_b(t, k + 2, [&](std::size_t col) {
+            return power_code(t.b_format(), std::max(top_b - 10 - static_cast<int>(col), low_b));
+        });
+        return;
+    }
+    set_c(t, [&](std::size_t row, std::size_t col) {
+        const int j = 20 + static_cast<int>((row * mma_tile_cols + col) % 21);
+        const std::uint32_t code = power_code(t.c_format(), top_a + top_b - j);
+        return t.index() % 4 == 1 ? code : negated(t.c_format(), code);
+    });
+}
+
+// A subnormal operand is in the largest product; where that one aligns shows in the bits of c that
+// are left. Its mantissas in turn.
+void probe_subnormal_largest(mma_tile_maker& t) {
+    const format& f = t.a_format();
+    const int top = top_of(t.b_format());
+    const std::size_t k = last_step(t);
+    const std::uint32_t count = (1u << f.mantissa_bits) - 1u;
+    set_a(t, k, [&](std::size_t row) {
+        const std::uint32_t significand = 1u + static_cast<std::uint32_t>(row + t.index()) % count;
+        return nearest_code(f, false, significand, f.least_exponent() - f.mantissa_bits);
+    });
+    set_b(t, k, [&](std::size_t) { return power_code(t.b_format(), top); });
+    set_c(t, [&](std::size_t, std::size_t col) {
+        const int below = 1 + 2 * static_cast<int>(col) + static_cast<int>(t.index() % 8);
+        const std::uint32_t c =
+            t.near(t.c_format(), f.least_exponent() - f.mantissa_bits + top - below);
+        return t.index() % 2 == 0 ? c | 1u : negated(t.c_format(), c) | 1u;
+    });
+}
+
+// c = 0 and few products from 2^-149 down to 2^-180 (results in f16: from 2^-24 on).
+void probe_floor(mma_tile_maker& t) {
+    const int goal = t.what().f16 ? -20 : -144;
+    const std::size_t k = last_step(t);
+    const int first = goal - static_cast<int>(t.index() % 4);
+    if (t.what().scale != nullptr) {
+        for (std::size_t row = 0; row < mma_tile_rows; ++row) {
+            for (std::size_t block = 0; block < t.what().blocks(); ++block) {
+                t.sfa(row, block) = t.scale(first / 2 - static_cast<int>(row));
+            }
+        }
+        for (std::size_t col = 0; col < mma_tile_cols; ++col) {
+            for (std::size_t block = 0; block < t.what().blocks(); ++block) {
+                t.sfb(col, block) = t.scale(first - first / 2 - 2 * static_cast<int>(col));
+            }
+        }
+    }
+    const int share = t.what().scale != nullptr ? 0 : first / 2;
+    for (std::size_t i = 0; i < 3; ++i) {
+        set_a(t, k + i, [&](std::size_t row) {
+            const int e = t.what().scale != nullptr ? 0 : share - static_cast<int>(row);
+            const std::uint32_t code = t.near(t.a_format(), e);
+            return t.index() < 4 ? power_code(t.a_format(), e) : code;
+        });
+        set_b(t, k + i, [&](std::size_t col) {
+            const int e = t.what().scale != nullptr ? 0 : first - share - 2 * static_cast<int>(col);
+            return t.index() < 4 ? power_code(t.b_format(), e) : t.near(t.b_format(), e);
+        });
+    }
+}
+
+// One group of 16 cancels under a large scale, others lie far below: a group that cancels raises
+// the alignment exponent all the same, or it does not.
+void probe_group_cancels(mma_tile_maker& t) {
+    const std::size_t k = last_step(t);
+    const std::size_t block = t.what().scale == nullptr ? 32 : t.what().scale->block;
+    const std::size_t high = t.index() % 2 == 0 ? 0 : 64 - block;  // which block is the large one
+    const bool all_zero = t.index() % 4 >= 2;  // zeros in place of a cancellation
+    for (std::size_t i = 0; i < 64; ++i) {
+        const bool large = i / block == high / block;
+        set_a(t, k + i, [&](std::size_t) {
+            if (large) return all_zero ? 0u : power_code(t.a_format(), 1);
+            return t.finite(t.a_format());
+        });
+        set_b(t, k + i, [&](std::size_t) {
+            if (!large) return t.finite(t.b_format());
+            const std::uint32_t code = power_code(t.b_format(), 1);
+            return i % 2 == 0 ? code : negated(t.b_format(), code);
+        });
+    }
+    for (std::size_t b = 0; b < t.what().blocks(); ++b) {
+        const bool large = (b * block) % 64 / block == high / block && b * block >= k;
+        for (std::size_t row = 0; row < mma_tile_rows; ++row) {
+            t.sfa(row, b) = t.scale(large ? 8 : 6 - static_cast<int>(row));
+        }
+        for (std::size_t col = 0; col < mma_tile_cols; ++col) {
+            t.sfb(col, b) = t.scale(large ? 8 : 2 - 3 * static_cast<int>(col));
+        }
+    }
+}
+
+// One product of 1 under every pair of scale codes, NaN and the ignored sign of ue4m3 included.
+void probe_scale_pairs(mma_tile_maker& t) {
+    const std::size_t first_a = t.index() / 32 * mma_tile_rows;
+    const std::size_t first_b = t.index() % 32 * mma_tile_cols;
+    const std::size_t k = 16 * (t.index() % (t.what().instruction_k / 16));
+    set_a(t, k, [&](std::size_t) { return power_code(t.a_format(), 0); });
+    set_b(t, k, [&](std::size_t) { return power_code(t.b_format(), 0); });
+    const std::size_t block = k / t.what().scale->block;
+    for (std::size_t row = 0; row < mma_tile_rows; ++row) {
+        t.sfa(row, block) = static_cast<std::uint8_t>(first_a + row);
+    }
+    for (std::size_t col = 0; col < mma_tile_cols; ++col) {
+        t.sfb(col, block) = static_cast<std::uint8_t>(first_b + col);
+    }
+}
+
+// NaN scales over zeros: of A in some rows, of B in some columns; c counts on.
+void probe_nan_scales(mma_tile_maker& t) {
+    const auto nan = static_cast<std::uint8_t>(t.what().scale->format == "ue4m3" ? 0x7f : 0xff);
+    const std::size_t block = t.index() % t.what().blocks();
+    for (std::size_t row = 0; row < mma_tile_rows; row += 3) t.sfa(row, block) = nan;
+    for (std::size_t col = 1; col < mma_tile_cols; col += 4) t.sfb(col, block) = nan;
+    if (t.index() % 2 == 1) {
+        t.elements([&](const format& f) { return negated(f, 0u) * t.words().below(2); });
+    }
+    set_c(t, [&](std::size_t row, std::size_t) {
+        return row % 2 == 0 ? 0u : t.near(t.c_format(), 0);
+    });
+}
+
+// Products whose partial sums pass 2^128 and come back, by other products or by c. Where formats do
+// not reach so far c is at the end of its own range.
+void probe_overflow(mma_tile_maker& t) {
+    const std::size_t k = last_step(t);
+    const int most = t.what().f16 ? 15 : 127;
+    const int elements = greatest_exponent(t.a_format()) + greatest_exponent(t.b_format());
+    const int each =
+        t.uniform_scales((most - elements) / 2, most - elements - (most - elements) / 2);
+    const int total = std::min(most, elements + each);
+    const int share = total - each - std::min(greatest_exponent(t.b_format()), (total - each) / 2);
+    for (std::size_t i = 0; i < 4; ++i) {
+        set_a(t, k + i, [&](std::size_t row) {
+            const std::uint32_t code = power_code(t.a_format(), share);
+            return i >= 2 && row % 2 == 0 ? negated(t.a_format(), code) : code;
+        });
+        set_b(t, k + i,
+              [&](std::size_t) { return power_code(t.b_format(), total - each - share); });
+    }
+    set_c(t, [&](std::size_t row, std::size_t col) {
+        const format& f = t.c_format();
+        const int below = static_cast<int>(col) - 1;
+        const std::uint32_t code =
+            col == 0 ? nearest_code(f, false, 1, 1000) : power_code(f, total + 2 - below);
+        if (t.index() % 4 == 0) return 0u;
+        return (row + t.index()) % 3 == 0 ? code : negated(f, code);
+    });
+}
+
+// Sums of nothing: products all +0, all -0 or cancelling, on c = +0 or -0.
+void probe_zeros(mma_tile_maker& t) {
+    const std::uint32_t minus_a = negated(t.a_format(), 0u);
+    for (std::size_t k = 0; k < t.depth(); ++k) {
+        set_a(t, k, [&](std::size_t row) {
+            if (row % 4 == 1) return minus_a;
+            if (row % 4 == 2) return k % 2 == 0 ? minus_a : 0u;
+            return row % 4 == 3 ? power_code(t.a_format(), 0) : 0u;
+        });
+        set_b(t, k, [&](std::size_t col) {
+            const std::uint32_t one = power_code(t.b_format(), 0);
+            if (col % 2 == 1) return 0u;
+            return k % 2 == 0 ? one : negated(t.b_format(), one);
+        });
+    }
+    set_c(t, [&](std::size_t row, std::size_t col) {
+        const bool minus = t.index() % 3 == 0   ? false
+                           : t.index() % 3 == 1 ? true
+                                                : (row / 4 + col / 2) % 2 == 1;
+        return minus ? negated(t.c_format(), 0u) : 0u;
+    });
+}
+
+// Sums of both signs below the least number of the result, alone or on c of that size.
+void probe_underflow(mma_tile_maker& t) {
+    const std::size_t k = last_step(t);
+    const int goal = t.what().f16 ? -23 : -147;
+    if (t.what().scale != nullptr) t.uniform_scales(goal / 2, goal - goal / 2);
+    const bool scaled = t.what().scale != nullptr;
+    set_a(t, k, [&](std::size_t row) {
+        const int e = (scaled ? 0 : goal / 2) - static_cast<int>(row / 2);
+        const std::uint32_t code = power_code(t.a_format(), e);
+        return row % 2 == 0 ? code : negated(t.a_format(), code);
+    });
+    set_b(t, k, [&](std::size_t col) {
+        return power_code(t.b_format(), (scaled ? 0 : goal - goal / 2) - static_cast<int>(col));
+    });
+    set_c(t, [&](std::size_t row, std::size_t) {
+        const auto least = static_cast<std::uint32_t>(row % 3);
+        const std::uint32_t code = t.index() % 2 == 0 ? 0u : least;
+        return t.index() % 4 == 3 ? negated(t.c_format(), code) : code;
+    });
+}
+
+}  // namespace mx::conformance::vectors

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of kind `blocks`: `input` holds blocks along its last axis, the contract names what was
+// made of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/conformance/vectors/block_vectors.hpp"
+#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/vector_recipe.hpp"
+
+namespace mx::conformance::verify {
+namespace {
+
+// What a contract tensor holds.
+enum class content : std::uint8_t {
+    scale_code,
+    scale,
+    offset,
+    code,
+    dequant,
+    plain_dequant,
+    value,
+    tensor_scale,
+};
+
+struct block_tensor {
+    std::string_view name;
+    content holds;
+};
+constexpr std::array known_tensors{
+    block_tensor{"scale_code", content::scale_code},
+    block_tensor{"scale", content::scale},
+    block_tensor{"offset", content::offset},
+    block_tensor{"code", content::code},
+    block_tensor{"dequant", content::dequant},
+    block_tensor{"dequant_nobump", content::plain_dequant},
+    block_tensor{"element_value", content::value},
+    block_tensor{"per_tensor_scale", content::tensor_scale},
+    block_tensor{"global_encode_scale", content::tensor_scale},
+};
+
+// Rows that `skip` in the metadata takes out of the contract.
+struct skip_rule {
+    std::string_view words;  // how the text begins
+    bool (*applies)(std::uint32_t amax);
+};
+constexpr std::array skip_rules{
+    skip_rule{"blocks with 0 < amax < 2^-125",
+              [](std::uint32_t amax) { return amax != 0 && amax < (2u << 23); }},
+};
+
+// One run over a file.
+struct block_file {
+    const vector_file& file;
+    codec::recipe recipe;
+    std::vector<std::uint32_t> input;
+    std::size_t block_elements;
+    std::size_t row_blocks;
+    conformance::vectors::block_vectors ours;
+    std::vector<bool> skipped;
+    std::string skip_reason;
+};
+
+std::vector<const block_tensor*> contract_of(const vector_file& file) {
+    std::vector<const block_tensor*> tensors;
+    const std::string* text = file.find("contract");
+    if (text == nullptr) {
+        for (const block_tensor& t : known_tensors) {
+            if (t.holds != content::tensor_scale && file.has(t.name)) tensors.push_back(&t);
+        }
+        return tensors;
+    }
+    for (const std::string_view word : words_of(*text, ' ')) {
+        const auto* t = std::find_if(known_tensors.begin(), known_tensors.end(),
+                                     [&](const block_tensor& k) { return k.name == word; });
+        if (t == known_tensors.end()) {
+            file.fail(
+                fmt::format("its contract names '{}', which this version cannot compare", word));
+        }
+        // Compared wherever it stands.
+        if (t->holds != content::tensor_scale) tensors.push_back(t);
+    }
+    return tensors;
+}
+
+std::vector<float> as_floats(const std::vector<std::uint32_t>& bits) {
+    std::vector<float> values;
+    for (const std::uint32_t b : bits) values.push_back(base::float_from_bits(b));
+    return values;
+}
+
+block_file open_blocks(const vector_file& file, const verify_options& options) {
+    block_file f{file, options.recipe ? *options.recipe : recipe_of(file), {}, 0, 1, {}, {}, {}};
+    f.block_elements = conformance::vectors::elements_of_block(f.recipe);
+    const tensor::shape& shape = file.info("input").shape;
+    if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0 || shape[1] % f.block_elements != 0) {
+        file.fail(fmt::format("is {}; blocks of {} want rows of a multiple of that",
+                              tensor::to_string(shape), f.block_elements),
+                  "input");
+    }
+    f.row_blocks = static_cast<std::size_t>(shape[1]) / f.block_elements;
+    f.input = file.f32("input", vector_file::any_count);
+    return f;
+}
+
+void mark_skipped(block_file& f) {
+    f.skipped.resize(f.input.size() / f.block_elements);
+    const std::string* text = f.file.find("skip");
+    if (text == nullptr) return;
+    const auto* rule = std::find_if(skip_rules.begin(), skip_rules.end(),
+                                    [&](const skip_rule& r) { return text->starts_with(r.words); });
+    if (rule == skip_rules.end()) {
+        f.file.fail("its metadata skips rows in words that this version does not know");
+    }
+    f.skip_reason = rule->words;
+    for (std::size_t b = 0; b < f.skipped.size(); ++b) {
+        std::uint32_t amax = 0;
+        for (std::size_t i = 0; i < f.block_elements; ++i) {
+            amax = std::max(amax, f.input[b * f.block_elements + i] & base::f32_magnitude_mask);
+        }
+        f.skipped[b] = rule->applies(amax);
+    }
+}
+
+void compare_scales(const block_file& f, const block_tensor& t, comparison& found) {
+    const std::size_t blocks = f.ours.blocks();
+    const auto each = [&](auto&& check) {
+        for (std::size_t b = 0; b < blocks; ++b) {
+            if (f.skipped[b]) {
+                found.skip(f.skip_reason, 0, 1);
+            } else {
+                check(b, vector_place{b, b, {}, {}});
+            }
+        }
+    };
+    if (t.holds == content::scale) {
+        const auto expected = f.file.f32(t.name, blocks);
+        each([&](std::size_t b, vector_place at) {
+            found.check_f32(at, expected[b], f.ours.scale[b]);
+        });
+    } else if (t.holds == content::offset) {
+        const auto expected = f.file.f16(t.name, blocks);
+        each([&](std::size_t b, vector_place at) {
+            found.check_integer(at, expected[b], f.ours.offset[b]);
+        });
+    } else {
+        const format::scale_format& format = *f.recipe.scale_format;
+        if (format.kind == format::scale_kind::float32) {
+            f.file.fail("holds codes, but the recipe's scales are float32", t.name);
+        }
+        const code_table codes = format.power_of_two() ? e8m0_codes() : codes_of(format.number);
+        const auto expected = f.file.u8(t.name, blocks);
+        each([&](std::size_t b, vector_place at) {
+            found.check_code(at, codes, expected[b], f.ours.scale_code[b]);
+        });
+    }
+}
+
+// torchao's FP4 and FP6 codes of a block with a NaN scale depend on the NaN's payload; the values
+// behind them are NaN all the same.
+constexpr std::string_view payload_reason = "codes of a NaN block in a format without NaN";
+
+bool codes_follow_payload(const block_file& f, std::size_t block) {
+    return f.recipe.by->id == codec::dialect_id::torchao && f.recipe.element->nan_code() < 0 &&
+           std::isnan(base::float_from_bits(f.ours.scale[block]));
+}
+
+void compare_elements(const block_file& f, const block_tensor& t, comparison& found) {
+    const bool is_code = t.holds == content::code;
+    const code_table codes = codes_of(*f.recipe.element);
+    std::vector<std::uint8_t> expected_codes;
+    std::vector<std::uint32_t> expected;
+    if (is_code) {
+        expected_codes = f.file.u8(t.name, f.input.size());
+    } else {
+        expected = f.file.f32(t.name, f.input.size());
+    }
+    conformance::vectors::block_vectors plain;
+    if (t.holds == content::plain_dequant) {
+        codec::recipe r = f.recipe;
+        r.rule = scale::find_scale_rule("floor");
+        plain = conformance::vectors::quantize_blocks(r, as_floats(f.input), f.row_blocks);
+    }
+    const std::vector<std::uint32_t>& got = t.holds == content::plain_dequant ? plain.dequant
+                                            : t.holds == content::value       ? f.ours.element_value
+                                                                              : f.ours.dequant;
+    for (std::size_t b = 0; b < f.ours.blocks(); ++b) {
+        if (f.skipped[b]) {
+            found.skip(f.skip_reason, 0, f.block_elements);
+            continue;
+        }
+        if (is_code && codes_follow_payload(f, b)) {
+            found.skip(payload_reason, 1, f.block_elements);
+            continue;
+        }
+        for (std::size_t k = 0; k < f.block_elements; ++k) {
+            const std::size_t i = b * f.block_elements + k;
+            const vector_place at{i, b, k, f.input[i]};
+            if (is_code) {
+                found.check_code(at, codes, expected_codes[i], f.ours.code[i]);
+            } else {
+                found.check_f32(at, expected[i], got[i]);
+            }
+        }
+    }
+}
+
+// Quantizes under the tensor scale that the file holds, once it has been compared with the one that
+// follows from the whole input.
+void quantize_input(block_file& f, comparison& found, const std::string& by) {
+    const std::vector<float> input = as_floats(f.input);
+    f.ours = conformance::vectors::quantize_blocks(f.recipe, input, f.row_blocks);
+    if (!f.ours.tensor_scale) return;
+    for (const block_tensor& t : known_tensors) {
+        if (t.holds != content::tensor_scale || !f.file.has(t.name)) continue;
+        const std::uint32_t stated = f.file.f32(t.name, 1)[0];
+        found.about(std::string(t.name), by);
+        found.check_f32({}, stated, *f.ours.tensor_scale);
+        const bool usable = stated < base::f32_infinity;  // neither negative nor NaN or Inf
+        if (usable && stated != *f.ours.tensor_scale) {
+            f.ours = conformance::vectors::quantize_blocks(f.recipe, input, f.row_blocks,
+                                                           base::float_from_bits(stated));
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+std::string verify_blocks(const vector_file& file, const verify_options& options,
+                          comparison& found) {
+    block_file f = open_blocks(file, options);
+    const std::vector<const block_tensor*> contract = contract_of(file);
+    if (contract.empty()) file.fail("holds none of the tensors that blocks are compared by");
+    mark_skipped(f);
+    const std::string by = codec::to_string(f.recipe);
+    quantize_input(f, found, by);
+    for (std::size_t b = 0; b < f.skipped.size(); ++b) {
+        if (f.skipped[b]) found.skip(f.skip_reason, 1, 0);
+    }
+    for (const block_tensor* t : contract) {
+        found.about(std::string(t->name), by);
+        const bool per_block = t->holds == content::scale_code || t->holds == content::scale ||
+                               t->holds == content::offset;
+        per_block ? compare_scales(f, *t, found) : compare_elements(f, *t, found);
+    }
+    return by;
+}
+
+}  // namespace mx::conformance::verify

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of kind `gemm`: products of a library, M x N outputs in D as float32 or bfloat16 bits. The
+// operands are made from the seed. k is taken to ascend in one slice, unless the library reported a
+// number of slices; of Hopper's fp8 without fast accumulation, in parts of the size that fits best.
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "libmx/conformance/vectors/mma_model.hpp"
+#include "libmx/conformance/verify/captured.hpp"
+#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/multiply.hpp"
+
+namespace mx::conformance::verify {
+namespace {
+
+// To nearest even; NaN stays one.
+std::uint32_t rounded_to_bf16(std::uint32_t bits) {
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+std::size_t differences(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1u : 0u;
+    return count;
+}
+
+}  // namespace
+
+std::string verify_gemm(const vector_file& file, const verify_options& options, comparison& found) {
+    mma_facts facts;
+    facts.operands = mma_operands_of(file);
+    facts.instruction_k = integer_of(file, "instruction_k", 1, 256);
+    const auto rows = static_cast<std::size_t>(integer_of(file, "m", 16, 8192));
+    const auto columns = static_cast<std::size_t>(integer_of(file, "n", 8, 8192));
+    const auto depth = static_cast<std::size_t>(integer_of(file, "k_total", 32, 1 << 16));
+    const std::string& out = file.at("out_format");
+    conformance::vectors::mma_case what{facts.operands.a,
+                                        facts.operands.b,
+                                        facts.operands.scale,
+                                        false,
+                                        static_cast<std::size_t>(facts.instruction_k),
+                                        0};
+    what.steps = depth / what.instruction_k;
+    if (what.depth() != depth || rows % conformance::vectors::mma_tile_rows != 0 ||
+        columns % conformance::vectors::mma_tile_cols != 0 ||
+        (what.scale != nullptr && what.instruction_k % what.scale->block != 0)) {
+        file.fail(
+            fmt::format("its metadata describes a product of {} x {} x {}", rows, columns, depth));
+    }
+    if (out != "f32" && out != "bf16")
+        file.fail(fmt::format("its metadata says out_format={}", out));
+    // The operands are large: the outputs must be there before they are made.
+    const bool bf16 = out == "bf16";
+    std::vector<std::uint32_t> recorded;
+    if (bf16) {
+        const auto words = file.u16("D", rows * columns);
+        recorded.assign(words.begin(), words.end());
+    } else {
+        recorded = file.u32("D", rows * columns);
+    }
+    auto model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
+    if (!model) {
+        found.skip(no_model, 1, recorded.size());
+        return "no model";
+    }
+    const std::uint64_t seed = generator_seed(file, conformance::vectors::mma_inputs_version);
+    gemm::arrangement how;
+    how.slices = static_cast<std::size_t>(
+        file.find("split_k") == nullptr ? 1 : integer_of(file, "split_k", 1, 1024));
+    const gemm::operand a = conformance::vectors::generated_a(what, seed, rows);
+    const gemm::operand b = conformance::vectors::generated_b(what, seed, columns);
+    const auto outputs_of = [&](const gemm::accumulator& m) {
+        auto outputs = gemm::multiply(a, b, {}, m, how, {});
+        if (bf16) {
+            for (std::uint32_t& bits : outputs) bits = rounded_to_bf16(bits);
+        }
+        return outputs;
+    };
+    auto got = outputs_of(*model);
+    const std::string* fast = file.find("fast_accumulation");
+    if (fast != nullptr && *fast == "false" && !options.accumulator) {
+        // After how many k the library leaves the matrix unit is its own: what fits best.
+        std::optional<gemm::accumulator> best;
+        std::size_t fewest = differences(recorded, got);
+        for (std::size_t every = what.instruction_k; every < depth; every *= 2) {
+            gemm::accumulator m = *model;
+            m.promote_every = static_cast<int>(every);
+            auto outputs = outputs_of(m);
+            const std::size_t count = differences(recorded, outputs);
+            if (count >= fewest) continue;
+            fewest = count;
+            got = std::move(outputs);
+            best = m;
+        }
+        if (best) model = best;
+    }
+    found.about("D", to_string(*model));
+    for (std::size_t i = 0; i < recorded.size(); ++i) {
+        if (bf16) {
+            found.check_integer({i, {}, {}, {}}, recorded[i], got[i]);
+        } else {
+            found.check_bits({i, {}, {}, {}}, 32, recorded[i], got[i]);
+        }
+    }
+    return fmt::format("{}: {} x {}", to_string(*model), what.a->name, what.b->name);
+}
+
+}  // namespace mx::conformance::verify

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of kind `mma`: tiles of one matrix instruction or of chains of it, by distribution.
+// DIST.A is T x M x K, DIST.B T x N x K, DIST.C and DIST.D T x M x N, DIST.SFA and DIST.SFB hold a
+// scale per block of K.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "libmx/conformance/verify/captured.hpp"
+#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/multiply.hpp"
+
+namespace mx::conformance::verify {
+namespace {
+
+struct tiles {
+    std::size_t count, m, n, k;
+};
+
+struct mma_run {
+    const vector_file& file;
+    comparison& found;
+    mma_operands operands;
+    gemm::accumulator model;
+    bool f16;
+};
+
+void require_shape(const vector_file& file, const std::string& tensor,
+                   const std::vector<std::uint64_t>& shape) {
+    const tensor::shape& found = file.info(tensor).shape;
+    if (std::equal(found.begin(), found.end(), shape.begin(), shape.end())) return;
+    file.fail(fmt::format("is {}; the operands call for {}", tensor::to_string(found),
+                          tensor::to_string(tensor::shape(shape.begin(), shape.end()))),
+              tensor);
+}
+
+tiles tiles_of(const vector_file& file, const std::string& dist) {
+    const tensor::shape& a = file.info(dist + ".A").shape;
+    const tensor::shape& b = file.info(dist + ".B").shape;
+    if (a.size() != 3 || a[0] == 0 || a[1] == 0 || a[2] == 0) {
+        file.fail(fmt::format("is {}; tiles x rows x k is called for", tensor::to_string(a)),
+                  dist + ".A");
+    }
+    if (b.size() != 3 || b[1] == 0 || b[0] != a[0] || b[2] != a[2]) {
+        file.fail(fmt::format("is {}; tiles x columns x k like {}.A, {}, is called for",
+                              tensor::to_string(b), dist, tensor::to_string(a)),
+                  dist + ".B");
+    }
+    require_shape(file, dist + ".C", {a[0], a[1], b[1]});
+    require_shape(file, dist + ".D", {a[0], a[1], b[1]});
+    return {static_cast<std::size_t>(a[0]), static_cast<std::size_t>(a[1]),
+            static_cast<std::size_t>(b[1]), static_cast<std::size_t>(a[2])};
+}
+
+// One operand of all tiles, and the parts of it.
+struct stack {
+    gemm::operand one;  // without values
+    std::vector<std::uint32_t> codes;
+    std::vector<std::uint8_t> scales;
+
+    gemm::operand tile(std::size_t t) const {
+        gemm::operand x = one;
+        const auto part = [t](const auto& all, std::size_t size) {
+            const auto begin = all.begin() + static_cast<std::ptrdiff_t>(t * size);
+            return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(size));
+        };
+        x.codes = part(codes, x.rows * x.depth);
+        if (x.scaling != 0) {
+            x.scales = part(scales, x.rows * ((x.depth + x.scale_block - 1) / x.scale_block));
+        }
+        return x;
+    }
+};
+
+stack stack_of(const mma_run& run, const std::string& dist, char side, const tiles& t) {
+    const gemm::operand_format* format = side == 'A' ? run.operands.a : run.operands.b;
+    stack s;
+    s.one.rows = side == 'A' ? t.m : t.n;
+    s.one.depth = t.k;
+    s.one.format = format;
+    s.codes = mma_codes(run.file, fmt::format("{}.{}", dist, side), *format);
+    if (run.operands.scale == nullptr) return s;
+    s.one.scaling = run.operands.scale->bit;
+    s.one.scale_block = run.operands.scale->block;
+    const std::size_t blocks = (t.k + s.one.scale_block - 1) / s.one.scale_block;
+    const std::string tensor = fmt::format("{}.SF{}", dist, side);
+    require_shape(run.file, tensor, {t.count, s.one.rows, blocks});
+    s.scales = run.file.u8(tensor, t.count * s.one.rows * blocks);
+    return s;
+}
+
+void compare_distribution(mma_run& run, const std::string& dist) {
+    const tiles t = tiles_of(run.file, dist);
+    if (run.file.find("k_total") != nullptr) {
+        const int stated = integer_of(run.file, "k_total", 1, 1 << 30);
+        if (static_cast<std::size_t>(stated) != t.k) {
+            run.file.fail(fmt::format("has {} elements along k; the metadata says {}", t.k, stated),
+                          dist + ".A");
+        }
+    }
+    const stack a = stack_of(run, dist, 'A', t);
+    const stack b = stack_of(run, dist, 'B', t);
+    const std::size_t outputs = t.m * t.n;
+    const auto c = accumulator_bits(run.file, dist + ".C", run.f16, t.count * outputs);
+    const auto d = accumulator_bits(run.file, dist + ".D", run.f16, t.count * outputs);
+    gemm::arrangement how;
+    how.accumulate_c = true;
+    gemm::multiply_control control;
+    control.threads = 1;
+    run.found.about(dist + ".D", to_string(run.model));
+    for (std::size_t tile = 0; tile < t.count; ++tile) {
+        const std::span<const std::uint32_t> start(c.data() + tile * outputs, outputs);
+        const auto got = gemm::multiply(a.tile(tile), b.tile(tile), start, run.model, how, control);
+        for (std::size_t i = 0; i < outputs; ++i) {
+            const std::size_t at = tile * outputs + i;
+            run.found.check_bits({at, {}, {}, {}}, run.f16 ? 16 : 32, d[at], got[i]);
+        }
+    }
+}
+
+// The distributions: what stands before ".D". Everything else must belong to one of them.
+std::vector<std::string> distributions_of(const vector_file& file, bool scaled) {
+    constexpr std::array parts{".A", ".B", ".C", ".D", ".SFA", ".SFB"};
+    std::vector<std::string> names;
+    for (const io::tensor_info& t : file.tensors()) {
+        const std::size_t dot = t.name.rfind('.');
+        const std::string last = dot == std::string::npos ? "" : t.name.substr(dot);
+        const auto known = std::find(parts.begin(), parts.end(), last);
+        const bool scale = last.starts_with(".SF");
+        if (known == parts.end() || (scale && !scaled)) {
+            file.fail("is no tensor that this version knows in an mma file", t.name);
+        }
+        const std::string dist = t.name.substr(0, dot);
+        if (!file.has(dist + ".D")) file.fail(fmt::format("stands without {}.D", dist), t.name);
+        if (last == ".D") names.push_back(dist);
+    }
+    return names;
+}
+
+bool f16_of(const vector_file& file, std::string_view key) {
+    const std::string& name = file.at(key);
+    if (name != "f16" && name != "f32") {
+        file.fail(fmt::format("its metadata says {}={}; accumulators are f32 or f16", key, name));
+    }
+    return name == "f16";
+}
+
+}  // namespace
+
+std::string verify_mma(const vector_file& file, const verify_options& options, comparison& found) {
+    if (has_generated_inputs(file)) return verify_captured_mma(file, options, found);
+    mma_facts facts;
+    facts.operands = mma_operands_of(file);
+    facts.f16_result = f16_of(file, "acc_format");
+    facts.instruction_k = integer_of(file, "instruction_k", 1, 1 << 20);
+    facts.conversion_key = "rounding";
+    std::optional<gemm::accumulator> model = options.accumulator;
+    // A recording states no parameters.
+    if (!model && is_recording(file)) model = captured_model_of(file, facts);
+    if (!is_placed(file) || (!model && is_recording(file))) {
+        found.skip(is_placed(file) ? no_model : not_placed, 1, file.tensors().size());
+        return "no model";
+    }
+    if (!model) model = mma_model_of(file, facts);
+    mma_run run{file, found, facts.operands, *model, facts.f16_result};
+    require_result(file, run.model, run.f16);
+    for (const std::string& dist : distributions_of(file, run.operands.scale != nullptr)) {
+        compare_distribution(run, dist);
+    }
+    return fmt::format("{}: {} x {}", to_string(run.model), facts.operands.a->name,
+                       facts.operands.b->name);
+}
+
+}  // namespace mx::conformance::verify

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/conformance/verify/mma_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "libmx/gemm/accumulator_keys.hpp"
+#include "libmx/gemm/accumulators.hpp"
+
+namespace mx::conformance::verify {
+namespace {
+
+// Words of vector files, and the policy each is.
+struct conversion_spelling {
+    std::string_view theirs;
+    gemm::conversion ours;
+};
+constexpr std::array conversions{
+    conversion_spelling{"RZ-FP32", gemm::conversion::rz_fp32},
+    conversion_spelling{"RZ-E8M13", gemm::conversion::rz_e8m13},
+    conversion_spelling{"RNE-FP16", gemm::conversion::rne_fp16},
+    conversion_spelling{"RNE-FP32", gemm::conversion::rne_fp32},
+};
+
+// How instructions begin in the list, and what their names hold in files.
+struct instruction_path {
+    std::string_view part;
+    std::string_view begins;
+};
+constexpr std::array paths{
+    instruction_path{"tcgen05", "tcgen05"},
+    instruction_path{"wgmma", "wgmma"},
+    instruction_path{"mma.sync", "mma.sync"},
+    instruction_path{"mfma", "v_mfma"},
+};
+
+const gemm::operand_format* format_named(const vector_file& file, std::string_view key) {
+    const std::string& name = file.at(key);
+    const gemm::operand_format* f = gemm::find_operand_format(name);
+    if (f == nullptr) {
+        file.fail(fmt::format("its metadata says {}={}, which is no operand format", key, name));
+    }
+    return f;
+}
+
+// sm100a and sm100f, the targets that a program for sm100 is compiled for, to sm100.
+std::string without_variant(std::string chip) {
+    const bool variant = chip.starts_with("sm") && (chip.back() == 'a' || chip.back() == 'f');
+    if (variant) chip.pop_back();
+    return chip;
+}
+
+// "sm_90, sm_100a (and a remark)" to sm90 and sm100.
+std::vector<std::string> chips_in(const std::string& text) {
+    std::vector<std::string> chips;
+    std::string chip;
+    for (const char c : text.substr(0, text.find('(')) + ",") {
+        if (c == '_') continue;
+        if (c != ',' && c != ' ') {
+            chip += c;
+        } else if (!chip.empty()) {
+            chips.push_back(without_variant(std::move(chip)));
+            chip.clear();
+        }
+    }
+    return chips;
+}
+
+std::vector<std::string> chips_of(const vector_file& file) {
+    const std::string& text = file.at("architecture");
+    std::vector<std::string> chips = chips_in(text);
+    if (chips.empty()) {
+        file.fail(fmt::format("its metadata says architecture={}, which names no chip", text));
+    }
+    return chips;
+}
+
+// The words after every "kind::".
+std::vector<std::string_view> kinds_in(std::string_view instruction) {
+    constexpr std::string_view mark = "kind::";
+    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+    std::vector<std::string_view> kinds;
+    for (std::size_t at = instruction.find(mark); at != std::string_view::npos;
+         at = instruction.find(mark, at)) {
+        at += mark.size();
+        const std::size_t end =
+            std::min(instruction.find_first_not_of(letters, at), instruction.size());
+        kinds.push_back(instruction.substr(at, end - at));
+    }
+    return kinds;
+}
+
+bool is_instruction(const gemm::accumulator& row, const std::string& instruction) {
+    const auto path = std::find_if(paths.begin(), paths.end(), [&](const instruction_path& p) {
+        return instruction.find(p.part) != std::string::npos;
+    });
+    if (path == paths.end() || !row.instruction.starts_with(path->begins)) return false;
+    const std::vector<std::string_view> ours = kinds_in(row.instruction);
+    const std::vector<std::string_view> theirs = kinds_in(instruction);
+    if (ours.empty() || theirs.empty()) return true;
+    return std::find(theirs.begin(), theirs.end(), ours[0]) != theirs.end();
+}
+
+bool fits(const gemm::accumulator& row, const mma_facts& facts) {
+    const std::uint32_t scaling =
+        facts.operands.scale != nullptr ? std::uint32_t{facts.operands.scale->bit} : 0u;
+    return (scaling != 0) == (row.scales != 0) && gives_f16(row) == facts.f16_result &&
+           row.c == facts.c && takes(row, *facts.operands.a, *facts.operands.b, scaling);
+}
+
+const gemm::accumulator* row_for(const std::string& chip, const std::string& instruction,
+                                 const mma_facts& facts) {
+    const gemm::accumulator* found = nullptr;
+    for (const gemm::accumulator& row : gemm::accumulators()) {
+        if (!row.name.starts_with(chip + ".")) continue;
+        if (!is_instruction(row, instruction) || !fits(row, facts)) continue;
+        if (row.fused_length == facts.instruction_k) return &row;
+        if (found == nullptr) found = &row;
+    }
+    return found;
+}
+
+void require_agreement(const vector_file& file, std::string_view key, const gemm::accumulator& row,
+                       int ours) {
+    if (file.find(key) == nullptr) return;
+    const int stated = integer_of(file, key, -10000, 10000);
+    if (stated == ours) return;
+    file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}", key, stated,
+                          row.name, ours));
+}
+
+// What a file says of the model has to be so. Who recorded it on a chip had no way of knowing.
+void require_agreement(const vector_file& file, const mma_facts& facts,
+                       const gemm::accumulator& row) {
+    require_agreement(file, "F", row, row.fraction_bits);
+    require_agreement(file, "exponent_floor", row, row.exponent_floor);
+    const std::string* conversion = file.find(facts.conversion_key);
+    if (conversion == nullptr) return;
+    for (const conversion_spelling& c : conversions) {
+        if (c.theirs == *conversion && c.ours == row.convert) return;
+    }
+    file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}",
+                          facts.conversion_key, *conversion, row.name,
+                          word_of(gemm::conversion_words, row.convert).name));
+}
+
+// An instruction of fewer products than a step of the row's is a step of its own: mma.sync m16n8k8
+// beside m16n8k16.
+gemm::accumulator of_length(const gemm::accumulator& row, int instruction_k) {
+    gemm::accumulator m = row;
+    const bool shorter = instruction_k > 0 && instruction_k < row.fused_length;
+    if (shorter && row.how != gemm::algorithm::grouped) m.fused_length = instruction_k;
+    return m;
+}
+
+}  // namespace
+
+int integer_of(const vector_file& file, std::string_view key, int low, int high) {
+    const std::string& text = file.at(key);
+    int n = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (status != std::errc{} || end != text.data() + text.size() || n < low || n > high) {
+        file.fail(fmt::format("its metadata says {}={}; an integer from {} to {} is called for",
+                              key, text, low, high));
+    }
+    return n;
+}
+
+mma_operands mma_operands_of(const vector_file& file) {
+    mma_operands o;
+    o.a = format_named(file, "a_format");
+    o.b = format_named(file, "b_format");
+    const std::string* scale = file.find("scale_format");
+    if (scale == nullptr || *scale == "none") return o;
+    // PTX calls E8M0 ue8m0.
+    const std::string_view name = *scale == "ue8m0" ? "e8m0" : std::string_view(*scale);
+    const int block = integer_of(file, "scale_block", 1, 1 << 20);
+    o.scale = gemm::find_operand_scale(name, static_cast<std::size_t>(block));
+    if (o.scale == nullptr) {
+        file.fail(fmt::format("its metadata says scales {} per {}, which no matrix unit takes",
+                              *scale, block));
+    }
+    return o;
+}
+
+gemm::accumulator mma_model_of(const vector_file& file, const mma_facts& facts) {
+    const std::string& instruction = file.at("instruction");
+    const gemm::accumulator* first = nullptr;
+    for (const std::string& chip : chips_of(file)) {
+        const gemm::accumulator* row = row_for(chip, instruction, facts);
+        if (row == nullptr) {
+            file.fail(fmt::format(
+                "no accumulator model is for {} '{}' of {} x {}{}{}; "
+                "'mx accumulators' lists those there are, --accumulate names one",
+                chip, instruction, facts.operands.a->name, facts.operands.b->name,
+                facts.operands.scale ? ", scaled" : "", facts.f16_result ? ", giving f16" : ""));
+        }
+        require_agreement(file, facts, *row);
+        if (first == nullptr) first = row;
+    }
+    return of_length(*first, facts.instruction_k);
+}
+
+std::optional<gemm::accumulator> captured_model_of(const std::string& architecture,
+                                                   const std::string& instruction,
+                                                   const mma_facts& facts) {
+    for (const std::string& chip : chips_in(architecture)) {
+        for (const gemm::entry c : {gemm::entry::term, gemm::entry::afterwards}) {
+            mma_facts wanted = facts;
+            wanted.c = c;
+            const gemm::accumulator* row = row_for(chip, instruction, wanted);
+            if (row != nullptr) return of_length(*row, facts.instruction_k);
+        }
+    }
+    return {};
+}
+
+std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
+                                                   const mma_facts& facts) {
+    return captured_model_of(file.at("architecture"), file.at("instruction"), facts);
+}
+
+void require_result(const vector_file& file, const gemm::accumulator& model, bool f16) {
+    if (gives_f16(model) == f16) return;
+    file.fail(fmt::format("holds results in {}; accumulator {} gives {}", f16 ? "f16" : "float32",
+                          to_string(model), f16 ? "float32" : "f16"));
+}
+
+std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string& tensor,
+                                     const gemm::operand_format& format) {
+    const int bits = format.code_bits();
+    if (bits > 16) return file.u32(tensor, vector_file::any_count);
+    std::vector<std::uint32_t> codes;
+    if (bits > 8) {
+        const auto narrow = file.u16(tensor, vector_file::any_count);
+        codes.assign(narrow.begin(), narrow.end());
+    } else {
+        const auto narrow = file.u8(tensor, vector_file::any_count);
+        codes.assign(narrow.begin(), narrow.end());
+    }
+    const auto beyond = std::find_if(codes.begin(), codes.end(),
+                                     [&](std::uint32_t code) { return code >> bits != 0; });
+    if (beyond != codes.end()) {
+        file.fail(fmt::format("entry {} is {:#x}, no code of {}", beyond - codes.begin(), *beyond,
+                              format.name),
+                  tensor);
+    }
+    return codes;
+}
+
+std::vector<std::uint32_t> accumulator_bits(const vector_file& file, const std::string& tensor,
+                                            bool f16, std::uint64_t count) {
+    if (!f16) return file.u32(tensor, count);
+    const auto narrow = file.u16(tensor, count);
+    return {narrow.begin(), narrow.end()};
+}
+
+}  // namespace mx::conformance::verify

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of kind `stochastic`: `input` converted with the random words `rbits`, by whom and with how
+// many of their bits the tensor's name says.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <charconv>
+#include <set>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/conformance/verify/element_inputs.hpp"
+#include "libmx/conformance/verify/kinds.hpp"
+
+namespace mx::conformance::verify {
+namespace {
+
+// NAME[.kK].code: K is the number of top bits used; 0 where the name does not say it.
+struct stochastic_name {
+    std::string_view name;
+    codec::dialect_id by;
+};
+constexpr std::array stochastic_names{
+    // The canonical form by definition; no dialect of gfloat's own.
+    stochastic_name{"gfloat.StochasticFastest", codec::dialect_id::ocp},
+    stochastic_name{"gfloat.Stochastic", codec::dialect_id::gfloat},
+    stochastic_name{"amd_hip", codec::dialect_id::amd_hip},
+    stochastic_name{"te_fallback", codec::dialect_id::te},
+};
+
+struct stochastic_tensor {
+    implementation by;
+    int bits = 0;
+};
+
+stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
+                             const format::element_format& f) {
+    std::string_view rest = tensor;
+    constexpr std::string_view ending = ".code";
+    if (!rest.ends_with(ending)) file.fail("is no tensor of a stochastic file", tensor);
+    rest.remove_suffix(ending.size());
+    // Shifting mantissas leaves HIP 23 - m bits to add.
+    int bits = 23 - f.mantissa_bits;
+    const std::size_t k = rest.rfind(".k");
+    if (k != std::string_view::npos) {
+        const std::string_view digits = rest.substr(k + 2);
+        const auto [end, failure] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), bits);
+        if (failure != std::errc{} || end != digits.data() + digits.size() || bits < 1 ||
+            bits > 32) {
+            file.fail("names no number of random bits from 1 to 32", tensor);
+        }
+        rest = rest.substr(0, k);
+    }
+    for (const stochastic_name& n : stochastic_names) {
+        if (n.name == rest) return {{n.name, n.by}, bits};
+    }
+    file.fail(fmt::format("no dialect answers for '{}'", rest), tensor);
+}
+
+void compare_decode_table(const vector_file& file, const vector_format& f, comparison& found) {
+    const auto expected = file.f32("decode_table", f.codes.value.size());
+    found.about("decode_table", f.name);
+    for (std::size_t code = 0; code < expected.size(); ++code) {
+        found.check_f32({code, {}, {}, {}}, expected[code], base::bits_of(f.codes.value[code]));
+    }
+}
+
+}  // namespace
+
+std::string verify_stochastic(const vector_file& file, const verify_options& options,
+                              comparison& found) {
+    const std::string name =
+        options.recipe ? std::string(options.recipe->element->name) : file.at("element");
+    const vector_format f = format_named(file, name);
+    if (f.number == nullptr) file.fail(fmt::format("{} has no stochastic rounding", f.name));
+    const auto x = file.f32("input", vector_file::any_count);
+    const auto words = file.u32("rbits", x.size());
+    std::set<std::string_view> dialects;
+    for (const io::tensor_info& info : file.tensors()) {
+        if (info.name == "input" || info.name == "rbits") continue;
+        if (info.name == "decode_table") {
+            compare_decode_table(file, f, found);
+            continue;
+        }
+        const stochastic_tensor t = meaning_of(file, info.name, *f.number);
+        const std::string_view by = codec::row_of(t.by.by).name;
+        dialects.insert(by);
+        const auto expected = file.u8(info.name, x.size());
+        const converter convert =
+            converter_of(f, t.by, {format::rounding::stochastic, format::tie_rule::up, t.bits});
+        found.about(info.name, std::string(by));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            found.check_code({i, {}, {}, x[i]}, f.codes, expected[i], convert(x[i], words[i]).code);
+        }
+    }
+    return fmt::format("{}: {}", f.name, fmt::join(dialects, ", "));
+}
+
+}  // namespace mx::conformance::verify

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/conformance/verify/vector_file.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "libmx/base/status.hpp"
+
+namespace mx::conformance::verify {
+
+vector_file::vector_file(const io::reader& file, std::string path)
+    : file_(&file), path_(std::move(path)) {}
+
+const std::string* vector_file::find(std::string_view key) const {
+    const auto found = file_->metadata().find(std::string(key));
+    return found == file_->metadata().end() ? nullptr : &found->second;
+}
+
+const std::string& vector_file::at(std::string_view key) const {
+    const std::string* value = find(key);
+    if (value == nullptr) {
+        fail(
+            fmt::format("its metadata has no '{}', without which nobody knows what its vectors "
+                        "are; write it, or say what they are with --recipe or --accumulate",
+                        key));
+    }
+    return *value;
+}
+
+bool vector_file::has(std::string_view tensor) const {
+    for (const io::tensor_info& t : tensors()) {
+        if (t.name == tensor) return true;
+    }
+    return false;
+}
+
+const io::tensor_info& vector_file::info(std::string_view tensor) const {
+    for (const io::tensor_info& t : tensors()) {
+        if (t.name == tensor) return t;
+    }
+    fail("the file lacks this tensor", tensor);
+}
+
+// The reader has checked the sizes in the header against the file, so a tensor is no larger than
+// the file that holds it.
+template <typename T>
+std::vector<T> vector_file::read(std::string_view tensor, tensor::dtype type,
+                                 std::uint64_t elements) const {
+    const io::tensor_info& t = info(tensor);
+    if (t.type != type) {
+        fail(fmt::format("is {}; vectors of this name are {}", tensor::row_of(t.type).name,
+                         tensor::row_of(type).name),
+             tensor);
+    }
+    if (elements != any_count && t.elements != elements) {
+        fail(fmt::format("holds {} values where the inputs call for {}", t.elements, elements),
+             tensor);
+    }
+    if (t.bytes != t.elements * sizeof(T)) {
+        fail(fmt::format("holds {} bytes for {} values", t.bytes, t.elements), tensor);
+    }
+    std::vector<T> values(t.elements);
+    const auto index = static_cast<std::size_t>(&t - tensors().data());
+    file_->open(index)->read(0, std::as_writable_bytes(std::span(values)));
+    return values;
+}
+
+std::vector<std::uint8_t> vector_file::u8(std::string_view tensor, std::uint64_t elements) const {
+    return read<std::uint8_t>(tensor, tensor::dtype::u8, elements);
+}
+
+std::vector<std::uint16_t> vector_file::u16(std::string_view tensor, std::uint64_t elements) const {
+    return read<std::uint16_t>(tensor, tensor::dtype::u16, elements);
+}
+
+std::vector<std::uint16_t> vector_file::f16(std::string_view tensor, std::uint64_t elements) const {
+    return read<std::uint16_t>(tensor, tensor::dtype::f16, elements);
+}
+
+std::vector<std::uint32_t> vector_file::u32(std::string_view tensor, std::uint64_t elements) const {
+    return read<std::uint32_t>(tensor, tensor::dtype::u32, elements);
+}
+
+std::vector<std::uint32_t> vector_file::f32(std::string_view tensor, std::uint64_t elements) const {
+    return read<std::uint32_t>(tensor, tensor::dtype::f32, elements);
+}
+
+void vector_file::fail(const std::string& message) const {
+    throw base::error(base::error_kind::input, message, {path_, {}, {}});
+}
+
+void vector_file::fail(const std::string& message, std::string_view tensor) const {
+    throw base::error(base::error_kind::input, message, {path_, std::string(tensor), {}});
+}
+
+std::vector<std::string_view> words_of(std::string_view text, char separator) {
+    std::vector<std::string_view> words;
+    while (!text.empty()) {
+        const std::size_t end = text.find(separator);
+        if (end != 0) words.push_back(text.substr(0, end));
+        if (end == std::string_view::npos) break;
+        text.remove_prefix(end + 1);
+    }
+    return words;
+}
+
+}  // namespace mx::conformance::verify

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of vectors: metadata and tensors, with every size checked before anything is read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/io/reader.hpp"
+
+namespace mx::conformance::verify {
+
+/// A view of an opened file whose __metadata__ says what it holds. Everything that is missing or
+/// does not fit is base::error (input) naming the file and the tensor.
+class vector_file {
+  public:
+    /// `file` must outlive the view; `path` is how messages name it.
+    vector_file(const io::reader& file, std::string path);
+
+    const std::string& path() const { return path_; }
+    const std::vector<io::tensor_info>& tensors() const { return file_->tensors(); }
+
+    /// The metadata entry `key`, or nullptr.
+    const std::string* find(std::string_view key) const;
+    /// The metadata entry `key`.
+    const std::string& at(std::string_view key) const;
+
+    bool has(std::string_view tensor) const;
+    /// What the header says about `tensor`.
+    const io::tensor_info& info(std::string_view tensor) const;
+
+    /// The values of a tensor of this dtype with this number of elements; any_count takes as many
+    /// as there are. 32-bit values come as their bits.
+    std::vector<std::uint8_t> u8(std::string_view tensor, std::uint64_t elements) const;
+    std::vector<std::uint16_t> u16(std::string_view tensor, std::uint64_t elements) const;
+    std::vector<std::uint16_t> f16(std::string_view tensor, std::uint64_t elements) const;
+    std::vector<std::uint32_t> u32(std::string_view tensor, std::uint64_t elements) const;
+    std::vector<std::uint32_t> f32(std::string_view tensor, std::uint64_t elements) const;
+    static constexpr std::uint64_t any_count = ~std::uint64_t{0};
+
+    /// Throws base::error (input) about this file, and about one of its tensors.
+    [[noreturn]] void fail(const std::string& message) const;
+    [[noreturn]] void fail(const std::string& message, std::string_view tensor) const;
+
+  private:
+    template <typename T>
+    std::vector<T> read(std::string_view tensor, tensor::dtype type, std::uint64_t elements) const;
+
+    const io::reader* file_;
+    std::string path_;
+};
+
+/// The parts of `text` between separators; empty parts are left out.
+std::vector<std::string_view> words_of(std::string_view text, char separator);
+
+}  // namespace mx::conformance::verify

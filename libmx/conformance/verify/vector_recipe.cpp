@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/conformance/verify/vector_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "libmx/base/status.hpp"
+#include "libmx/conformance/vectors/block_vectors.hpp"
+
+namespace mx::conformance::verify {
+namespace {
+
+// Words of vector files that have another name here.
+struct spelling {
+    std::string_view key;
+    std::string_view theirs;
+    std::string_view ours;
+};
+constexpr std::array spellings{
+    spelling{"scale", "ue4m3-single-level", "single-level"},
+    spelling{"element", "e4m3-no-nan-max480", "e4m3"},
+    spelling{"round", "trunc", "zero"},
+    spelling{"round", "nearest", "away"},
+};
+
+std::string spelled(std::string_view key, const std::string& word) {
+    for (const spelling& s : spellings) {
+        if (s.key == key && s.theirs == word) return std::string(s.ours);
+    }
+    return word;
+}
+
+// A metadata key and whether a file can do without it.
+struct recipe_part {
+    std::string_view key;
+    bool required;
+};
+constexpr std::array parts{
+    recipe_part{"element", true},
+    recipe_part{"scale", true},
+    recipe_part{"round", true},
+    recipe_part{"block", true},
+    recipe_part{"dialect", true},
+    recipe_part{"int_min", false},
+    recipe_part{"flush_subnormals", false},
+};
+
+std::string recipe_text(const vector_file& file) {
+    if (const std::string* whole = file.find("recipe")) return *whole;
+    const std::string* format = file.find("format");
+    std::string text = format == nullptr ? "mxfp8" : *format;
+    char separator = ':';
+    for (const recipe_part& part : parts) {
+        const std::string* value = part.required ? &file.at(part.key) : file.find(part.key);
+        if (value == nullptr) continue;
+        text += fmt::format("{}{}={}", separator, part.key, spelled(part.key, *value));
+        separator = ',';
+    }
+    return text;
+}
+
+}  // namespace
+
+codec::recipe recipe_of(const vector_file& file) {
+    const std::string text = recipe_text(file);
+    try {
+        const codec::recipe r = codec::parse_recipe(text);
+        conformance::vectors::require_blocks_alone(r);
+        return r;
+    } catch (const base::error& e) {
+        file.fail(fmt::format("its metadata describes a {}", e.message()));
+    }
+}
+
+std::string element_name(const std::string& word) { return spelled("element", word); }
+
+}  // namespace mx::conformance::verify

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a tensor's shape and a recipe to the matrices and blocks it is cut into.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "libmx/block/view.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/tensor/shape.hpp"
+
+namespace mx::engine {
+
+/// How a recipe lies over a tensor.
+struct geometry {
+    block::grid grid;
+    tensor::shape grid_shape;  ///< the block grid in the tensor's own axes, for packed scales
+};
+
+/// The geometry, or none with `reason` filled in when the tensor lacks the axis or a panel would
+/// be too large. Leading axes that
+/// blocks do not extend over are merged: 1xN blocks see one matrix of all rows.
+std::optional<geometry> lay_out(const tensor::shape& shape, const codec::recipe& r,
+                                std::string& reason);
+
+}  // namespace mx::engine

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, dtypes and metadata of packed files (docs/design/packed-layout.md): what `quantize
+// --packed` and `cast --packed` write and `dequantize` reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/engine/model.hpp"
+#include "libmx/io/reader.hpp"
+#include "libmx/io/writer.hpp"
+
+namespace mx::engine {
+
+inline constexpr const char* recipe_key_name = "mx.recipe";
+inline constexpr const char* schema_key_name = "mx.schema";
+inline constexpr const char* packed_schema = "mx.packed/1";
+inline constexpr const char* tensor_scale_suffix = ".global_scale";
+
+/// The array that holds `elements` codes of `type_name` (a safetensors dtype, U8 where there is
+/// none) with `bits` per code. Logical shape where the dtype can carry it, a flat byte array
+/// otherwise.
+io::planned_array codes_array(const std::string& tensor, std::string_view type_name, int bits,
+                              const tensor::shape& shape);
+
+/// The path of a file, for errors.
+std::string path_of(const io::reader& file);
+
+/// The dtype of `w.scales` under `r`.
+tensor::dtype scales_type(const codec::recipe& r);
+
+/// Metadata entry of a tensor: its name behind a fixed prefix, and original dtype and logical
+/// shape as "BF16 64x128" ("F32 -" for a scalar).
+std::string tensor_key(const std::string& tensor);
+std::string tensor_entry(const io::tensor_info& info);
+
+/// A tensor found in a packed file.
+struct packed_tensor {
+    std::string name;
+    tensor::dtype original;
+    tensor::shape shape;
+    std::size_t codes, scales;  ///< indices into the reader's tensors
+    std::optional<std::size_t> offsets;
+    std::optional<std::size_t> tensor_scale;
+
+    /// All of these.
+    std::vector<std::size_t> parts() const;
+};
+
+struct packed_model {
+    codec::recipe recipe;
+    std::vector<packed_tensor> tensors;
+};
+
+/// Understands a packed file; throws base::error (input) saying what is missing or does not fit.
+packed_model read_packed(const io::reader& file);
+
+}  // namespace mx::engine

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A panel under recipes of one grid: every study that quantizes goes through here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "libmx/codec/quantizer.hpp"
+#include "libmx/engine/control.hpp"
+#include "libmx/engine/panels.hpp"
+
+namespace mx::engine {
+
+/// A segment of a grid as backends see it. Its blocks are no larger than the matrix, which changes
+/// none of them: backends make room for whole ones.
+codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
+                              std::uint64_t tensor_id);
+
+/// A segment of a panel, with what became of it under each recipe.
+struct quantized_segment {
+    const segment_in_panel& at;
+    const codec::segment_place& place;
+    const block::grid& grid;
+    std::span<const codec::segment_result> by_recipe;
+
+    /// Index of a block of the segment in the tensor's grid of blocks.
+    std::uint64_t index_of(std::size_t block) const {
+        const std::uint64_t across = place.grid_cols();
+        return at.index + block / across * grid.cols() + block % across;
+    }
+};
+
+/// Of one thread, kept from panel to panel.
+class panel_quantizer {
+  public:
+    /// By the backend of `control`, which has to outlive it.
+    explicit panel_quantizer(const run_control& control) : quantizer_(control.make_quantizer()) {}
+
+    /// Calls `visit` for every segment of `g` in `where`, in a fixed order. `values` begins at the
+    /// panel's first element; matrices follow each other at where.rows * values.stride elements.
+    void run(const block::grid& g, const panel& where, const codec::stored_values& values,
+             std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
+             const std::function<void(const quantized_segment&)>& visit);
+
+  private:
+    std::unique_ptr<codec::quantizer> quantizer_;
+    std::vector<segment_in_panel> segments_;
+    std::vector<codec::placed_segment> places_;
+};
+
+}  // namespace mx::engine

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/engine/prologue.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <span>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/engine/sweep.hpp"
+
+namespace mx::engine {
+namespace {
+
+std::uint32_t finite_amax(std::span<const float> x) {
+    std::uint32_t amax = 0;
+    for (const float v : x) {
+        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
+        if (magnitude < base::f32_infinity) amax = std::max(amax, magnitude);
+    }
+    return amax;
+}
+
+// What several wishes of a tensor have in common: a maximum of one preparation's values.
+struct search {
+    facts_wanted what;
+    std::atomic<std::uint32_t> amax{0};
+
+    void raise(std::uint32_t value) {
+        std::uint32_t seen = amax.load();
+        while (seen < value && !amax.compare_exchange_weak(seen, value)) {
+        }
+    }
+};
+
+using tensor_searches = std::vector<std::unique_ptr<search>>;
+
+// The searches of the tensors, and which of them answers each wish.
+struct searches {
+    std::vector<tensor_searches> of;                    // by tensor
+    std::vector<std::vector<std::size_t>> answered_by;  // by tensor and wish
+
+    explicit searches(const std::vector<std::vector<facts_wanted>>& wanted) : of(wanted.size()) {
+        for (std::size_t t = 0; t < wanted.size(); ++t) {
+            answered_by.emplace_back();
+            for (const facts_wanted& w : wanted[t]) answered_by[t].push_back(find(of[t], w));
+        }
+    }
+
+    static std::size_t find(tensor_searches& all, const facts_wanted& w) {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const facts_wanted& other = all[i]->what;
+            if (other.how == w.how && alike(w.how, other.grid, w.grid)) return i;
+        }
+        all.push_back(std::make_unique<search>());
+        all.back()->what = w;
+        return all.size() - 1;
+    }
+};
+
+// The searches for which any panel will do, and those whose panels hold whole rotated groups.
+std::vector<grid_job> jobs_of(const tensor_searches& of, bool rotating) {
+    std::vector<grid_job> jobs;
+    for (std::size_t s = 0; s < of.size(); ++s) {
+        if (of[s]->what.how.rotates() == rotating) jobs.push_back({s, of[s]->what.grid});
+    }
+    return jobs;
+}
+
+// Looks at a panel for the searches of its pass.
+void look(const tensor_searches& of, const loaded_panel& p) {
+    base::aligned_buffer<float> room;
+    for (const grid_job& j : p.of->jobs) {
+        search& s = *of[j.job];
+        if (s.what.how.nothing()) {
+            s.raise(finite_amax(p.x));
+            continue;
+        }
+        prepare(s.what.how, s.what.grid, p.where, p.values, room);
+        s.raise(finite_amax(std::span(room.data(), p.where.elements())));
+    }
+}
+
+}  // namespace
+
+std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
+                           std::size_t limit, const run_control& control) {
+    std::size_t count = 0;
+    std::uint64_t room = control.kept_elements;
+    while (count < limit && first + count < tensors.size()) {
+        const std::uint64_t elements = tensors[first + count].info().elements;
+        if (count > 0 && elements > room) break;
+        room -= std::min(room, elements);
+        ++count;
+    }
+    return std::max<std::size_t>(1, count);
+}
+
+prologue run_prologue(const std::vector<tensor_ref>& tensors,
+                      const std::vector<std::vector<facts_wanted>>& wanted,
+                      const run_control& control) {
+    prologue found;
+    found.facts.resize(tensors.size());
+    found.kept.resize(tensors.size());
+    const searches all(wanted);
+    std::vector<std::atomic<std::uint64_t>> inexact(tensors.size());
+    std::vector<pass> flat, rotated;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        const io::tensor_info& info = tensors[t].info();
+        if (info.elements == 0) continue;
+        if (is_kept(info, control)) found.kept[t].resize(info.elements);
+        const block::grid grid{{1, 1, info.elements}, 1, 1};
+        std::vector<grid_job> jobs = jobs_of(all.of[t], false);
+        if (!jobs.empty() || is_kept(info, control)) {
+            flat.push_back(pass{t, std::move(jobs), panel_plan(grid.over, std::span(&grid, 1))});
+        }
+        for (pass& p : plan_passes(t, jobs_of(all.of[t], true))) rotated.push_back(std::move(p));
+    }
+    run_control quiet = control;
+    quiet.on_progress = nullptr;
+    sweep(tensors, flat, quiet, panel_form::widened, [&](const loaded_panel& p) {
+        const std::size_t t = p.of->tensor;
+        look(all.of[t], p);
+        if (found.kept[t].empty()) return;
+        inexact[t] += p.inexact;
+        std::copy(p.x.begin(), p.x.end(),
+                  found.kept[t].begin() + static_cast<std::ptrdiff_t>(p.where.col));
+    });
+    sweep(
+        tensors, rotated, quiet, panel_form::widened,
+        [&](const loaded_panel& p) { look(all.of[p.of->tensor], p); }, found.kept);
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        for (const std::size_t s : all.answered_by[t]) {
+            found.facts[t].push_back({all.of[t][s]->amax});
+        }
+        found.inexact.push_back(inexact[t]);
+    }
+    return found;
+}
+
+}  // namespace mx::engine

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/engine/sweep.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/engine/panel_reader.hpp"
+
+namespace mx::engine {
+namespace {
+
+// Passes on progress a few times a second, from one thread at a time.
+class reporter {
+  public:
+    reporter(const run_control& control, std::uint64_t total) : control_(control), total_(total) {}
+
+    void add(std::uint64_t elements) {
+        if (!control_.on_progress) return;
+        const std::lock_guard lock(guard_);
+        done_ += elements;
+        const auto now = std::chrono::steady_clock::now();
+        if (done_ != total_ && now - last_ < std::chrono::milliseconds(100)) return;
+        last_ = now;
+        control_.on_progress({done_, total_});
+    }
+
+  private:
+    const run_control& control_;
+    std::uint64_t total_;
+    std::mutex guard_;
+    std::uint64_t done_ = 0;
+    std::chrono::steady_clock::time_point last_{};
+};
+
+// A panel of values in memory: a view where its elements are contiguous, else a copy.
+std::span<const float> cut(std::span<const float> values, const block::view& v, const panel& p,
+                           panel_room& room) {
+    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
+    if (p.cols == v.cols) return values.subspan(start, p.elements());
+    room.x.resize(p.elements());
+    for (std::uint64_t r = 0; r < p.rows; ++r) {
+        const auto row = values.subspan(start + r * v.cols, p.cols);
+        std::copy(row.begin(), row.end(), room.x.begin() + static_cast<std::ptrdiff_t>(r * p.cols));
+    }
+    return room.x;
+}
+
+}  // namespace
+
+std::uint64_t panel_target_of(const codec::backend& b) {
+    return b.is_device() ? device_panel_target : panel_target;
+}
+
+std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
+                              std::uint64_t target) {
+    std::vector<pass> passes;
+    for (const grid_job& job : jobs) {
+        bool placed = false;
+        for (pass& p : passes) {
+            if (p.panels.over() != job.grid.over) continue;
+            std::vector<block::grid> grids;
+            for (const grid_job& other : p.jobs) grids.push_back(other.grid);
+            grids.push_back(job.grid);
+            const panel_plan joint(job.grid.over, grids, target);
+            if (joint.unit_elements() > std::max(panel_limit, p.panels.unit_elements())) continue;
+            p.jobs.push_back(job);
+            p.panels = joint;
+            placed = true;
+            break;
+        }
+        if (!placed) {
+            passes.push_back(
+                pass{tensor, {job}, panel_plan(job.grid.over, std::span(&job.grid, 1), target)});
+        }
+    }
+    return passes;
+}
+
+void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
+           const run_control& control, panel_form form,
+           const std::function<void(const loaded_panel&)>& body,
+           const std::vector<std::vector<float>>& kept) {
+    // ends[i]: number of panels in passes 0..i; a global panel index finds its pass by bisection.
+    std::vector<std::uint64_t> ends;
+    std::uint64_t panels = 0;
+    std::uint64_t work = 0;
+    for (const pass& p : passes) {
+        panels += p.panels.count();
+        work += p.panels.over().elements() * p.jobs.size();
+        ends.push_back(panels);
+    }
+    panel_reader reader(tensors, passes);
+    reporter report(control, work);
+    std::vector<panel_room> rooms(static_cast<std::size_t>(base::thread_count(control.threads)));
+
+    base::parallel_for(panels, control.threads, control.cancel, [&](std::uint64_t i, int thread) {
+        const auto at = std::upper_bound(ends.begin(), ends.end(), i);
+        const auto pass_index = static_cast<std::size_t>(at - ends.begin());
+        const pass& p = passes[pass_index];
+        const std::uint64_t before = pass_index == 0 ? 0 : ends[pass_index - 1];
+        const panel where = p.panels.at(i - before);
+        panel_room& room = rooms[static_cast<std::size_t>(thread)];
+        if (p.tensor < kept.size() && !kept[p.tensor].empty()) {
+            const auto x = cut(kept[p.tensor], p.panels.over(), where, room);
+            const codec::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(),
+                                              where.cols};
+            body({&p, pass_index, where, x, values, 0, thread});
+        } else {
+            std::uint64_t inexact = 0;
+            const codec::stored_values values =
+                reader.read(p, pass_index, where, form, room, inexact);
+            body({&p, pass_index, where, room.x, values, inexact, thread});
+        }
+        report.add(where.elements() * p.jobs.size());
+    });
+}
+
+}  // namespace mx::engine

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run over many tensors: plans passes, reads and widens panels, spreads them over threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "libmx/codec/segment.hpp"
+#include "libmx/engine/control.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/model.hpp"
+#include "libmx/engine/panels.hpp"
+#include "libmx/io/reader.hpp"
+
+namespace mx::engine {
+
+/// A grid to be worked on; `job` is the caller's index for it.
+struct grid_job {
+    std::size_t job;
+    block::grid grid;
+};
+
+/// Grids of one tensor that share a view and panels, hence a read of the data.
+struct pass {
+    std::size_t tensor;  ///< index into the tensors of the sweep
+    std::vector<grid_job> jobs;
+    panel_plan panels;
+};
+
+/// Groups the jobs of a tensor into as few passes as panels allow, panels of about `target`
+/// elements.
+std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
+                              std::uint64_t target = panel_target);
+
+/// The size of panels that suits a backend.
+std::uint64_t panel_target_of(const codec::backend& b);
+
+/// A panel in memory.
+struct loaded_panel {
+    const pass* of;
+    std::size_t pass_index;
+    panel where;
+    std::span<const float> x;     ///< batches x rows x cols, when widened
+    codec::stored_values values;  ///< the same as stored or widened; stride is where.cols
+    std::uint64_t inexact;        ///< values that widening rounded
+    int thread;
+};
+
+/// What bodies want to see: float32 values, or what was stored where backends read it themselves.
+enum class panel_form : std::uint8_t { widened, stored };
+
+/// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
+/// Progress counts elements times jobs. Tensors with values in `kept` (by tensor, in C order) are
+/// not read again; their panels come widened and count no inexact values.
+void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
+           const run_control& control, panel_form form,
+           const std::function<void(const loaded_panel&)>& body,
+           const std::vector<std::vector<float>>& kept = {});
+
+}  // namespace mx::engine

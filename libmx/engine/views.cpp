@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/engine/views.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "libmx/base/glob.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/engine/packed_source.hpp"
+#include "libmx/io/quantized/pairings.hpp"
+#include "libmx/io/view_sources.hpp"
+
+namespace mx::engine {
+namespace {
+
+// A tensor that something will open.
+struct logical_tensor {
+    io::tensor_info info;
+    std::function<io::shared_source()> open;
+};
+using logical_list = std::vector<logical_tensor>;
+
+class view_reader final : public io::reader {
+  public:
+    view_reader(logical_list tensors, const std::vector<std::unique_ptr<io::reader>>& files) {
+        for (logical_tensor& t : tensors) {
+            tensors_.push_back(std::move(t.info));
+            open_.push_back(std::move(t.open));
+        }
+        for (const auto& file : files) {
+            for (const auto& f : file->files()) files_.push_back(f);
+        }
+    }
+
+    const std::vector<io::tensor_info>& tensors() const override { return tensors_; }
+    std::unique_ptr<io::byte_source> open(std::size_t index) const override {
+        return io::source_window(open_.at(index)(), 0);
+    }
+    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+    std::vector<std::pair<std::string, std::uint64_t>> files() const override { return files_; }
+
+  private:
+    std::vector<io::tensor_info> tensors_;
+    std::vector<std::function<io::shared_source()>> open_;
+    std::map<std::string, std::string> metadata_;
+    std::vector<std::pair<std::string, std::uint64_t>> files_;
+};
+
+// --- decoding ------------------------------------------------------------------------------------
+
+bool is_integer(tensor::dtype type) {
+    return type == tensor::dtype::u8 || type == tensor::dtype::i8 || is_wide_integer(type);
+}
+
+// What one array has become: nothing, a logical tensor, or itself.
+class decoding {
+  public:
+    decoding(const std::vector<std::unique_ptr<io::reader>>& files, bool swizzled) {
+        for (const auto& file : files) {
+            const std::size_t base = arrays_.size();
+            for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+                arrays_.push_back({file.get(), i});
+            }
+            taken_.resize(arrays_.size());
+            in_place_of_.resize(arrays_.size());
+            notes_.resize(arrays_.size());
+            remarks_.resize(arrays_.size());
+            if (file->metadata().count(recipe_key_name) != 0) take_packed(*file, base);
+        }
+        take_pairings(swizzled);
+    }
+
+    bool changes_anything() const { return changed_; }
+
+    logical_list tensors() {
+        logical_list all;
+        for (std::size_t i = 0; i < arrays_.size(); ++i) {
+            if (in_place_of_[i]) {
+                all.push_back(std::move(*in_place_of_[i]));
+            } else if (!taken_[i]) {
+                const io::tensor_ref t = arrays_[i];
+                all.push_back({t.info(), [t] { return io::shared_source(t.file->open(t.index)); }});
+                if (!remarks_[i].empty()) all.back().info.remark = remarks_[i];
+                if (!notes_[i].empty()) all.back().info.note = notes_[i];
+            }
+        }
+        return all;
+    }
+
+  private:
+    // A file of `quantize --packed` says itself what belongs together.
+    void take_packed(const io::reader& file, std::size_t base) {
+        std::shared_ptr<const packed_model> model;
+        try {
+            model = std::make_shared<const packed_model>(read_packed(file));
+        } catch (const base::error& e) {
+            if (base < arrays_.size()) {
+                remarks_[base] = fmt::format("this packed file is not decoded: {}", e.message());
+                changed_ = true;
+            }
+            return;
+        }
+        for (const packed_tensor& t : model->tensors) {
+            logical_tensor l;
+            l.info.name = t.name;
+            l.info.type = tensor::dtype::f32;
+            l.info.shape = t.shape;
+            l.info.elements = *tensor::element_count(t.shape);
+            l.info.bytes = l.info.elements * sizeof(float);
+            l.info.file = file.tensors()[t.codes].file;
+            l.info.layout = codec::to_string(model->recipe);
+            l.info.remark =
+                fmt::format("{} from {} and {}: as the file's metadata says", l.info.layout,
+                            file.tensors()[t.codes].name, file.tensors()[t.scales].name);
+            for (const std::size_t part : t.parts()) {
+                taken_[base + part] = true;
+                l.info.stored_bytes += file.tensors()[part].bytes;
+            }
+            l.open = [&file, model, t] { return io::shared_source(open_packed(file, *model, t)); };
+            in_place_of_[base + t.codes] = std::move(l);
+            changed_ = true;
+        }
+    }
+
+    void take_pairings(bool swizzled) {
+        io::pairings all = io::find_pairings(arrays_, swizzled, taken_);
+        for (io::pairing& p : all.found) {
+            taken_[p.codes] = true;
+            taken_[p.scales] = true;
+            if (p.tensor_scale) taken_[*p.tensor_scale] = true;
+            if (p.extents) taken_[*p.extents] = true;
+            logical_tensor l;
+            l.info = io::logical_info(p, arrays_);
+            const std::size_t place = p.codes;
+            // The arrays of one tensor, so that the list need not live on.
+            std::vector<io::tensor_ref> parts{arrays_[p.codes], arrays_[p.scales]};
+            if (p.tensor_scale) parts.push_back(arrays_[*p.tensor_scale]);
+            p.codes = 0;
+            p.scales = 1;
+            if (p.tensor_scale) p.tensor_scale = 2;
+            l.open = [p, parts] { return io::shared_source(io::open_pairing(p, parts)); };
+            in_place_of_[place] = std::move(l);
+            changed_ = true;
+        }
+        for (io::refused_pairing& r : all.refused) {
+            remarks_[r.codes] = std::move(r.why);
+            // FP8, FP6 and FP4 are values up to their scales; integers are codes and nothing else.
+            const io::tensor_info& codes = arrays_[r.codes].info();
+            if (is_integer(codes.type)) notes_[r.codes] = "codes that are not decoded";
+            if (r.scales) {
+                notes_[*r.scales] = fmt::format("scales of {}, which is not decoded", codes.name);
+            }
+            changed_ = true;
+        }
+    }
+
+    std::vector<io::tensor_ref> arrays_;
+    std::vector<bool> taken_;
+    std::vector<std::optional<logical_tensor>> in_place_of_;
+    std::vector<std::string> remarks_, notes_;
+    bool changed_ = false;
+};
+
+logical_list stored_tensors(const std::vector<std::unique_ptr<io::reader>>& files) {
+    logical_list all;
+    for (const auto& file : files) {
+        for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+            const io::reader* const from = file.get();
+            all.push_back(
+                {file->tensors()[i], [from, i] { return io::shared_source(from->open(i)); }});
+        }
+    }
+    return all;
+}
+
+// --- splitting and transposing -------------------------------------------------------------------
+
+[[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view why) {
+    throw base::error(base::error_kind::usage, fmt::format("{} '{}': {}", option, value, why));
+}
+
+[[noreturn]] void nothing_fits(std::string_view option, std::string_view value,
+                               const std::string& glob, const logical_list& all) {
+    std::vector<std::string_view> names;
+    for (const logical_tensor& t : all) names.emplace_back(t.info.name);
+    const std::string near = base::nearest(glob, names);
+    refuse(option, value,
+           near.empty() ? "there are no tensors"
+                        : fmt::format("no tensor has this name; the nearest is '{}'", near));
+}
+
+struct split {
+    std::string text, glob;
+    int axis = 0;
+    std::vector<std::pair<std::string, std::uint64_t>> parts;
+};
+
+template <class T>
+bool parse_whole(std::string_view text, T& out) {
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return status == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+split parse_split(const std::string& text) {
+    split s;
+    s.text = text;
+    const std::size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+        refuse("--split", text, "write NAME=PART:EXTENT,PART:EXTENT");
+    }
+    s.glob = text.substr(0, equals);
+    const std::size_t at = s.glob.rfind('@');
+    if (at != std::string::npos && parse_whole(std::string_view(s.glob).substr(at + 1), s.axis)) {
+        s.glob.resize(at);
+    }
+    std::string_view rest = std::string_view(text).substr(equals + 1);
+    while (!rest.empty()) {
+        const std::string_view part = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+        const std::size_t colon = part.rfind(':');
+        std::uint64_t extent = 0;
+        if (colon == std::string_view::npos || colon == 0 ||
+            !parse_whole(part.substr(colon + 1), extent) || extent == 0) {
+            refuse("--split", text, fmt::format("'{}' is not PART:EXTENT", part));
+        }
+        s.parts.emplace_back(part.substr(0, colon), extent);
+    }
+    if (s.parts.empty()) refuse("--split", text, "it names no part");
+    return s;
+}
+
+// Elements of whole bytes, so that they can be moved about.
+void make_bytes(logical_tensor& t) {
+    if (tensor::row_of(t.info.type).bits >= 8) return;
+    const tensor::dtype type = t.info.type;
+    t.open = [open = std::move(t.open), type] {
+        return io::shared_source(io::unpacked(open(), type));
+    };
+    if (t.info.stored_bytes == 0) t.info.stored_bytes = t.info.bytes;
+    if (t.info.layout.empty()) t.info.layout = tensor::row_of(type).name;
+    t.info.type = tensor::dtype::f32;
+    t.info.bytes = t.info.elements * sizeof(float);
+}
+
+std::size_t width_of(const logical_tensor& t) {
+    return static_cast<std::size_t>(tensor::row_of(t.info.type).bits / 8);
+}
+
+void remark(io::tensor_info& info, const std::string& text) {
+    info.remark += (info.remark.empty() ? "" : "; ") + text;
+}
+
+// Strings and records have no elements that could be moved.
+bool is_array(const io::tensor_info& info) { return info.type != tensor::dtype::other; }
+
+void append_parts(const split& s, logical_tensor t, logical_list& to) {
+    const int axes = static_cast<int>(t.info.shape.size());
+    const int axis = s.axis < 0 ? s.axis + axes : s.axis;
+    if (axis < 0 || axis >= axes || !is_array(t.info)) {
+        refuse("--split", s.text, fmt::format("{} has no axis {}", t.info.name, s.axis));
+    }
+    const auto along = static_cast<std::size_t>(axis);
+    std::uint64_t sum = 0;
+    bool fits = true;
+    for (const auto& [name, extent] : s.parts) {
+        fits = fits && extent <= t.info.shape[along] - sum;
+        if (fits) sum += extent;
+    }
+    if (!fits || sum != t.info.shape[along]) {
+        refuse("--split", s.text,
+               fmt::format("the parts of {} must add up to the extent of axis {}, which is {}",
+                           t.info.name, s.axis, t.info.shape[along]));
+    }
+    make_bytes(t);
+    const std::size_t width = width_of(t);
+    std::uint64_t begin = 0;
+    for (const auto& [name, extent] : s.parts) {
+        logical_tensor part;
+        part.info = t.info;
+        part.info.name = t.info.name + "." + name;
+        part.info.shape[along] = extent;
+        part.info.elements = t.info.elements / t.info.shape[along] * extent;
+        part.info.bytes = part.info.elements * width;
+        part.info.stored_bytes = t.info.stored_bytes / t.info.shape[along] * extent;
+        remark(part.info, fmt::format("part {}..{} of axis {} of {}", begin, begin + extent - 1,
+                                      axis, t.info.name));
+        part.open = [open = t.open, shape = t.info.shape, along, begin, count = extent, width] {
+            return io::shared_source(io::part_of_axis(open(), shape, along, begin, count, width));
+        };
+        to.push_back(std::move(part));
+        begin += extent;
+    }
+}
+
+logical_list split_by(const split& s, logical_list all) {
+    const auto fits = [&s](const logical_tensor& t) {
+        return base::glob_match(s.glob, t.info.name);
+    };
+    if (std::none_of(all.begin(), all.end(), fits)) nothing_fits("--split", s.text, s.glob, all);
+    logical_list out;
+    for (logical_tensor& t : all) {
+        if (fits(t)) {
+            append_parts(s, std::move(t), out);
+        } else {
+            out.push_back(std::move(t));
+        }
+    }
+    return out;
+}
+
+void transpose(logical_tensor& t) {
+    make_bytes(t);
+    const tensor::shape stored = t.info.shape;
+    std::swap(t.info.shape[stored.size() - 1], t.info.shape[stored.size() - 2]);
+    remark(t.info, fmt::format("transposed from {}", tensor::to_string(stored)));
+    t.open = [open = std::move(t.open), stored, width = width_of(t)] {
+        return io::shared_source(io::transposed(open(), stored, width));
+    };
+}
+
+void transpose_by(const std::vector<std::string>& globs, logical_list& all) {
+    std::vector<bool> chosen(all.size());
+    for (const std::string& glob : globs) {
+        bool any = false;
+        bool matched = false;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (!base::glob_match(glob, all[i].info.name)) continue;
+            matched = true;
+            // Biases and gains have no second axis to swap; '*' means the weights.
+            if (all[i].info.shape.size() < 2 || !is_array(all[i].info)) continue;
+            chosen[i] = true;
+            any = true;
+        }
+        if (!matched) nothing_fits("--transpose", glob, glob, all);
+        if (!any) refuse("--transpose", glob, "no tensor of this name has two axes");
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (chosen[i]) transpose(all[i]);
+    }
+}
+
+// --- vectors -------------------------------------------------------------------------------------
+
+bool is_vector_in_disguise(const io::tensor_info& info) {
+    const auto long_axes = std::count_if(info.shape.begin(), info.shape.end(),
+                                         [](std::uint64_t extent) { return extent != 1; });
+    return long_axes == 1 && info.shape.back() == 1;
+}
+
+bool show_vectors(logical_list& all) {
+    bool any = false;
+    for (logical_tensor& t : all) {
+        if (!is_vector_in_disguise(t.info)) continue;
+        remark(t.info, fmt::format("a vector, stored as {}", tensor::to_string(t.info.shape)));
+        t.info.shape = {t.info.elements};
+        any = true;
+    }
+    return any;
+}
+
+// --- what is no weight ---------------------------------------------------------------------------
+
+bool leave_out_integers(logical_list& all) {
+    bool any = false;
+    for (logical_tensor& t : all) {
+        if (!is_wide_integer(t.info.type) || !t.info.note.empty()) continue;
+        t.info.note = fmt::format("{} (indices or counts; --integers takes them in)",
+                                  tensor::row_of(t.info.type).name);
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace
+
+bool is_wide_integer(tensor::dtype type) {
+    return type == tensor::dtype::i32 || type == tensor::dtype::u32 || type == tensor::dtype::i64 ||
+           type == tensor::dtype::u64;
+}
+
+std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::reader>>& files,
+                                      const view_request& request) {
+    logical_list tensors;
+    bool changed = files.size() != 1 || !request.splits.empty() || !request.transposed.empty();
+    if (request.raw) {
+        tensors = stored_tensors(files);
+    } else {
+        decoding decoded(files, request.swizzled);
+        changed = changed || decoded.changes_anything();
+        tensors = decoded.tensors();
+    }
+    for (const std::string& text : request.splits) {
+        tensors = split_by(parse_split(text), std::move(tensors));
+    }
+    transpose_by(request.transposed, tensors);
+    if (request.vectors) changed = show_vectors(tensors) || changed;
+    if (!request.integers) changed = leave_out_integers(tensors) || changed;
+    if (!changed) return nullptr;
+    return std::make_unique<view_reader>(std::move(tensors), files);
+}
+
+}  // namespace mx::engine

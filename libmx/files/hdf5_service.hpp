@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the HDF5 library does for us in a process of its own, and the messages for it. For
+// hdf5*.cpp only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/files/isolated_worker.hpp"
+#include "libmx/io/input_file.hpp"
+#include "libmx/io/reader.hpp"
+
+namespace mx::io {
+
+/// A process in which the library opens `file`. Damage to the file, and what it does to the
+/// library, shows as base::error (input) of the requests below.
+std::shared_ptr<const isolated_worker> start_hdf5(const shared_file& file,
+                                                  std::optional<tensor::dtype> as,
+                                                  const worker_limits& limits = {});
+
+/// Every dataset (see hdf5_datasets), checked as if the sender were hostile.
+std::vector<tensor_info> list_hdf5(const isolated_worker& worker, const std::string& path);
+
+/// Text attributes of the root group.
+std::map<std::string, std::string> hdf5_text_attributes(const isolated_worker& worker);
+
+/// Dataset `index` of list_hdf5's, described by `info`.
+std::unique_ptr<byte_source> open_hdf5_source(std::shared_ptr<const isolated_worker> worker,
+                                              std::size_t index, const tensor_info& info);
+
+}  // namespace mx::io

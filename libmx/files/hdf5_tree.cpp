@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/files/hdf5_tree.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <set>
+#include <utility>
+
+#include "libmx/files/hdf5_types.hpp"
+#include "libmx/io/dtype_names.hpp"
+
+namespace mx::io {
+namespace {
+
+constexpr int depth_limit = 64;
+constexpr std::size_t attribute_limit = 64 << 10;
+
+struct link {
+    std::string name;
+    H5L_type_t type;
+};
+
+// Names are gathered first and followed afterwards, outside the library's callback.
+struct link_list {
+    std::vector<link> links;
+    std::exception_ptr failure;
+};
+
+extern "C" herr_t gather_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
+    auto& list = *static_cast<link_list*>(data);
+    try {
+        list.links.push_back({name, info->type});
+        return 0;
+    } catch (...) {
+        list.failure = std::current_exception();
+        return -1;
+    }
+}
+
+extern "C" herr_t gather_attribute(hid_t, const char* name, const H5A_info_t*, void* data) {
+    auto& list = *static_cast<link_list*>(data);
+    try {
+        list.links.push_back({name, H5L_TYPE_HARD});
+        return 0;
+    } catch (...) {
+        list.failure = std::current_exception();
+        return -1;
+    }
+}
+
+// What tells an object of a file from every other: its address (since 1.12, its token).
+std::string identity(hid_t object) {
+#if H5_VERSION_GE(1, 12, 0)
+    H5O_info2_t info;
+    if (H5Oget_info3(object, &info, H5O_INFO_BASIC) < 0) return {};
+    return {reinterpret_cast<const char*>(&info.token), sizeof info.token};
+#else
+    H5O_info_t info;
+    if (H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) return {};
+    return {reinterpret_cast<const char*>(&info.addr), sizeof info.addr};
+#endif
+}
+
+// The text of an attribute; none when it is something else or too long.
+std::optional<std::string> attribute_text(hid_t id) {
+    const hdf5_id type(H5Aget_type(id), H5Tclose);
+    const hdf5_id space(H5Aget_space(id), H5Sclose);
+    if (H5Tget_class(type.get()) != H5T_STRING ||
+        H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
+        H5Aget_storage_size(id) > attribute_limit) {
+        return std::nullopt;
+    }
+    if (H5Tis_variable_str(type.get()) > 0) {
+        char* text = nullptr;
+        if (H5Aread(id, type.get(), static_cast<void*>(&text)) < 0 || text == nullptr) {
+            return std::nullopt;
+        }
+        std::string out(text, strnlen(text, attribute_limit));
+        H5free_memory(text);
+        return out;
+    }
+    std::string out(H5Tget_size(type.get()), '\0');
+    if (out.size() > attribute_limit || H5Aread(id, type.get(), out.data()) < 0) {
+        return std::nullopt;
+    }
+    out.resize(strnlen(out.data(), out.size()));
+    return out;
+}
+
+// What the dataset's own attribute says its bytes are.
+std::optional<tensor::dtype> named_dtype(hid_t dataset) {
+    if (H5Aexists(dataset, hdf5_dtype_attribute) <= 0) return std::nullopt;
+    const hdf5_id id(H5Aopen(dataset, hdf5_dtype_attribute, H5P_DEFAULT), H5Aclose);
+    const auto text = id.valid() ? attribute_text(id.get()) : std::nullopt;
+    return text ? tensor::find_dtype(*text) : std::nullopt;
+}
+
+class tree_walk {
+  public:
+    tree_walk(std::string path, std::optional<tensor::dtype> as)
+        : path_(std::move(path)), as_(as) {}
+
+    void group(hid_t id, const std::string& prefix, int depth) {
+        if (!seen_.insert(identity(id)).second) return;
+        if (depth > depth_limit) {
+            fail(prefix, fmt::format("groups are nested more than {} deep", depth_limit));
+        }
+        // In native order, sorted here: to sort by name the library (1.10) gathers a table first,
+        // and when the file is damaged it frees what it has not filled.
+        link_list list;
+        if (H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, gather_link, &list) < 0) {
+            if (list.failure) std::rethrow_exception(list.failure);
+            fail(prefix, fmt::format("cannot list the group: {}", hdf5_problem()));
+        }
+        std::sort(list.links.begin(), list.links.end(),
+                  [](const link& a, const link& b) { return a.name < b.name; });
+        for (const link& each : list.links) follow(id, each, prefix + each.name, depth);
+    }
+
+    std::vector<tensor_info> found;
+
+  private:
+    [[noreturn]] void fail(const std::string& name, const std::string& message) const {
+        throw base::error(base::error_kind::input, message, {path_, name, {}});
+    }
+
+    void follow(hid_t group_id, const link& each, const std::string& name, int depth) {
+        if (each.type != H5L_TYPE_HARD) {
+            const bool soft = each.type == H5L_TYPE_SOFT;
+            return skip(name, soft ? "a soft link is not followed"
+                                   : "a link to another file is not followed");
+        }
+        const hdf5_id object(H5Oopen(group_id, each.name.c_str(), H5P_DEFAULT), H5Oclose);
+        if (!object.valid()) fail(name, fmt::format("cannot open: {}", hdf5_problem()));
+        switch (H5Iget_type(object.get())) {
+            case H5I_GROUP:
+                return group(object.get(), name + "/", depth + 1);
+            case H5I_DATASET:
+                return dataset(object.get(), name);
+            default:
+                return;  // named datatypes hold no data
+        }
+    }
+
+    void skip(const std::string& name, std::string note) {
+        tensor_info info;
+        info.name = name;
+        info.type = tensor::dtype::other;
+        info.shape = {0};
+        info.file = path_;
+        info.note = std::move(note);
+        found.push_back(std::move(info));
+    }
+
+    void dataset(hid_t id, const std::string& name) {
+        const hdf5_id space(H5Dget_space(id), H5Sclose);
+        const hdf5_id type(H5Dget_type(id), H5Tclose);
+        const hdf5_id plist(H5Dget_create_plist(id), H5Pclose);
+        if (!space.valid() || !type.valid() || !plist.valid()) {
+            fail(name, fmt::format("cannot read its description: {}", hdf5_problem()));
+        }
+        if (H5Sget_simple_extent_type(space.get()) == H5S_NULL) {
+            return skip(name, "a dataset without a dataspace holds nothing");
+        }
+        std::array<hsize_t, H5S_MAX_RANK> extents{};
+        const int rank = H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+        if (rank < 0) fail(name, fmt::format("cannot read its shape: {}", hdf5_problem()));
+
+        tensor_info info;
+        info.name = name;
+        info.file = path_;
+        info.shape.assign(extents.begin(), extents.begin() + rank);
+        hdf5_meaning meaning = meaning_of(type.get(), as_);
+        if (meaning.type == tensor::dtype::u8)
+            meaning.type = read_as(tensor::dtype::u8, named_dtype(id));
+        info.type = meaning.type;
+        info.note = std::move(meaning.note);
+        const auto elements = tensor::element_count(info.shape);
+        const auto bytes = elements ? tensor::byte_count(info.type, *elements) : std::nullopt;
+        if (!bytes) {
+            fail(name, fmt::format("shape {} is too large", tensor::to_string(info.shape)));
+        }
+        info.elements = *elements;
+        info.bytes = *bytes;
+        if (info.note.empty()) check_storage(plist.get(), type.get(), info);
+        if (!info.note.empty()) info.bytes = H5Dget_storage_size(id);
+        found.push_back(std::move(info));
+    }
+
+    // Data of other files is not read, and no chunk that would break the bound on memory.
+    void check_storage(hid_t plist, hid_t type, tensor_info& info) {
+        const H5D_layout_t layout = H5Pget_layout(plist);
+        if (layout == H5D_VIRTUAL || H5Pget_external_count(plist) > 0) {
+            info.type = tensor::dtype::other;
+            info.note = "its data is in other files, which are not followed";
+            return;
+        }
+        if (layout != H5D_CHUNKED || H5Pget_nfilters(plist) == 0) return;
+        std::array<hsize_t, H5S_MAX_RANK> chunk{};
+        const int rank = H5Pget_chunk(plist, H5S_MAX_RANK, chunk.data());
+        const tensor::shape extents(chunk.begin(), chunk.begin() + std::max(rank, 0));
+        const auto elements = tensor::element_count(extents);
+        if (!elements || *elements > hdf5_chunk_limit / H5Tget_size(type)) {
+            info.type = tensor::dtype::other;
+            info.note = fmt::format("its compressed chunks of {} elements are larger than {} MiB",
+                                    tensor::to_string(extents), hdf5_chunk_limit >> 20);
+        }
+    }
+
+    std::string path_;
+    std::optional<tensor::dtype> as_;
+    std::set<std::string> seen_;
+};
+
+}  // namespace
+
+std::vector<tensor_info> hdf5_datasets(hid_t file, const std::string& path,
+                                       std::optional<tensor::dtype> as) {
+    tree_walk walk(path, as);
+    const hdf5_id root(H5Oopen(file, "/", H5P_DEFAULT), H5Oclose);
+    if (!root.valid()) {
+        throw base::error(base::error_kind::input,
+                          fmt::format("cannot open the root group: {}", hdf5_problem()),
+                          {path, {}, {}});
+    }
+    walk.group(root.get(), {}, 0);
+    return std::move(walk.found);
+}
+
+std::map<std::string, std::string> hdf5_attributes(hid_t file) {
+    std::map<std::string, std::string> texts;
+    link_list list;
+    hsize_t start = 0;
+    // Attributes are an extra: a file whose attributes are damaged still has its tensors.
+    H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_NATIVE, &start, gather_attribute, &list);
+    if (list.failure) std::rethrow_exception(list.failure);
+    for (const link& each : list.links) {
+        const hdf5_id id(H5Aopen(file, each.name.c_str(), H5P_DEFAULT), H5Aclose);
+        if (!id.valid()) continue;
+        if (auto text = attribute_text(id.get())) texts.emplace(each.name, std::move(*text));
+    }
+    return texts;
+}
+
+}  // namespace mx::io

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an HDF5 file holds: datasets by path, and the root's text attributes. For hdf5*.cpp only.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/files/hdf5_handle.hpp"
+#include "libmx/io/reader.hpp"
+
+namespace mx::io {
+
+/// Largest compressed chunk that is read: HDF5 unpacks chunks in memory.
+inline constexpr std::uint64_t hdf5_chunk_limit = 64 << 20;
+
+/// Every dataset reachable by hard links, in the order of the names, groups entered once however
+/// often they are linked. Links elsewhere are listed with a note and not followed. Reads no data.
+std::vector<tensor_info> hdf5_datasets(hid_t file, const std::string& path,
+                                       std::optional<tensor::dtype> as);
+
+/// Text attributes of the root group of up to 64 KiB.
+std::map<std::string, std::string> hdf5_attributes(hid_t file);
+
+}  // namespace mx::io

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keras 3 models (.keras): a zip with the weights as an HDF5 file in it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/files/zip_archive.hpp"
+#include "libmx/io/readers.hpp"
+#include "libmx/io/spool.hpp"
+
+namespace mx::io {
+namespace {
+
+constexpr std::string_view weights_entry = "model.weights.h5";
+constexpr std::uint64_t piece_bytes = 1 << 20;
+
+const zip_entry* find_weights(const zip_archive& archive) {
+    for (const zip_entry& entry : archive.entries()) {
+        if (entry.name == weights_entry) return &entry;
+    }
+    return nullptr;
+}
+
+void write_all(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) {
+    while (!bytes.empty()) {
+        const ssize_t done =
+            ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) {
+            throw base::error(base::error_kind::output,
+                              fmt::format("cannot write: {}; TMPDIR can name a folder with room",
+                                          std::strerror(errno)),
+                              {temporary_directory(), {}, {}});
+        }
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+        offset += static_cast<std::uint64_t>(done);
+    }
+}
+
+// HDF5 wants a file of its own: the entry becomes one without a name.
+shared_file unpack(const shared_file& file) {
+    const auto archive = zip_archive::open(file);
+    const zip_entry* const entry = find_weights(*archive);
+    if (entry == nullptr || entry->encrypted) {
+        throw base::error(base::error_kind::input, fmt::format("has no readable {}", weights_entry),
+                          {file->path(), {}, {}});
+    }
+    const auto bytes = archive->bytes(*entry);
+    shared_file unpacked = input_file::adopt(open_unnamed_file(), file->path(), entry->size);
+    std::vector<std::byte> piece;
+    for (std::uint64_t at = 0; at < entry->size; at += piece.size()) {
+        piece.resize(static_cast<std::size_t>(std::min(piece_bytes, entry->size - at)));
+        bytes->read(at, piece);
+        write_all(unpacked->descriptor(), piece, at);
+    }
+    return unpacked;
+}
+
+class keras_reader final : public reader {
+  public:
+    keras_reader(shared_file file, const open_options& options)
+        : file_(std::move(file)), weights_(open_hdf5(unpack(file_), options)) {}
+
+    const std::vector<tensor_info>& tensors() const override { return weights_->tensors(); }
+    std::unique_ptr<byte_source> open(std::size_t index) const override {
+        return weights_->open(index);
+    }
+    const std::map<std::string, std::string>& metadata() const override {
+        return weights_->metadata();
+    }
+    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
+        return {{file_->path(), file_->size()}};
+    }
+
+  private:
+    shared_file file_;
+    std::unique_ptr<reader> weights_;
+};
+
+}  // namespace
+
+bool looks_like_keras(const file_probe& probe) {
+    if (!looks_like_zip(probe)) return false;
+    try {
+        return find_weights(*zip_archive::open(probe.file)) != nullptr;
+    } catch (const base::error&) {
+        return false;  // the npz reader says what is wrong with the archive
+    }
+}
+
+std::unique_ptr<reader> open_keras(shared_file file, const open_options& options) {
+    return std::make_unique<keras_reader>(std::move(file), options);
+}
+
+}  // namespace mx::io

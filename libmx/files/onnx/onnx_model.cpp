@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/files/onnx/onnx_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "libmx/files/onnx/onnx_wire.hpp"
+
+namespace mx::io {
+namespace {
+
+constexpr std::size_t axes_limit = 64;
+constexpr std::size_t tensors_limit = 1 << 18;
+constexpr std::uint64_t name_limit = 4096;
+constexpr std::uint64_t text_limit = 64 << 10;
+constexpr std::size_t metadata_limit = 4096;
+
+// Numbers of fields, from onnx/onnx, onnx/onnx.proto.
+namespace model_field {
+enum : std::uint32_t {
+    ir_version = 1,
+    producer_name = 2,
+    producer_version = 3,
+    domain = 4,
+    model_version = 5,
+    doc_string = 6,
+    graph = 7,
+    opset_import = 8,
+    metadata_props = 14,
+};
+}
+namespace graph_field {
+enum : std::uint32_t { node = 1, name = 2, initializer = 5, sparse_initializer = 15 };
+}
+namespace node_field {
+enum : std::uint32_t { output = 2, name = 3, op_type = 4, attribute = 5 };
+}
+namespace attribute_field {
+enum : std::uint32_t { name = 1, tensor = 5, graph = 6, graphs = 11 };
+}
+namespace tensor_field {
+enum : std::uint32_t {
+    dims = 1,
+    data_type = 2,
+    segment = 3,
+    name = 8,
+    external_data = 13,
+    data_location = 14,
+};
+}
+namespace sparse_field {
+enum : std::uint32_t { values = 1, dims = 3 };
+}
+namespace entry_field {  // of StringStringEntryProto, and of OperatorSetIdProto
+enum : std::uint32_t { key = 1, value = 2 };
+}
+
+class model_walk {
+  public:
+    explicit model_walk(const shared_file& file) : at_(file, 0, file->size()) {}
+
+    onnx_model model() {
+        bool has_graph = false;
+        while (at_.next()) {
+            switch (at_.field()) {
+                case model_field::ir_version:
+                    keep("ir_version", std::to_string(number()));
+                    break;
+                case model_field::producer_name:
+                    keep("producer_name", at_.text(text_limit));
+                    break;
+                case model_field::producer_version:
+                    keep("producer_version", at_.text(text_limit));
+                    break;
+                case model_field::domain:
+                    keep("domain", at_.text(text_limit));
+                    break;
+                case model_field::model_version:
+                    keep("model_version", std::to_string(number()));
+                    break;
+                case model_field::doc_string:
+                    if (at_.size() <= text_limit) keep("doc_string", at_.text(text_limit));
+                    break;
+                case model_field::graph:
+                    has_graph = true;
+                    graph();
+                    break;
+                case model_field::opset_import:
+                    opset();
+                    break;
+                case model_field::metadata_props: {
+                    auto [key, value] = entry();
+                    keep(key, std::move(value));
+                    break;
+                }
+                default:
+                    break;
+            }
+        }
+        if (!has_graph) at_.fail("is not an ONNX model: it has no graph");
+        for (onnx_tensor& constant : constants_) add(model_.tensors, std::move(constant));
+        check_names();
+        return std::move(model_);
+    }
+
+  private:
+    std::uint64_t number() {
+        if (at_.is_bytes() || at_.size() != 0) {
+            at_.fail(fmt::format("field {} is not a whole number", at_.field()));
+        }
+        return at_.value();
+    }
+
+    void keep(const std::string& key, std::string value) {
+        if (value.empty()) return;
+        if (model_.metadata.size() == metadata_limit) {
+            at_.fail(fmt::format("more than {} metadata entries", metadata_limit));
+        }
+        model_.metadata.emplace(key, std::move(value));
+    }
+
+    void add(std::vector<onnx_tensor>& to, onnx_tensor tensor) {
+        if (model_.tensors.size() + constants_.size() >= 2 * tensors_limit) {
+            at_.fail(fmt::format("lists more than {} tensors", tensors_limit));
+        }
+        to.push_back(std::move(tensor));
+    }
+
+    std::pair<std::string, std::string> entry() {
+        std::pair<std::string, std::string> both;
+        at_.enter();
+        while (at_.next()) {
+            if (at_.field() == entry_field::key) both.first = at_.text(name_limit);
+            if (at_.field() == entry_field::value) {
+                both.second = at_.size() > text_limit
+                                  ? fmt::format("({} bytes of text)", at_.size())
+                                  : at_.text(text_limit);
+            }
+        }
+        at_.leave();
+        return both;
+    }
+
+    void opset() {
+        std::string domain;
+        std::uint64_t version = 0;
+        at_.enter();
+        while (at_.next()) {
+            if (at_.field() == entry_field::key) domain = at_.text(name_limit);
+            if (at_.field() == entry_field::value) version = number();
+        }
+        at_.leave();
+        keep("opset." + (domain.empty() ? "ai.onnx" : domain), std::to_string(version));
+    }
+
+    void graph() {
+        at_.enter();
+        while (at_.next()) {
+            switch (at_.field()) {
+                case graph_field::node:
+                    node();
+                    break;
+                case graph_field::name:
+                    keep("graph", at_.text(text_limit));
+                    break;
+                case graph_field::initializer:
+                    add(model_.tensors, tensor());
+                    break;
+                case graph_field::sparse_initializer:
+                    add(model_.tensors, sparse());
+                    break;
+                default:
+                    break;
+            }
+        }
+        at_.leave();
+    }
+
+    // Only a Constant's tensor is one of the model's weights; other operators' are arguments.
+    void node() {
+        std::string output;
+        std::string name;
+        std::string operation;
+        std::vector<onnx_tensor> values;
+        std::vector<std::string> subgraphs;
+        at_.enter();
+        while (at_.next()) {
+            switch (at_.field()) {
+                case node_field::output:
+                    if (output.empty()) output = at_.text(name_limit);
+                    break;
+                case node_field::name:
+                    name = at_.text(name_limit);
+                    break;
+                case node_field::op_type:
+                    operation = at_.text(name_limit);
+                    break;
+                case node_field::attribute:
+                    attribute(values, subgraphs);
+                    break;
+                default:
+                    break;
+            }
+        }
+        at_.leave();
+        if (operation == "Constant" && values.size() == 1) {
+            values.front().name = output;
+            add(constants_, std::move(values.front()));
+        }
+        for (const std::string& each : subgraphs) {
+            onnx_tensor listed;
+            listed.name = fmt::format("{}/{}", name.empty() ? output : name, each);
+            listed.shape = {0};
+            listed.note = fmt::format("a subgraph of {}, whose tensors are not read", operation);
+            add(constants_, std::move(listed));
+        }
+    }
+
+    void attribute(std::vector<onnx_tensor>& values, std::vector<std::string>& subgraphs) {
+        std::string name;
+        std::size_t graphs = 0;
+        std::vector<onnx_tensor> found;
+        at_.enter();
+        while (at_.next()) {
+            switch (at_.field()) {
+                case attribute_field::name:
+                    name = at_.text(name_limit);
+                    break;
+                case attribute_field::tensor:
+                    if (!found.empty()) at_.fail("an attribute with two tensors");
+                    found.push_back(tensor());
+                    break;
+                case attribute_field::graph:
+                case attribute_field::graphs:
+                    ++graphs;
+                    break;
+                default:
+                    break;
+            }
+        }
+        at_.leave();
+        if (name == "value" && !found.empty()) values.push_back(std::move(found.front()));
+        if (graphs == 1) subgraphs.push_back(name);
+        if (graphs > 1) subgraphs.push_back(fmt::format("{} ({} of them)", name, graphs));
+    }
+
+    void extent(tensor::shape& shape, std::uint64_t value) {
+        if (shape.size() == axes_limit) at_.fail(fmt::format("more than {} axes", axes_limit));
+        if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+            at_.fail(fmt::format("a negative extent, {}", static_cast<std::int64_t>(value)));
+        }
+        shape.push_back(value);
+    }
+
+    // Packed or one by one: readers of protobuf take both.
+    void extents(tensor::shape& shape) {
+        if (!at_.is_bytes()) return extent(shape, number());
+        at_.enter();
+        for (std::uint64_t value = 0; at_.packed_varint(value);) extent(shape, value);
+        at_.leave();
+    }
+
+    onnx_tensor tensor() {
+        onnx_tensor t;
+        t.message = {at_.begin(), at_.size()};
+        at_.enter();
+        while (at_.next()) {
+            switch (at_.field()) {
+                case tensor_field::dims:
+                    extents(t.shape);
+                    break;
+                case tensor_field::data_type:
+                    t.type_id = number();
+                    break;
+                case tensor_field::segment:
+                    t.note = "tensors in segments are not read";
+                    break;
+                case tensor_field::name:
+                    t.name = at_.text(name_limit);
+                    break;
+                case tensor_field::external_data: {
+                    const auto [key, value] = entry();
+                    if (key == "location") t.external.location = value;
+                    if (key == "offset") t.external.offset = value;
+                    if (key == "length") t.external.length = value;
+                    break;
+                }
+                case tensor_field::data_location:
+                    t.is_external = number() == 1;
+                    break;
+                case static_cast<std::uint32_t>(onnx_field::raw_data):
+                    if (!at_.is_bytes()) at_.fail("raw_data is not bytes");
+                    t.raw = byte_range{at_.begin(), at_.size()};
+                    break;
+                case static_cast<std::uint32_t>(onnx_field::float_data):
+                case static_cast<std::uint32_t>(onnx_field::int32_data):
+                case static_cast<std::uint32_t>(onnx_field::string_data):
+                case static_cast<std::uint32_t>(onnx_field::int64_data):
+                case static_cast<std::uint32_t>(onnx_field::double_data):
+                case static_cast<std::uint32_t>(onnx_field::uint64_data):
+                    // A varint by itself takes at least one byte.
+                    t.held[static_cast<onnx_field>(at_.field())] +=
+                        at_.is_bytes() ? at_.size() : std::max<std::uint64_t>(at_.size(), 1);
+                    break;
+                default:
+                    break;
+            }
+        }
+        at_.leave();
+        return t;
+    }
+
+    onnx_tensor sparse() {
+        onnx_tensor t;
+        tensor::shape shape;
+        at_.enter();
+        while (at_.next()) {
+            if (at_.field() == sparse_field::values) t = tensor();
+            if (at_.field() == sparse_field::dims) extents(shape);
+        }
+        at_.leave();
+        t.shape = std::move(shape);
+        t.note = "sparse tensors are not read";
+        return t;
+    }
+
+    void check_names() {
+        std::set<std::string_view> names;
+        for (const onnx_tensor& t : model_.tensors) {
+            if (!t.note.empty()) continue;
+            if (t.name.empty()) at_.fail("a tensor without a name");
+            if (!names.insert(t.name).second) at_.fail("two tensors of this name", t.name);
+        }
+    }
+
+    wire_reader at_;
+    onnx_model model_;
+    std::vector<onnx_tensor> constants_;
+};
+
+}  // namespace
+
+onnx_model read_onnx_model(const shared_file& file) { return model_walk(file).model(); }
+
+}  // namespace mx::io

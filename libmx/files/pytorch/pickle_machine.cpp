@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stack machine of pickle (Python's Lib/pickletools.py lists the opcodes). It keeps what the
+// pickle says and does nothing that it asks for.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/files/pytorch/pickle_graph.hpp"
+
+namespace mx::io {
+namespace {
+constexpr std::size_t mark_limit = 1 << 20;
+}
+
+class pickle_machine {
+  public:
+    pickle_machine(std::string bytes, const std::string& file, const std::string& entry)
+        : graph_(std::move(bytes)), file_(file), entry_(entry) {
+        if (data().size() > pickle_size_limit) {
+            fail(fmt::format("the pickle has {} bytes; mx reads up to {} MiB", data().size(),
+                             pickle_size_limit >> 20));
+        }
+    }
+
+    pickle_graph run() {
+        while (step()) {
+        }
+        return std::move(graph_);
+    }
+
+  private:
+    std::string_view data() const { return graph_.bytes_; }
+
+    [[noreturn]] void fail(const std::string& message) const {
+        throw base::error(base::error_kind::input, message, {file_, entry_, opcode_at_});
+    }
+
+    // Arguments of an opcode ------------------------------------------------------------------
+
+    std::size_t take(std::uint64_t count) {
+        if (count > data().size() - at_) {
+            fail(fmt::format("the pickle ends early: {} bytes are wanted, {} are left", count,
+                             data().size() - at_));
+        }
+        const std::size_t begin = at_;
+        at_ += static_cast<std::size_t>(count);
+        return begin;
+    }
+    std::uint64_t little(int bytes) {
+        const std::size_t begin = take(static_cast<std::uint64_t>(bytes));
+        std::uint64_t value = 0;
+        for (int i = 0; i < bytes; ++i) {
+            value |= std::uint64_t{static_cast<unsigned char>(
+                         data()[begin + static_cast<std::size_t>(i)])}
+                     << 8 * i;
+        }
+        return value;
+    }
+
+    // Values ----------------------------------------------------------------------------------
+
+    pickle_ref add(const pickle_value& value) {
+        if (graph_.values_.size() >= pickle_value_limit) {
+            fail(fmt::format("the pickle makes more than {} values", pickle_value_limit));
+        }
+        graph_.values_.push_back(value);
+        return static_cast<pickle_ref>(graph_.values_.size() - 1);
+    }
+    void push(pickle_ref ref) {
+        if (stack_.size() >= pickle_item_limit) fail("the stack of the pickle grows too high");
+        stack_.push_back(ref);
+    }
+    void push_new(pickle_kind kind, std::uint64_t word = 0) {
+        pickle_value value;
+        value.kind = kind;
+        value.word = word;
+        value.pairs = kind == pickle_kind::dict;
+        push(add(value));
+    }
+    pickle_ref text_at(pickle_kind kind, std::size_t begin, std::size_t length) {
+        pickle_value value;
+        value.kind = kind;
+        value.word = std::uint64_t{begin} << 32 | length;
+        return add(value);
+    }
+    void push_text(pickle_kind kind, int length_bytes) {
+        const std::uint64_t length = little(length_bytes);
+        const std::size_t begin = take(length);
+        push(text_at(kind, begin, static_cast<std::size_t>(length)));
+    }
+    pickle_ref line() {
+        const std::size_t end = data().find('\n', at_);
+        if (end == std::string_view::npos) fail("the pickle ends within a name");
+        const std::size_t begin = std::exchange(at_, end + 1);
+        return text_at(pickle_kind::text, begin, end - begin);
+    }
+
+    // The stack -------------------------------------------------------------------------------
+
+    std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+    pickle_ref pop() {
+        if (stack_.size() <= floor()) fail("the pickle takes from an empty stack");
+        const pickle_ref ref = stack_.back();
+        stack_.pop_back();
+        return ref;
+    }
+    pickle_ref top() const {
+        if (stack_.size() <= floor()) fail("the pickle looks at an empty stack");
+        return stack_.back();
+    }
+    // Where the values since the last mark begin; the mark is gone then.
+    std::size_t pop_mark() {
+        if (marks_.empty()) fail("the pickle wants a mark where there is none");
+        const std::size_t begin = marks_.back();
+        marks_.pop_back();
+        return begin;
+    }
+    void append(pickle_ref container, std::size_t begin) {
+        pickle_value& value = graph_.values_[container];
+        const std::size_t count = stack_.size() - begin;
+        if (count != 0) {
+            if (value.items == no_value) {
+                value.items = static_cast<std::uint32_t>(graph_.items_.size());
+                graph_.items_.emplace_back();
+            }
+            items_ += count;
+            if (items_ > pickle_item_limit) {
+                fail(fmt::format("the pickle holds more than {} items", pickle_item_limit));
+            }
+            std::vector<pickle_ref>& all = graph_.items_[value.items];
+            all.insert(all.end(), stack_.begin() + static_cast<std::ptrdiff_t>(begin),
+                       stack_.end());
+        }
+        stack_.resize(begin);
+    }
+    void collect(pickle_kind kind, std::size_t begin) {
+        pickle_value value;
+        value.kind = kind;
+        value.pairs = kind == pickle_kind::dict;
+        const pickle_ref made = add(value);
+        if (value.pairs && (stack_.size() - begin) % 2 != 0) fail("a dict with a key and no value");
+        append(made, begin);
+        push(made);
+    }
+    void collect_last(std::size_t count) {
+        if (stack_.size() - floor() < count) fail("the pickle takes from an empty stack");
+        collect(pickle_kind::tuple, stack_.size() - count);
+    }
+
+    // APPEND, APPENDS, ADDITEMS: the container lies below `begin`.
+    void extend(std::size_t begin, pickle_kind plain) {
+        const pickle_ref container = below(begin);
+        pickle_value& value = graph_.values_[container];
+        const bool object = value.kind == pickle_kind::object;
+        if (value.kind != plain && !object) fail("the pickle appends to what is no list or set");
+        if (object && value.pairs) fail("one object is filled like a list and like a dict");
+        append(container, begin);
+    }
+    void set_items(std::size_t begin) {
+        const pickle_ref container = below(begin);
+        pickle_value& value = graph_.values_[container];
+        const bool object = value.kind == pickle_kind::object;
+        if (value.kind != pickle_kind::dict && !object) fail("the pickle sets a key of no dict");
+        if (object && !value.pairs && value.items != no_value) {
+            fail("one object is filled like a list and like a dict");
+        }
+        if ((stack_.size() - begin) % 2 != 0) fail("a dict with a key and no value");
+        value.pairs = true;
+        append(container, begin);
+    }
+    pickle_ref below(std::size_t begin) const {
+        if (begin <= floor()) fail("the pickle fills a container that is not there");
+        return stack_[begin - 1];
+    }
+    std::size_t last(std::size_t count) const {
+        if (stack_.size() - floor() < count) fail("the pickle takes from an empty stack");
+        return stack_.size() - count;
+    }
+
+    // Calls that are not made -----------------------------------------------------------------
+
+    void call(bool made) {
+        pickle_value value;
+        value.kind = pickle_kind::object;
+        value.made = made;
+        value.arguments = pop();
+        value.callee = pop();
+        if (graph_.kind(value.arguments) != pickle_kind::tuple) {
+            fail("arguments that are no tuple");
+        }
+        push(add(value));
+    }
+    void call_with_names() {
+        pop();  // keyword arguments: nothing that is read here has any
+        call(true);
+    }
+    void call_marked() {
+        const std::size_t begin = pop_mark();
+        if (begin >= stack_.size()) fail("a call of nothing");
+        const pickle_ref callee = stack_[begin];
+        collect(pickle_kind::tuple, begin + 1);
+        pickle_value value;
+        value.kind = pickle_kind::object;
+        value.made = true;
+        value.arguments = stack_.back();
+        value.callee = callee;
+        stack_.resize(begin);
+        push(add(value));
+    }
+    void build() {
+        const pickle_ref state = pop();
+        pickle_value& target = graph_.values_[top()];
+        if (target.kind != pickle_kind::object) fail("the pickle fills in what is no object");
+        target.state = state;
+    }
+    void global(pickle_ref module, pickle_ref name) {
+        if (graph_.kind(module) != pickle_kind::text || graph_.kind(name) != pickle_kind::text) {
+            fail("the name of a global is no text");
+        }
+        pickle_value value;
+        value.kind = pickle_kind::global;
+        value.callee = module;
+        value.arguments = name;
+        push(add(value));
+    }
+    void stack_global() {
+        const pickle_ref name = pop();
+        const pickle_ref module = pop();
+        global(module, name);
+    }
+    void persistent() {
+        pickle_value value;
+        value.kind = pickle_kind::persistent;
+        value.arguments = pop();
+        push(add(value));
+    }
+
+    // The memo --------------------------------------------------------------------------------
+
+    void put(std::uint64_t index) {
+        // Each entry took at least one byte of the pickle to make.
+        if (index > at_) fail(fmt::format("memo entry {} in a pickle this short", index));
+        const pickle_ref ref = top();
+        if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1, no_value);
+        pickle_ref& entry = memo_[static_cast<std::size_t>(index)];
+        memo_count_ += entry == no_value ? 1 : 0;
+        entry = ref;
+    }
+    void get(std::uint64_t index) {
+        if (index >= memo_.size() || memo_[static_cast<std::size_t>(index)] == no_value) {
+            fail(fmt::format("memo entry {} was never made", index));
+        }
+        push(memo_[static_cast<std::size_t>(index)]);
+    }
+
+    // Numbers ---------------------------------------------------------------------------------
+
+    void integer(std::uint64_t two_complement) { push_new(pickle_kind::integer, two_complement); }
+    void long_integer(std::uint64_t bytes) {
+        const std::size_t begin = take(bytes);
+        if (bytes > 8) return push_new(pickle_kind::big_integer);
+        std::uint64_t value = 0;
+        for (std::size_t i = 0; i < bytes; ++i) {
+            value |= std::uint64_t{static_cast<unsigned char>(data()[begin + i])} << 8 * i;
+        }
+        const bool negative = bytes != 0 && (data()[begin + bytes - 1] & 0x80) != 0;
+        if (negative && bytes < 8) value |= ~std::uint64_t{0} << 8 * bytes;
+        integer(value);
+    }
+    void real() {
+        std::uint64_t bits = 0;
+        const std::size_t begin = take(8);
+        for (std::size_t i = 0; i < 8; ++i) {
+            bits = bits << 8 | static_cast<unsigned char>(data()[begin + i]);
+        }
+        push_new(pickle_kind::real, bits);
+    }
+
+    bool step();
+
+    pickle_graph graph_;
+    const std::string& file_;
+    const std::string& entry_;
+    std::size_t at_ = 0;
+    std::size_t opcode_at_ = 0;
+    std::vector<pickle_ref> stack_;
+    std::vector<std::size_t> marks_;
+    std::vector<pickle_ref> memo_;
+    std::uint64_t memo_count_ = 0;
+    std::size_t items_ = 0;
+};
+
+// One opcode; false after the last.
+bool pickle_machine::step() {
+    opcode_at_ = at_;
+    const auto opcode = static_cast<unsigned char>(data().size() > at_ ? data()[at_] : 0);
+    take(1);
+    switch (opcode) {
+        case 0x80: {  // PROTO
+            const std::uint64_t protocol = little(1);
+            if (protocol > 5) fail(fmt::format("pickle protocol {} is not known", protocol));
+            break;
+        }
+        case 0x95: {  // FRAME
+            const std::uint64_t length = little(8);
+            if (length > data().size() - at_) fail("a frame that ends after the pickle");
+            break;
+        }
+        case '.':  // STOP
+            graph_.root_ = pop();
+            return false;
+        case '(':
+            if (marks_.size() >= mark_limit) fail("the pickle has too many open marks");
+            marks_.push_back(stack_.size());
+            break;
+        case '0':  // POP takes a mark where one is on top
+            if (!marks_.empty() && marks_.back() == stack_.size()) {
+                marks_.pop_back();
+            } else {
+                pop();
+            }
+            break;
+        case '1':
+            stack_.resize(pop_mark());
+            break;
+        case '2':
+            push(top());
+            break;
+
+        case 'N':
+            push_new(pickle_kind::none);
+            break;
+        case 0x88:
+        case 0x89:
+            push_new(pickle_kind::truth, opcode == 0x88);
+            break;
+        case 'K':
+            integer(little(1));
+            break;
+        case 'M':
+            integer(little(2));
+            break;
+        case 'J':
+            integer(static_cast<std::uint64_t>(
+                std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(little(4)))}));
+            break;
+        case 0x8a:
+            long_integer(little(1));
+            break;
+        case 0x8b: {
+            const std::uint64_t length = little(4);
+            if (length > 0x7fffffffu) fail("an integer of negative length");
+            long_integer(length);
+            break;
+        }
+        case 'G':
+            real();
+            break;
+        case 'X':
+        case 'T':  // the str of Python 2
+            push_text(pickle_kind::text, 4);
+            break;
+        case 0x8c:
+        case 'U':
+            push_text(pickle_kind::text, 1);
+            break;
+        case 0x8d:
+            push_text(pickle_kind::text, 8);
+            break;
+        case 'C':
+            push_text(pickle_kind::bytes, 1);
+            break;
+        case 'B':
+            push_text(pickle_kind::bytes, 4);
+            break;
+        case 0x8e:
+        case 0x96:  // BYTEARRAY8
+            push_text(pickle_kind::bytes, 8);
+            break;
+
+        case ')':
+            push_new(pickle_kind::tuple);
+            break;
+        case 0x85:
+        case 0x86:
+        case 0x87:
+            collect_last(opcode - 0x84u);
+            break;
+        case 't':
+            collect(pickle_kind::tuple, pop_mark());
+            break;
+        case ']':
+            push_new(pickle_kind::list);
+            break;
+        case 'l':
+            collect(pickle_kind::list, pop_mark());
+            break;
+        case 'a':
+            extend(last(1), pickle_kind::list);
+            break;
+        case 'e':
+            extend(pop_mark(), pickle_kind::list);
+            break;
+        case '}':
+            push_new(pickle_kind::dict);
+            break;
+        case 'd':
+            collect(pickle_kind::dict, pop_mark());
+            break;
+        case 's':
+            set_items(last(2));
+            break;
+        case 'u':
+            set_items(pop_mark());
+            break;
+        case 0x8f:
+            push_new(pickle_kind::set);
+            break;
+        case 0x90:
+            extend(pop_mark(), pickle_kind::set);
+            break;
+        case 0x91:
+            collect(pickle_kind::set, pop_mark());
+            break;
+
+        case 'q':
+            put(little(1));
+            break;
+        case 'r':
+            put(little(4));
+            break;
+        case 0x94:
+            put(memo_count_);
+            break;
+        case 'h':
+            get(little(1));
+            break;
+        case 'j':
+            get(little(4));
+            break;
+
+        case 'c': {
+            const pickle_ref module = line();
+            global(module, line());
+            break;
+        }
+        case 0x93:
+            stack_global();
+            break;
+        case 'R':
+            call(false);
+            break;
+        case 0x81:
+            call(true);
+            break;
+        case 0x92:
+            call_with_names();
+            break;
+        case 'o':
+            call_marked();
+            break;
+        case 'b':
+            build();
+            break;
+        case 'Q':
+            persistent();
+            break;
+
+        default:
+            fail(
+                fmt::format("pickle opcode 0x{:02x} is not read (mx reads protocols 2 to 5, "
+                            "without extension codes and buffers outside the pickle)",
+                            opcode));
+    }
+    return true;
+}
+
+pickle_graph read_pickle(std::string bytes, const std::string& file, const std::string& entry) {
+    return pickle_machine(std::move(bytes), file, entry).run();
+}
+
+}  // namespace mx::io

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/files/pytorch/tensor_paths.hpp"
+#include "libmx/files/pytorch/torch_archive.hpp"
+#include "libmx/io/dtype_names.hpp"
+#include "libmx/io/readers.hpp"
+
+namespace mx::io {
+namespace {
+
+// Expanded views repeat what is stored; beyond this many times the file's size they are a bomb.
+constexpr std::uint64_t expansion_limit = 1024;
+constexpr std::uint64_t expansion_floor = std::uint64_t{1} << 30;
+
+class pytorch_reader final : public reader {
+  public:
+    pytorch_reader(shared_file file, const open_options& options)
+        : file_(std::move(file)), archive_(torch_archive::open(file_, 0, file_->size())) {
+        const auto as = parse_as(options.as);
+        const pickle_graph& graph = archive_->graph();
+        const checkpoint_values found =
+            find_tensors(graph, file_->path(), array_name(file_->path()));
+        if (found.tensors.empty()) refuse_if_opaque(found);
+        budget_ =
+            expansion_floor + std::min(file_->size(), std::uint64_t{1} << 50) * expansion_limit;
+        for (const named_value& each : found.tensors) add(graph, each, as);
+        note_shared();
+        for (const auto& [name, made] : found.passed_over) {
+            metadata_.emplace(name, fmt::format("an object of {}: not built, passed over", made));
+        }
+        const std::size_t more = found.passed_over_count - found.passed_over.size();
+        if (more != 0)
+            metadata_.emplace("(more)", fmt::format("objects passed over: {} more", more));
+    }
+
+    const std::vector<tensor_info>& tensors() const override { return tensors_; }
+    std::unique_ptr<byte_source> open(std::size_t index) const override {
+        const tensor_info& info = tensors_.at(index);
+        if (!info.note.empty()) fail(info.name, info.note);
+        return archive_->open_tensor(views_[index], info.name);
+    }
+    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
+        return {{file_->path(), file_->size()}};
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& name, const std::string& message) const {
+        throw base::error(base::error_kind::input, message, {file_->path(), name, {}});
+    }
+
+    void refuse_if_opaque(const checkpoint_values& found) const {
+        if (found.passed_over.empty()) return;
+        fail(found.passed_over.front().first,
+             fmt::format("holds no tensors, but an object of {}; mx builds no objects and executes "
+                         "nothing: store tensors, e.g. a state_dict",
+                         found.passed_over.front().second));
+    }
+
+    void add(const pickle_graph& graph, const named_value& found, std::optional<tensor::dtype> as) {
+        torch_tensor view;
+        if (found.note.empty()) {
+            view = read_tensor(graph, found.value, file_->path(), found.name);
+            if (view.type != nullptr) archive_->check(view, found.name);
+        } else {
+            view.note = found.note;
+            view.shape = {0};
+        }
+        tensor_info info =
+            torch_info(view.type, view.shape, view.note, found.name, file_->path(), as);
+        if (info.note.empty() && info.bytes > budget_) {
+            info.note = fmt::format("an expanded view of {} bytes in a file of {}", info.bytes,
+                                    file_->size());
+            info.type = tensor::dtype::other;
+        }
+        if (info.note.empty()) budget_ -= info.bytes;
+        tensors_.push_back(std::move(info));
+        views_.push_back(std::move(view));
+    }
+
+    // Tied tensors are listed under all their names; that they are the same bytes is said once.
+    void note_shared() {
+        struct range {
+            std::string_view storage;
+            std::uint64_t begin;
+            std::uint64_t end;
+            std::size_t index;
+        };
+        std::vector<range> ranges;
+        for (std::size_t i = 0; i < views_.size(); ++i) {
+            const torch_tensor& view = views_[i];
+            if (view.type == nullptr || tensors_[i].elements == 0) continue;
+            std::uint64_t last = view.offset;
+            for (std::size_t k = 0; k < view.shape.size(); ++k) {
+                last += (view.shape[k] - 1) * view.strides[k];
+            }
+            ranges.push_back(
+                {view.storage, view.offset * view.type->width, (last + 1) * view.type->width, i});
+        }
+        std::sort(ranges.begin(), ranges.end(), [](const range& a, const range& b) {
+            return std::tie(a.storage, a.begin, a.index) < std::tie(b.storage, b.begin, b.index);
+        });
+        const range* furthest = nullptr;
+        for (const range& each : ranges) {
+            const bool same = furthest != nullptr && furthest->storage == each.storage;
+            if (same && each.begin < furthest->end) {
+                metadata_.emplace(tensors_[each.index].name,
+                                  "shares its storage with " + tensors_[furthest->index].name);
+            }
+            if (!same || each.end > furthest->end) furthest = &each;
+        }
+    }
+
+    shared_file file_;
+    std::shared_ptr<const torch_archive> archive_;
+    std::uint64_t budget_ = 0;
+    std::vector<tensor_info> tensors_;
+    std::vector<torch_tensor> views_;
+    std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace
+
+bool looks_like_pytorch(const file_probe& probe) {
+    return looks_like_zip(probe) && is_torch_archive(probe.file);
+}
+
+std::unique_ptr<reader> open_pytorch(shared_file file, const open_options& options) {
+    return std::make_unique<pytorch_reader>(std::move(file), options);
+}
+
+}  // namespace mx::io

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the figures rest on: inputs, recipes, and what their parts mean, each in a line.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "libmx/analysis/alarms.hpp"
+#include "libmx/format/decode.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/pages/sections.hpp"
+#include "libmx/pages/words.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+namespace {
+
+using report::cell;
+
+report::value text(std::string_view s) { return std::string(s); }
+
+report::section inputs_section(const evidence& e, const review_options& o) {
+    report::section s;
+    s.heading = inputs_heading;
+    s.columns = {
+        {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}};
+    for (const input_file& f : e.inputs) {
+        s.rows.push_back({{"path", f.path},
+                          {"bytes", f.bytes},
+                          {"sha256", f.sha256.empty() ? std::string("not recorded") : f.sha256}});
+    }
+    if (s.rows.empty()) s.columns.clear();
+    s.notes.push_back(fmt::format("Measured by {}; page made by {}.",
+                                  e.measured_by.empty() ? "an unnamed tool" : listed(e.measured_by),
+                                  o.made_by));
+    if (!e.table.tensors.empty()) {
+        s.notes.push_back(fmt::format(
+            "{} of {} under {}: {}.", report::plural(e.table.tensors.size(), "tensor"),
+            report::plural(e.files.size(), "file"), report::plural(e.plan.recipes.size(), "recipe"),
+            report::plural(e.measured, "result")));
+    }
+    return s;
+}
+
+std::string block_text(const codec::recipe& r) {
+    std::string text = fmt::format("{}x{}", r.block.rows, r.block.cols);
+    using kind = codec::axis_choice::kind;
+    if (r.axis.what == kind::flat) text += " flat";
+    if (r.axis.what == kind::index) text += fmt::format(" axis {}", r.axis.value);
+    return text;
+}
+
+std::string rounding_text(const codec::recipe& r) {
+    std::string text(format::row_of(r.round).name);
+    if (r.round == format::rounding::stochastic) text += fmt::format(", {} bits", r.random_bits);
+    if (compare::is_random(r)) text += fmt::format(", seed {}", r.seed);
+    return text;
+}
+
+std::string rotation_text(const codec::recipe& r) {
+    std::string text = r.rotate.what == transform::kind::none ? "" : "rotated";
+    if (r.offset == codec::offset_kind::fp16) text += text.empty() ? "offset" : ", offset";
+    return text.empty() ? "none" : text;
+}
+
+report::section recipes_section(const evidence& e) {
+    report::section s;
+    s.heading = "Recipes";
+    s.columns = {{"recipe", "recipe"},
+                 {"element", "element"},
+                 {"scale", "scale"},
+                 {"rule", "scale\nrule"},
+                 {"round", "rounding"},
+                 {"block", "block"},
+                 {"before", "offset,\nrotation"},
+                 {"dialect", "dialect"}};
+    for (const codec::recipe& r : e.plan.recipes) {
+        s.rows.push_back({{"recipe", codec::to_string(r)},
+                          {"element", text(r.element->name)},
+                          {"scale", text(r.scale_format->name)},
+                          {"rule", text(r.rule->name)},
+                          {"round", rounding_text(r)},
+                          {"block", block_text(r)},
+                          {"before", rotation_text(r)},
+                          {"dialect", text(r.by->name)}});
+    }
+    s.notes.push_back(
+        "Recipes are spelt canonically: what is not said is the preset's default, and no seed is "
+        "named where nothing is random. mx explain RECIPE says more.");
+    const bool seeds = std::any_of(e.plan.cells.begin(), e.plan.cells.end(),
+                                   [](const compare::cell& c) { return c.runs.size() > 1; });
+    if (seeds) {
+        s.notes.push_back(
+            "Recipes that differ in their seed only count as one, by the name of the first: errors "
+            "and rates are means over the seeds.");
+    }
+    return s;
+}
+
+report::record part(std::string_view kind, std::string name, std::string meaning,
+                    std::string_view source) {
+    return {{"part", text(kind)},
+            {"name", std::move(name)},
+            {"meaning", std::move(meaning)},
+            {"source", text(source)}};
+}
+
+report::record element_part(const codec::recipe& r) {
+    const format::element_format& f = *r.element;
+    std::string meaning = fmt::format("largest value {}", double{format::decode(f, f.max_code())});
+    if (f.floating()) meaning += fmt::format(", smallest normal {}", std::ldexp(1.0, f.emin()));
+    meaning += fmt::format(", smallest step {}", std::ldexp(1.0, f.quantum()));
+    // Full-range and symmetric integers are different grids.
+    const bool full = !f.floating() && r.minimum == codec::int_min::full;
+    return part("element format", fmt::format("{}{}", f.name, full ? " (full range)" : ""),
+                std::move(meaning), f.summary);
+}
+
+report::record rule_part(const codec::recipe& r) {
+    return part("scale rule", std::string(r.rule->name), std::string(r.rule->definition),
+                r.rule->source);
+}
+
+report::record rounding_part(const codec::recipe& r) {
+    const auto& row = format::row_of(r.round);
+    return part("rounding", std::string(row.name), std::string(row.summary), "");
+}
+
+report::record dialect_part(const codec::recipe& r) {
+    return part("dialect", std::string(r.by->name), std::string(r.by->summary), r.by->source);
+}
+
+// The parts that occur, each once in the order of the recipes.
+report::section parts_section(const evidence& e) {
+    report::section s;
+    s.heading = "What the parts of the recipes mean";
+    s.columns = {{"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}};
+    for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
+        std::set<std::string> seen;
+        for (const codec::recipe& r : e.plan.recipes) {
+            report::record row = make(r);
+            if (seen.insert(report::text_of(row, "name")).second) s.rows.push_back(std::move(row));
+        }
+    }
+    s.notes.push_back(
+        "emax is the exponent of the element's largest value, max that value, amax a block's "
+        "largest magnitude.");
+    return s;
+}
+
+}  // namespace
+
+std::vector<report::section> basis_sections(const evidence& e, const review_options& o) {
+    std::vector<report::section> all{inputs_section(e, o)};
+    if (e.plan.recipes.empty()) return all;
+    all.push_back(recipes_section(e));
+    all.push_back(parts_section(e));
+    return all;
+}
+
+std::vector<report::section> definition_sections(const evidence& e, const policy& p) {
+    if (e.plan.recipes.empty()) return {};
+    report::section s;
+    s.heading = "Definitions";
+    s.columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}};
+    for (const metrics::metric& m : metrics::all()) {
+        if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
+        if (m.collected == metrics::when::histograms && e.sums.empty()) continue;
+        s.rows.push_back(
+            {{"name", text(m.name)}, {"unit", text(m.unit)}, {"definition", text(m.definition)}});
+    }
+    s.notes = {
+        "With S the block's scale and O its offset (0 without): y = (x - O) / S, q the element "
+        "that "
+        "y becomes, d = O + S q. Rates are shares of finite elements in blocks whose scale is a "
+        "number, or of blocks where they say so.",
+        fmt::format(
+            "A tensor saturates when {:g} % or more of its blocks with two or more non-zero "
+            "elements carry the largest code throughout; it collapses when in {:g} % or more of "
+            "them all elements get one magnitude and the tensor is not exact. The floor is {:g} dB "
+            "(--min-sqnr). Figures of a "
+            "class are over all of its elements together, errors with "
+            "each tensor divided by its RMS; of recipes with equal bits the one with more SQNR is "
+            "taken; recipes of as many "
+            "bits within {:g} dB are called too close to tell apart.",
+            100 * analysis::alarming_saturation, 100 * analysis::alarming_collapse, p.min_sqnr_db,
+            close_decibels),
+        "bits per element: of the elements and their share of scale and offset, blocks as they "
+        "are."};
+    return {std::move(s)};
+}
+
+}  // namespace mx::pages

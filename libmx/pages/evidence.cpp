@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/evidence.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/engine/roles.hpp"
+#include "libmx/pages/explored_metrics.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+namespace {
+
+[[noreturn]] void refuse(const std::string& file, const std::string& message) {
+    throw base::error(base::error_kind::input, message, {file, {}, {}});
+}
+
+const report::list* list_of(const report::record& r, std::string_view name) {
+    const report::value* v = report::find(r, name);
+    return v == nullptr ? nullptr : std::get_if<report::list>(v);
+}
+
+// A result that counts: not one of values that a phase sweep multiplied.
+bool counts(const report::record& r) { return report::number_of(r, "phase").value_or(0) == 0; }
+
+// Elements that a tensor can have: sums over many tensors still are whole numbers.
+constexpr double most_elements = 9007199254740992;  // 2^53
+
+// Costs are sums over elements: refuses what none of them can be.
+void check_size(const result_set& s, const report::record& r) {
+    const double elements = report::number_of(r, "elements").value_or(0);
+    const double bits = report::number_of(r, "bits_per_element").value_or(0);
+    const auto refuse_tensor = [&](const char* what) {
+        throw base::error(base::error_kind::input, what,
+                          {s.name, report::text_of(r, "tensor"), {}});
+    };
+    if (!(elements >= 0 && elements <= most_elements)) refuse_tensor("elements is no count");
+    if (elements > 0 && !(bits > 0)) refuse_tensor("bits_per_element is no number of bits");
+}
+
+std::string identity_of(const std::string& file, const std::string& tensor) {
+    return fmt::format("{}\n{}", file, tensor);
+}
+
+bool is_analysis(const result_set& s) {
+    return report::text_of(*s.head, "schema") == "mx.analysis/1";
+}
+
+// Recipes in the order of their first results, and the cells they make.
+class recipe_finder {
+  public:
+    void see(const result_set& set, const std::string& name) {
+        if (!seen_.insert(name).second) return;
+        codec::recipe r;
+        try {
+            r = codec::parse_recipe(name);
+        } catch (const base::error& e) {
+            refuse(set.name, e.message());
+        }
+        if (codec::to_string(r) != name) {
+            refuse(set.name, fmt::format("recipe '{}' is not spelt canonically: '{}'", name,
+                                         codec::to_string(r)));
+        }
+        const std::size_t run = plan_.recipes.size();
+        plan_.recipes.push_back(r);
+        names_.push_back(name);
+        for (compare::cell& c : plan_.cells) {
+            if (!compare::is_random(r) || !(without_seed(c.recipe) == without_seed(r))) continue;
+            c.runs.push_back(run);
+            return;
+        }
+        plan_.cells.push_back({r, name, {run}});
+    }
+
+    compare::sweep_plan take() {
+        if (!plan_.cells.empty()) plan_.baseline = plan_.cells.front();
+        return std::move(plan_);
+    }
+    const std::vector<std::string>& names() const { return names_; }
+
+  private:
+    static codec::recipe without_seed(codec::recipe r) {
+        r.seed = 0;
+        return r;
+    }
+    std::set<std::string> seen_;
+    std::vector<std::string> names_;
+    compare::sweep_plan plan_;
+};
+
+class gathering {
+  public:
+    explicit gathering(std::span<const result_set> sets) : sets_(sets) {}
+
+    evidence run() {
+        recipe_finder recipes;
+        for (const result_set& s : sets_) {
+            const std::string schema = report::text_of(*s.head, "schema");
+            if (!is_analysis(s) && schema != "mx.diff/1") {
+                refuse(s.name, fmt::format("schema '{}' is not one a report is made from; give the "
+                                           "JSON of mx analyze, compare, cluster or diff",
+                                           schema));
+            }
+            note_head(s);
+            note_tail(s);
+            if (!is_analysis(s)) continue;
+            for (const report::record& r : *s.results) {
+                if (!counts(r)) continue;
+                check_size(s, r);
+                recipes.see(s, report::text_of(r, "recipe"));
+                ++out_.measured;
+            }
+        }
+        out_.plan = recipes.take();
+        out_.table.runs = out_.plan.recipes.size();
+        for (const result_set& s : sets_) {
+            if (is_analysis(s)) add_results(s, recipes.names());
+        }
+        fill_metrics(recipes.names());
+        find_classes();
+        return std::move(out_);
+    }
+
+  private:
+    void note_head(const result_set& s) {
+        if (const report::value* tool = report::find(*s.head, "tool")) {
+            if (const auto* of = std::get_if<report::record>(tool)) {
+                const std::string text = fmt::format("{} {}", report::text_of(*of, "name"),
+                                                     report::text_of(*of, "version"));
+                auto& all = out_.measured_by;
+                if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+            }
+        }
+        const report::list* inputs = list_of(*s.head, "inputs");
+        if (inputs == nullptr) return;
+        for (const report::value& v : *inputs) {
+            const auto* of = std::get_if<report::record>(&v);
+            if (of == nullptr) continue;
+            input_file f{report::text_of(*of, "path"), 0, report::text_of(*of, "sha256")};
+            f.bytes = report::whole(report::number_of(*of, "bytes").value_or(0));
+            const auto same = [&](const input_file& o) {
+                return o.path == f.path && o.bytes == f.bytes &&
+                       (o.sha256 == f.sha256 || o.sha256.empty() || f.sha256.empty());
+            };
+            const auto at = std::find_if(out_.inputs.begin(), out_.inputs.end(), same);
+            if (at == out_.inputs.end()) {
+                out_.inputs.push_back(std::move(f));
+            } else if (at->sha256.empty()) {
+                at->sha256 = f.sha256;
+            }
+        }
+    }
+
+    static void collect(const report::record& of, std::string_view name,
+                        std::vector<const report::record*>& to) {
+        const report::list* list = list_of(of, name);
+        if (list == nullptr) return;
+        for (const report::value& v : *list) {
+            if (const auto* r = std::get_if<report::record>(&v)) to.push_back(r);
+        }
+    }
+
+    void note_tail(const result_set& s) {
+        const report::list* series = list_of(*s.tail, "series");
+        if (!is_analysis(s)) {
+            note_dumps(s, series);
+            return;
+        }
+        if (const report::list* skipped = list_of(*s.tail, "skipped")) {
+            out_.skipped += static_cast<std::int64_t>(skipped->size());
+        }
+        if (report::find(*s.tail, "findings") != nullptr) {
+            out_.examined = true;
+            collect(*s.tail, "findings", out_.findings);
+        }
+        const report::value* v = report::find(*s.tail, "distributions");
+        const auto* of = v == nullptr ? nullptr : std::get_if<report::record>(v);
+        if (of == nullptr) return;
+        collect(*of, "sums", out_.sums);
+        collect(*of, "norms", out_.norms);
+        const double left_out = report::number_of(*of, "norms_left_out").value_or(0);
+        if (left_out > 0 && left_out < most_elements) {
+            out_.norms_left_out += report::whole(left_out);
+        }
+    }
+
+    void note_dumps(const result_set& s, const report::list* series) {
+        dump_series d;
+        d.series = series;
+        d.findings = list_of(*s.tail, "findings");
+        if (const report::list* labels = list_of(*s.head, "labels")) {
+            for (const report::value& v : *labels) {
+                const auto* text = std::get_if<std::string>(&v);
+                d.labels.push_back(text == nullptr ? std::string() : *text);
+            }
+        }
+        const report::list* steps = list_of(*s.head, "steps");
+        d.numbered = steps != nullptr && !steps->empty() && steps->size() == d.labels.size();
+        for (std::size_t i = 0; i < d.labels.size(); ++i) {
+            const double step =
+                d.numbered ? report::number_of((*steps)[i]).value_or(0) : static_cast<double>(i);
+            d.steps.push_back(step);
+        }
+        out_.dumps.push_back(std::move(d));
+    }
+
+    // The results of a set; what an earlier one measured stays.
+    void add_results(const result_set& s, const std::vector<std::string>& names) {
+        compare::board b = compare::arrange(*s.results, names, 1);
+        for (compare::tensor_row& row : b.tensors) {
+            const auto [at, added] =
+                rows_.emplace(identity_of(row.file, row.tensor), out_.table.tensors.size());
+            if (added) {
+                out_.table.tensors.push_back(std::move(row));
+                continue;
+            }
+            compare::tensor_row& to = out_.table.tensors[at->second];
+            for (std::size_t run = 0; run < names.size(); ++run) {
+                if (!measured(row.at[run])) continue;
+                if (measured(to.at[run])) {
+                    ++out_.repeated;
+                } else {
+                    to.at[run] = row.at[run];
+                }
+            }
+        }
+    }
+    static bool measured(const compare::figures& f) { return f.rmse || f.elements > 0; }
+
+    // Means over the seeds of a cell; undefined where one of them is.
+    void fill_metrics(const std::vector<std::string>& names) {
+        const std::size_t rows = out_.table.tensors.size();
+        std::unordered_map<std::string, std::size_t> runs;
+        for (std::size_t i = 0; i < names.size(); ++i) runs.emplace(names[i], i);
+        explored_metrics explored(out_.plan, rows);
+        for (const result_set& s : sets_) {
+            if (!is_analysis(s)) continue;
+            for (const report::record& r : *s.results) {
+                if (!counts(r)) continue;
+                const std::string key =
+                    identity_of(report::text_of(r, "file"), report::text_of(r, "tensor"));
+                explored.add(runs.at(report::text_of(r, "recipe")), rows_.at(key), r);
+            }
+        }
+        out_.metrics = explored.take();
+    }
+
+    void find_classes() {
+        std::vector<std::string> order;
+        for (const engine::role_row& r : engine::roles()) order.emplace_back(r.name);
+        std::set<std::string> files;
+        for (const compare::tensor_row& t : out_.table.tensors) {
+            if (std::find(order.begin(), order.end(), t.role) == order.end()) {
+                order.push_back(t.role);
+            }
+            if (files.insert(t.file).second) out_.files.push_back(t.file);
+        }
+        for (const std::string& role : order) {
+            tensor_class c{role, {}};
+            for (std::size_t i = 0; i < out_.table.tensors.size(); ++i) {
+                if (out_.table.tensors[i].role == role) c.tensors.push_back(i);
+            }
+            if (!c.tensors.empty()) out_.classes.push_back(std::move(c));
+        }
+        const auto elements = [&](const tensor_class& c) {
+            double sum = 0;
+            for (const std::size_t t : c.tensors) {
+                double most = 0;
+                for (const compare::figures& f : out_.table.tensors[t].at) {
+                    most = std::max(most, f.elements);
+                }
+                sum += most;
+            }
+            return sum;
+        };
+        std::stable_sort(out_.classes.begin(), out_.classes.end(),
+                         [&](const tensor_class& a, const tensor_class& b) {
+                             return elements(a) > elements(b);
+                         });
+    }
+
+    std::span<const result_set> sets_;
+    std::unordered_map<std::string, std::size_t> rows_;
+    evidence out_;
+};
+
+}  // namespace
+
+bool evidence::decomposed() const {
+    const auto has_parts = [](const compare::figures& f) {
+        return f.rates[compare::rate_index("grid_error_share")].has_value();
+    };
+    return std::any_of(table.tensors.begin(), table.tensors.end(), [&](const auto& t) {
+        return std::any_of(t.at.begin(), t.at.end(), has_parts);
+    });
+}
+
+std::string evidence::short_path(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string evidence::tensor_name(std::size_t tensor) const {
+    const compare::tensor_row& t = table.tensors[tensor];
+    return files.size() > 1 ? fmt::format("{}: {}", file_name(t.file), t.tensor) : t.tensor;
+}
+
+std::string evidence::file_name(const std::string& path) const {
+    const std::string name = short_path(path);
+    const auto same = [&](const std::string& f) {
+        if (f == path || f.size() < name.size()) return false;
+        const std::size_t at = f.size() - name.size();
+        return f.compare(at, name.size(), name) == 0 && (at == 0 || f[at - 1] == '/');
+    };
+    return std::any_of(files.begin(), files.end(), same) ? path : name;
+}
+
+evidence gather(std::span<const result_set> sets) { return gathering(sets).run(); }
+
+}  // namespace mx::pages

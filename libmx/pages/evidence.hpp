@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the result sets of a review say, brought together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/pages/review.hpp"
+#include "libmx/report/figure.hpp"
+#include "libmx/studies/compare/board.hpp"
+#include "libmx/studies/compare/cells.hpp"
+
+namespace mx::pages {
+
+/// A file that was measured.
+struct input_file {
+    std::string path;
+    std::int64_t bytes = 0;
+    std::string sha256;  ///< "" where it was not recorded
+};
+
+/// Tensors of one role.
+struct tensor_class {
+    std::string role;
+    std::vector<std::size_t> tensors;  ///< indices into the board
+};
+
+/// Dumps that follow each other, from one document of mx diff.
+struct dump_series {
+    std::vector<std::string> labels;
+    std::vector<double> steps;  ///< by label; 0, 1, ... where they are no steps
+    bool numbered = false;      ///< the labels are steps
+    const report::list* series = nullptr;
+    const report::list* findings = nullptr;
+};
+
+struct evidence {
+    /// A cell per recipe; recipes that differ in the seed of their draws only are one cell.
+    compare::sweep_plan plan;
+    compare::board table;               ///< every tensor of every set; runs are plan.recipes
+    std::vector<tensor_class> classes;  ///< the one with most elements first
+    std::vector<std::string> files;     ///< of the tensors, in order
+    std::vector<input_file> inputs;
+    std::vector<std::string> measured_by;           ///< "mx 0.1.0"
+    std::vector<report::explorer::metric> metrics;  ///< by cell and tensor
+    std::vector<const report::record*> sums;        ///< of the members `distributions`
+    std::vector<const report::record*> norms;
+    std::int64_t norms_left_out = 0;
+    std::vector<dump_series> dumps;
+    std::vector<const report::record*> findings;  ///< of mx cluster
+    bool examined = false;                        ///< there is a document of mx cluster
+    std::int64_t skipped = 0;                     ///< tensors, or tensors under a recipe
+    std::int64_t repeated = 0;  ///< results that were there before; the first counts
+    std::int64_t measured = 0;  ///< results in all
+
+    bool decomposed() const;
+    const std::string& cell_name(std::size_t cell) const { return plan.cells[cell].name; }
+    /// The tensor as it is called where several files were measured.
+    std::string tensor_name(std::size_t tensor) const;
+    /// A file of tensors, without its folders unless another one is called the same.
+    std::string file_name(const std::string& path) const;
+    /// Without the folders.
+    static std::string short_path(const std::string& path);
+};
+
+/// Throws base::error (input).
+evidence gather(std::span<const result_set> sets);
+
+}  // namespace mx::pages

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/figure_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mx::pages {
+
+std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most) {
+    std::vector<std::size_t> cells;
+    for (std::size_t c = 0; c < std::min(most, e.plan.cells.size()); ++c) cells.push_back(c);
+    return cells;
+}
+
+std::string shown_words(const evidence& e, std::size_t most) {
+    if (e.plan.cells.size() <= most) return {};
+    return fmt::format(" The first {} of {} recipes.", most, e.plan.cells.size());
+}
+
+report::figure& add_figure(report::section& to, const std::string& kind, std::string title,
+                           std::string caption, report::plot what) {
+    const auto before = std::count_if(
+        to.figures.begin(), to.figures.end(),
+        [&](const report::figure& o) { return o.id == kind || o.id.rfind(kind + "-", 0) == 0; });
+    report::figure f;
+    f.id = before == 0 ? kind : fmt::format("{}-{}", kind, before + 1);
+    f.title = std::move(title);
+    f.caption = std::move(caption);
+    f.what = std::move(what);
+    to.figures.push_back(std::move(f));
+    return to.figures.back();
+}
+
+std::vector<std::string> plotted_roles(const evidence& e) {
+    std::vector<std::string> roles{""};
+    const auto is_norm = [](const tensor_class& c) { return c.role == "norm"; };
+    if (e.classes.size() > 1 && std::any_of(e.classes.begin(), e.classes.end(), is_norm)) {
+        roles.emplace_back("norm");
+    }
+    return roles;
+}
+
+std::string tensors_of(const std::string& role) {
+    return role.empty() ? "all tensors" : fmt::format("{} tensors", role);
+}
+
+report::axis axis_of(std::string title, std::string unit, bool log, bool share) {
+    report::axis a;
+    a.title = std::move(title);
+    a.unit = std::move(unit);
+    a.log = log;
+    a.share = share;
+    return a;
+}
+
+}  // namespace mx::pages

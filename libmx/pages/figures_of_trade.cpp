@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes against one another: bits against error, blocks against error, where the error is made.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "libmx/codec/recipe_keys.hpp"
+#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/sections.hpp"
+#include "libmx/pages/words.hpp"
+#include "libmx/studies/compare/pareto.hpp"
+#include "libmx/studies/compare/ranking.hpp"
+
+namespace mx::pages {
+namespace {
+
+void add_bits(const evidence& e, const recommendation& r, report::section& to) {
+    report::scatter_chart chart;
+    chart.x = axis_of("bits per element", "bits");
+    chart.y = axis_of("SQNR", "dB");
+    chart.path_name = "Pareto front";
+    chart.stepped = true;
+    std::vector<compare::trade> trades;
+    std::vector<const candidate*> shown;
+    for (const candidate& c : r.candidates) {
+        if (!std::isfinite(c.sqnr_db)) continue;
+        trades.push_back({c.bits, c.sqnr_db});
+        shown.push_back(&c);
+    }
+    if (shown.size() < 2) return;
+    const std::vector<bool> front = compare::pareto_front(trades);
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+        chart.marks.push_back({{shown[i]->bits, shown[i]->sqnr_db, e.cell_name(shown[i]->cell)},
+                               std::string(e.plan.cells[shown[i]->cell].recipe.element->name),
+                               front[i]});
+        if (front[i]) chart.path.emplace_back(shown[i]->bits, shown[i]->sqnr_db);
+    }
+    std::sort(chart.path.begin(), chart.path.end());
+    add_figure(
+        to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
+        "Over all elements together, each tensor divided by its RMS, so that large values of "
+        "one do not hide the others. On the front, nothing has as few bits and as high an "
+        "SQNR.",
+        std::move(chart));
+}
+
+// Recipes that differ in their block only.
+struct block_family {
+    codec::recipe common;
+    std::vector<const candidate*> members;
+};
+
+std::vector<block_family> block_families(const evidence& e, const recommendation& r) {
+    std::vector<block_family> families;
+    for (const candidate& c : r.candidates) {
+        codec::recipe common = e.plan.cells[c.cell].recipe;
+        common.block = {};
+        auto at = std::find_if(families.begin(), families.end(),
+                               [&](const block_family& f) { return f.common == common; });
+        if (at == families.end()) at = families.insert(at, block_family{common, {}});
+        at->members.push_back(&c);
+    }
+    families.erase(std::remove_if(families.begin(), families.end(),
+                                  [](const block_family& f) { return f.members.size() < 2; }),
+                   families.end());
+    return families;
+}
+
+double block_elements(const evidence& e, const candidate& c) {
+    const codec::block_shape& b = e.plan.cells[c.cell].recipe.block;
+    return static_cast<double>(b.rows) * b.cols;
+}
+
+void add_blocks(const evidence& e, const recommendation& r, report::section& to) {
+    report::line_chart chart;
+    chart.x = axis_of("elements per block", "", true);
+    chart.y = axis_of("SQNR", "dB");
+    for (block_family& f : block_families(e, r)) {
+        std::stable_sort(f.members.begin(), f.members.end(),
+                         [&](const candidate* a, const candidate* b) {
+                             return block_elements(e, *a) < block_elements(e, *b);
+                         });
+        if (chart.lines.size() == most_lines) break;
+        // Named like the member with the preset's own block, or like the first.
+        report::line_chart::line line{e.cell_name(f.members.front()->cell), {}};
+        for (const candidate* c : f.members) {
+            if (e.cell_name(c->cell).size() < line.name.size()) line.name = e.cell_name(c->cell);
+            line.points.push_back(
+                {block_elements(e, *c),
+                 std::isfinite(c->sqnr_db) ? std::optional(c->sqnr_db) : std::nullopt,
+                 fmt::format("{}, {:.2f} bits", e.cell_name(c->cell), c->bits)});
+        }
+        chart.lines.push_back(std::move(line));
+    }
+    if (chart.lines.empty()) return;
+    add_figure(to, "blocks", fmt::format("Error against block size, {}", tensors_of(r.role)),
+               "Recipes that differ in their block only. Each tensor is divided by its RMS.",
+               std::move(chart));
+}
+
+void add_parts(const evidence& e, const recommendation& r, report::section& to) {
+    constexpr std::array parts{"clamp", "underflow", "grid"};
+    report::stacked_chart chart;
+    chart.value = axis_of("share of the squared error", "", false, true);
+    chart.parts.assign(parts.begin(), parts.end());
+    for (const candidate& c : r.candidates) {
+        if (chart.categories.size() == most_figure_recipes) break;
+        if (!c.rate("grid_error_share")) continue;
+        chart.categories.push_back(e.cell_name(c.cell));
+        chart.cells.emplace_back();
+        for (const char* part : parts) {
+            chart.cells.back().push_back(c.rate(fmt::format("{}_error_share", part)));
+        }
+    }
+    if (chart.categories.empty()) return;
+    add_figure(to, "parts", fmt::format("Where the error comes from, {}", tensors_of(r.role)),
+               "Squared error in elements that clamp, in others that become zero, and what the "
+               "grid rounds away. Each tensor is divided by its RMS.",
+               std::move(chart));
+}
+
+void add_plane(const evidence& e, const recommendations& all, report::section& to) {
+    report::scatter_chart chart;
+    chart.x = axis_of("overflow", "", true, true);
+    chart.y = axis_of("underflow", "", true, true);
+    double worst = -1;
+    std::size_t worst_mark = 0;
+    for (const recommendation& r : all) {
+        for (const candidate& c : r.candidates) {
+            const auto over = c.rate("overflow_rate");
+            const auto under = c.rate("underflow_rate");
+            if (!over || !under) continue;
+            if (*over + *under > worst) {
+                worst = *over + *under;
+                worst_mark = chart.marks.size();
+            }
+            chart.marks.push_back(
+                {{*over, *under, fmt::format("{}, {}", e.cell_name(c.cell), r.role)},
+                 r.role,
+                 false});
+        }
+    }
+    if (worst <= 0) return;
+    chart.marks[worst_mark].named = true;
+    add_figure(to, "plane", "Overflow against underflow",
+               "A mark is a recipe on a class of tensors: the share of elements beyond the largest "
+               "value before rounding, and of those not zero that become zero. None is drawn at "
+               "the low end.",
+               std::move(chart));
+}
+
+}  // namespace
+
+report::section trade_section(const evidence& e, const recommendations& all) {
+    report::section s;
+    s.heading = "Recipe against recipe";
+    recommendations shown{recommend("", e.table, e.plan, compare::all_tensors(e.table), {})};
+    for (const std::string& role : plotted_roles(e)) {
+        for (const recommendation& r : all) {
+            if (r.role == role) shown.push_back(r);
+        }
+    }
+    for (const recommendation& r : shown) add_bits(e, r, s);
+    for (const recommendation& r : shown) add_blocks(e, r, s);
+    const bool blocks = std::any_of(s.figures.begin(), s.figures.end(),
+                                    [](const report::figure& f) { return f.id == "blocks"; });
+    if (!blocks) {
+        s.notes.push_back(
+            "Error against block size: give recipes that differ in their block only, as in mx "
+            "compare --block 1x16,1x32,1x64.");
+    }
+    if (e.decomposed()) {
+        for (const recommendation& r : shown) add_parts(e, r, s);
+    } else {
+        s.notes.push_back("Where the error comes from: run mx analyze with --decompose or --html.");
+    }
+    add_plane(e, all, s);
+    return s;
+}
+
+}  // namespace mx::pages

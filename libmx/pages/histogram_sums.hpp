@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The histograms of the results' member `distributions`, read back and added up.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/metrics/histograms.hpp"
+#include "libmx/pages/evidence.hpp"
+
+namespace mx::pages {
+
+/// Counts of block maxima by mantissa.
+using mantissas = std::array<double, metrics::mantissa_bins>;
+
+struct histogram_sum {
+    double tensors = 0;
+    std::vector<double> codes;     ///< by code
+    std::map<int, double> scales;  ///< by code
+    mantissas amax{};
+};
+
+/// The histograms of one role and recipe, or over all roles when `role` is empty; none where there
+/// are none.
+std::optional<histogram_sum> histograms_of(const evidence& e, const std::string& role,
+                                           const std::string& recipe);
+
+/// The bins of a record with the member amax_mantissa_histogram; false where it has none.
+bool read_mantissas(const report::record& r, mantissas& bins);
+
+}  // namespace mx::pages

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/review.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/pages/evidence.hpp"
+#include "libmx/pages/sections.hpp"
+#include "libmx/pages/words.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+namespace {
+
+constexpr std::size_t named_inputs = 3;
+
+std::string title_of(const evidence& e) {
+    std::vector<std::string> names;
+    for (const input_file& f : e.inputs) {
+        if (names.size() == named_inputs) break;
+        names.push_back(evidence::short_path(f.path));
+    }
+    if (names.empty()) return "Quantization review";
+    const std::size_t more = e.inputs.size() - names.size();
+    if (more > 0) names.push_back(fmt::format("{} more", more));
+    return fmt::format("Quantization review of {}", listed(names));
+}
+
+report::list ladder_members(const evidence& e, const recommendation& r) {
+    report::list rungs;
+    for (const rung& step : ladder(r.candidates)) {
+        const candidate* c = step.candidate ? &r.candidates[*step.candidate] : nullptr;
+        rungs.emplace_back(
+            report::record{{"recipe", c == nullptr ? r.fallback : e.cell_name(c->cell)},
+                           {"bits_per_element", c == nullptr ? r.fallback_bits : c->bits},
+                           {"up_to_sqnr_db", finite_or_null(step.up_to_db)}});
+    }
+    return rungs;
+}
+
+report::record result_of(const evidence& e, const recommendation& r) {
+    const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
+    const std::string recipe = r.undecided ? "" : c == nullptr ? r.fallback : e.cell_name(c->cell);
+    report::list dtypes;
+    for (const std::string& dtype : r.dtypes) dtypes.emplace_back(dtype);
+    return {{"role", r.role},
+            {"tensors", report::tally(r.tensors.size())},
+            {"not_everywhere", r.not_everywhere},
+            {"elements", report::whole(r.elements)},
+            {"recipe", r.undecided ? report::value() : report::value(recipe)},
+            {"bits_per_element", r.undecided ? report::value() : recommended_bits(r)},
+            {"sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db)},
+            {"clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate"))},
+            {"underflow_rate", c == nullptr ? report::value() : maybe(c->rate("underflow_rate"))},
+            {"collapsed_block_rate",
+             c == nullptr ? report::value() : maybe(c->rate("collapsed_block_rate"))},
+            {"stored_dtypes", std::move(dtypes)},
+            {"keeps_precision", r.kept}};
+}
+
+void put(std::vector<report::section>& to, report::section s) {
+    const bool something = !s.columns.empty() || !s.notes.empty() || !s.figures.empty() || s.all;
+    if (something) to.push_back(std::move(s));
+}
+
+void put(std::vector<report::section>& to, std::vector<report::section> more) {
+    for (report::section& s : more) put(to, std::move(s));
+}
+
+}  // namespace
+
+report::document make_review(std::span<const result_set> sets, const review_options& options) {
+    const evidence e = gather(sets);
+    recommendations all;
+    for (const tensor_class& c : e.classes) {
+        all.push_back(recommend(c.role, e.table, e.plan, c.tensors, options.choice));
+    }
+    report::document d;
+    d.title = title_of(e);
+    d.head = {{"min_sqnr_db", options.choice.min_sqnr_db}};
+    report::list ladders;
+    for (const recommendation& r : all) {
+        d.results.push_back(result_of(e, r));
+        if (r.undecided || r.kept) continue;
+        ladders.emplace_back(report::record{{"role", r.role}, {"ladder", ladder_members(e, r)}});
+    }
+    d.tail = {{"ladders", std::move(ladders)}};
+    if (!all.empty()) {
+        put(d.sections, verdict_sections(e, all, options.choice));
+        put(d.sections, worst_section(e, all));
+        put(d.sections, changes_sections(e, all, options.choice));
+        put(d.sections, finding_sections(e));
+    }
+    put(d.sections, steps_section(e));
+    put(d.sections, basis_sections(e, options));
+    if (!all.empty()) {
+        put(d.sections, layers_section(e));
+        put(d.sections, trade_section(e, all));
+        put(d.sections, blocks_section(e));
+        put(d.sections, norms_section(e));
+        put(d.sections, tensors_section(e, all));
+    }
+    put(d.sections, definition_sections(e, options.choice));
+    return d;
+}
+
+}  // namespace mx::pages

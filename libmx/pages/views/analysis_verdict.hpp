@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the figures say, in words: which scale rule wins, who clamps, what to try.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/report/record_list.hpp"
+
+namespace mx::pages {
+
+/// Paragraphs, list items ("- ...") and a closing definition; empty when there is nothing to say.
+std::vector<std::string> verdict_of(const report::record_list& results,
+                                    const std::vector<report::record>& summary);
+
+}  // namespace mx::pages

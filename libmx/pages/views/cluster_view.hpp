@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mx cluster` as people read it: findings first, then figures, mends, and the rest in short.
+#pragma once
+
+#include <vector>
+
+#include "libmx/report/document.hpp"
+#include "libmx/studies/cluster/doctor.hpp"
+
+namespace mx::pages {
+
+/// The sections of the human table and of Markdown: the ten worst findings, or `all`.
+std::vector<report::section> cluster_sections(const cluster::cluster_report& report,
+                                              const analysis::analysis_request& request, bool all);
+
+}  // namespace mx::pages

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a comparison says, in words: which cell, by how much, what it costs, and what to doubt.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/studies/compare/comparison.hpp"
+
+namespace mx::pages {
+
+/// "4 to 5": the bits per element of a class.
+std::string bits_words(const compare::bits_class& k);
+
+/// Paragraphs and list items ("- ...").
+std::vector<std::string> compare_verdict(const compare::sweep_plan& plan,
+                                         const compare::comparison& c);
+
+}  // namespace mx::pages

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/views/gate_view.hpp"
+
+#include <fmt/format.h>
+
+#include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
+
+namespace mx::pages {
+namespace {
+
+using report::cell;
+using report::plural;
+
+std::string_view words_for(const gate::rule_verdict& v) {
+    return v.holds() ? "holds" : v.broken > 0 ? "broken" : "fails";
+}
+
+report::value text_or_null(const std::string& s) { return s.empty() ? undefined() : text(s); }
+
+report::list rule_list(const std::vector<analysis::gate_rule>& rules,
+                       const gate::gate_verdict& verdict) {
+    report::list list;
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+        const analysis::gate_rule& rule = rules[i];
+        const gate::rule_verdict& v = verdict.rules[i];
+        list.emplace_back(report::record{{"rule", rule.text},
+                                         {"class", text_or_null(rule.subject_text)},
+                                         {"metric", rule.metric},
+                                         {"comparison", text(rule.compare->symbol)},
+                                         {"limit", real(rule.limit)},
+                                         {"or_null", rule.or_null},
+                                         {"checked", integer(v.checked)},
+                                         {"broken", integer(v.broken)},
+                                         {"undefined", integer(v.undefined)},
+                                         {"holds", v.holds()},
+                                         {"problem", text_or_null(v.problem)}});
+    }
+    return list;
+}
+
+report::section rule_section(const report::list& rules, const gate::gate_verdict& verdict) {
+    report::section s;
+    s.heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
+                            plural(verdict.records, "result"), plural(verdict.tensors, "tensor"),
+                            plural(verdict.recipes, "recipe"));
+    s.columns = {{"rule", "rule"},
+                 {"checked", "results\nchecked", cell::integer},
+                 {"broken", "broken\nby", cell::integer},
+                 {"undefined", "of these\nundefined", cell::integer},
+                 {"verdict", "verdict"}};
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+        report::record row = std::get<report::record>(rules[i]);
+        row.emplace_back("verdict", text(words_for(verdict.rules[i])));
+        s.rows.push_back(std::move(row));
+    }
+    return s;
+}
+
+report::section breach_section(const report::record_list& breaches,
+                               const gate::gate_verdict& verdict, std::size_t top) {
+    report::section s;
+    s.columns = {
+        {"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"shown", "value", cell::text}};
+    s.group_field = "rule";
+    bool undefined_shown = false;
+    std::size_t in_rule = 0;
+    for (std::size_t i = 0; i < breaches.size(); ++i) {
+        const bool first = i == 0 || verdict.breaches[i].rule != verdict.breaches[i - 1].rule;
+        in_rule = first ? 1 : in_rule + 1;
+        if (in_rule > top) continue;
+        report::record row = breaches[i];
+        const auto& figure = verdict.breaches[i].figure;
+        undefined_shown = undefined_shown || !figure;
+        row.emplace_back("shown", figure ? fmt::format("{:.6g}", *figure) : "undefined");
+        if (verdict.breaches[i].tensor.empty()) {
+            for (auto& [name, v] : row) {
+                if (name == "tensor") v = text("(all tensors together)");
+            }
+        }
+        s.rows.push_back(std::move(row));
+    }
+    s.heading = s.rows.size() == breaches.size()
+                    ? fmt::format("Broken by {}", plural(breaches.size(), "result"))
+                    : fmt::format("Broken by {}, of which the farthest {} of each rule (--top)",
+                                  plural(breaches.size(), "result"), top);
+    if (undefined_shown) {
+        s.notes.emplace_back(
+            "An undefined figure breaks its rule; 'or null' behind the number accepts it.");
+    }
+    return s;
+}
+
+report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
+                                const gate::gate_verdict& verdict) {
+    report::section s;
+    s.heading = "Verdict";
+    std::size_t failed = 0;
+    std::vector<std::string> why;
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+        const gate::rule_verdict& v = verdict.rules[i];
+        if (v.holds()) continue;
+        ++failed;
+        std::string line = fmt::format("- {}: ", rules[i].text);
+        if (v.broken > 0) {
+            line += fmt::format("broken by {} of {}", report::grouped(static_cast<long>(v.broken)),
+                                plural(v.checked, "result"));
+        }
+        if (!v.problem.empty()) line += fmt::format("{}{}", v.broken > 0 ? "; " : "", v.problem);
+        why.push_back(line + ".");
+    }
+    if (failed == 0) {
+        s.notes.push_back(fmt::format("{} {} over {}.", plural(rules.size(), "rule"),
+                                      rules.size() == 1 ? "holds" : "hold",
+                                      plural(verdict.records, "result")));
+        return s;
+    }
+    s.notes.push_back(fmt::format("{} of {} {} not hold.", failed, plural(rules.size(), "rule"),
+                                  failed == 1 ? "does" : "do"));
+    s.notes.insert(s.notes.end(), why.begin(), why.end());
+    return s;
+}
+
+}  // namespace
+
+report::list results_list(const std::vector<analysis::results_input>& inputs) {
+    report::list files;
+    for (const analysis::results_input& input : inputs) {
+        files.emplace_back(report::record{{"path", input.path}, {"bytes", integer(input.bytes)}});
+    }
+    return files;
+}
+
+report::document gate_document(const std::vector<analysis::gate_rule>& rules,
+                               const gate::gate_inputs& inputs, const gate::gate_verdict& verdict,
+                               std::size_t top) {
+    report::document d;
+    d.head = document_head("mx.gate/1");
+    d.head.emplace_back("inputs", results_list(inputs.files));
+    d.head.emplace_back("holds", verdict.holds());
+    d.head.emplace_back("records", integer(verdict.records));
+    d.head.emplace_back("tensors", integer(verdict.tensors));
+    d.head.emplace_back("recipes", integer(verdict.recipes));
+    report::list list = rule_list(rules, verdict);
+    for (const gate::breach& b : verdict.breaches) {
+        const analysis::gate_rule& rule = rules[b.rule];
+        d.results.push_back({{"rule", rule.text},
+                             {"file", text_or_null(b.file)},
+                             {"tensor", text_or_null(b.tensor)},
+                             {"recipe", b.recipe},
+                             {"metric", rule.metric},
+                             {"value", b.figure ? real(*b.figure) : undefined()},
+                             {"comparison", text(rule.compare->symbol)},
+                             {"limit", real(rule.limit)}});
+    }
+    d.sections.push_back(rule_section(list, verdict));
+    if (!d.results.empty()) d.sections.push_back(breach_section(d.results, verdict, top));
+    d.sections.push_back(verdict_section(rules, verdict));
+    d.head.emplace_back("rules", std::move(list));
+    return d;
+}
+
+}  // namespace mx::pages

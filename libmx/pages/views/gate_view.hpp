@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mx gate` says.
+#pragma once
+
+#include "libmx/report/document.hpp"
+#include "libmx/studies/gate/gate.hpp"
+
+namespace mx::pages {
+
+/// The document of a gate; its table shows the `top` farthest breaches of each rule.
+report::document gate_document(const std::vector<analysis::gate_rule>& rules,
+                               const gate::gate_inputs& inputs, const gate::gate_verdict& verdict,
+                               std::size_t top);
+
+/// [{"path", "bytes"}] of files of results.
+report::list results_list(const std::vector<analysis::results_input>& inputs);
+
+}  // namespace mx::pages

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/views/gemm_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+namespace {
+
+using products::value_errors;
+using report::cell;
+using report::column;
+
+report::value member(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
+
+report::value equal_share(const value_errors& e) {
+    return report::share(e.counted() - e.differing, e.counted());
+}
+
+// Bins of the histogram as they are shown: from `first` to before the next one's.
+struct ulp_column {
+    const char* field;
+    const char* title;
+    std::size_t first;
+};
+constexpr std::array ulp_columns{
+    ulp_column{"u0", "0", 0},      ulp_column{"u1", "1", 1},      ulp_column{"u2", "2-3", 2},
+    ulp_column{"u4", "4-7", 3},    ulp_column{"u8", "8-15", 4},   ulp_column{"u16", "16-63", 5},
+    ulp_column{"u64", "64-1k", 7}, ulp_column{"more", "1k-", 11},
+};
+
+report::section operand_section(const products::gemm_study& s,
+                                const std::vector<report::record>& operands) {
+    report::section t;
+    t.heading = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
+    t.columns = {{"operand", ""},
+                 {"tensor", "tensor", cell::name},
+                 {"shape", "stored as", cell::extents},
+                 {"recipe", "recipe"},
+                 {"nrmse", "error\n/ RMS", cell::significant, 3},
+                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                 {"gain", "gain", cell::fixed, 4}};
+    const char* names[] = {"A", "B"};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        t.rows.push_back(operands[i]);
+        t.rows.back().emplace_back("operand", text(names[i]));
+    }
+    return t;
+}
+
+report::section model_section(const products::gemm_study& s) {
+    report::section t;
+    t.heading = "Error by accumulator";
+    t.columns = {{"model", "model"},
+                 {"forms", "operands as"},
+                 {"a_nrmse", "summing:\nerror / RMS", cell::significant, 3},
+                 {"a_equal", "exact\n%", cell::share},
+                 {"sqnr", "in all:\nSQNR dB", cell::fixed, 2},
+                 {"nrmse", "error\n/ RMS", cell::significant, 3},
+                 {"gain", "gain", cell::fixed, 4}};
+    for (const products::model_product& p : s.products) {
+        const value_errors& a = p.errors.accumulation;
+        const value_errors& e = p.errors.total;
+        t.rows.push_back({{"model", gemm::to_string(p.model)},
+                          {"forms", p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b},
+                          {"a_nrmse", member(a.nrmse())},
+                          {"a_equal", equal_share(a)},
+                          {"sqnr", member(e.sqnr_db())},
+                          {"nrmse", member(e.nrmse())},
+                          {"gain", member(e.gain())}});
+        if (p.inexact_a + p.inexact_b != 0) {
+            t.notes.push_back(fmt::format(
+                "{} does not take these codes: {} of A and {} of B changed when they were rounded "
+                "to its format.",
+                gemm::to_string(p.model), report::plural(p.inexact_a, "value"),
+                report::plural(p.inexact_b, "value")));
+        }
+        if (e.non_finite != 0) {
+            t.notes.push_back(fmt::format("{}: {} not finite, left out of the figures.",
+                                          gemm::to_string(p.model),
+                                          report::plural(e.non_finite, "element")));
+        }
+    }
+    t.notes.push_back(
+        "summing: against the exact product of the same operands, rounded once. in all: against "
+        "the exact product of the values before quantization.");
+    return t;
+}
+
+report::section ulp_section(const products::gemm_study& s) {
+    report::section t;
+    t.heading = "Elements by distance from the exact sum, in float32 neighbours, %";
+    t.columns = {{"model", "model"}};
+    for (const ulp_column& c : ulp_columns) t.columns.push_back({c.field, c.title, cell::share});
+    t.columns.push_back({"max_ulp", "most", cell::integer});
+    for (const products::model_product& p : s.products) {
+        const value_errors& e = p.errors.accumulation;
+        report::record row{{"model", gemm::to_string(p.model)}};
+        for (std::size_t i = 0; i < ulp_columns.size(); ++i) {
+            const auto from = e.ulps.begin() + static_cast<std::ptrdiff_t>(ulp_columns[i].first);
+            const auto to =
+                i + 1 < ulp_columns.size()
+                    ? e.ulps.begin() + static_cast<std::ptrdiff_t>(ulp_columns[i + 1].first)
+                    : e.ulps.end();
+            row.emplace_back(
+                ulp_columns[i].field,
+                report::share(std::accumulate(from, to, std::uint64_t{0}), e.counted()));
+        }
+        row.emplace_back("max_ulp", report::tally(e.max_ulp));
+        t.rows.push_back(std::move(row));
+    }
+    return t;
+}
+
+report::section difference_section(const products::gemm_study& s) {
+    report::section t;
+    t.heading = "Differences between models";
+    t.columns = {{"model", "model"},
+                 {"other", "and"},
+                 {"differing_share", "elements that\ndiffer %", cell::share},
+                 {"max_ulp", "max\nulp", cell::integer},
+                 {"nrmse", "difference\n/ RMS", cell::significant, 3}};
+    for (const products::model_difference& d : s.differences) {
+        t.rows.push_back(products::difference_record(s, d));
+    }
+    return t;
+}
+
+report::section growth_section(const products::gemm_study& s) {
+    report::section t;
+    t.heading = "Growth with K";
+    t.columns = {{"model", "model"},
+                 {"k", "K", cell::integer},
+                 {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
+                 {"accumulation_max_ulp", "max\nulp", cell::integer},
+                 {"accumulation_mean_error", "mean\nerror", cell::significant, 3},
+                 {"total_nrmse", "in all:\nerror / RMS", cell::significant, 3},
+                 {"total_gain", "gain", cell::fixed, 4}};
+    for (std::size_t i = 0; i < s.products.size(); ++i) {
+        for (const products::growth_point& p : s.growth) {
+            if (p.product == i) t.rows.push_back(products::growth_record(s, p));
+        }
+    }
+    return t;
+}
+
+}  // namespace
+
+std::vector<report::section> gemm_sections(const products::gemm_study& s,
+                                           const std::vector<report::record>& operands) {
+    std::vector<report::section> sections{operand_section(s, operands), model_section(s),
+                                          ulp_section(s)};
+    if (!s.differences.empty()) sections.push_back(difference_section(s));
+    if (!s.growth.empty()) sections.push_back(growth_section(s));
+    return sections;
+}
+
+}  // namespace mx::pages

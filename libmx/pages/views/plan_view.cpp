@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/views/plan_view.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "libmx/pages/views/gate_view.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+#include "libmx/studies/plan/mapping.hpp"
+
+namespace mx::pages {
+namespace {
+
+using plan::candidates;
+using plan::plan_goal;
+using plan::plan_option;
+using plan::plan_tensor;
+using plan::plan_totals;
+using report::cell;
+using report::plural;
+
+constexpr std::size_t curve_points_shown = 12;
+constexpr std::size_t left_out_shown = 10;
+
+double per_element(std::uint64_t bits, std::uint64_t elements) {
+    return static_cast<double>(bits) / static_cast<double>(elements);
+}
+
+report::value decibels(double signal, double error) {
+    if (!(error > 0) || !(signal > 0)) return undefined();
+    return real(10 * std::log10(signal / error));
+}
+
+report::value or_null(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
+
+report::record totals_record(const plan_totals& t, std::uint64_t elements) {
+    return {{"bits", integer(t.bits)},
+            {"bits_per_element", real(per_element(t.bits, elements))},
+            {"squared_error", real(t.error)},
+            {"sqnr_db", or_null(t.sqnr_db)}};
+}
+
+// "exact" where there is no error to take a logarithm of.
+report::record shown(report::record r) {
+    for (auto& [name, v] : r) {
+        if (name == "sqnr_db" && std::holds_alternative<std::monostate>(v)) v = text("exact");
+    }
+    return r;
+}
+
+std::string decibels_text(const std::optional<double>& x) {
+    return x ? fmt::format("{:.2f} dB", *x) : "no error";
+}
+
+const plan_option& chosen(const candidates& from, const plan::plan& p, std::size_t tensor) {
+    return from.tensors[tensor].options[p.chosen[tensor]];
+}
+
+struct use {
+    std::uint32_t recipe = 0;
+    std::uint64_t tensors = 0;
+    std::uint64_t elements = 0;
+    std::uint64_t bits = 0;
+    double error = 0;
+    double signal = 0;
+};
+
+// What each recipe was chosen for, those of most elements first.
+std::vector<use> uses_of(const candidates& from, const plan::plan& p) {
+    std::vector<use> uses(from.recipes.size());
+    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
+        const plan_option& o = chosen(from, p, i);
+        use& u = uses[o.recipe];
+        ++u.tensors;
+        u.elements += from.tensors[i].elements;
+        u.bits += o.bits;
+        u.error += o.error;
+        u.signal += from.tensors[i].signal;
+    }
+    for (std::uint32_t r = 0; r < uses.size(); ++r) uses[r].recipe = r;
+    uses.erase(
+        std::remove_if(uses.begin(), uses.end(), [](const use& u) { return u.tensors == 0; }),
+        uses.end());
+    std::stable_sort(uses.begin(), uses.end(),
+                     [](const use& a, const use& b) { return a.elements > b.elements; });
+    return uses;
+}
+
+std::vector<report::record> use_records(const candidates& from, const plan::plan& p) {
+    const std::uint64_t all = from.elements();
+    std::vector<report::record> rows;
+    for (const use& u : uses_of(from, p)) {
+        rows.push_back(
+            {{"recipe", from.recipes[u.recipe]},
+             {"tensors", integer(u.tensors)},
+             {"elements", integer(u.elements)},
+             {"element_share", report::share(u.elements, all)},
+             {"bits_per_element", real(per_element(u.bits, u.elements))},
+             {"squared_error", real(u.error)},
+             {"error_share", p.totals.error > 0 ? real(u.error / p.totals.error) : undefined()},
+             {"sqnr_db", decibels(u.signal, u.error)}});
+    }
+    return rows;
+}
+
+// The first recipe of `uses` that was chosen for some tensor, rather than kept.
+std::string most_common_recipe(const std::vector<report::record>& uses, const candidates& from,
+                               const plan::plan& p) {
+    for (const report::record& r : uses) {
+        const std::string recipe = report::text_of(r, "recipe");
+        for (std::size_t i = 0; i < from.tensors.size(); ++i) {
+            const bool its = from.recipes[chosen(from, p, i).recipe] == recipe;
+            if (its && !from.tensors[i].kept) return recipe;
+        }
+    }
+    return {};
+}
+
+report::section use_section(const std::vector<report::record>& uses, const candidates& from) {
+    report::section s;
+    s.heading = fmt::format("Recipes of {}", plural(from.tensors.size(), "tensor"));
+    s.columns = {{"recipe", "recipe"},
+                 {"tensors", "tensors", cell::integer},
+                 {"element_share", "elements\n%", cell::share},
+                 {"bits_per_element", "bits", cell::fixed, 3},
+                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                 {"error_share", "of the\nerror %", cell::share}};
+    for (const report::record& r : uses) s.rows.push_back(shown(r));
+    return s;
+}
+
+std::vector<report::record> uniform_records(const candidates& from, const plan::plan& p) {
+    std::vector<report::record> rows;
+    for (const plan::uniform_plan& u : p.uniform) {
+        report::record r{{"recipe", from.recipes[u.recipe]}};
+        for (auto& m : totals_record(u.totals, from.elements())) r.push_back(std::move(m));
+        r.emplace_back("within", u.within);
+        rows.push_back(std::move(r));
+    }
+    return rows;
+}
+
+// The tensors whose role keeps its precision.
+struct kept_tensors {
+    std::vector<std::string> roles;
+    std::uint64_t tensors = 0, elements = 0, bits = 0;
+};
+
+kept_tensors kept_of(const candidates& from) {
+    kept_tensors kept;
+    for (const plan_tensor& t : from.tensors) {
+        if (!t.kept) continue;
+        if (std::find(kept.roles.begin(), kept.roles.end(), t.role) == kept.roles.end()) {
+            kept.roles.push_back(t.role);
+        }
+        ++kept.tensors;
+        kept.elements += t.elements;
+        kept.bits += t.options.front().bits;
+    }
+    return kept;
+}
+
+report::value kept_record(const candidates& from) {
+    const kept_tensors kept = kept_of(from);
+    return report::record{{"roles", report::list(kept.roles.begin(), kept.roles.end())},
+                          {"tensors", integer(kept.tensors)},
+                          {"elements", integer(kept.elements)},
+                          {"bits", integer(kept.bits)}};
+}
+
+report::section uniform_section(const std::vector<report::record>& uniform, const candidates& from,
+                                const plan_goal& goal, const plan::plan& p) {
+    report::section s;
+    s.heading = kept_of(from).tensors == 0 ? "One recipe for all tensors"
+                                           : "One recipe for all tensors that are not kept";
+    s.columns = {{"recipe", "recipe"},
+                 {"bits_per_element", "bits", cell::fixed, 3},
+                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                 {"fits", goal.bits ? "within the\nbudget" : "above the\nfloor"}};
+    for (const report::record& r : uniform) {
+        report::record row = shown(r);
+        row.emplace_back("fits",
+                         text(*report::find(r, "within") == report::value(true) ? "yes" : "no"));
+        s.rows.push_back(std::move(row));
+    }
+    report::record own = shown(totals_record(p.totals, from.elements()));
+    own.emplace_back("recipe", text("(the plan)"));
+    own.emplace_back("fits", text("yes"));
+    s.rows.push_back(std::move(own));
+    return s;
+}
+
+report::section curve_section(const std::vector<report::record>& curve) {
+    report::section s;
+    s.columns = {{"bits_per_element", "bits", cell::fixed, 3},
+                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2}};
+    // The points nearest to equal distances in bits.
+    const auto bits = [&](std::size_t i) {
+        return report::number_of(curve[i], "bits").value_or(0);
+    };
+    const double first = bits(0);
+    const double last = bits(curve.size() - 1);
+    const std::size_t count = std::min(curve_points_shown, curve.size());
+    std::size_t at = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        const double want = count == 1 ? first
+                                       : first + (last - first) * static_cast<double>(k) /
+                                                     static_cast<double>(count - 1);
+        const std::size_t from = at;
+        while (at + 1 < curve.size() &&
+               std::abs(bits(at + 1) - want) <= std::abs(bits(at) - want)) {
+            ++at;
+        }
+        if (count == curve.size()) at = k;
+        if (k == 0 || at != from) s.rows.push_back(shown(curve[at]));
+    }
+    s.heading = s.rows.size() == curve.size()
+                    ? "Bits against SQNR: the best mixtures"
+                    : fmt::format("Bits against SQNR: {} of {} best mixtures (--json: all)",
+                                  s.rows.size(), report::grouped(static_cast<long>(curve.size())));
+    return s;
+}
+
+report::section exception_section(const report::record_list& assignments, const candidates& from,
+                                  const std::string& most_common, std::size_t top) {
+    std::vector<std::pair<double, std::size_t>> others;
+    for (std::size_t i = 0; i < assignments.size(); ++i) {
+        const report::record r = assignments[i];
+        if (from.tensors[i].kept || report::text_of(r, "recipe") == most_common) continue;
+        others.emplace_back(report::number_of(r, "squared_error").value_or(0), i);
+    }
+    std::stable_sort(others.begin(), others.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    report::section s;
+    s.heading =
+        fmt::format("{} with another recipe than {}", plural(others.size(), "tensor"), most_common);
+    if (others.size() > top) {
+        s.heading += fmt::format(": the {} with the largest error (--top)", top);
+    }
+    s.columns = {{"tensor", "tensor", cell::name},
+                 {"recipe", "recipe"},
+                 {"bits_per_element", "bits", cell::fixed, 2},
+                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                 {"error_share", "of the\nerror %", cell::share}};
+    for (std::size_t k = 0; k < std::min(top, others.size()); ++k) {
+        s.rows.push_back(shown(assignments[others[k].second]));
+    }
+    return s;
+}
+
+report::section left_out_section(const candidates& from) {
+    report::section s;
+    s.heading = "Left out";
+    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
+    for (std::size_t i = 0; i < std::min(left_out_shown, from.left_out.size()); ++i) {
+        const plan::left_out_choice& l = from.left_out[i];
+        s.rows.push_back({{"tensor", l.tensor}, {"recipe", l.recipe}, {"reason", l.reason}});
+    }
+    if (from.left_out.size() > left_out_shown) {
+        s.notes.push_back(
+            fmt::format("and {} more (--json)", from.left_out.size() - left_out_shown));
+    }
+    return s;
+}
+
+std::string proof_sentence(const plan_goal& goal, const plan::plan& p) {
+    if (p.optimal) {
+        return goal.bits ? "No other choice of these recipes has less squared error within the "
+                           "budget."
+                         : "No other choice of these recipes has fewer bits above the floor.";
+    }
+    const double own = goal.bits ? p.totals.error : static_cast<double>(p.totals.bits);
+    const double gap = own > 0 ? std::max(0.0, 1 - p.bound / own) : 0;
+    return fmt::format(
+        "Not proved to be the best: the search was stopped. No choice {} saves more "
+        "than {} of {}.",
+        goal.bits ? "within the budget" : "above the floor", report::significant_text(gap, 3),
+        goal.bits ? "this squared error" : "these bits");
+}
+
+// The tensors of the largest mean squares, as long as they are few elements and most of the sum of
+// squares: the SQNR of all tensors is theirs. Empty where there are none.
+std::string dominance_sentence(const candidates& from) {
+    constexpr double few_elements = 0.01, most_squares = 0.9;
+    std::vector<const plan_tensor*> all;
+    for (const plan_tensor& t : from.tensors) {
+        if (t.elements > 0) all.push_back(&t);
+    }
+    const auto mean = [](const plan_tensor* t) {
+        return t->signal / static_cast<double>(t->elements);
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
+    double signal = 0, elements = 0;
+    for (std::size_t n = 0; n < all.size(); ++n) {
+        signal += all[n]->signal;
+        elements += static_cast<double>(all[n]->elements);
+        if (elements > few_elements * static_cast<double>(from.elements())) break;
+        if (signal < most_squares * from.signal()) continue;
+        const std::string others = n == 0 ? "" : fmt::format(" and {} more", n);
+        return fmt::format(
+            "{}{} {} {} % of the sum of squares in {} % of the elements: the SQNR of all tensors "
+            "says little about the others. --tensor plans some of them only.",
+            all.front()->tensor, others, n == 0 ? "has" : "have",
+            report::percent_text(signal / from.signal()),
+            report::percent_text(elements / static_cast<double>(from.elements())));
+    }
+    return {};
+}
+
+report::section verdict_section(const candidates& from, const plan_goal& goal,
+                                const plan::plan& p) {
+    report::section s;
+    s.heading = "Verdict";
+    const std::string aim = goal.bits ? fmt::format("Within {} bits per element", *goal.bits)
+                                      : fmt::format("Above {} dB", *goal.sqnr_db);
+    s.notes.push_back(fmt::format("{}: {:.4f} bits per element, {}.", aim,
+                                  per_element(p.totals.bits, from.elements()),
+                                  decibels_text(p.totals.sqnr_db)));
+    s.notes.push_back("- " + proof_sentence(goal, p));
+    if (!p.best_uniform) {
+        s.notes.push_back(goal.bits ? "- No single recipe fits the budget."
+                                    : "- No single recipe reaches the floor.");
+    } else {
+        const plan::uniform_plan& u = p.uniform[*p.best_uniform];
+        s.notes.push_back(fmt::format(
+            "- The best single recipe {} is {}: {:.4f} bits, {}.",
+            goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe],
+            per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
+    }
+    if (const std::string few = dominance_sentence(from); !few.empty()) {
+        s.notes.push_back("- " + few);
+    }
+    if (const kept_tensors kept = kept_of(from); kept.tensors > 0) {
+        s.notes.push_back(fmt::format(
+            "- {} ({}) {} the stored precision: {:.4f} of the bits per element. No recipe is "
+            "chosen for norms, biases and routers.",
+            plural(kept.tensors, "tensor"), fmt::join(kept.roles, ", "),
+            kept.tensors == 1 ? "keeps" : "keep", per_element(kept.bits, from.elements())));
+    }
+    if (from.forbidden > 0) {
+        s.notes.push_back(fmt::format("- Rules forbid {}.", plural(from.forbidden, "choice")));
+    }
+    return s;
+}
+
+report::record_list assignments_of(const candidates& from, const plan::plan& p) {
+    report::record_list list;
+    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
+        const plan_tensor& t = from.tensors[i];
+        const plan_option& o = chosen(from, p, i);
+        list.push_back(
+            {{"file", t.file},
+             {"tensor", t.tensor},
+             {"dtype", t.dtype},
+             {"role", t.role},
+             {"recipe", from.recipes[o.recipe]},
+             {"elements", integer(t.elements)},
+             {"bits", integer(o.bits)},
+             {"bits_per_element", real(per_element(o.bits, t.elements))},
+             {"squared_error", real(o.error)},
+             {"sqnr_db", decibels(t.signal, o.error)},
+             {"error_share", p.totals.error > 0 ? real(o.error / p.totals.error) : undefined()}});
+    }
+    return list;
+}
+
+report::list left_out_list(const candidates& from) {
+    report::list list;
+    for (const plan::left_out_choice& l : from.left_out) {
+        list.emplace_back(
+            report::record{{"tensor", l.tensor},
+                           {"recipe", l.recipe.empty() ? undefined() : report::value(l.recipe)},
+                           {"reason", l.reason}});
+    }
+    return list;
+}
+
+report::list listed(const std::vector<report::record>& records) {
+    return {records.begin(), records.end()};
+}
+
+}  // namespace
+
+report::document plan_document(const std::vector<analysis::results_input>& inputs,
+                               const candidates& from, const plan_goal& goal, const plan::plan& p,
+                               const std::vector<analysis::gate_rule>& rules, std::size_t top) {
+    const std::vector<report::record> uses = use_records(from, p);
+    const std::vector<report::record> uniform = uniform_records(from, p);
+    std::vector<report::record> curve;
+    for (const plan_totals& t : p.curve) curve.push_back(totals_record(t, from.elements()));
+
+    report::document d;
+    d.head = document_head("mx.plan/1");
+    d.head.emplace_back("inputs", results_list(inputs));
+    d.head.emplace_back("goal", report::record{{"bits_per_element", or_null(goal.bits)},
+                                               {"sqnr_db", or_null(goal.sqnr_db)}});
+    report::list rule_texts;
+    for (const analysis::gate_rule& rule : rules) rule_texts.emplace_back(rule.text);
+    d.head.emplace_back("rules", std::move(rule_texts));
+    d.head.emplace_back("tensors", integer(from.tensors.size()));
+    d.head.emplace_back("elements", integer(from.elements()));
+    d.head.emplace_back("totals", totals_record(p.totals, from.elements()));
+    d.head.emplace_back("optimal", p.optimal);
+    d.head.emplace_back(goal.bits ? "least_squared_error" : "least_bits", real(p.bound));
+    d.head.emplace_back("recipes", listed(uses));
+    d.head.emplace_back("kept", kept_record(from));
+    d.results = assignments_of(from, p);
+
+    d.sections.push_back(use_section(uses, from));
+    d.sections.push_back(uniform_section(uniform, from, goal, p));
+    if (curve.size() > 1) d.sections.push_back(curve_section(curve));
+    report::section exceptions =
+        exception_section(d.results, from, most_common_recipe(uses, from, p), top);
+    if (!exceptions.rows.empty()) d.sections.push_back(std::move(exceptions));
+    if (!from.left_out.empty()) d.sections.push_back(left_out_section(from));
+    d.sections.push_back(verdict_section(from, goal, p));
+
+    d.tail.emplace_back("uniform", listed(uniform));
+    d.tail.emplace_back("curve", listed(curve));
+    d.tail.emplace_back("left_out", left_out_list(from));
+    d.tail.emplace_back("mapping", plan::mapping_of(from, p));
+    return d;
+}
+
+}  // namespace mx::pages

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mx plan` says.
+#pragma once
+
+#include "libmx/report/document.hpp"
+#include "libmx/studies/plan/plan.hpp"
+
+namespace mx::pages {
+
+/// The document of a plan made from `inputs`; its table names the `top` tensors with the largest
+/// part of the error among those that got another recipe than most.
+report::document plan_document(const std::vector<analysis::results_input>& inputs,
+                               const plan::candidates& from, const plan::plan_goal& goal,
+                               const plan::plan& p, const std::vector<analysis::gate_rule>& rules,
+                               std::size_t top);
+
+}  // namespace mx::pages

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/views/recipe_words.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/dialect_columns.hpp"
+#include "libmx/codec/saturation_zone.hpp"
+#include "libmx/codec/tensor_scale.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/format/decode.hpp"
+#include "libmx/pages/views/format_facts.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/scale/scale_rules.hpp"
+
+namespace mx::pages {
+namespace {
+
+constexpr int offset_bits = 16;
+
+std::string preset_words(const codec::recipe& r) {
+    const format::block_format* b = format::find_block_format(r.preset);
+    return b == nullptr ? std::string(r.preset) : fmt::format("{}: {}", b->name, b->summary);
+}
+
+std::string element_words(const codec::recipe& r) {
+    const format::element_format& f = *r.element;
+    std::string text = fmt::format("{}: {}; largest value {}", f.name, layout_words(f),
+                                   exact_decimal(format::decode(f, f.max_code())));
+    if (f.floating()) {
+        text += fmt::format(", smallest normal {}", exact_decimal(std::ldexp(1.0, f.emin())));
+    }
+    if (f.has_subnormals()) {
+        text += fmt::format(", smallest subnormal {}", exact_decimal(std::ldexp(1.0, f.quantum())));
+    }
+    if (!f.floating()) {
+        text += fmt::format(", step {}", exact_decimal(std::ldexp(1.0, f.quantum())));
+        text += r.minimum == codec::int_min::full
+                    ? fmt::format("; the code of {} is used (int_min=full)",
+                                  exact_decimal(format::decode(f, f.sign_bit())))
+                    : "; the code below the negative of the largest is not used "
+                      "(int_min=symmetric)";
+    }
+    return text;
+}
+
+int effective_emax(const codec::recipe& r) { return scale::rule_facts(*r.element, r.emax).emax; }
+
+std::string rule_words(const codec::recipe& r) {
+    std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition, r.rule->source);
+    if (!r.scale_format->power_of_two()) {
+        return text + fmt::format("; max = {}",
+                                  exact_decimal(format::decode(*r.element, r.element->max_code())));
+    }
+    if (r.emax == scale::int_emax::log2max && !r.element->floating()) {
+        return text + "; log2 of the largest value takes the place of emax (int_emax=log2max)";
+    }
+    return text + fmt::format("; emax = {}, max = {}", effective_emax(r),
+                              exact_decimal(format::decode(*r.element, r.element->max_code())));
+}
+
+// How the dialect departs from the rule's definition.
+std::string dialect_rule_words(const codec::recipe& r) {
+    using scale::rule_id;
+    if (r.by->id == codec::dialect_id::ocp) return {};
+    std::string_view column = r.scale_format->power_of_two() ? "log2" : "two_level";
+    if (r.rule->id == rule_id::even) column = "even";
+    if (r.rule->id == rule_id::rceil) column = "rceil";
+    if (r.rule->id == rule_id::amax || r.rule->id == rule_id::amax_pow2) return {};
+    const auto a = codec::find_dialect_column(column)->answer(*r.by);
+    if (!a.applies) return {};
+    return fmt::format("; {} ({}): {}", r.by->name, column, a.words.meaning);
+}
+
+std::string dialect_words(const codec::recipe& r) {
+    return fmt::format("{}: {} ({})", r.by->name, r.by->summary, r.by->source);
+}
+
+std::string rounding_words(const codec::recipe& r) {
+    const auto& row = format::row_of(r.round);
+    std::string text = fmt::format("{}: {}", row.name, row.summary);
+    if (r.round == format::rounding::rtne && r.element->floating() &&
+        r.element->mantissa_bits == 0) {
+        text += r.ties == format::tie_rule::up ? "; ties at 1.5 x 2^k go up (ties=up)"
+                                               : "; ties at 1.5 x 2^k go to the even code "
+                                                 "(ties=even)";
+    }
+    if (r.round == format::rounding::stochastic) {
+        text += fmt::format("; k = {} random bits, seed {}", r.random_bits, r.seed);
+    }
+    return text;
+}
+
+std::string block_words(const codec::recipe& r) {
+    const auto [rows, cols] = r.block;
+    std::string text = fmt::format("{}x{}: {} elements share a scale, ", rows, cols, rows * cols);
+    using kind = codec::axis_choice::kind;
+    if (r.axis.what == kind::flat) {
+        text += "counted through the flattened tensor";
+    } else if (r.axis.what == kind::index) {
+        text += fmt::format("along axis {}", r.axis.value);
+    } else if (rows == 1) {
+        text += "along the last axis";
+    } else if (cols == 1) {
+        text += "along the last axis but one";
+    } else {
+        text += "tiles of the last two axes";
+    }
+    return text + "; a short last block is scaled by its own elements";
+}
+
+std::string offset_words(const codec::recipe& r) {
+    if (r.offset == codec::offset_kind::none) return "none: the grid is symmetric about zero";
+    return fmt::format("fp16: (max + min) / 2 of the block is taken off first; the scale sees {}",
+                       r.range == codec::range_kind::max ? "the largest |x - offset| (range=max)"
+                                                         : "(max - min) / 2 (range=half)");
+}
+
+std::string transform_words(const codec::recipe& r) {
+    using transform::kind;
+    const int n = r.rotate.size;
+    const bool down = r.block.cols == 1;
+    std::string along = down ? "last axis but one" : "last axis";
+    if (r.axis.what == codec::axis_choice::kind::flat) along = "flattened tensor";
+    if (r.axis.what == codec::axis_choice::kind::index) {
+        along = fmt::format("axis {}", r.axis.value);
+    }
+    return fmt::format(
+        "{} {} neighbours along the {} are multiplied by a {}x{} Hadamard matrix / sqrt({}) in "
+        "float32 first, a shorter end in powers of two; figures are of the rotated values, "
+        "dequantized values are rotated back",
+        r.rotate.what == kind::hadamard
+            ? "hadamard:"
+            : fmt::format("random-hadamard: with random signs (transform_seed={}),", r.rotate.seed),
+        n, along, n, n, n);
+}
+
+std::string bits_words(const codec::recipe& r) {
+    const double bits = bits_per_element(r);
+    std::string parts = fmt::format("{} + {}/{}", r.element->bits(), r.scale_format->bits(),
+                                    r.block.rows * r.block.cols);
+    if (r.offset == codec::offset_kind::fp16) {
+        parts += fmt::format(" + {}/{}", offset_bits, r.block.rows * r.block.cols);
+    }
+    return fmt::format("{} = {} per element: {:.2f} times smaller than bf16, {:.2f} than f32",
+                       parts, bits, 16 / bits, 32 / bits);
+}
+
+std::string overflow_words(const codec::recipe& r) {
+    const codec::clamp_zone zone = codec::clamp_zone_of(r);
+    if (zone.empty()) return "never: the scaled block maximum stays within the largest value";
+    return fmt::format(
+        "when the block maximum is in ({}, {}) x 2^k, k an integer: scaled, it lies beyond the "
+        "largest value and is cut to it",
+        exact_decimal(zone.from), exact_decimal(zone.to));
+}
+
+// How often that happens where nothing is known about the tensor.
+std::string clamped_words(const codec::recipe& r) {
+    return fmt::format("{} % of the blocks, where the logarithms of their maxima are uniform",
+                       report::percent_text(codec::clamp_zone_of(r).share()));
+}
+
+std::string interval_words(const codec::saturation_threshold& t) {
+    return fmt::format("{} {}", t.including ? "from" : "above", exact_decimal(t.at));
+}
+
+// From where on all elements of a block become one.
+std::string saturation_words(const codec::block_judge& judge) {
+    if (const std::optional<codec::saturation_zone> zone = judge.zone()) {
+        return fmt::format(
+            "when all magnitudes of the block are in {}{}, 1) x 2^n, 2^n being the power of two "
+            "above its maximum{}: each becomes {} x 2^n",
+            zone->including ? '[' : '(', exact_decimal(zone->from),
+            zone->to < 1 ? fmt::format(", and this is below {} x 2^n", exact_decimal(zone->to))
+                         : std::string(),
+            exact_decimal(zone->becomes));
+    }
+    std::string text =
+        fmt::format("scaled magnitudes {} become {}, the largest value",
+                    interval_words(judge.positive()), exact_decimal(judge.positive().largest));
+    if (judge.signs_matter()) {
+        text += fmt::format("; of negative elements those {}, {}", interval_words(judge.negative()),
+                            exact_decimal(judge.negative().largest));
+    }
+    return text;
+}
+
+// The scale that all blocks share, by the dialect's convention.
+std::string tensor_scale_words(const codec::recipe& r) {
+    const bool inverse = r.by->two_level.value == codec::two_level_kind::te ||
+                         r.by->two_level.value == codec::two_level_kind::compressed_tensors;
+    const std::string span =
+        fmt::format("{} x {}", r.select == codec::four_over_six::none ? 448 : 256,
+                    exact_decimal(format::decode(*r.element, r.element->max_code())));
+    return fmt::format(
+        "{} in float32 from the largest finite magnitude of the tensor, found by a "
+        "pass that goes first",
+        inverse ? span + " / amax" : "amax / (" + span + ")");
+}
+
+std::string select_words(const codec::recipe& r) {
+    std::string_view measure = "the sum of squared errors";
+    if (r.select == codec::four_over_six::mae) measure = "the sum of absolute errors";
+    if (r.select == codec::four_over_six::abs_max) measure = "the largest absolute error";
+    return fmt::format(
+        "a block scale that makes the largest element 4 instead of 6 is taken where "
+        "{} is smaller",
+        measure);
+}
+
+std::string special_words(const codec::recipe& r) {
+    const std::string rest =
+        "; its finite elements are counted as poisoned and stay out of every rate and sum";
+    if (r.by->id != codec::dialect_id::ocp && r.scale_format->power_of_two()) {
+        const auto says = [&](std::string_view column) {
+            return codec::find_dialect_column(column)->answer(*r.by).words.meaning;
+        };
+        return fmt::format(
+            "the scale of a block with an Inf: {}; with a NaN: {}; of zeros only: {}",
+            says("inf_amax"), says("nan_amax"), says("zero_block"));
+    }
+    if (r.by->id != codec::dialect_id::ocp) {
+        return fmt::format("as dialect {} treats them; where the block's scale becomes NaN{}",
+                           r.by->name, rest.substr(1));
+    }
+    if (r.scale_format->power_of_two()) return "the block's scale is 255 (NaN)" + rest;
+    return (r.scale_format->is_number() ? "the block's scale is 127 (NaN)"
+                                        : "the block's scale is NaN") +
+           rest;
+}
+
+}  // namespace
+
+double bits_per_element(const codec::recipe& r) {
+    const int shared =
+        r.scale_format->bits() + (r.offset == codec::offset_kind::fp16 ? offset_bits : 0);
+    return r.element->bits() + static_cast<double>(shared) / (r.block.rows * r.block.cols);
+}
+
+std::vector<report::record> recipe_words(const codec::recipe& r) {
+    const auto part = [](std::string_view name, std::string meaning) {
+        return report::record{{"part", text(name)}, {"meaning", std::move(meaning)}};
+    };
+    std::vector<report::record> parts{
+        part("recipe", codec::to_string(r)),
+        part("preset", preset_words(r)),
+        part("element", element_words(r)),
+        part("scale format", fmt::format("{}: {}", r.scale_format->name, r.scale_format->summary)),
+        part("scale rule", rule_words(r) + dialect_rule_words(r)),
+        part("rounding", rounding_words(r)),
+        part("block", block_words(r)),
+        part("offset", offset_words(r)),
+        part("bits", bits_words(r)),
+    };
+    if (r.rotate.what != transform::kind::none) {
+        parts.push_back(part("transform", transform_words(r)));
+    }
+    if (codec::needs_tensor_facts(r)) {
+        parts.push_back(part("tensor scale", tensor_scale_words(r)));
+    }
+    if (r.select != codec::four_over_six::none) {
+        parts.push_back(part("four over six", select_words(r)));
+    }
+    if (r.scale_format->power_of_two()) {
+        parts.push_back(part("overflow", overflow_words(r)));
+        parts.push_back(part("clamped", clamped_words(r)));
+    }
+    if (const auto judge = codec::block_judge::of(r)) {
+        const std::string chance = r.round == format::rounding::stochastic
+                                       ? "; that much is certain, chance may do so to more"
+                                       : "";
+        parts.push_back(part("saturation", saturation_words(*judge) + chance));
+    }
+    parts.push_back(part("NaN and Inf", special_words(r)));
+    parts.push_back(part("dialect", dialect_words(r)));
+    return parts;
+}
+
+}  // namespace mx::pages

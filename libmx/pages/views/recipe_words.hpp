@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe in words, part by part.
+#pragma once
+
+#include <vector>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/report/record.hpp"
+
+namespace mx::pages {
+
+/// One record {part, meaning} per part of the recipe, the canonical spelling first.
+std::vector<report::record> recipe_words(const codec::recipe& r);
+
+/// Bits per element when every block is full: element bits and the block's share of the scale and
+/// the offset.
+double bits_per_element(const codec::recipe& r);
+
+}  // namespace mx::pages

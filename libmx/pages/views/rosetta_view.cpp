@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/views/rosetta_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+namespace {
+
+using report::share;
+
+using analysis::pair_index;
+using report::cell;
+
+// "torchao even", "microxcaling floor away": what tells recipes of one element and block apart.
+std::string label_of(const codec::recipe& r) {
+    const auto& rounding = format::row_of(r.round);
+    std::string label = fmt::format("{} {}", r.by->name, r.rule->name);
+    if (r.round != format::rounding::rtne) label += fmt::format(" {}", rounding.name);
+    return label;
+}
+
+// Labels, or canonical recipes where labels are not enough.
+std::vector<std::string> labels_of(const std::vector<codec::recipe>& recipes) {
+    std::vector<std::string> labels;
+    for (const codec::recipe& r : recipes) labels.push_back(label_of(r));
+    if (std::set<std::string>(labels.begin(), labels.end()).size() == labels.size()) return labels;
+    labels.clear();
+    for (const codec::recipe& r : recipes) labels.push_back(codec::to_string(r));
+    return labels;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+    std::string out;
+    for (const std::string& p : parts) out += (out.empty() ? "" : ", ") + p;
+    return out;
+}
+
+const rosetta::rosetta_pair& pair_of(const rosetta::rosetta_counts& c, std::size_t a, std::size_t b,
+                                     std::size_t n) {
+    return c.pairs[pair_index(std::min(a, b), std::max(a, b), n)];
+}
+
+// Recipes that gave the same bytes everywhere, each class by its first member, and the first class
+// with the same scales.
+struct classes {
+    std::vector<std::size_t> first;
+    std::vector<std::vector<std::string>> labels;
+    std::vector<std::size_t> scales_of;
+};
+
+classes classes_of(const rosetta::rosetta_counts& c, const std::vector<std::string>& labels) {
+    const std::size_t n = labels.size();
+    classes found;
+    for (std::size_t r = 0; r < n; ++r) {
+        std::size_t k = 0;
+        for (; k < found.first.size(); ++k) {
+            const auto& p = pair_of(c, found.first[k], r, n);
+            if (p.scales_differ == 0 && p.codes_differ == 0) break;
+        }
+        if (k == found.first.size()) {
+            std::size_t same = 0;
+            while (same < k && pair_of(c, found.first[same], r, n).scales_differ != 0) ++same;
+            found.first.push_back(r);
+            found.labels.emplace_back();
+            found.scales_of.push_back(same);
+        }
+        found.labels[k].push_back(labels[r]);
+    }
+    return found;
+}
+
+// Columns beside each other that fit a page; a matrix with more is cut into several.
+constexpr std::size_t columns_per_table = 12;
+
+// A matrix of the classes `shown`; `at(row, column)` is what two of them have to say.
+template <typename At>
+void add_matrix(std::vector<report::section>& sections, const std::string& heading, cell kind,
+                int digits, const std::vector<std::size_t>& shown, bool triangle, const At& at,
+                std::vector<std::string> notes) {
+    const std::size_t n = shown.size();
+    const std::size_t columns = triangle ? n - 1 : n;
+    for (std::size_t from = 0; from < columns; from += columns_per_table) {
+        const std::size_t to = std::min(columns, from + columns_per_table);
+        report::section s;
+        s.heading =
+            from == 0 ? heading : fmt::format("{}, from column {} on", heading, shown[from] + 1);
+        s.columns.push_back({"row", "", cell::integer});
+        for (std::size_t c = from; c < to; ++c) {
+            s.columns.push_back(
+                {fmt::format("c{}", c), fmt::format("{}", shown[c] + 1), kind, digits});
+        }
+        for (std::size_t r = triangle ? from + 1 : 0; r < n; ++r) {
+            report::record row{{"row", integer(shown[r] + 1)}};
+            for (std::size_t c = from; c < to; ++c) {
+                if (r == c || (triangle && c > r)) continue;
+                row.emplace_back(fmt::format("c{}", c), at(shown[r], shown[c]));
+            }
+            s.rows.push_back(std::move(row));
+        }
+        if (to == columns) s.notes = std::move(notes);
+        sections.push_back(std::move(s));
+    }
+}
+
+}  // namespace
+
+std::vector<report::section> comparison_sections(const rosetta::rosetta_result& result,
+                                                 const std::vector<codec::recipe>& recipes) {
+    const rosetta::rosetta_counts& c = result.total;
+    const std::size_t n = recipes.size();
+    const classes k = classes_of(c, labels_of(recipes));
+    const auto names = [&] {
+        std::vector<std::string> all;
+        for (const codec::recipe& r : recipes) all.push_back(codec::to_string(r));
+        return all;
+    }();
+    report::section who;
+    who.heading = fmt::format("{} recipes of {} in blocks of {}x{}: {} kinds of bytes in {} blocks",
+                              n, recipes.front().element->name, recipes.front().block.rows,
+                              recipes.front().block.cols, k.first.size(),
+                              report::grouped(static_cast<std::int64_t>(c.blocks)));
+    who.columns = {{"row", "", cell::integer},
+                   {"scales", "scales\nof", cell::integer},
+                   {"rmse", "R-MSE", cell::significant, 4},
+                   {"recipes", "dialect, rule and rounding of the recipes that agree"}};
+    for (std::size_t i = 0; i < k.first.size(); ++i) {
+        report::value rmse = undefined();
+        if (n > 1) {
+            const std::size_t r = k.first[i];
+            const std::size_t other = r == 0 ? 1 : 0;
+            const report::record p =
+                rosetta::pair_record(c, std::min(r, other), std::max(r, other), names);
+            rmse = *report::find(p, r < other ? "rmse_a" : "rmse_b");
+        }
+        who.rows.push_back({{"row", integer(i + 1)},
+                            {"scales", integer(k.scales_of[i] + 1)},
+                            {"rmse", rmse},
+                            {"recipes", joined(k.labels[i])}});
+    }
+    who.notes = {
+        "R-MSE over the elements to which this recipe and the first one (the first: and "
+        "the second) give a finite scale."};
+    std::vector<report::section> sections{who};
+    if (k.first.size() < 2) {
+        sections.front().notes.push_back("They agree on every scale and every code.");
+        return sections;
+    }
+    const auto pair = [&](std::size_t a, std::size_t b) -> const rosetta::rosetta_pair& {
+        return pair_of(c, k.first[a], k.first[b], n);
+    };
+    std::vector<std::size_t> all_classes, scale_classes;
+    for (std::size_t i = 0; i < k.first.size(); ++i) {
+        all_classes.push_back(i);
+        if (k.scales_of[i] == i) scale_classes.push_back(i);
+    }
+    add_matrix(
+        sections, "Blocks whose scales differ, %", cell::share, 2, scale_classes, true,
+        [&](std::size_t a, std::size_t b) { return share(pair(a, b).scales_differ, c.blocks); },
+        {});
+    add_matrix(
+        sections, "Elements whose codes differ, %", cell::share, 2, all_classes, true,
+        [&](std::size_t a, std::size_t b) { return share(pair(a, b).codes_differ, c.elements); },
+        {"Zeros of different sign are different codes."});
+    add_matrix(sections,
+               "R-MSE of the row's codes read with the column's scales, over the row's own",
+               cell::significant, 3, scale_classes, false,
+               [&](std::size_t a, std::size_t b) {
+                   const std::size_t ra = k.first[a];
+                   const std::size_t rb = k.first[b];
+                   const report::record p =
+                       rosetta::pair_record(c, std::min(ra, rb), std::max(ra, rb), names);
+                   return *report::find(p, ra < rb ? "cost_a_read_by_b" : "cost_b_read_by_a");
+               },
+               {"1: no mismatch. Every tensor and pair is in --json and --csv."});
+    return sections;
+}
+
+namespace {
+
+// One recipe over several tensors.
+struct verdict_line {
+    std::vector<std::string> labels;
+    std::uint64_t excluded = 0, scales_differ = 0, codes_differ = 0;
+    std::string first;  // tensor and block
+    bool same_evidence(const verdict_line& o) const {
+        return excluded == o.excluded && scales_differ == o.scales_differ &&
+               codes_differ == o.codes_differ && first == o.first;
+    }
+};
+
+// Tensors of one element format, block shape and list of recipes.
+std::string kind_of(const rosetta::origin_result& r) {
+    std::string key = fmt::format("{} in blocks of {}", r.tensor.element->name, r.tensor.block);
+    return r.tensor.has_recipe ? key + ", written as " + codec::to_string(r.tensor.recipe) : key;
+}
+
+report::section verdict_of(const std::string& kind,
+                           const std::vector<const rosetta::origin_result*>& results) {
+    const rosetta::origin_result& any = *results.front();
+    std::vector<codec::recipe> recipes;
+    for (const rosetta::origin_row& row : any.rows) recipes.push_back(row.recipe);
+    const std::vector<std::string> labels = labels_of(recipes);
+    std::uint64_t blocks = 0, zero = 0, nan_scales = 0, unjudged = 0;
+    for (const rosetta::origin_result* r : results) {
+        blocks += r->blocks;
+        zero += r->zero_blocks;
+        nan_scales += r->nan_scales;
+        unjudged += r->unjudged;
+    }
+    // Recipes with the same evidence share a line, the likely ones first.
+    std::vector<verdict_line> lines;
+    for (std::size_t i = 0; i < recipes.size(); ++i) {
+        verdict_line l;
+        l.labels.push_back(labels[i]);
+        for (const rosetta::origin_result* r : results) {
+            const rosetta::origin_row& row = r->rows[i];
+            if (l.excluded == 0 && row.excluded != 0) {
+                l.first = fmt::format("{} block {}", r->tensor.name, row.first_excluded);
+            }
+            l.excluded += row.excluded;
+            l.scales_differ += row.scales_differ;
+            l.codes_differ += row.codes_differ;
+        }
+        const auto twin = std::find_if(lines.begin(), lines.end(), [&](const verdict_line& other) {
+            return other.same_evidence(l);
+        });
+        if (twin == lines.end()) {
+            lines.push_back(std::move(l));
+        } else {
+            twin->labels.push_back(labels[i]);
+        }
+    }
+    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.excluded, a.scales_differ, a.codes_differ) <
+               std::tie(b.excluded, b.scales_differ, b.codes_differ);
+    });
+
+    report::section s;
+    s.heading = fmt::format("{} {} of {}", results.size(),
+                            results.size() == 1 ? "tensor" : "tensors", kind);
+    s.columns = {{"recipes", "dialect, rule and rounding"},
+                 {"excluded", "blocks that\nexclude it", cell::integer},
+                 {"rate", "%", cell::share}};
+    if (any.compared) {
+        s.columns.push_back({"scales", "scales that\ndiffer", cell::integer});
+        s.columns.push_back({"codes", "codes that\ndiffer", cell::integer});
+    }
+    s.columns.push_back({"first", "first block\nthat excludes it", cell::name});
+    std::vector<std::string> possible, identical;
+    for (const verdict_line& l : lines) {
+        report::record r{{"recipes", joined(l.labels)},
+                         {"excluded", integer(l.excluded)},
+                         {"rate", share(l.excluded, blocks)},
+                         {"first", text(l.first)}};
+        if (any.compared) {
+            r.emplace_back("scales", integer(l.scales_differ));
+            r.emplace_back("codes", integer(l.codes_differ));
+        }
+        s.rows.push_back(std::move(r));
+        if (l.excluded == 0) possible.insert(possible.end(), l.labels.begin(), l.labels.end());
+        if (any.compared && l.scales_differ == 0 && l.codes_differ == 0) {
+            identical.insert(identical.end(), l.labels.begin(), l.labels.end());
+        }
+    }
+    const auto number = [](std::uint64_t n) {
+        return report::grouped(static_cast<std::int64_t>(n));
+    };
+    s.notes.push_back(fmt::format(
+        "{} blocks, {} of zeros only, {} with scale 255, {} not judged for NaN codes. A block "
+        "excludes a recipe when its scale and its largest code cannot come of any maximum.",
+        number(blocks), number(zero), number(nan_scales), number(unjudged)));
+    s.notes.push_back(possible.empty() ? "None of these recipes can have produced every block."
+                                       : "Every block can have come of: " + joined(possible) + ".");
+    if (any.compared) {
+        s.notes.push_back(
+            identical.empty()
+                ? "None of these recipes gives these bytes for the original."
+                : "These give exactly these bytes for the original: " + joined(identical) + ".");
+    }
+    return s;
+}
+
+}  // namespace
+
+std::vector<report::section> origin_sections(const std::vector<rosetta::origin_result>& results) {
+    std::vector<std::pair<std::string, std::vector<const rosetta::origin_result*>>> kinds;
+    for (const rosetta::origin_result& r : results) {
+        const std::string kind = kind_of(r);
+        const auto known = std::find_if(kinds.begin(), kinds.end(),
+                                        [&](const auto& k) { return k.first == kind; });
+        if (known == kinds.end()) {
+            kinds.push_back({kind, {&r}});
+        } else {
+            known->second.push_back(&r);
+        }
+    }
+    std::vector<report::section> sections;
+    for (const auto& [kind, of_kind] : kinds) sections.push_back(verdict_of(kind, of_kind));
+    return sections;
+}
+
+}  // namespace mx::pages

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/views/stages_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+namespace {
+
+using products::stage_result;
+using products::value_errors;
+using report::cell;
+
+// Errors whose ratio lies this close to 1 are called the same.
+constexpr double same_within = 0.02;
+
+report::value member(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
+
+bool same_case(const stage_result& a, const stage_result& b) {
+    return a.stage == b.stage && a.transform == b.transform && a.requantized == b.requantized;
+}
+
+std::string group_of(const stage_result& r) {
+    const products::stage_row& row = products::stage_rows[r.stage];
+    // The recipes without their transform, which has a column.
+    const auto recipe = [&](std::size_t i) {
+        return products::to_string(
+            r.transform.empty() ? r.recipes[i] : products::with_transform(r.recipes[i], "none", 0));
+    };
+    return fmt::format("{}  {}: {}x{} sums over {} {}; {} by {}, {}", row.title, row.product, r.m,
+                       r.n, r.k, row.sum, recipe(0), recipe(1), gemm::to_string(r.model));
+}
+
+// The stage's result under the first transform with operands quantized once, by the same model.
+const stage_result& plain_of(const std::vector<stage_result>& results, const stage_result& r) {
+    for (const stage_result& p : results) {
+        if (p.stage == r.stage && !p.requantized) return p;
+    }
+    return r;
+}
+
+// "0.59 mends", in no more columns than the table has.
+std::string in_words(double ratio) {
+    std::string_view word = ratio > 1 + same_within ? "harms" : "same";
+    if (ratio < 1 - same_within) word = "mends";
+    if (ratio < 10) return fmt::format("{:.2f} {}", ratio, word);
+    return fmt::format("{:.3g} {}", ratio, word);
+}
+
+report::section stage_section(const std::vector<stage_result>& results) {
+    report::section t;
+    t.heading = "Products of the layer";
+    t.group_field = "group";
+    t.columns = {{"transform", "transform"},
+                 {"source", ""},
+                 {"nrmse", "error\n/ norm", cell::significant, 3},
+                 {"expected", "if\nindependent", cell::significant, 3},
+                 {"sqnr", "SQNR\ndB", cell::fixed, 2},
+                 {"gain", "gain", cell::fixed, 4},
+                 {"bias", "bias of\nerror %", cell::share},
+                 {"mean", "mean err\n/ RMS", cell::significant, 2},
+                 {"cosine", "cosine", cell::fixed, 4},
+                 {"ratio", "over the\nfirst row"}};
+    const stage_result* last = nullptr;
+    for (const stage_result& r : results) {
+        if (last != nullptr && same_case(*last, r)) continue;
+        last = &r;
+        const value_errors& e = r.errors.total;
+        const stage_result& plain = plain_of(results, r);
+        const std::optional<double> own = e.nrmse(), base = plain.errors.total.nrmse();
+        std::string words;
+        if (&plain != &r && own && base && *base != 0) {
+            words = in_words(*own / *base);
+        }
+        const std::optional<double> mean = e.mean_error();
+        const double rms =
+            e.counted() == 0 ? 0 : std::sqrt(e.x2 / static_cast<double>(e.counted()));
+        t.rows.push_back({{"group", group_of(r)},
+                          {"transform", r.transform.empty() ? "as given" : r.transform},
+                          {"source", text(r.requantized ? "twice" : "once")},
+                          {"nrmse", member(own)},
+                          {"expected", member(r.expected_nrmse())},
+                          {"sqnr", member(e.sqnr_db())},
+                          {"gain", member(e.gain())},
+                          {"bias", member(e.bias_share())},
+                          {"mean", mean && rms != 0 ? real(*mean / rms) : undefined()},
+                          {"cosine", member(e.cosine())},
+                          {"ratio", words}});
+    }
+    return t;
+}
+
+// The errors of the first model: stages down, transforms and origins of the operands across.
+report::figure error_map(const std::vector<stage_result>& results) {
+    report::heat_map map;
+    map.value.title = "error over the norm of the exact product";
+    const auto column_name = [](const stage_result& r) {
+        const std::string transform = r.transform.empty() ? "as given" : r.transform;
+        return r.requantized ? transform + ", twice" : transform;
+    };
+    const auto place = [](std::vector<std::string>& names, const std::string& name) {
+        const auto at = std::find(names.begin(), names.end(), name);
+        if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
+        names.push_back(name);
+        return names.size() - 1;
+    };
+    const stage_result* last = nullptr;
+    for (const stage_result& r : results) {
+        if (last != nullptr && same_case(*last, r)) continue;
+        last = &r;
+        const std::string_view title = products::stage_rows[r.stage].title;
+        const std::size_t row = place(map.rows, std::string(title));
+        const std::size_t column = place(map.columns, column_name(r));
+        map.cells.resize(map.rows.size());
+        for (auto& cells : map.cells) cells.resize(map.columns.size());
+        map.cells[row][column] = r.errors.total.nrmse();
+    }
+    return {"stages-error",
+            "Error by stage and transform",
+            "Darker is worse. twice: operands made from copies quantized along the other axis.",
+            std::move(map),
+            "",
+            ""};
+}
+
+// Whether some products are of operands that the transforms do not concern.
+bool given_and_rotated(const std::vector<stage_result>& results) {
+    const auto given = [](const stage_result& r) { return r.transform.empty(); };
+    return std::any_of(results.begin(), results.end(), given) &&
+           !std::all_of(results.begin(), results.end(), given);
+}
+
+report::section accumulator_section(const std::vector<stage_result>& results) {
+    report::section t;
+    t.heading = "What summing adds (first transform, operands quantized once)";
+    t.columns = {{"stage", "stage"},
+                 {"model", "model"},
+                 {"summing", "summing:\nerror / norm", cell::significant, 3},
+                 {"equal", "exact\n%", cell::share},
+                 {"ulp", "max\nulp", cell::integer},
+                 {"nrmse", "in all:\nerror / norm", cell::significant, 3}};
+    for (const stage_result& r : results) {
+        if (r.requantized || r.transform != plain_of(results, r).transform) continue;
+        const value_errors& a = r.errors.accumulation;
+        t.rows.push_back({{"stage", text(products::stage_rows[r.stage].title)},
+                          {"model", gemm::to_string(r.model)},
+                          {"summing", member(a.nrmse())},
+                          {"equal", report::share(a.counted() - a.differing, a.counted())},
+                          {"ulp", report::tally(a.max_ulp)},
+                          {"nrmse", member(r.errors.total.nrmse())}});
+    }
+    return t;
+}
+
+}  // namespace
+
+std::vector<report::section> stages_sections(const std::vector<stage_result>& results) {
+    report::section table = stage_section(results);
+    table.notes.push_back(
+        "error / norm: |product - exact product| / |exact product|; for dX and dW this is zeta. if "
+        "independent: what it would be if the operands' errors knew nothing of each other and of "
+        "the data. once, twice: operands quantized from the tensor, or from a copy that was "
+        "quantized along its other axis.");
+    if (given_and_rotated(results)) {
+        table.notes.push_back("as given: operands without blocks, which are not rotated.");
+    }
+    for (const std::string& lost : stages_not_finite(results)) {
+        table.notes.push_back(lost + " They are left out of every figure.");
+    }
+    table.figures.push_back(error_map(results));
+    report::section verdict;
+    verdict.heading = "Verdict";
+    verdict.notes = stages_verdict(results);
+    return {table, accumulator_section(results), verdict};
+}
+
+}  // namespace mx::pages

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shorthands for the members of records.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+
+#include "libmx/report/record.hpp"
+
+namespace mx::pages {
+
+inline report::value text(std::string_view s) { return std::string(s); }
+
+template <std::integral I>
+report::value integer(I n) {
+    return static_cast<std::int64_t>(n);
+}
+
+inline report::value real(double x) { return x; }
+
+/// The members `schema` and `tool` (name, version), with which every document begins.
+report::record document_head(const std::string& schema);
+
+/// Null, which prints as "-" and is empty in CSV.
+inline report::value undefined() { return std::monostate{}; }
+
+}  // namespace mx::pages

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How figures are said in sentences.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/report/record.hpp"
+
+namespace mx::pages {
+
+/// "18.87 dB"; "no error" where it is infinite.
+std::string decibels(double db);
+/// `db` rounded down to two decimals: a floor that is still met.
+std::string met_floor(double db);
+/// "1.5 %": a share in percent, with report::percent_text's ends.
+std::string percent(double share);
+/// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& all);
+/// Null where there is none.
+report::value maybe(const std::optional<double>& x);
+/// Null where the number is not finite.
+report::value finite_or_null(double x);
+
+}  // namespace mx::pages

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of the single blocks of a tensor: how tight they are, where their maxima lie, which
+// of them lose what told their elements apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+#include "libmx/report/record.hpp"
+
+namespace mx::cluster {
+
+/// What a block suffers from; worse ones first. Blocks of fewer than two non-zero elements, and
+/// blocks without a finite scale, are not judged.
+enum class ailment : std::uint8_t {
+    saturation,  ///< every non-zero element takes the largest code, some from beyond it
+    death,       ///< every non-zero element becomes zero
+    collapse,    ///< unequal magnitudes all become one (not by saturation)
+};
+inline constexpr std::size_t ailment_count = 3;
+
+/// An ailing block.
+struct bad_block {
+    std::uint64_t index = 0;  ///< in the tensor's block grid
+    ailment what = ailment::saturation;
+    double least = 0, largest = 0;  ///< of |x| over x != 0
+    std::optional<double> becomes;  ///< the magnitude every element gets; none with an offset
+    double gain = 0;                ///< sum(x d) / sum(x^2)
+    double loss = 0;                ///< sum((x - d)^2) / sum(x^2)
+};
+
+/// The block that comes closest to saturation without saturating.
+struct near_block {
+    std::uint64_t index = 0;
+    double least = 0, largest = 0;
+    double nearness = 0;  ///< see codec::block_judge::nearness
+};
+
+/// One tensor under one recipe.
+struct block_survey {
+    std::size_t tensor = 0, recipe = 0;  ///< indices into what was asked for
+    std::uint64_t blocks = 0;
+    std::uint64_t eligible = 0;   ///< blocks with at least two non-zero finite elements
+    std::uint64_t saturated = 0;  ///< of them, as the metric saturated_block_rate counts them
+    std::uint64_t ailing[ailment_count] = {};  ///< of the eligible blocks, by ailment
+
+    /// Of blocks with a finite maximum: those whose maximum lies in the recipe's clamp zone.
+    report::value clamp_zone_block_rate;
+    /// The closed-form verdicts (codec::block_judge) as shares of the eligible blocks; null
+    /// where the recipe has none.
+    report::value certain_overflow_block_rate, certain_saturation_block_rate;
+    report::value saturated_block_gain;  ///< mean gain of the saturated blocks
+    report::record spread;               ///< quantiles of min/max: {"p01", ...}
+    report::value rmse, saturated_block_rate, bits_per_element;
+
+    std::vector<bad_block> worst;  ///< those with the largest loss, at most `worst_blocks`
+    std::optional<near_block> nearest;
+
+    double share(ailment a) const {
+        const auto n = static_cast<double>(ailing[static_cast<std::size_t>(a)]);
+        return eligible == 0 ? 0.0 : n / static_cast<double>(eligible);
+    }
+};
+
+inline constexpr std::size_t worst_blocks = 5;
+
+/// Surveys numeric tensors under every recipe that fits them, in one pass over each (two where a
+/// recipe needs the tensor's maximum and it is large): tensors in order, recipes innermost. Of
+/// `request`, recipes, roles and norm_bias matter. With a transform, blocks are those of the
+/// transformed values. Memory does not grow with the size of tensors, figures do not depend on
+/// threads. Throws base::error.
+std::vector<block_survey> survey_blocks(const std::vector<engine::tensor_ref>& tensors,
+                                        const analysis::analysis_request& request,
+                                        const engine::run_control& control);
+
+}  // namespace mx::cluster

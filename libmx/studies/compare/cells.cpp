@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/compare/cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "libmx/base/status.hpp"
+#include "libmx/codec/recipe_keys.hpp"
+#include "libmx/format/block_formats.hpp"
+
+namespace mx::compare {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+// A recipe in the making: its preset, and keys with values in the order they were given.
+struct spelling {
+    std::string preset;
+    std::vector<std::pair<std::string, std::string>> settings;
+
+    void set(const std::string& key, const std::string& value) {
+        for (auto& [name, old] : settings) {
+            if (name != key) continue;
+            old = value;
+            return;
+        }
+        settings.emplace_back(key, value);
+    }
+
+    std::string text() const {
+        std::string out = preset;
+        char separator = ':';
+        for (const auto& [key, value] : settings) {
+            out += fmt::format("{}{}={}", separator, key, value);
+            separator = ',';
+        }
+        return out;
+    }
+};
+
+// Takes a recipe that parses apart.
+spelling read(const std::string& recipe) {
+    const std::size_t colon = std::min(recipe.find(':'), recipe.size());
+    spelling s{recipe.substr(0, colon), {}};
+    for (std::size_t at = colon + 1; at < recipe.size();) {
+        const std::size_t end = std::min(recipe.find(',', at), recipe.size());
+        const std::size_t equals = recipe.find('=', at);
+        s.set(recipe.substr(at, equals - at), recipe.substr(equals + 1, end - equals - 1));
+        at = end + 1;
+    }
+    return s;
+}
+
+// Refuses a value that no recipe has, so that a misspelt one is not merely left out.
+void check_value(const std::string& key, const std::string& value) {
+    const auto keys = codec::recipe_keys();
+    const auto row = std::find_if(keys.begin(), keys.end(),
+                                  [&](const codec::recipe_key& k) { return k.name == key; });
+    if (row == keys.end()) refuse(fmt::format("a sweep has no axis '{}'", key));
+    std::optional<base::error> reason;
+    for (const format::block_format& b : format::block_formats) {
+        codec::recipe r = codec::preset_recipe(b.name);
+        try {
+            row->set(r, value);
+            return;
+        } catch (const base::error& e) {
+            if (!reason) reason = e;
+        }
+    }
+    throw *reason;
+}
+
+// Every combination of the axes over the bases, the last axis fastest.
+std::vector<spelling> product(const sweep_request& request) {
+    std::vector<spelling> all;
+    for (const std::string& base : request.bases) {
+        codec::parse_recipe(base);
+        all.push_back(read(base));
+    }
+    for (const axis& a : request.axes) {
+        if (a.values.empty()) continue;
+        if (all.size() > max_cells / a.values.size()) {
+            refuse(fmt::format("the sweep has more than {} combinations; leave out some values",
+                               max_cells));
+        }
+        for (const std::string& value : a.values) check_value(a.key, value);
+        std::vector<spelling> next;
+        for (const spelling& s : all) {
+            for (const std::string& value : a.values) {
+                next.push_back(s);
+                next.back().set(a.key, value);
+            }
+        }
+        all = std::move(next);
+    }
+    return all;
+}
+
+// The index of `r` among `recipes`, where it is put unless it is there.
+std::size_t place_of(std::vector<codec::recipe>& recipes, const codec::recipe& r) {
+    const auto at = std::find(recipes.begin(), recipes.end(), r);
+    if (at != recipes.end()) return static_cast<std::size_t>(at - recipes.begin());
+    recipes.push_back(r);
+    return recipes.size() - 1;
+}
+
+cell make_cell(const codec::recipe& r, std::uint64_t seeds, std::vector<codec::recipe>& recipes) {
+    cell c{r, codec::to_string(r), {}};
+    const std::uint64_t runs = is_random(r) ? seeds : 1;
+    for (std::uint64_t i = 0; i < runs; ++i) {
+        codec::recipe seeded = r;
+        seeded.seed = r.seed + i;  // wraps: any 64 bits are a seed
+        c.runs.push_back(place_of(recipes, seeded));
+    }
+    return c;
+}
+
+}  // namespace
+
+bool is_random(const codec::recipe& r) {
+    return r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
+}
+
+sweep_plan plan_sweep(const sweep_request& request) {
+    sweep_plan plan;
+    for (const spelling& s : product(request)) {
+        const std::string text = s.text();
+        try {
+            const codec::recipe r = codec::parse_recipe(text);
+            const bool known = std::any_of(plan.cells.begin(), plan.cells.end(),
+                                           [&](const cell& c) { return c.recipe == r; });
+            if (!known) plan.cells.push_back(make_cell(r, request.seeds, plan.recipes));
+        } catch (const base::error& e) {
+            if (e.kind() != base::error_kind::usage) throw;
+            // The recipe stands next to its reason.
+            const std::string prefix = fmt::format("recipe '{}': ", text);
+            const std::string& message = e.message();
+            const bool repeats = message.rfind(prefix, 0) == 0;
+            plan.left_out.push_back({text, repeats ? message.substr(prefix.size()) : message});
+        }
+    }
+    if (plan.cells.empty()) {
+        refuse(fmt::format("no combination of the sweep is a recipe; the first, {}: {}",
+                           plan.left_out.front().recipe, plan.left_out.front().reason));
+    }
+    plan.baseline = plan.cells.front();
+    if (request.baseline.empty()) return plan;
+    const codec::recipe wanted = codec::parse_recipe(request.baseline);
+    const auto at = std::find_if(plan.cells.begin(), plan.cells.end(),
+                                 [&](const cell& c) { return c.recipe == wanted; });
+    plan.baseline_is_cell = at != plan.cells.end();
+    plan.baseline = plan.baseline_is_cell ? *at : make_cell(wanted, request.seeds, plan.recipes);
+    return plan;
+}
+
+}  // namespace mx::compare

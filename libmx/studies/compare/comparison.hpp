@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything a sweep says, from the results of its analysis.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+#include "libmx/studies/compare/board.hpp"
+#include "libmx/studies/compare/cells.hpp"
+#include "libmx/studies/compare/families.hpp"
+#include "libmx/studies/compare/phases.hpp"
+#include "libmx/studies/compare/ranking.hpp"
+#include "libmx/studies/compare/series.hpp"
+
+namespace mx::compare {
+
+/// The cells ranked on the tensors of one role.
+struct role_ranking {
+    std::string role;
+    std::vector<std::size_t> tensors;
+    ranking ranks;
+};
+
+/// The best of the cells that take from `bits` to less than `bits` + 1 bits per element.
+struct bits_class {
+    int bits = 0;
+    std::size_t best = 0;    ///< place in the overall ranking
+    std::size_t second = 0;  ///< likewise; equal to `best` when it is alone
+    std::size_t cells = 0;
+};
+
+/// Cells whose contest is followed through the phases: a family of scale rules, or all.
+struct phase_group {
+    std::string name;  ///< of the family; "" for all cells
+    std::vector<std::size_t> cells;
+    std::vector<std::vector<double>> errors;  ///< over all tensors, by cell and phase
+    std::optional<phase_contest> contest;
+};
+
+struct comparison {
+    board table;
+    std::vector<std::size_t> tensors;  ///< all of the table's
+    ranking overall;
+    std::vector<bool> best;           ///< by place: nothing stands before it
+    std::vector<bool> front;          ///< by place: on the Pareto front of bits against SQNR
+    std::vector<bits_class> classes;  ///< fewest bits first
+    std::vector<role_ranking> roles;  ///< in the order of the list of roles
+    std::vector<layer_series> series;
+    std::vector<family> scale_groups;
+    std::vector<analysis::scale_pairs> scale_differences;  ///< by group
+    std::vector<phase_group> phases;  ///< all cells first; empty without a phase sweep
+};
+
+/// What `analyze` is to be asked for. Its recipes are those of the plan.
+analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep);
+
+/// Evaluates what it answered.
+comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep);
+
+/// Why the place of a cell and the next should not be trusted: their ratios differ by less than
+/// the seeds leave open.
+bool within_interval(const standing& a, const standing& b);
+
+}  // namespace mx::compare

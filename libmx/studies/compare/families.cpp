@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/compare/families.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libmx/codec/recipe_keys.hpp"
+
+namespace mx::compare {
+namespace {
+
+codec::recipe under_first_rule(codec::recipe r) {
+    r.rule = codec::default_rule(*r.by, r.scale_format->name);
+    codec::normalize(r);
+    return r;
+}
+
+// What decides the scales of blocks besides the rule.
+codec::recipe scale_identity(const codec::recipe& r) {
+    codec::recipe common = under_first_rule(r);
+    common.round = format::rounding::rtne;
+    common.ties = format::tie_rule::up;
+    common.seed = 0;
+    common.random_bits = 0;
+    return common;
+}
+
+// Groups cells by `identity`; `wanted(family so far, cell)` says whether a cell joins.
+template <typename Identity, typename Wanted>
+std::vector<family> group(const sweep_plan& plan, const Identity& identity, const Wanted& wanted) {
+    std::vector<family> families;
+    std::vector<codec::recipe> identities;
+    for (std::size_t c = 0; c < plan.cells.size(); ++c) {
+        const codec::recipe& r = plan.cells[c].recipe;
+        const codec::recipe id = identity(r);
+        auto at = static_cast<std::size_t>(std::find(identities.begin(), identities.end(), id) -
+                                           identities.begin());
+        if (at == identities.size()) {
+            identities.push_back(id);
+            families.push_back({codec::to_string(under_first_rule(r)), {}});
+        }
+        if (wanted(families[at], r)) families[at].cells.push_back(c);
+    }
+    families.erase(std::remove_if(families.begin(), families.end(),
+                                  [](const family& f) { return f.cells.size() < 2; }),
+                   families.end());
+    return families;
+}
+
+}  // namespace
+
+std::vector<family> rule_families(const sweep_plan& plan) {
+    return group(plan, under_first_rule, [](const family&, const codec::recipe&) { return true; });
+}
+
+std::vector<family> scale_families(const sweep_plan& plan) {
+    return group(plan, scale_identity, [&](const family& f, const codec::recipe& r) {
+        if (!codec::scales_have_codes(r) || codec::bumps_positions(r)) return false;
+        return std::none_of(f.cells.begin(), f.cells.end(),
+                            [&](std::size_t c) { return plan.cells[c].recipe.rule == r.rule; });
+    });
+}
+
+std::string measure_more(const codec::recipe& r) {
+    if (!r.scale_format->power_of_two()) {
+        return fmt::format("mx cluster FILE -r {} measures what may mend it", codec::to_string(r));
+    }
+    return fmt::format("mx compare FILE -r {} --scale floor,even,rceil measures other rules",
+                       codec::to_string(under_first_rule(r)));
+}
+
+}  // namespace mx::compare

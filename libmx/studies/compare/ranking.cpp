@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/compare/ranking.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace mx::compare {
+namespace {
+
+// Tensors taken together under one run.
+struct pool {
+    pooling how = pooling::as_stored;
+    bool lossless = true;
+    double elements = 0, bits = 0;
+    double error2 = 0, x2 = 0;
+    double decibels = 0;
+    std::int64_t tensors = 0, inexact = 0;
+    std::array<double, pooled_rates.size()> part{}, whole{};
+
+    void add(const figures& f) {
+        elements += f.elements;
+        bits += f.bits_per_element * f.elements;
+        if (!f.rmse) return;
+        ++tensors;
+        lossless = lossless && *f.rmse == 0;
+        const double error = how == pooling::equal_rms ? f.nrmse.value_or(0) : *f.rmse;
+        const double size = how == pooling::as_stored ? f.rms : f.nrmse ? 1 : 0;
+        const double e2 = error * error * f.counted;
+        error2 += e2;
+        x2 += size * size * f.counted;
+        if (f.sqnr_db) {
+            decibels += *f.sqnr_db;
+            ++inexact;
+        }
+        for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
+            if (!f.rates[i]) continue;
+            using of = pooled_rate::whole;
+            const double weight = pooled_rates[i].of == of::elements ? f.counted
+                                  : pooled_rates[i].of == of::blocks ? f.eligible
+                                                                     : e2;
+            part[i] += *f.rates[i] * weight;
+            whole[i] += weight;
+        }
+    }
+
+    std::optional<double> nrmse() const {
+        if (x2 == 0) return {};
+        return std::sqrt(error2 / x2);
+    }
+    std::optional<double> sqnr_db() const {
+        if (x2 == 0 || error2 == 0) return {};
+        return -10 * std::log10(error2 / x2);
+    }
+};
+
+// R-MSEs of one run next to the baseline's, tensor by tensor.
+struct ratios {
+    double logarithms = 0;
+    std::int64_t compared = 0;
+
+    void add(const std::optional<double>& rmse, const std::optional<double>& baseline) {
+        if (!rmse || !baseline || *rmse == 0 || *baseline == 0) return;
+        logarithms += std::log(*rmse / *baseline);
+        ++compared;
+    }
+};
+
+// Means over the seeds of what every one of them has.
+class seed_means {
+  public:
+    void add(const std::optional<double>& value) {
+        if (value) values_.push_back(*value);
+        ++seeds_;
+    }
+    std::optional<estimate> get() const {
+        if (values_.empty() || values_.size() < seeds_) return {};
+        return estimate_of(values_);
+    }
+
+  private:
+    std::vector<double> values_;
+    std::size_t seeds_ = 0;
+};
+
+standing stand(const board& b, const sweep_plan& plan, const cell& c, const common_tensors& over,
+               std::size_t phase, pooling how) {
+    standing s;
+    s.exact = true;
+    seed_means ratio, nrmse, decibels, mean_decibels;
+    std::array<seed_means, pooled_rates.size()> rates;
+    for (const std::size_t run : c.runs) {
+        pool all;
+        all.how = how;
+        std::int64_t only_exact = 0, only_baseline_exact = 0;
+        for (const std::size_t t : over.tensors) {
+            const figures& f = b.of(t, run, phase);
+            all.add(f);
+            const bool baseline_exact = rmse_of(b, t, plan.baseline, phase) == 0.0;
+            only_exact += f.rmse == 0.0 && !baseline_exact ? 1 : 0;
+            only_baseline_exact += f.rmse && *f.rmse > 0 && baseline_exact ? 1 : 0;
+        }
+        ratios relative;
+        for (const std::size_t t : over.compared) {
+            relative.add(b.of(t, run, phase).rmse, rmse_of(b, t, plan.baseline, phase));
+        }
+        const auto count = static_cast<double>(relative.compared);
+        ratio.add(relative.compared == 0 ? std::optional<double>()
+                                         : std::exp(relative.logarithms / count));
+        nrmse.add(all.nrmse());
+        decibels.add(all.sqnr_db());
+        mean_decibels.add(all.inexact == 0 ? std::optional<double>()
+                                           : all.decibels / static_cast<double>(all.inexact));
+        for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
+            rates[i].add(all.whole[i] == 0 ? std::optional<double>()
+                                           : std::min(1.0, all.part[i] / all.whole[i]));
+        }
+        // Seeds change neither shapes nor what is left out; which tensors come out exact they may.
+        s.tensors = all.tensors;
+        s.compared = relative.compared;
+        s.only_exact = only_exact;
+        s.only_baseline_exact = only_baseline_exact;
+        s.exact = s.exact && all.tensors > 0 && all.lossless;
+        s.bits_per_element = all.elements == 0 ? 0 : all.bits / all.elements;
+    }
+    s.rmse_ratio = ratio.get();
+    s.nrmse = nrmse.get();
+    s.sqnr_db = decibels.get();
+    s.mean_sqnr_db = mean_decibels.get();
+    for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
+        if (const auto e = rates[i].get()) s.rates[i] = e->mean;
+    }
+    return s;
+}
+
+void count_wins(const board& b, const sweep_plan& plan, std::size_t phase, ranking& to) {
+    std::vector<std::optional<double>> rmse(plan.cells.size());
+    for (const std::size_t t : to.over.tensors) {
+        double least = std::numeric_limits<double>::infinity();
+        double most = 0;
+        for (std::size_t c = 0; c < plan.cells.size(); ++c) {
+            rmse[c] = rmse_of(b, t, plan.cells[c], phase);
+            if (!rmse[c]) continue;
+            least = std::min(least, *rmse[c]);
+            most = std::max(most, *rmse[c]);
+        }
+        if (most == 0) continue;
+        ++to.contests;
+        for (standing& s : to.cells)
+            s.wins += rmse[s.cell] && *rmse[s.cell] <= least * (1 + same_rmse) ? 1 : 0;
+    }
+}
+
+// The order of standings: what is exact, then by ratio, then what has none.
+double place(const standing& s) {
+    if (s.exact) return 0;
+    return s.rmse_ratio ? s.rmse_ratio->mean : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
+                              std::size_t phase) {
+    double sum = 0;
+    for (const std::size_t run : c.runs) {
+        const std::optional<double>& rmse = b.of(tensor, run, phase).rmse;
+        if (!rmse) return {};
+        sum += *rmse;
+    }
+    return sum / static_cast<double>(c.runs.size());
+}
+
+bool stands_before(const standing& a, const standing& b) {
+    return place(a) * (1 + same_rmse) < place(b);
+}
+
+std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor) {
+    std::optional<std::size_t> best;
+    double least = 0;
+    for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+        const auto rmse = rmse_of(b, tensor, plan.cells[i]);
+        if (!rmse || (best && *rmse >= least)) continue;
+        best = i;
+        least = *rmse;
+    }
+    return best;
+}
+
+ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
+             std::size_t phase, pooling how) {
+    ranking r;
+    r.over = tensors_in_common(b, plan, among, phase);
+    for (std::size_t c = 0; c < plan.cells.size(); ++c) {
+        r.cells.push_back(stand(b, plan, plan.cells[c], r.over, phase, how));
+        r.cells.back().cell = c;
+    }
+    count_wins(b, plan, phase, r);
+    // Of equals the one with fewer bits, then the one that comes first in the sweep.
+    std::stable_sort(r.cells.begin(), r.cells.end(), [](const standing& x, const standing& y) {
+        if (place(x) != place(y)) return place(x) < place(y);
+        return x.bits_per_element < y.bits_per_element;
+    });
+    return r;
+}
+
+std::vector<std::size_t> all_tensors(const board& b) {
+    std::vector<std::size_t> all(b.tensors.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+}
+
+}  // namespace mx::compare

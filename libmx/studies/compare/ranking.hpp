@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cell of a sweep errs least, over some tensors.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/studies/compare/board.hpp"
+#include "libmx/studies/compare/cells.hpp"
+#include "libmx/studies/compare/common_tensors.hpp"
+#include "libmx/studies/compare/student.hpp"
+
+namespace mx::compare {
+
+/// How the errors of several tensors are taken together.
+enum class pooling : std::uint8_t {
+    as_stored,  ///< squared errors as they are: tensors of large values count most
+    equal_rms   ///< every tensor divided by its RMS first: none hides the others by its size
+};
+
+/// Where a cell stands. Figures of a cell with several seeds are means over them, with intervals.
+struct standing {
+    std::size_t cell = 0;
+    std::int64_t tensors = 0;  ///< that it was measured on and that hold a finite number
+    /// Geometric mean over tensors of R-MSE relative to the baseline's; over the `compared` tensors
+    /// of the ranking; none without such a tensor.
+    std::optional<estimate> rmse_ratio;
+    std::int64_t compared = 0;
+    std::int64_t only_exact = 0;           ///< tensors exact here and not under the baseline
+    std::int64_t only_baseline_exact = 0;  ///< the other way round
+    bool exact = false;                    ///< every tensor is, under every seed
+    std::int64_t wins = 0;  ///< tensors with the smallest R-MSE; ties (same_rmse) count
+    std::optional<estimate> nrmse, sqnr_db;  ///< over all elements together, pooled as asked for
+    std::optional<estimate> mean_sqnr_db;    ///< of the tensors that are not exact
+    double bits_per_element = 0;             ///< over all elements together
+    std::array<std::optional<double>, pooled_rates.size()> rates;  ///< likewise
+};
+
+struct ranking {
+    std::vector<standing> cells;  ///< smallest ratio first; all exact before, undefined after
+    std::int64_t contests = 0;    ///< tensors that at least one cell does not quantize exactly
+    common_tensors over;          ///< what every cell's figures are over
+};
+
+/// The R-MSE of a tensor under a cell, the mean over its seeds; none where it was left out.
+std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
+                              std::size_t phase = 0);
+
+/// The cell with the smallest R-MSE on a tensor, the first of equals; none when the tensor was left
+/// out under all of them.
+std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor);
+
+/// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) that all of
+/// them can be compared on.
+ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
+             std::size_t phase = 0, pooling how = pooling::as_stored);
+
+/// Indices of all tensors of a board.
+std::vector<std::size_t> all_tensors(const board& b);
+
+/// R-MSEs that differ by less than this share of themselves are the same: sums are no more accurate
+/// (docs/guide/figures.md).
+inline constexpr double same_rmse = 1e-6;
+
+/// Whether `a` stands before `b`, rather than beside it: by more than same_rmse.
+bool stands_before(const standing& a, const standing& b);
+
+}  // namespace mx::compare

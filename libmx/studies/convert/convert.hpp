@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors in, converted tensors out: cast, quantize, dequantize.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/engine/control.hpp"
+#include "libmx/engine/model.hpp"
+#include "libmx/format/element_formats.hpp"
+#include "libmx/format/roundings.hpp"
+#include "libmx/io/writer.hpp"
+
+namespace mx::convert {
+
+/// What a conversion did.
+struct conversion {
+    std::uint64_t tensors = 0;   ///< converted
+    std::uint64_t elements = 0;  ///< of the converted tensors
+    std::uint64_t bytes_written = 0;
+    std::vector<engine::skipped_tensor> kept;  ///< no weights: in the output bit for bit as stored
+    std::vector<engine::skipped_tensor> skipped;  ///< not in the output
+};
+
+/// Where converted arrays go.
+using destination = std::function<std::unique_ptr<io::array_writer>(
+    const std::vector<io::planned_array>& plan, const io::metadata_map& metadata)>;
+
+/// A file: .npy (exactly one tensor), .h5, .hdf5, otherwise safetensors.
+destination to_file(const std::string& path);
+
+/// What one can cast to: element formats, and scale formats with codes.
+std::vector<std::string_view> castable_formats();
+
+struct cast_request {
+    std::string element;  ///< one of castable_formats()
+    format::rounding round = format::rounding::rtne;
+    format::tie_rule ties = format::tie_rule::up;
+    std::optional<int> random_bits;  ///< none: the dialect's width
+    std::uint64_t seed = 0;
+    bool saturate = true;  ///< false: beyond the maximum gives NaN (e4m3) or Inf (e5m2)
+    bool packed = false;   ///< codes (`w.codes`) instead of float32 values (`w`)
+    std::optional<codec::int_min> minimum;  ///< integers; none: codec::default_int_min
+    /// Whose conversion; also those that only convert (gfloat, ml_dtypes, cutlass).
+    const codec::dialect* by = &codec::row_of(codec::dialect_id::ocp);
+};
+
+/// Element conversion without a scale. With `packed`, `w.codes` in the packed layout of
+/// `quantize --packed`; otherwise `w` as F32. Throws base::error (usage) for what the dialect
+/// lacks, and with `packed` (input) for a value that it gives no code.
+conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
+                const destination& out, const engine::run_control& control);
+
+inline conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
+                       const std::string& out, const engine::run_control& control) {
+    return cast(tensors, request, to_file(out), control);
+}
+
+enum class quantized_form : std::uint8_t {
+    values,  ///< dequantized, as F32
+    packed,  ///< codes, scales and offsets: docs/design/packed-layout.md
+    codes,   ///< the same with one code to a byte, whatever its bits
+};
+
+/// Quantizes every tensor under `recipe`.
+conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
+                          const codec::recipe& recipe, quantized_form form, const destination& out,
+                          const engine::run_control& control);
+
+inline conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
+                                 const codec::recipe& recipe, bool packed, const std::string& out,
+                                 const engine::run_control& control) {
+    return quantize_model(tensors, recipe, packed ? quantized_form::packed : quantized_form::values,
+                          to_file(out), control);
+}
+
+/// Reads a file written by `quantize --packed` and writes the dequantized values as F32.
+conversion dequantize_model(const io::reader& file, const std::string& out,
+                            const engine::run_control& control);
+
+}  // namespace mx::convert

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a comparison of dumps counts. Counts are exact and sums enter by segments, so that the
+// result does not depend on how a tensor was divided among threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "libmx/base/exact_sum.hpp"
+
+namespace mx::diff {
+
+/// Values of a dump, a, against those of the next one, b.
+struct value_figures {
+    std::uint64_t elements = 0;
+    std::uint64_t compared = 0;  ///< finite in both: what the sums are over
+    std::uint64_t changed = 0;   ///< other bits as float32; two NaNs are the same
+    double max_difference = 0;
+    base::exact_sum a2, b2, ab, difference2, difference;  ///< differences are b - a
+
+    void merge(const value_figures& other);
+};
+
+/// Codes of a dump against those of the next one, under one recipe.
+struct move_figures {
+    std::uint64_t blocks = 0;
+    std::uint64_t scales_moved = 0;  ///< blocks with another scale (or offset)
+    std::uint64_t elements = 0;
+    std::uint64_t codes_moved = 0;
+    std::uint64_t elements_at_equal_scale = 0;
+    std::uint64_t moved_at_equal_scale = 0;
+    std::uint64_t followed = 0;      ///< elements for which there is a dump after these two
+    std::uint64_t flipped_back = 0;  ///< of these: moved, and in that dump what they were
+
+    void merge(const move_figures& other);
+};
+
+/// One dump under one recipe.
+struct dump_figures {
+    std::uint64_t counted = 0;  ///< finite elements of blocks that have a scale
+    std::uint64_t overflow = 0, clamp = 0;
+    std::uint64_t eligible_blocks = 0, saturated_blocks = 0;
+    /// Where the recipe has a clamp zone and it was asked for: blocks with a maximum, those whose
+    /// maximum lies in the zone, and the sum of log2(mantissa / lower edge).
+    std::uint64_t maxima = 0;
+    std::uint64_t in_clamp_zone = 0;
+    base::exact_sum distance;
+
+    void merge(const dump_figures& other);
+};
+
+/// A tensor under one recipe, through all dumps.
+struct code_figures {
+    std::vector<move_figures> moves;  ///< one fewer than dumps
+    std::vector<dump_figures> dumps;
+
+    explicit code_figures(std::size_t count = 0)
+        : moves(count == 0 ? 0 : count - 1), dumps(count) {}
+    void merge(const code_figures& other);
+};
+
+}  // namespace mx::diff

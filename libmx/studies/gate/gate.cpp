@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/gate/gate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/engine/roles.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::gate {
+namespace {
+
+// What the rules need of a result besides their figures.
+constexpr std::array<std::string_view, 5> needed{"file", "tensor", "role", "recipe", "elements"};
+
+// Nothing can be said of a tensor that has no elements.
+bool is_empty(const report::record& r) { return report::number_of(r, "elements") == 0.0; }
+
+// What a rule needs to be asked for, in the words of mx analyze.
+std::string_view option_for(metrics::when collected) {
+    switch (collected) {
+        case metrics::when::decompose:
+            return " with --decompose";
+        case metrics::when::histograms:
+            return " with --histograms";
+        case metrics::when::always:
+            break;
+    }
+    return "";
+}
+
+[[noreturn]] void refuse_metric(const analysis::gate_rule& rule,
+                                const std::set<std::string>& members) {
+    std::vector<std::string_view> known;
+    for (const metrics::metric& m : metrics::all()) known.push_back(m.name);
+    for (const std::string& m : members) known.emplace_back(m);
+    throw base::error(
+        base::error_kind::usage,
+        fmt::format("rule '{}': no result has a '{}'; did you mean '{}'?",
+                    base::printable(rule.text), rule.metric, base::nearest(rule.metric, known)));
+}
+
+// Why a rule finds nothing to check.
+std::string nothing_to_check(const analysis::gate_rule& rule, bool any_totals) {
+    switch (rule.subject) {
+        case analysis::rule_subject::role:
+            return fmt::format("no tensor has the role {}", rule.subject_text);
+        case analysis::rule_subject::names: {
+            if (rule.subject_text.find_first_of("*?[") != std::string::npos) {
+                return fmt::format("no tensor's name matches {}", rule.subject_text);
+            }
+            std::vector<std::string_view> names;
+            for (const engine::role_row& r : engine::roles()) names.push_back(r.name);
+            return fmt::format("no tensor is called '{}', and it is no role (did you mean '{}'?)",
+                               rule.subject_text, base::nearest(rule.subject_text, names));
+        }
+        case analysis::rule_subject::totals:
+            return any_totals ? "there is no result to check"
+                              : "the results have no summary; mx analyze writes one";
+        case analysis::rule_subject::everything:
+            break;
+    }
+    return "there is no result to check";
+}
+
+// One rule against record after record.
+class referee {
+  public:
+    referee(const std::vector<analysis::gate_rule>& rules, gate_verdict& verdict)
+        : rules_(rules), verdict_(verdict), absent_(rules.size()) {
+        verdict.rules.resize(rules.size());
+    }
+
+    void see(std::size_t rule, const report::record& r) {
+        rule_verdict& v = verdict_.rules[rule];
+        const analysis::finding f = analysis::judge(rules_[rule], r);
+        if (f.is == analysis::finding::outcome::no_number) {
+            throw base::error(base::error_kind::usage,
+                              fmt::format("rule '{}': {} is no number",
+                                          base::printable(rules_[rule].text), rules_[rule].metric));
+        }
+        if (f.is == analysis::finding::outcome::absent) {
+            ++absent_[rule];
+            return;
+        }
+        ++v.checked;
+        if (f.is == analysis::finding::outcome::holds) return;
+        ++v.broken;
+        if (f.is == analysis::finding::outcome::undefined) ++v.undefined;
+        verdict_.breaches.push_back({rule, report::text_of(r, "file"), report::text_of(r, "tensor"),
+                                     report::text_of(r, "recipe"), f.figure});
+    }
+
+    void finish(const gate_inputs& inputs, bool any_totals) {
+        for (std::size_t i = 0; i < rules_.size(); ++i) {
+            rule_verdict& v = verdict_.rules[i];
+            const std::string metric(analysis::first_member(rules_[i].metric));
+            if (absent_[i] > 0) {
+                const metrics::metric* known = metrics::find(metric);
+                if (v.checked == 0 && known == nullptr && inputs.members.count(metric) == 0 &&
+                    rules_[i].subject != analysis::rule_subject::totals) {
+                    refuse_metric(rules_[i], inputs.members);
+                }
+                v.problem = fmt::format("{} of {} results have no {}", absent_[i],
+                                        absent_[i] + v.checked, rules_[i].metric);
+                if (known != nullptr && known->collected != metrics::when::always) {
+                    v.problem += fmt::format("; write them{}", option_for(known->collected));
+                }
+            } else if (v.checked == 0) {
+                v.problem = nothing_to_check(rules_[i], any_totals);
+            }
+        }
+        std::stable_sort(verdict_.breaches.begin(), verdict_.breaches.end(),
+                         [&](const breach& a, const breach& b) {
+                             if (a.rule != b.rule) return a.rule < b.rule;
+                             return distance(a) > distance(b);
+                         });
+    }
+
+  private:
+    double distance(const breach& b) const {
+        if (!b.figure) return std::numeric_limits<double>::infinity();
+        return std::abs(*b.figure - rules_[b.rule].limit);
+    }
+
+    const std::vector<analysis::gate_rule>& rules_;
+    gate_verdict& verdict_;
+    std::vector<std::uint64_t> absent_;  // records without the figure, by rule
+};
+
+// The totals per recipe that mx analyze writes behind its results.
+const report::list* totals_of(const analysis::results_input& input) {
+    const report::value* v = report::find(input.content.tail, "summary");
+    return v == nullptr ? nullptr : std::get_if<report::list>(v);
+}
+
+}  // namespace
+
+bool gate_verdict::holds() const {
+    return std::all_of(rules.begin(), rules.end(), [](const rule_verdict& v) { return v.holds(); });
+}
+
+gate_inputs open_for_gate(const std::vector<std::string>& paths,
+                          const std::vector<analysis::gate_rule>& rules) {
+    gate_inputs inputs;
+    report::read_options options;
+    options.keep = [&](std::string_view name) {
+        if (inputs.members.find(std::string(name)) == inputs.members.end()) {
+            inputs.members.emplace(name);
+        }
+        return std::find(needed.begin(), needed.end(), name) != needed.end() ||
+               std::any_of(rules.begin(), rules.end(), [&](const analysis::gate_rule& r) {
+                   return analysis::first_member(r.metric) == name;
+               });
+    };
+    inputs.files = analysis::open_analyses(paths, "gate", options);
+    return inputs;
+}
+
+gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gate_inputs& inputs,
+                        const analysis::recipe_filter& recipes) {
+    gate_verdict verdict;
+    referee judges(rules, verdict);
+    std::vector<std::string> all;
+    std::set<std::string> seen, taken;
+    std::set<std::pair<std::string, std::string>> tensors;
+    bool any_totals = false;
+    for (const analysis::results_input& input : inputs.files) {
+        for (const report::record& r : input.content.results) {
+            const std::string recipe = report::text_of(r, "recipe");
+            if (seen.insert(recipe).second) all.push_back(recipe);
+            if (!recipes.takes(recipe) || is_empty(r)) continue;
+            ++verdict.records;
+            taken.insert(recipe);
+            tensors.emplace(report::text_of(r, "file"), report::text_of(r, "tensor"));
+            for (std::size_t i = 0; i < rules.size(); ++i) {
+                if (analysis::concerns(rules[i], r)) judges.see(i, r);
+            }
+        }
+        const report::list* totals = totals_of(input);
+        if (totals == nullptr) continue;
+        any_totals = true;
+        for (const report::value& v : *totals) {
+            const auto* r = std::get_if<report::record>(&v);
+            if (r == nullptr || !recipes.takes(report::text_of(*r, "recipe"))) continue;
+            for (std::size_t i = 0; i < rules.size(); ++i) {
+                if (rules[i].subject == analysis::rule_subject::totals) judges.see(i, *r);
+            }
+        }
+    }
+    recipes.check(all);
+    verdict.tensors = tensors.size();
+    verdict.recipes = taken.size();
+    judges.finish(inputs, any_totals);
+    return verdict;
+}
+
+}  // namespace mx::gate

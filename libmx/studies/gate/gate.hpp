@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules over results: what holds, what is broken, and where.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "libmx/analysis/recipe_filter.hpp"
+#include "libmx/analysis/results_input.hpp"
+#include "libmx/analysis/rule.hpp"
+
+namespace mx::gate {
+
+/// Where a rule is broken.
+struct breach {
+    std::size_t rule = 0;
+    std::string file;    ///< empty for totals
+    std::string tensor;  ///< empty for totals
+    std::string recipe;
+    std::optional<double> figure;  ///< none: undefined there
+};
+
+/// What became of one rule.
+struct rule_verdict {
+    std::uint64_t checked = 0;    ///< records the rule is about
+    std::uint64_t broken = 0;     ///< of these, including the undefined ones
+    std::uint64_t undefined = 0;  ///< where the figure is null
+    std::string problem;          ///< why the rule fails as a whole: it checks nothing
+    bool holds() const { return broken == 0 && problem.empty(); }
+};
+
+struct gate_verdict {
+    std::vector<rule_verdict> rules;  ///< in the order of the rules
+    std::vector<breach> breaches;     ///< by rule; undefined ones first, then the farthest
+    std::uint64_t records = 0;        ///< of the recipes looked at
+    std::uint64_t tensors = 0;
+    std::uint64_t recipes = 0;
+    bool holds() const;
+};
+
+/// The files of results with the members that the rules need, and the names of all members.
+struct gate_inputs {
+    std::vector<analysis::results_input> files;
+    std::set<std::string> members;
+};
+gate_inputs open_for_gate(const std::vector<std::string>& paths,
+                          const std::vector<analysis::gate_rule>& rules);
+
+/// Applies the rules; tensors without elements are left out. A rule that is about no record, or
+/// whose figure the results do not have, fails. Throws base::error (usage) for a metric that
+/// neither mx nor the results know, naming the nearest one, and for a recipe that the results do
+/// not have.
+gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gate_inputs& inputs,
+                        const analysis::recipe_filter& recipes);
+
+}  // namespace mx::gate

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan may choose from: per tensor the recipes that were measured, with bits and error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/analysis/recipe_filter.hpp"
+#include "libmx/analysis/results_input.hpp"
+#include "libmx/analysis/rule.hpp"
+#include "libmx/engine/stored_precision.hpp"
+
+namespace mx::plan {
+
+/// A recipe for a tensor.
+struct plan_option {
+    std::uint32_t recipe = 0;  ///< index into candidates::recipes
+    std::uint64_t bits = 0;    ///< of the whole tensor: bits_per_element times elements
+    double error = 0;          ///< sum of squared errors
+};
+
+struct plan_tensor {
+    std::string file;
+    std::string tensor;
+    std::string dtype;
+    std::string role;
+    std::size_t axes = 0;
+    std::uint64_t elements = 0;
+    double signal = 0;  ///< sum of squares of the elements that the errors are over
+    std::vector<plan_option> options;
+    bool kept = false;  ///< its role keeps its precision: stored_choice is the only option
+};
+
+/// A tensor, or one of its recipes, that a plan cannot choose, and why.
+struct left_out_choice {
+    std::string tensor;
+    std::string recipe;  ///< empty: the tensor as a whole
+    std::string reason;
+};
+
+struct candidates {
+    std::vector<std::string> recipes;  ///< in the order of the results; `stored` comes last
+    std::vector<plan_tensor> tensors;
+    std::vector<left_out_choice> left_out;
+    std::uint64_t forbidden = 0;  ///< choices that a rule forbids
+    std::uint64_t elements() const;
+    double signal() const;
+};
+
+struct candidate_request {
+    std::vector<std::string> globs;          ///< tensors whose name matches; none: every tensor
+    std::vector<analysis::gate_rule> rules;  ///< choices that break one are forbidden
+    std::vector<std::string> recipes;        ///< as --recipe
+    bool keep = false;                       ///< offer `stored` too
+};
+
+/// Which members of results are needed.
+report::read_options plan_members(const std::vector<analysis::gate_rule>& rules);
+
+/// Gathers the choices of one model from any number of files of results. Choices without a measured
+/// error, and those that poison elements which another choice does not, are left out; so are
+/// tensors without a choice. Tensors of roles that keep their precision (roles()) have
+/// stored_choice only, whatever rules say. Throws base::error: usage when a tensor comes from two
+/// files, a rule leaves a tensor nothing, or nothing can be planned; input when two results of one
+/// tensor and recipe differ, or the figures of a result cannot be.
+candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
+                             const candidate_request& request);
+
+}  // namespace mx::plan

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+
+namespace mx::plan {
+namespace {
+
+// Errors as whole numbers of units.
+class error_scale {
+  public:
+    explicit error_scale(const candidates& from) {
+        for (const plan_tensor& t : from.tensors) {
+            double most = 0;
+            for (const plan_option& o : t.options) most = std::max(most, o.error);
+            total_ += most;
+        }
+    }
+    // Rounded up, so that no error counts as none.
+    std::uint64_t units(double error) const {
+        if (error == 0) return 0;
+        return static_cast<std::uint64_t>(std::ceil(std::max(error / total_ * 0x1p60, 1.0)));
+    }
+    // Rounded down.
+    std::uint64_t limit(double error) const {
+        if (total_ == 0) return 0;
+        return static_cast<std::uint64_t>(std::min(error / total_, 1.5) * 0x1p60);
+    }
+    double error(std::uint64_t units) const {
+        return static_cast<double>(units) * 0x1p-60 * total_;
+    }
+
+  private:
+    double total_ = 0;
+};
+
+std::optional<double> decibels(double signal, double error) {
+    if (!(error > 0) || !(signal > 0)) return {};
+    return 10 * std::log10(signal / error);
+}
+
+std::vector<knapsack_class> classes_of(const candidates& from, const error_scale& scale,
+                                       bool bits_are_cost) {
+    std::vector<knapsack_class> classes;
+    for (const plan_tensor& t : from.tensors) {
+        knapsack_class c;
+        for (const plan_option& o : t.options) {
+            const std::uint64_t error = scale.units(o.error);
+            c.push_back(bits_are_cost ? knapsack_choice{o.bits, error}
+                                      : knapsack_choice{error, o.bits});
+        }
+        classes.push_back(std::move(c));
+    }
+    return classes;
+}
+
+// The budget in bits: whole, and not one less than meant because bits per element were rounded.
+std::uint64_t budget_of(double bits_per_element, std::uint64_t elements) {
+    const double bits = bits_per_element * static_cast<double>(elements);
+    const double nearest = std::nearbyint(bits);
+    const double whole = std::abs(bits - nearest) <= 1e-12 * bits ? nearest : std::floor(bits);
+    return static_cast<std::uint64_t>(std::clamp(whole, 0.0, 0x1p61));
+}
+
+class planner {
+  public:
+    planner(const candidates& from, const plan_goal& goal, std::size_t states)
+        : from_(from), goal_(goal), states_(states), scale_(from), signal_(from.signal()) {
+        by_bits_ = classes_of(from, scale_, false);
+    }
+
+    plan run() {
+        plan p;
+        if (goal_.bits) {
+            budget_ = budget_of(*goal_.bits, from_.elements());
+            const auto s = solve_knapsack(by_bits_, budget_, states_);
+            if (!s) refuse_budget();
+            take(p, *s);
+            p.bound = p.optimal ? p.totals.error : scale_.error(s->bound);
+        } else {
+            // A floor that only exactness reaches is an error of zero.
+            error_limit_ = signal_ > 0 ? signal_ / std::pow(10.0, *goal_.sqnr_db / 10) : 0;
+            const auto fewest =
+                least_cost(classes_of(from_, scale_, true), scale_.limit(error_limit_), states_);
+            if (!fewest) refuse_floor();
+            // Of the choices with so many bits, the one with the least error.
+            const auto s = solve_knapsack(by_bits_, fewest->cost, states_);
+            take(p, *s);
+            p.optimal = fewest->optimal && s->optimal;
+            p.bound = static_cast<double>(fewest->bound);
+            budget_ = fewest->cost;
+        }
+        for (const knapsack_point& point : knapsack_hull(by_bits_)) {
+            const double error = scale_.error(point.cost);
+            p.curve.push_back({point.weight, error, decibels(signal_, error)});
+        }
+        add_uniform(p);
+        return p;
+    }
+
+  private:
+    void take(plan& p, const knapsack_selection& s) const {
+        p.chosen = s.chosen;
+        p.optimal = s.optimal;
+        for (std::size_t i = 0; i < s.chosen.size(); ++i) {
+            const plan_option& o = from_.tensors[i].options[s.chosen[i]];
+            p.totals.bits += o.bits;
+            p.totals.error += o.error;
+        }
+        p.totals.sqnr_db = decibels(signal_, p.totals.error);
+    }
+
+    void add_uniform(plan& p) const {
+        for (std::uint32_t r = 0; r < from_.recipes.size(); ++r) {
+            uniform_plan u;
+            u.recipe = r;
+            bool everywhere = true, applied = false;
+            for (const plan_tensor& t : from_.tensors) {
+                applied = applied || !t.kept;
+                const auto at =
+                    std::find_if(t.options.begin(), t.options.end(),
+                                 [&](const plan_option& o) { return o.recipe == r || t.kept; });
+                everywhere = everywhere && at != t.options.end();
+                if (!everywhere) break;
+                u.totals.bits += at->bits;
+                u.totals.error += at->error;
+            }
+            if (!everywhere || !applied) continue;
+            u.totals.sqnr_db = decibels(signal_, u.totals.error);
+            u.within = goal_.bits ? u.totals.bits <= budget_ : u.totals.error <= error_limit_;
+            p.uniform.push_back(u);
+        }
+        for (std::size_t i = 0; i < p.uniform.size(); ++i) {
+            if (!p.uniform[i].within) continue;
+            if (!p.best_uniform || beats(p.uniform[i].totals, p.uniform[*p.best_uniform].totals)) {
+                p.best_uniform = i;
+            }
+        }
+    }
+
+    bool beats(const plan_totals& a, const plan_totals& b) const {
+        if (goal_.bits) return a.error != b.error ? a.error < b.error : a.bits < b.bits;
+        return a.bits != b.bits ? a.bits < b.bits : a.error < b.error;
+    }
+
+    [[noreturn]] void refuse_budget() const {
+        std::uint64_t least = 0, kept = 0;
+        for (const plan_tensor& t : from_.tensors) {
+            std::uint64_t here = t.options.front().bits;
+            for (const plan_option& o : t.options) here = std::min(here, o.bits);
+            least += here;
+            kept += t.kept ? here : 0;
+        }
+        // Rounded up, so that the figure itself is enough.
+        const double per_element =
+            static_cast<double>(least) / static_cast<double>(from_.elements());
+        throw base::error(
+            base::error_kind::usage,
+            fmt::format("--bits {}: the recipes measured take at least {:.6g} bits "
+                        "per element ({} bits for {} elements{})",
+                        *goal_.bits, std::ceil(per_element * 1e5) / 1e5, least, from_.elements(),
+                        kept == 0 ? ""
+                                  : fmt::format(", of them {} bits of norms, biases and routers, "
+                                                "which keep their stored precision",
+                                                kept)));
+    }
+
+    [[noreturn]] void refuse_floor() const {
+        double least = 0;
+        for (const plan_tensor& t : from_.tensors) {
+            double here = t.options.front().error;
+            for (const plan_option& o : t.options) here = std::min(here, o.error);
+            least += here;
+        }
+        throw base::error(
+            base::error_kind::usage,
+            fmt::format("--sqnr {}: the recipes measured reach at most {:.2f} dB; give more "
+                        "recipes, or --keep to leave tensors as they are stored",
+                        *goal_.sqnr_db,
+                        std::floor(decibels(signal_, least).value_or(0) * 100) / 100));
+    }
+
+    const candidates& from_;
+    const plan_goal& goal_;
+    std::size_t states_;
+    error_scale scale_;
+    double signal_;
+    std::vector<knapsack_class> by_bits_;
+    std::uint64_t budget_ = 0;
+    double error_limit_ = 0;
+};
+
+}  // namespace
+
+plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states) {
+    return planner(from, goal, states).run();
+}
+
+}  // namespace mx::plan

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/products/operand_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/format/block_formats.hpp"
+
+namespace mx::products {
+namespace {
+
+constexpr std::string_view tensor_scale_key = ":scale=tensor";
+
+constexpr plain_format element_row(std::string_view name, std::string_view summary) {
+    return {name, summary, format::find_element_format(name)};
+}
+
+constexpr std::array rows{
+    plain_format{"f32", "the values as they are"},
+    plain_format{"tf32", "float32 whose low 13 bits the multiplier drops"},
+    plain_format{"bf16", "bfloat16, to nearest even"},
+    plain_format{"f16", "binary16, to nearest even, Inf beyond"},
+    element_row("e4m3", "FP8, to nearest even, saturating"),
+    element_row("e5m2", "FP8, to nearest even, saturating"),
+    element_row("e3m2", "FP6, to nearest even, saturating"),
+    element_row("e2m3", "FP6, to nearest even, saturating"),
+    element_row("e2m1", "FP4, to nearest even, saturating"),
+};
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+const plain_format* find_plain(std::string_view name) {
+    if (name == "none") return rows.data();
+    for (const plain_format& p : rows) {
+        if (p.name == name) return &p;
+    }
+    return nullptr;
+}
+
+std::vector<std::string_view> known_names() {
+    std::vector<std::string_view> names;
+    for (const format::block_format& f : format::block_formats) names.push_back(f.name);
+    names.emplace_back("none");
+    for (const plain_format& p : rows) names.push_back(p.name);
+    return names;
+}
+
+void require_fitting(const codec::recipe& r) {
+    const std::string text = codec::to_string(r);
+    if (r.axis.what != codec::axis_choice::kind::last) {
+        refuse(
+            fmt::format("recipe '{}': blocks of a product lie along the axis that is summed "
+                        "over; leave axis out",
+                        text));
+    }
+    if (r.block.rows > 1 && r.block.cols == 1) {
+        refuse(
+            fmt::format("recipe '{}': blocks of a product lie along the axis that is summed "
+                        "over; give block=1x{}",
+                        text, r.block.rows));
+    }
+    if (codec::bumps_positions(r)) {
+        refuse(
+            fmt::format("recipe '{}': its scale differs inside a block, so that no product has "
+                        "such operands; choose another rule (mx rules)",
+                        text));
+    }
+}
+
+}  // namespace
+
+std::span<const plain_format> plain_formats() { return rows; }
+
+operand_recipe parse_operand_recipe(const std::string& text) {
+    operand_recipe r;
+    const std::string name = text.substr(0, text.find(':'));
+    r.plain = find_plain(name);
+    if (r.plain == nullptr) {
+        if (format::find_block_format(name) == nullptr) {
+            refuse(base::unknown("recipe", name, known_names()));
+        }
+        r.blocks = codec::parse_recipe(text);
+        require_fitting(*r.blocks);
+        return r;
+    }
+    const std::string rest = text.substr(name.size());
+    if (rest.empty()) return r;
+    if (rest != tensor_scale_key || r.plain->element == nullptr) {
+        refuse(fmt::format("recipe '{}': {}", text,
+                           r.plain->element == nullptr
+                               ? "a format without blocks takes no keys"
+                               : "the only key without blocks is scale=tensor"));
+    }
+    r.tensor_scaled = true;
+    return r;
+}
+
+std::string to_string(const operand_recipe& r) {
+    if (r.blocks) return codec::to_string(*r.blocks);
+    return std::string(r.plain->name) + std::string(r.tensor_scaled ? tensor_scale_key : "");
+}
+
+operand_recipe with_transform(const operand_recipe& r, std::string_view name, int size) {
+    if (!r.blocks) return r;
+    codec::recipe plain = *r.blocks;
+    plain.rotate = {};
+    std::string text = codec::to_string(plain);
+    text += fmt::format("{}transform={}", text.find(':') == std::string::npos ? ':' : ',', name);
+    if (size != 0 && name != "none") text += fmt::format(",transform_size={}", size);
+    operand_recipe out = r;
+    out.blocks = codec::parse_recipe(text);
+    return out;
+}
+
+transform::rotation common_rotation(const operand_recipe& a, const operand_recipe& b) {
+    if (!a.blocks) return b.rotation();
+    if (!b.blocks) return a.rotation();
+    if (!(a.rotation() == b.rotation())) {
+        refuse(
+            fmt::format("'{}' and '{}': the operands of a product are rotated alike or not at "
+                        "all, else the rotations do not cancel; give both the same transform, "
+                        "transform_size and transform_seed",
+                        to_string(a), to_string(b)));
+    }
+    return a.rotation();
+}
+
+}  // namespace mx::products

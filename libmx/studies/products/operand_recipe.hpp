@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of an operand before a product: blocks under a recipe, or a plain conversion.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/format/element_formats.hpp"
+
+namespace mx::products {
+
+/// A conversion without blocks.
+struct plain_format {
+    std::string_view name;
+    std::string_view summary;
+    const format::element_format* element = nullptr;  ///< FP8 and smaller; null otherwise
+};
+
+/// THE LIST of plain conversions: f32 first (nothing happens), then the wider formats, then the
+/// element formats that are floating.
+std::span<const plain_format> plain_formats();
+
+struct operand_recipe {
+    std::optional<codec::recipe> blocks;
+    const plain_format* plain = nullptr;  ///< without `blocks`
+    bool tensor_scaled = false;           ///< plain FP8 under one float32 scale per tensor
+
+    /// The rotation that comes first.
+    transform::rotation rotation() const { return blocks ? blocks->rotate : transform::rotation{}; }
+};
+
+/// Parses a block recipe (codec::parse_recipe), or `NAME` of a plain format: "none" is "f32",
+/// and "e4m3:scale=tensor" (any element format) divides by amax / largest value first. Throws
+/// base::error (usage): for what is neither, and for recipes that a product has no use for, which
+/// are those with an axis of their own, with columns (32x1) in place of rows, and with scales that
+/// differ inside a block.
+operand_recipe parse_operand_recipe(const std::string& text);
+
+/// The canonical spelling; parse_operand_recipe reads it back.
+std::string to_string(const operand_recipe& r);
+
+/// `r` under the transform `name` (none, hadamard, random-hadamard) of `size` neighbours (0: the
+/// recipe's own default). Plain formats stay as they are.
+operand_recipe with_transform(const operand_recipe& r, std::string_view name, int size);
+
+/// The rotation that both operands of a product get along the axis that is summed over, so that it
+/// cancels: the one of the recipes that have blocks. Throws base::error (usage) when they differ.
+transform::rotation common_rotation(const operand_recipe& a, const operand_recipe& b);
+
+}  // namespace mx::products

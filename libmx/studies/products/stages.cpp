@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/products/stages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/report/members.hpp"
+#include "libmx/studies/products/conversions.hpp"
+#include "libmx/studies/products/products.hpp"
+
+namespace mx::products {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+void require_shapes(const layer_tensors& layer) {
+    const products::matrix& x = *layer.x;
+    const products::matrix& w = *layer.w;
+    if (x.cols != w.cols) {
+        refuse(fmt::format("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols,
+                           w.rows, w.cols,
+                           x.cols == w.rows ? "; --transpose-w fits: W is in x out" : ""));
+    }
+    if (layer.dy == nullptr) return;
+    const products::matrix& dy = *layer.dy;
+    if (dy.rows != x.rows || dy.cols != w.rows) {
+        refuse(fmt::format("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols,
+                           x.rows, x.cols, w.rows, w.cols, x.rows, w.rows));
+    }
+}
+
+products::matrix with_values(const products::matrix& m, std::vector<float> values) {
+    products::matrix copy;
+    copy.file = m.file;
+    copy.name = m.name;
+    copy.type = m.type;
+    copy.shape = m.shape;
+    copy.rows = m.rows;
+    copy.cols = m.cols;
+    copy.values = std::move(values);
+    return copy;
+}
+
+class layer_study {
+  public:
+    layer_study(const layer_tensors& layer, const stages_request& request,
+                const engine::run_control& control)
+        : layer_(layer),
+          request_(request),
+          control_(control),
+          runner_(control, request.backend, work()) {}
+
+    std::vector<stage_result> run() {
+        for (std::size_t s = 0; s < stages(); ++s) {
+            const stage_row& row = stage_rows[s];
+            const gemm::operand a = plain(row.operands[0]);
+            const gemm::operand b = plain(row.operands[1]);
+            const std::vector<float> truth = runner_.exact(a, b, {}, request_.how);
+            for (const stage_case& c : cases(s)) product(s, c.transform, c.again, truth);
+        }
+        return std::move(results_);
+    }
+
+  private:
+    std::size_t stages() const { return layer_.dy == nullptr ? 1 : stage_rows.size(); }
+
+    struct stage_case {
+        std::string transform;
+        bool again;
+        bool operator==(const stage_case&) const = default;
+    };
+
+    // Operands are rotated where one of the two has blocks.
+    bool rotates(std::size_t s) const {
+        return request_.recipes[s][0].blocks || request_.recipes[s][1].blocks;
+    }
+    bool rotates_copies(std::size_t s) const {
+        for (const stage_operand& o : stage_rows[s].operands) {
+            if (o.over == products::reduction::first && rotates(first_use(o.tensor)[0]))
+                return true;
+        }
+        return false;
+    }
+
+    // What a transform does not change is measured once, as the recipes are.
+    std::vector<stage_case> cases(std::size_t s) const {
+        std::vector<std::string> transforms = request_.transforms;
+        if (transforms.empty()) transforms = {""};
+        std::vector<stage_case> all;
+        const auto add = [&](const std::string& transform, bool rotated, bool again) {
+            const stage_case c{rotated ? transform : "", again};
+            if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
+        };
+        for (const std::string& transform : transforms) {
+            add(transform, rotates(s), false);
+            if (request_.requantize && can_requantize(stage_rows[s])) {
+                add(transform, rotates(s) || rotates_copies(s), true);
+            }
+        }
+        return all;
+    }
+
+    static bool can_requantize(const stage_row& row) {
+        return row.operands[0].over == products::reduction::first ||
+               row.operands[1].over == products::reduction::first;
+    }
+
+    std::uint64_t work() const {
+        std::uint64_t sum = 0;
+        for (std::size_t s = 0; s < stages(); ++s) {
+            const stage_row& row = stage_rows[s];
+            const auto size = [&](const stage_operand& o) {
+                return std::uint64_t{products::operand_rows(layer_.of(o.tensor), o.over)};
+            };
+            const std::uint64_t one =
+                size(row.operands[0]) * size(row.operands[1]) *
+                products::operand_depth(layer_.of(row.operands[0].tensor), row.operands[0].over);
+            const std::size_t models = request_.models.empty() ? 2 : request_.models.size();
+            sum += one * (1 + cases(s).size() * (models + 1));
+        }
+        return sum;
+    }
+
+    gemm::operand plain(const stage_operand& o) const {
+        const products::matrix& m = layer_.of(o.tensor);
+        return products::values_operand(
+            "f32", products::reduction_last(m.values, m.rows, m.cols, o.over),
+            products::operand_rows(m, o.over), products::operand_depth(m, o.over));
+    }
+
+    std::array<products::operand_recipe, 2> recipes(std::size_t s,
+                                                    const std::string& transform) const {
+        std::array<products::operand_recipe, 2> r = request_.recipes[s];
+        if (transform.empty()) return r;
+        for (products::operand_recipe& one : r) {
+            one = products::with_transform(one, transform, request_.transform_size);
+        }
+        return r;
+    }
+
+    // The operand of stage `s`. Quantized twice, a transposed one is made from the values that its
+    // first use left behind, which were rotated back: it is a copy of the tensor like any other.
+    products::quantized_operand quantized(std::size_t s, std::size_t i,
+                                          const std::string& transform, bool again) const {
+        const stage_operand& o = stage_rows[s].operands[i];
+        const std::array<products::operand_recipe, 2> r = recipes(s, transform);
+        const transform::rotation rotate = products::common_rotation(r[0], r[1]);
+        const products::matrix& m = layer_.of(o.tensor);
+        if (!again || o.over == products::reduction::last) {
+            return products::quantize_operand(m, o.over, r[i], rotate, control_);
+        }
+        const std::array<std::size_t, 2> use = first_use(o.tensor);
+        const products::quantized_operand before = quantized(use[0], use[1], transform, false);
+        const products::matrix copy =
+            with_values(m, products::values_as_stored(before, products::reduction::last));
+        products::quantized_operand twice =
+            products::quantize_operand(copy, o.over, r[i], rotate, control_);
+        twice.error = products::compare_values(m.values, products::values_as_stored(twice, o.over));
+        return twice;
+    }
+
+    void product(std::size_t s, const std::string& transform, bool again,
+                 const std::vector<float>& truth) {
+        const products::quantized_operand a = quantized(s, 0, transform, again);
+        const products::quantized_operand b = quantized(s, 1, transform, again);
+        std::vector<gemm::accumulator> models = request_.models;
+        if (models.empty()) {
+            models = {products::native_model(a, b), products::model_with(gemm::algorithm::exact)};
+        }
+        std::vector<products::form_pair> forms;
+        for (const gemm::accumulator& m : models) forms.push_back(products::forms_for(m, a, b));
+        std::map<std::string, std::vector<float>> exact;
+        for (std::size_t i = 0; i < models.size(); ++i) {
+            const gemm::operand& x = forms[i].first.operand;
+            const gemm::operand& y = forms[i].second.operand;
+            const std::string key = forms[i].first.words + " x " + forms[i].second.words;
+            if (exact.count(key) == 0) exact[key] = runner_.exact(x, y, {}, request_.how);
+            const std::vector<float> d = runner_.multiply(x, y, {}, models[i], request_.how);
+            stage_result r;
+            r.stage = s;
+            r.transform = transform;
+            r.requantized = again;
+            r.recipes = recipes(s, transform);
+            r.model = models[i];
+            r.m = a.rows;
+            r.n = b.rows;
+            r.k = a.depth;
+            r.operands = {a.error, b.error};
+            r.errors = {products::compare_values(exact[key], d),
+                        products::compare_values(truth, d)};
+            results_.push_back(std::move(r));
+        }
+    }
+
+    const layer_tensors& layer_;
+    const stages_request& request_;
+    const engine::run_control& control_;
+    products::product_runner runner_;
+    std::vector<stage_result> results_;
+};
+
+report::value member(const std::optional<double>& x) {
+    return x ? report::value(*x) : report::value();
+}
+
+}  // namespace
+
+const products::matrix& layer_tensors::of(layer_tensor t) const {
+    return t == layer_tensor::x ? *x : t == layer_tensor::w ? *w : *dy;
+}
+
+products::matrix transposed(const products::matrix& m) {
+    products::matrix t = with_values(
+        m, products::reduction_last(m.values, m.rows, m.cols, products::reduction::first));
+    t.inexact = m.inexact;
+    std::swap(t.rows, t.cols);
+    t.shape = {t.rows, t.cols};
+    return t;
+}
+
+std::optional<double> stage_result::zeta() const {
+    return stage_rows[stage].gradient ? errors.total.nrmse() : std::nullopt;
+}
+
+std::optional<double> stage_result::expected_nrmse() const {
+    const std::optional<double> a = operands[0].nrmse(), b = operands[1].nrmse();
+    if (!a || !b) return {};
+    return std::sqrt(*a * *a + *b * *b + *a * *a * *b * *b);
+}
+
+std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_request& request,
+                                       const engine::run_control& control) {
+    require_shapes(layer);
+    return layer_study(layer, request, control).run();
+}
+
+report::record stage_record(const stage_result& r) {
+    const stage_row& row = stage_rows[r.stage];
+    report::record out{
+        {"stage", std::string(row.name)},
+        {"product", std::string(row.product)},
+        {"transform", r.transform.empty() ? report::value() : report::value(r.transform)},
+        {"source", std::string(r.requantized ? "requantized" : "original")},
+        {"recipe_a", products::to_string(r.recipes[0])},
+        {"recipe_b", products::to_string(r.recipes[1])},
+        {"model", gemm::to_string(r.model)},
+        {"m", report::tally(r.m)},
+        {"n", report::tally(r.n)},
+        {"k", report::tally(r.k)},
+        {"nrmse_a", member(r.operands[0].nrmse())},
+        {"nrmse_b", member(r.operands[1].nrmse())},
+        {"gain_a", member(r.operands[0].gain())},
+        {"gain_b", member(r.operands[1].gain())},
+        {"expected_nrmse", member(r.expected_nrmse())},
+        {"zeta", member(r.zeta())}};
+    products::append_errors(out, "accumulation_", r.errors.accumulation);
+    products::append_errors(out, "total_", r.errors.total);
+    return out;
+}
+
+}  // namespace mx::products

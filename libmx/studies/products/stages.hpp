@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What quantization does to the three products of a linear layer in training.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/engine/control.hpp"
+#include "libmx/gemm/accumulator.hpp"
+#include "libmx/gemm/multiply.hpp"
+#include "libmx/report/record.hpp"
+#include "libmx/studies/products/gemm_study.hpp"
+#include "libmx/studies/products/stage_list.hpp"
+
+namespace mx::products {
+
+struct stages_request {
+    /// By stage and operand.
+    std::array<std::array<products::operand_recipe, 2>, stage_rows.size()> recipes;
+    /// Transforms by name, the first one the one that others are compared with. Empty: what the
+    /// recipes say.
+    std::vector<std::string> transforms;
+    int transform_size = 0;  ///< neighbours rotated together; 0: the recipe's default
+    /// Also with operands quantized a second time: the transposed ones made from the copies that
+    /// Fprop and Dgrad quantized along the other axis.
+    bool requantize = true;
+    /// None: the model that the operands are made for, then exact.
+    std::vector<gemm::accumulator> models;
+    gemm::arrangement how;
+    std::string backend;
+};
+
+/// One product of one layer.
+struct stage_result {
+    std::size_t stage = 0;     ///< of stage_rows
+    std::string transform;     ///< "" where the recipes decide, or have no blocks to rotate
+    bool requantized = false;  ///< operands quantized twice
+    std::array<products::operand_recipe, 2> recipes;
+    gemm::accumulator model;
+    std::size_t m = 0, n = 0, k = 0;
+    std::array<products::value_errors, 2> operands;  ///< of what was multiplied against the tensors
+    products::product_figures errors;
+
+    /// |g_mx - g| / |g| of a gradient (Su et al., arXiv 2506.20752); none for Fprop.
+    std::optional<double> zeta() const;
+    /// The relative error of the product if the operands' errors were independent of each other
+    /// and of everything else: sqrt(a^2 + b^2 + a^2 b^2) of their relative errors.
+    std::optional<double> expected_nrmse() const;
+};
+
+/// The tensors; without dY there is only Fprop.
+struct layer_tensors {
+    const products::matrix* x = nullptr;
+    const products::matrix* w = nullptr;
+    const products::matrix* dy = nullptr;
+    const products::matrix& of(layer_tensor t) const;
+};
+
+/// By stage, transform, source (original, then requantized) and model. Throws base::error (usage)
+/// when shapes, rotations or models do not fit.
+std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_request& request,
+                                       const engine::run_control& control);
+
+/// `m` with rows and columns exchanged.
+products::matrix transposed(const products::matrix& m);
+
+report::record stage_record(const stage_result& r);
+
+}  // namespace mx::products

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/products/value_errors.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/base/exact_sum.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::products {
+namespace {
+
+constexpr std::size_t run_length = 4096;
+
+// Place among all float32 numbers in ascending order; both zeros are 0.
+std::int64_t rank_of(float x) {
+    const std::uint32_t bits = base::bits_of(x);
+    const std::int64_t magnitude = bits & base::f32_magnitude_mask;
+    return (bits & base::f32_sign_mask) != 0 ? -magnitude : magnitude;
+}
+
+report::value member(const std::optional<double>& x) {
+    return x ? report::value(*x) : report::value();
+}
+
+// The exact sums behind one figure each, and the double sums of the run under way.
+struct accumulating {
+    std::array<base::exact_sum, 5> total;
+    std::array<double, 5> run{};
+
+    void end_run() {
+        for (std::size_t i = 0; i < run.size(); ++i) {
+            total[i].add(run[i]);
+            run[i] = 0;
+        }
+    }
+};
+
+}  // namespace
+
+std::uint64_t ulp_distance(float x, float y) {
+    const std::int64_t d = rank_of(x) - rank_of(y);
+    return static_cast<std::uint64_t>(d < 0 ? -d : d);
+}
+
+value_errors compare_values(std::span<const float> x, std::span<const float> d) {
+    value_errors e;
+    e.elements = x.size();
+    accumulating sums;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (i % run_length == 0) sums.end_run();
+        if (!std::isfinite(x[i]) || !std::isfinite(d[i])) {
+            ++e.non_finite;
+            continue;
+        }
+        const std::uint64_t ulp = ulp_distance(x[i], d[i]);
+        e.differing += ulp != 0 ? 1u : 0u;
+        e.max_ulp = std::max(e.max_ulp, ulp);
+        std::size_t bin = 0;
+        for (std::uint64_t rest = ulp; rest != 0; rest >>= 1) ++bin;
+        ++e.ulps[bin];
+        const double a = double{x[i]}, b = double{d[i]};
+        const double off = b - a;
+        e.max_abs = std::max(e.max_abs, std::abs(off));
+        sums.run[0] += a * a;
+        sums.run[1] += b * b;
+        sums.run[2] += a * off;
+        sums.run[3] += off;
+        sums.run[4] += off * off;
+    }
+    sums.end_run();
+    e.x2 = sums.total[0].value();
+    e.d2 = sums.total[1].value();
+    e.xe = sums.total[2].value();
+    e.error = sums.total[3].value();
+    e.error2 = sums.total[4].value();
+    return e;
+}
+
+std::optional<double> value_errors::rmse() const {
+    if (counted() == 0) return {};
+    return std::sqrt(error2 / static_cast<double>(counted()));
+}
+
+std::optional<double> value_errors::nrmse() const {
+    if (x2 == 0) return {};
+    return std::sqrt(error2 / x2);
+}
+
+std::optional<double> value_errors::sqnr_db() const {
+    if (x2 == 0 || error2 == 0) return {};
+    return -10.0 * std::log10(error2 / x2);
+}
+
+std::optional<double> value_errors::mean_error() const {
+    if (counted() == 0) return {};
+    return error / static_cast<double>(counted());
+}
+
+std::optional<double> value_errors::gain() const {
+    if (x2 == 0) return {};
+    return 1 + xe / x2;
+}
+
+std::optional<double> value_errors::bias_share() const {
+    if (x2 == 0 || error2 == 0) return {};
+    return std::min(1.0, xe / x2 * (xe / error2));
+}
+
+std::optional<double> value_errors::cosine() const {
+    if (x2 == 0 || d2 == 0) return {};
+    return std::clamp((x2 + xe) / std::sqrt(x2) / std::sqrt(d2), -1.0, 1.0);
+}
+
+void append_errors(report::record& to, const std::string& prefix, const value_errors& e) {
+    const auto add = [&](const char* name, report::value v) {
+        to.emplace_back(prefix + name, std::move(v));
+    };
+    add("elements", report::tally(e.elements));
+    add("non_finite", report::tally(e.non_finite));
+    add("differing", report::tally(e.differing));
+    add("rmse", member(e.rmse()));
+    add("nrmse", member(e.nrmse()));
+    add("sqnr_db", member(e.sqnr_db()));
+    add("max_abs_error", e.counted() == 0 ? report::value() : report::value(e.max_abs));
+    add("max_ulp", report::tally(e.max_ulp));
+    add("mean_error", member(e.mean_error()));
+    add("gain", member(e.gain()));
+    add("bias_share", member(e.bias_share()));
+    add("cosine", member(e.cosine()));
+    report::list histogram;
+    std::size_t used = e.ulps.size();
+    while (used != 0 && e.ulps[used - 1] == 0) --used;
+    for (std::size_t b = 0; b < used; ++b) histogram.push_back(report::tally(e.ulps[b]));
+    add("ulp_histogram", std::move(histogram));
+}
+
+}  // namespace mx::products

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far an array of float32 results lies from what it should be.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "libmx/report/record.hpp"
+
+namespace mx::products {
+
+/// Sums are formed in double over fixed runs of elements and added exactly, so that they do not
+/// depend on threads. Elements of which one or the other is NaN or Inf are counted and stay out of
+/// everything else.
+struct value_errors {
+    /// Bin 0: equal; bin b: a distance of 2^(b-1) to 2^b - 1 float32 neighbours.
+    static constexpr std::size_t ulp_bins = 33;
+
+    std::uint64_t elements = 0;
+    std::uint64_t non_finite = 0;
+    std::uint64_t differing = 0;  ///< of the finite ones: not equal (zeros of either sign are)
+    std::uint64_t max_ulp = 0;
+    std::array<std::uint64_t, ulp_bins> ulps{};
+    double max_abs = 0;
+    double x2 = 0, d2 = 0, xe = 0;  ///< sums of x^2, d^2, x (d - x)
+    double error = 0, error2 = 0;   ///< sums of d - x and of its square
+
+    std::uint64_t counted() const { return elements - non_finite; }
+    /// sqrt(mean((x - d)^2)).
+    std::optional<double> rmse() const;
+    /// |d - x| / |x| (Frobenius norms); none where x is zero throughout.
+    std::optional<double> nrmse() const;
+    /// -20 log10(nrmse); none where nothing differs.
+    std::optional<double> sqnr_db() const;
+    std::optional<double> mean_error() const;
+    /// sum(x d) / sum(x^2), as 1 + sum(x (d - x)) / sum(x^2): 1 means no multiplicative bias.
+    std::optional<double> gain() const;
+    /// Share of the squared error that is this bias: (gain - 1)^2 sum(x^2) / sum((d - x)^2).
+    std::optional<double> bias_share() const;
+    std::optional<double> cosine() const;
+};
+
+/// `d` against `x`, as many.
+value_errors compare_values(std::span<const float> x, std::span<const float> d);
+
+/// How many float32 numbers lie from one to the other; both finite, zeros of either sign are one.
+std::uint64_t ulp_distance(float x, float y);
+
+/// The figures as members, each name behind `prefix`: elements, non_finite, differing, rmse, nrmse,
+/// sqnr_db, max_abs_error, max_ulp, mean_error, gain, bias_share, cosine, ulp_histogram (up to the
+/// last bin that is not empty).
+void append_errors(report::record& to, const std::string& prefix, const value_errors& e);
+
+}  // namespace mx::products

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/block/packing.hpp"
+#include "libmx/engine/geometry.hpp"
+#include "libmx/engine/packed_file.hpp"
+#include "libmx/io/quantized/pairings.hpp"
+#include "libmx/studies/rosetta/scale_origin.hpp"
+
+namespace mx::rosetta {
+namespace {
+
+constexpr std::uint64_t largest_block = codec::max_block_elements;
+
+[[noreturn]] void fail(const io::tensor_info& at, std::string message) {
+    throw base::error(base::error_kind::input, std::move(message), {at.file, at.name, {}});
+}
+
+using reader_list = std::vector<const io::reader*>;
+
+engine::tensor_ref need(const reader_list& files, std::string_view option,
+                        const std::string& name) {
+    std::vector<std::string_view> names;
+    for (const io::reader* file : files) {
+        for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+            if (file->tensors()[i].name == name) return {file, i};
+            names.emplace_back(file->tensors()[i].name);
+        }
+    }
+    throw base::error(base::error_kind::usage,
+                      fmt::format("{}: {}", option, base::unknown("array", name, names)));
+}
+
+const format::element_format& element_named(const std::string& name) {
+    if (const format::element_format* f = format::find_element_format(name)) return *f;
+    std::vector<std::string_view> names;
+    for (const format::element_format& f : format::element_formats) names.push_back(f.name);
+    throw base::error(base::error_kind::usage, base::unknown("element format", name, names));
+}
+
+// The element format that a dtype names, or nullptr for bytes.
+const format::element_format* element_of(tensor::dtype type) {
+    const std::string_view name = tensor::row_of(type).name;
+    if (name == "U8" || name == "I8") return nullptr;
+    for (const format::element_format& f : format::element_formats) {
+        if (f.safetensors == name) return &f;
+    }
+    return nullptr;
+}
+
+// Blocks along the last axis, as many as there are scale bytes.
+coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
+                        const format::element_format& element) {
+    const io::tensor_info& c = codes.info();
+    const io::tensor_info& s = scales.info();
+    if (tensor::row_of(c.type).bits > 8) {
+        fail(c, "element codes are called for, of one byte or less each");
+    }
+    const auto width = static_cast<std::uint64_t>(block::packed_bits(element.bits()));
+    if (s.bytes != s.elements) fail(s, "scales of one byte each are called for");
+    const std::uint64_t elements = c.bytes / width * 8 + c.bytes % width * 8 / width;
+    if (s.elements == 0 || elements % s.elements != 0 || elements / s.elements < 2 ||
+        elements / s.elements > largest_block) {
+        fail(c, fmt::format("{} codes do not divide into blocks for the {} scales of '{}'",
+                            elements, s.elements, s.name));
+    }
+    const std::uint64_t size = elements / s.elements;
+    const std::uint64_t along = s.shape.empty() ? 1 : s.shape.back();
+    coded_tensor t;
+    t.name = c.name;
+    t.codes = codes;
+    t.scales = scales;
+    t.element = &element;
+    t.grid = {{1, s.elements / along, along * size}, 1, size};
+    t.block = fmt::format("1x{}", size);
+    return t;
+}
+
+// What the layouts of io/quantized confirm.
+void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::vector<bool>& skip,
+                     const coded_request& how, std::vector<coded_tensor>& to) {
+    for (const io::pairing& p : io::find_pairings(arrays, false, skip).found) {
+        if (p.layout->scales != io::scale_array::e8m0 || p.element == nullptr) continue;
+        coded_tensor t;
+        t.name = p.name;
+        t.codes = arrays[p.codes];
+        t.scales = arrays[p.scales];
+        t.element = how.element.empty() ? p.element : &element_named(how.element);
+        if (block::packed_bits(t.element->bits()) != block::packed_bits(p.element->bits())) {
+            fail(t.codes.info(), fmt::format("its codes have {} bits, {} has {}", p.element->bits(),
+                                             t.element->name, t.element->bits()));
+        }
+        t.grid = p.grid;
+        t.block = fmt::format("{}x{}", p.grid.block_rows, p.grid.block_cols);
+        to.push_back(std::move(t));
+    }
+}
+
+coded_tensor of_packed(const io::reader& file, const engine::packed_model& model,
+                       const engine::packed_tensor& p) {
+    const codec::recipe& r = model.recipe;
+    if (!r.scale_format->power_of_two() || r.offset != codec::offset_kind::none) {
+        throw base::error(
+            base::error_kind::input,
+            "only blocks with E8M0 scales and without an offset are judged by their bytes",
+            {engine::path_of(file), p.name, {}});
+    }
+    std::string reason;
+    coded_tensor t;
+    t.name = p.name;
+    t.codes = {&file, p.codes};
+    t.scales = {&file, p.scales};
+    t.element = r.element;
+    t.grid = engine::lay_out(p.shape, r, reason)->grid;
+    t.block = fmt::format("{}x{}", r.block.rows, r.block.cols);
+    t.recipe = r;
+    t.has_recipe = true;
+    return t;
+}
+
+std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
+    std::vector<coded_tensor> found;
+    if (!how.elements.empty()) {
+        const engine::tensor_ref codes = need(files, "--elements", how.elements);
+        const engine::tensor_ref scales = need(files, "--scales", how.scales);
+        const format::element_format* element = element_of(codes.info().type);
+        if (!how.element.empty()) element = &element_named(how.element);
+        if (element == nullptr) {
+            throw base::error(base::error_kind::usage,
+                              fmt::format("--elements {}: bytes do not say their format; name it "
+                                          "with --element",
+                                          how.elements));
+        }
+        found.push_back(named_pair(codes, scales, *element));
+        return found;
+    }
+    std::vector<engine::tensor_ref> arrays;
+    std::vector<bool> skip;
+    for (const io::reader* file : files) {
+        for (std::size_t i = 0; i < file->tensors().size(); ++i) arrays.push_back({file, i});
+        const bool packed = file->metadata().count(engine::recipe_key_name) != 0;
+        skip.resize(arrays.size(), packed);
+        if (!packed) continue;
+        const engine::packed_model model = engine::read_packed(*file);
+        for (const engine::packed_tensor& p : model.tensors)
+            found.push_back(of_packed(*file, model, p));
+    }
+    append_pairings(arrays, skip, how, found);
+    return found;
+}
+
+}  // namespace
+
+std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how) {
+    reader_list files;
+    for (const auto& file : of.readers()) files.push_back(file.get());
+    return find_in(files, how);
+}
+
+std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how) {
+    return find_in({&file}, how);
+}
+
+}  // namespace mx::rosetta

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which blocks a recipe can have left behind, judged by their bytes alone: under a scale, how large
+// the code of the block's largest element can be.
+//
+// Under floor, for instance, an E2M1 block with scale S had its maximum in [4, 8) S, so that its
+// largest code is 4 or 6; a block whose largest element is 3 was not made that way. The sets follow
+// from running the recipe over every binade of block maxima, not from a table.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <span>
+
+#include "libmx/codec/recipe.hpp"
+
+namespace mx::rosetta {
+
+/// What a block shows of its maximum.
+struct block_top {
+    int positive = 0;      ///< largest magnitude code among elements not below zero
+    int negative = 0;      ///< the same among the others
+    bool has_nan = false;  ///< an element is NaN or Inf by its code
+};
+
+/// The magnitude codes of a block's extremes.
+block_top top_of(const format::element_format& f, std::span<const std::uint8_t> codes);
+
+class producible {
+  public:
+    /// Throws base::error (usage) for recipes with random numbers, an offset, or scales other than
+    /// E8M0 and float32 powers of two.
+    explicit producible(const codec::recipe& r);
+
+    /// Whether a block with this scale code and these extremes can come of the recipe. A block with
+    /// scale 255 can when some input gives it; one with NaN elements is not judged (true).
+    bool can_be(std::uint8_t scale_code, const block_top& top) const;
+
+    /// The magnitude codes that the largest element can have under `scale_code`, for a maximum of
+    /// the sign given; empty when the recipe never chooses that scale.
+    const std::bitset<256>& largest(std::uint8_t scale_code, bool negative) const {
+        return negative ? negative_[scale_code] : positive_[scale_code];
+    }
+
+  private:
+    std::array<std::bitset<256>, 256> positive_, negative_;
+    bool gives_nan_scale_ = false;
+};
+
+}  // namespace mx::rosetta

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/rosetta/scale_origin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/engine/panel_quantizer.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/engine/sweep.hpp"
+#include "libmx/format/decode.hpp"
+#include "libmx/io/packed_read.hpp"
+#include "libmx/studies/rosetta/producible.hpp"
+#include "libmx/studies/rosetta/rosetta.hpp"
+
+namespace mx::rosetta {
+namespace {
+
+// One recipe that may have been at work.
+struct suspect {
+    codec::recipe recipe;
+    std::unique_ptr<producible> possible;
+    codec::block_params params;
+};
+using suspects = std::vector<suspect>;
+
+suspects suspects_of(const coded_tensor& t) {
+    std::vector<codec::recipe> recipes = recipes_of_element(std::string(t.element->name), t.block);
+    if (t.has_recipe) {
+        codec::recipe own = t.recipe;
+        own.axis = {};
+        const bool listed = std::find(recipes.begin(), recipes.end(), own) != recipes.end();
+        const bool random =
+            own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
+        if (!listed && !random) recipes.push_back(own);
+    }
+    suspects all;
+    for (const codec::recipe& r : recipes) {
+        all.push_back({r, std::make_unique<producible>(r), codec::params_of(r)});
+    }
+    return all;
+}
+
+// The codes of a panel and the scales of its blocks.
+class coded_panel {
+  public:
+    coded_panel(const coded_tensor& t, const io::byte_source& codes, const io::byte_source& scales,
+                const engine::panel& p)
+        : grid_(t.grid), where_(p), codes_(p.elements()) {
+        const block::view& v = grid_.over;
+        for (std::uint64_t r = 0; r < p.batches * p.rows; ++r) {
+            const std::uint64_t first = (p.batch * v.rows + p.row + r) * v.cols + p.col;
+            io::read_codes(codes, t.element->bits(), first,
+                           std::span(codes_).subspan(r * p.cols, p.cols));
+        }
+        for (std::uint8_t& c : codes_) c &= static_cast<std::uint8_t>(t.element->code_mask());
+        across_ = (p.cols + grid_.block_cols - 1) / grid_.block_cols;
+        engine::for_each_block(
+            grid_, {1, across_}, p,
+            [&](const engine::block_in_panel& b) {
+                if (firsts_.empty() || b.index - firsts_.back() >= across_) {
+                    firsts_.push_back(b.index);
+                    const auto row = io::read_run<std::uint8_t>(scales, b.index, across_);
+                    scales_.insert(scales_.end(), row.begin(), row.end());
+                }
+            },
+            [] {});
+    }
+
+    std::uint8_t scale(std::uint64_t block) const {
+        const auto row = std::upper_bound(firsts_.begin(), firsts_.end(), block) - firsts_.begin();
+        const auto at = static_cast<std::size_t>(row - 1);
+        return scales_[at * across_ + (block - firsts_[at])];
+    }
+
+    /// The codes of a block that begins at element `at` of the panel, row by row.
+    void block(std::uint64_t at, std::uint64_t rows, std::uint64_t cols,
+               std::vector<std::uint8_t>& to) const {
+        to.clear();
+        for (std::uint64_t r = 0; r < rows; ++r) {
+            const auto row = std::span(codes_).subspan(at + r * where_.cols, cols);
+            to.insert(to.end(), row.begin(), row.end());
+        }
+    }
+
+    template <typename OnBlock>
+    void for_each(OnBlock&& on_block) const {
+        std::vector<std::uint8_t> codes;
+        engine::for_each_block(
+            grid_, {1, across_}, where_,
+            [&](const engine::block_in_panel& b) {
+                block(b.at, static_cast<std::uint64_t>(b.rows), static_cast<std::uint64_t>(b.cols),
+                      codes);
+                on_block(b.index, scale(b.index), std::span<const std::uint8_t>(codes));
+            },
+            [] {});
+    }
+
+  private:
+    const block::grid& grid_;
+    const engine::panel& where_;
+    std::vector<std::uint8_t> codes_;
+    std::uint64_t across_ = 0;
+    std::vector<std::uint64_t> firsts_;  // first block of each grid row, increasing
+    std::vector<std::uint8_t> scales_;
+};
+
+struct tally {
+    std::uint64_t excluded = 0, excluded_zero = 0, first = ~std::uint64_t{0};
+    std::uint64_t scales_differ = 0, codes_differ = 0;
+};
+
+struct panel_tally {
+    std::uint64_t blocks = 0, elements = 0, zero = 0, nan_scales = 0, unjudged = 0;
+    std::vector<tally> of;
+};
+
+// Blocks of one tensor, from every thread.
+class origin_search {
+  public:
+    origin_search(const coded_tensor& t, const suspects& who)
+        : tensor_(t),
+          suspects_(who),
+          codes_(t.codes.file->open(t.codes.index)),
+          scales_(t.scales.file->open(t.scales.index)),
+          tensor_id_(base::tensor_id(t.name)) {
+        total_.of.resize(suspects_.size());
+        for (const suspect& s : suspects_) {
+            requests_.push_back({&s.params, codec::detail_for_scales(s.params)});
+        }
+    }
+
+    /// Of a file alone.
+    void judge(const engine::panel& p) {
+        panel_tally here;
+        here.of.resize(suspects_.size());
+        judge_bytes({tensor_, *codes_, *scales_, p}, here);
+        merge(here);
+    }
+
+    /// Beside the panel `x` of the original.
+    void judge(const engine::panel& p, const codec::stored_values& x, engine::panel_quantizer& by) {
+        panel_tally here;
+        here.of.resize(suspects_.size());
+        const coded_panel coded(tensor_, *codes_, *scales_, p);
+        judge_bytes(coded, here);
+        std::vector<std::uint8_t> codes;
+        by.run(tensor_.grid, p, x, tensor_id_, requests_, [&](const engine::quantized_segment& s) {
+            for (std::size_t b = 0; b < s.place.blocks(); ++b) {
+                const codec::block_extent e = codec::extent_of(s.place, b);
+                coded.block((s.at.batch * p.rows + s.at.row + e.row) * p.cols + s.at.col + e.col,
+                            e.rows, e.cols, codes);
+                compare(s, b, coded.scale(s.index_of(b)), codes, here);
+            }
+        });
+        merge(here);
+    }
+
+    origin_result finish(bool compared) const {
+        origin_result r{tensor_,           total_.blocks,   total_.elements, total_.zero,
+                        total_.nan_scales, total_.unjudged, compared,        {}};
+        for (std::size_t i = 0; i < suspects_.size(); ++i) {
+            const tally& t = total_.of[i];
+            r.rows.push_back({suspects_[i].recipe, t.excluded, t.excluded_zero,
+                              t.excluded == 0 ? 0 : t.first, t.scales_differ, t.codes_differ});
+        }
+        return r;
+    }
+
+  private:
+    void judge_bytes(const coded_panel& panel, panel_tally& to) const {
+        panel.for_each(
+            [&](std::uint64_t index, std::uint8_t scale, std::span<const std::uint8_t> codes) {
+                const block_top top = top_of(*tensor_.element, codes);
+                const bool zero = top.positive == 0 && top.negative == 0;
+                const bool nan_scale = scale == format::e8m0_nan;
+                ++to.blocks;
+                to.elements += codes.size();
+                to.zero += zero && !nan_scale ? 1u : 0u;
+                to.nan_scales += nan_scale ? 1u : 0u;
+                to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
+                for (std::size_t i = 0; i < suspects_.size(); ++i) {
+                    if (suspects_[i].possible->can_be(scale, top)) continue;
+                    tally& t = to.of[i];
+                    ++t.excluded;
+                    t.excluded_zero += zero && !nan_scale ? 1u : 0u;
+                    t.first = std::min(t.first, index);
+                }
+            });
+    }
+
+    void compare(const engine::quantized_segment& s, std::size_t block, std::uint8_t scale,
+                 std::span<const std::uint8_t> codes, panel_tally& to) const {
+        const float stored = static_cast<float>(format::decode_e8m0(scale));
+        for (std::size_t i = 0; i < suspects_.size(); ++i) {
+            const codec::block_results& d = s.by_recipe[i].of_blocks;
+            const float own = codec::scale_of_block(suspects_[i].params, d, block);
+            const bool both_nan = own != own && stored != stored;
+            to.of[i].scales_differ += own == stored || both_nan ? 0u : 1u;
+            const std::uint8_t* own_codes = d.codes + block * d.stride;
+            for (std::size_t k = 0; k < codes.size(); ++k) {
+                to.of[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
+            }
+        }
+    }
+
+    void merge(const panel_tally& here) {
+        const std::lock_guard lock(guard_);
+        total_.blocks += here.blocks;
+        total_.elements += here.elements;
+        total_.zero += here.zero;
+        total_.nan_scales += here.nan_scales;
+        total_.unjudged += here.unjudged;
+        for (std::size_t i = 0; i < here.of.size(); ++i) {
+            tally& t = total_.of[i];
+            t.excluded += here.of[i].excluded;
+            t.excluded_zero += here.of[i].excluded_zero;
+            t.first = std::min(t.first, here.of[i].first);
+            t.scales_differ += here.of[i].scales_differ;
+            t.codes_differ += here.of[i].codes_differ;
+        }
+    }
+
+    const coded_tensor& tensor_;
+    const suspects& suspects_;
+    std::unique_ptr<io::byte_source> codes_, scales_;
+    std::uint64_t tensor_id_;
+    std::vector<codec::recipe_request> requests_;  // by suspect
+    std::mutex guard_;
+    panel_tally total_;
+};
+
+// The tensor that the codes were made from.
+engine::tensor_ref original_of(const coded_tensor& t, const engine::model& original) {
+    const std::vector<engine::tensor_ref> all = original.select({});
+    const engine::tensor_ref* found = all.size() == 1 ? all.data() : nullptr;
+    for (const engine::tensor_ref& candidate : all) {
+        if (candidate.info().name == t.name) found = &candidate;
+    }
+    if (found == nullptr) {
+        throw base::error(base::error_kind::input,
+                          fmt::format("the original has no tensor '{}'", t.name));
+    }
+    std::vector<engine::skipped_tensor> skipped;
+    const bool numeric = !engine::numeric_only({*found}, skipped).empty();
+    const std::uint64_t elements = t.grid.over.elements();
+    if (!numeric || found->info().elements != elements) {
+        throw base::error(
+            base::error_kind::input,
+            fmt::format("{} numbers are called for, as many as there are codes", elements),
+            {found->info().file, found->info().name, {}});
+    }
+    return *found;
+}
+
+}  // namespace
+
+std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors,
+                                        const engine::model* original,
+                                        const engine::run_control& control) {
+    std::vector<engine::tensor_ref> originals;
+    if (original != nullptr) {
+        for (const coded_tensor& t : tensors) originals.push_back(original_of(t, *original));
+    }
+    std::uint64_t all = 0;
+    for (const coded_tensor& t : tensors) all += t.grid.over.elements();
+    std::uint64_t finished = 0;
+    std::map<std::string, suspects> who;             // tensors of a kind share the search
+    std::deque<engine::panel_quantizer> quantizers;  // by thread
+    for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
+    std::vector<origin_result> results;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const coded_tensor& t = tensors[i];
+        const std::string kind =
+            fmt::format("{} {} {}", t.element->name, t.block,
+                        t.has_recipe ? codec::to_string(t.recipe) : std::string());
+        const auto known = who.find(kind);
+        origin_search search(t, known != who.end()
+                                    ? known->second
+                                    : who.emplace(kind, suspects_of(t)).first->second);
+        const std::uint64_t elements = t.grid.over.elements();
+        if (elements != 0 && original != nullptr) {
+            engine::run_control steered = control;
+            if (control.on_progress) {
+                steered.on_progress = [&](const engine::progress& p) {
+                    control.on_progress({finished + p.done, all});
+                };
+            }
+            const engine::pass once{
+                0, {{0, t.grid}}, engine::panel_plan(t.grid.over, std::span(&t.grid, 1))};
+            engine::sweep({originals[i]}, {once}, steered, engine::panel_form::stored,
+                          [&](const engine::loaded_panel& p) {
+                              search.judge(p.where, p.values,
+                                           quantizers[static_cast<std::size_t>(p.thread)]);
+                          });
+        } else if (elements != 0) {
+            const engine::panel_plan panels(t.grid.over, std::span(&t.grid, 1));
+            base::parallel_for(panels.count(), control.threads, control.cancel,
+                               [&](std::uint64_t at, int) { search.judge(panels.at(at)); });
+        }
+        finished += elements;
+        if (control.on_progress) control.on_progress({finished, all});
+        results.push_back(search.finish(original != nullptr));
+    }
+    return results;
+}
+
+report::record origin_record(const origin_result& result, const origin_row& row) {
+    const auto tally = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+    report::record r{{"file", result.tensor.codes.info().file},
+                     {"tensor", result.tensor.name},
+                     {"recipe", codec::to_string(row.recipe)},
+                     {"blocks", tally(result.blocks)},
+                     {"elements", tally(result.elements)},
+                     {"zero_blocks", tally(result.zero_blocks)},
+                     {"nan_scales", tally(result.nan_scales)},
+                     {"unjudged_blocks", tally(result.unjudged)},
+                     {"blocks_excluding", tally(row.excluded)},
+                     {"zero_blocks_excluding", tally(row.excluded_zero)},
+                     {"first_excluding_block", report::value()},
+                     {"possible", row.excluded == 0},
+                     {"scales_differ", report::value()},
+                     {"codes_differ", report::value()}};
+    if (row.excluded != 0) r[10].second = tally(row.first_excluded);
+    if (result.compared) {
+        r[12].second = tally(row.scales_differ);
+        r[13].second = tally(row.codes_differ);
+    }
+    return r;
+}
+
+}  // namespace mx::rosetta

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which scale rules could have made the bytes of a file that holds scales next to elements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libmx/block/view.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/engine/control.hpp"
+#include "libmx/engine/model.hpp"
+#include "libmx/report/record.hpp"
+
+namespace mx::rosetta {
+
+/// A tensor stored as element codes and E8M0 scale bytes.
+struct coded_tensor {
+    std::string name;
+    engine::tensor_ref codes{}, scales{};
+    const format::element_format* element = nullptr;
+    block::grid grid;      ///< the blocks, in the order of the scale bytes
+    std::string block;     ///< "1x32"
+    codec::recipe recipe;  ///< that the file names (has_recipe)
+    bool has_recipe = false;
+};
+
+/// How to find them where the file does not say.
+struct coded_request {
+    std::string element;   ///< "" or the element format of the codes, of as many bits as stored
+    std::string elements;  ///< name of the array of codes, with `scales`
+    std::string scales;
+};
+
+/// The coded tensors of a model: those of our packed files; pairs of arrays that io::find_pairings
+/// confirms and whose scales are E8M0; or the pair that `how` names, whose blocks run along the
+/// last axis. Empty when the model holds none. Throws base::error: input when sizes do not fit,
+/// usage for names that do not exist.
+std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how);
+std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how);
+
+/// How a recipe stands up to the blocks.
+struct origin_row {
+    codec::recipe recipe;
+    std::uint64_t excluded = 0;        ///< blocks that it cannot have produced
+    std::uint64_t excluded_zero = 0;   ///< of these, blocks of zeros only
+    std::uint64_t first_excluded = 0;  ///< index of the first of them
+    std::uint64_t scales_differ = 0;   ///< with the original: blocks whose scale bytes differ
+    std::uint64_t codes_differ = 0;    ///< with the original: elements whose codes differ
+};
+
+struct origin_result {
+    coded_tensor tensor;
+    std::uint64_t blocks = 0, elements = 0;
+    std::uint64_t zero_blocks = 0;  ///< all codes are zero
+    std::uint64_t nan_scales = 0;   ///< scale byte 255
+    std::uint64_t unjudged = 0;     ///< blocks with NaN codes under a finite scale
+    bool compared = false;          ///< the original was there
+    std::vector<origin_row> rows;
+};
+
+/// Judges every recipe that applies to the element format against every block; with `original`
+/// (tensors of the same name and number of elements) also compares the bytes. One pass over each
+/// file. Throws base::error.
+std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors,
+                                        const engine::model* original,
+                                        const engine::run_control& control);
+
+/// One record per tensor and recipe.
+report::record origin_record(const origin_result& result, const origin_row& row);
+
+}  // namespace mx::rosetta
