@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace mx::architecture {
@@ -53,6 +54,9 @@ inline constexpr std::array rooms{
     // datasets/generators: makes checkpoints, for `mx synth` and the tests.
     room{"generators", "base tensor io"},
 };
+
+/// A room that grows beyond this holds more than one subject.
+inline constexpr std::size_t most_lines_of_a_room = 6000;
 
 /// A folder, with those in it, whose headers open another namespace than their folder's: that of
 /// libmx/io/gguf would be mx::io::gguf.

@@ -31,6 +31,12 @@ TEST_CASE("headers open the namespace of their folder") {
     CHECK(found.empty());
 }
 
+TEST_CASE("no room is larger than one subject needs") {
+    const auto found = arch::size_violations(arch::repository(MX_SOURCE_DIR));
+    for (const std::string& violation : found) UNSCOPED_INFO(violation);
+    CHECK(found.empty());
+}
+
 TEST_CASE("every source file is licensed and finished") {
     std::vector<std::string> found;
     const auto files = arch::repository(MX_SOURCE_DIR);

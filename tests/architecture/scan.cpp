@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -202,6 +203,26 @@ std::vector<std::string> namespace_violations(const std::vector<source_file>& fi
                     fmt::format("{}:{}: namespace {} instead of {}", file.path, i + 1, name, own));
             }
         }
+    }
+    return found;
+}
+
+std::vector<std::string> size_violations(const std::vector<source_file>& files) {
+    std::map<std::string, std::size_t> sizes;
+    for (const source_file& file : files) {
+        // Kernels for a device are a second set of what the room knows.
+        const std::string room = file.path.find("/cuda/") == std::string::npos
+                                     ? room_name(file.path)
+                                     : folder_of(file.path);
+        for (const std::string& line : split(file.text, '\n')) {
+            const auto first = line.find_first_not_of(' ');
+            if (first != std::string::npos && line.compare(first, 2, "//") != 0) ++sizes[room];
+        }
+    }
+    sizes.erase("");
+    std::vector<std::string> found;
+    for (const auto& [room, lines] : sizes) {
+        if (lines > most_lines_of_a_room) found.push_back(fmt::format("{}: {} lines", room, lines));
     }
     return found;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scanner itself: each planted violation is found, and what is allowed is not.
+#include "tests/architecture/house.hpp"
 #include "tests/architecture/scan.hpp"
 #include "tests/catch.hpp"
 
@@ -29,6 +30,10 @@ TEST_CASE("directions of the table") {
     CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
     CHECK(includes("libmx/engine/a.cpp", "#include \"libmx/io/reader.hpp\"\n").empty());
     CHECK(includes("libmx/io/npy.cpp", "#include \"libmx/engine/model.hpp\"\n").size() == 1);
+    CHECK(includes("libmx/studies/diff/a.cpp", "#include \"libmx/studies/diff/b.hpp\"\n").empty());
+    CHECK(includes("libmx/studies/diff/a.cpp", "#include \"libmx/studies/plan/b.hpp\"\n").size() ==
+          1);
+    CHECK(includes("libmx/pages/a.cpp", "#include \"libmx/studies/plan/b.hpp\"\n").empty());
     CHECK(includes("libmx/tensor/a.hpp", "#include \"libmx/format/decode.hpp\"\n").size() == 1);
     CHECK(includes("libmx/scale/a.hpp", "#  include \"libmx/codec/recipe.hpp\"\n").size() == 1);
     CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/codec/recipe.hpp\"\n").size() == 1);
@@ -89,7 +94,22 @@ TEST_CASE("a header outside the namespace of its folder is found, with its line"
     CHECK(opens("libmx/codec/a.hpp", "namespace mx::io {\nclass reader;\n}\n" + own).empty());
     CHECK(opens("libmx/io/gguf/a.hpp", "namespace mx::io {\nint x;\n}\n").empty());
     CHECK(opens("libmx/io/gguf/a.hpp", "namespace mx::io::gguf {\nint x;\n}\n").empty());
+    CHECK(opens("libmx/studies/diff/a.hpp", "namespace mx::diff {\nint x;\n}\n").empty());
+    CHECK(opens("libmx/studies/diff/a.hpp", "namespace mx::plan {\nint x;\n}\n").size() == 1);
     CHECK(opens("libmx/api/mx/a.hpp", "namespace mx {\nint x;\n}\n").empty());
+}
+
+TEST_CASE("rooms that grow too large are found") {
+    const std::string line = "int x;\n";
+    std::string text = "// a comment\n\n";
+    for (std::size_t i = 0; i < mx::architecture::most_lines_of_a_room; ++i) text += line;
+    using mx::architecture::size_violations;
+    CHECK(size_violations({{"libmx/io/a.cpp", text}}).empty());
+    CHECK(size_violations({{"libmx/io/a.cpp", text}, {"libmx/files/b.cpp", line}}).empty());
+    CHECK(size_violations({{"libmx/io/a.cpp", text}, {"tests/io/b.cpp", line}}).empty());
+    CHECK(size_violations({{"libmx/codec/a.cpp", text}, {"libmx/codec/cuda/b.cpp", line}}).empty());
+    CHECK(size_violations({{"libmx/io/a.cpp", text}, {"libmx/io/gguf/b.cpp", line}}) ==
+          std::vector<std::string>{"io: 6001 lines"});
 }
 
 TEST_CASE("unlicensed, unguarded and unfinished files are found") {

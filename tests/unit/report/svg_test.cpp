@@ -10,7 +10,7 @@
 
 #include "libmx/report/markup.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/svg_page.hpp"
+#include "tests/unit/report/svg_page.hpp"
 
 using namespace mx::report;
 

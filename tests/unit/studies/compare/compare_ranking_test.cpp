@@ -7,7 +7,7 @@
 #include "libmx/studies/compare/pareto.hpp"
 #include "libmx/studies/compare/records.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/compare_made_up.hpp"
+#include "tests/unit/studies/compare/compare_made_up.hpp"
 
 using namespace mx;
 using namespace mx::compare;
