@@ -18,7 +18,7 @@
 #include "libmx/studies/plan/plan.hpp"
 #include "tests/catch.hpp"
 
-using namespace mx::gate;
+using namespace mx::analysis;
 using namespace mx::plan;
 using mx::analysis::results_input;
 namespace base = mx::base;
