@@ -9,7 +9,7 @@
 #include "libmx/files/hdf5_handle.hpp"
 #include "libmx/files/hdf5_stage.hpp"
 #include "libmx/files/hdf5_types.hpp"
-#include "libmx/io/staged_array_writer.hpp"
+#include "libmx/io/staged_output.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::io {

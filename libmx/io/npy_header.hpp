@@ -44,6 +44,9 @@ tensor_info describe(const npy_layout& layout, const std::string& file, const st
 std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout,
                                          const std::string& file, const std::string& name);
 
+/// numpy's description of a type, "" where it has none. What numpy lacks is stored as bare bytes.
+std::string npy_descr(tensor::dtype type);
+
 /// The three entries of the header's dictionary.
 struct npy_dictionary {
     std::string descr;  ///< empty when it is not a string (structured types)

@@ -9,7 +9,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/safetensors_header.hpp"
-#include "libmx/io/staged_array_writer.hpp"
+#include "libmx/io/staged_output.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::io {

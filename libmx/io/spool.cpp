@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
-#include "libmx/base/status.hpp"
+#include "libmx/io/sources.hpp"
 
 namespace mx::io {
 namespace {
@@ -68,7 +70,7 @@ void spool::write(std::uint64_t offset, std::span<const std::byte> bytes) {
 
 void spool::read(std::uint64_t offset, std::span<std::byte> out) const {
     if (offset > size_ || out.size() > size_ - offset) {
-        throw base::error(base::error_kind::input, "read past the end of the tensor");
+        input_error("read past the end of the tensor", {});
     }
     if (descriptor_ < 0) {
         std::copy_n(memory_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
@@ -82,6 +84,21 @@ void spool::read(std::uint64_t offset, std::span<std::byte> out) const {
         out = out.subspan(static_cast<std::size_t>(got));
         offset += static_cast<std::uint64_t>(got);
     }
+}
+
+std::unique_ptr<byte_source> spooled(std::function<std::unique_ptr<spool>()> make) {
+    struct result {
+        std::mutex mutex;
+        std::unique_ptr<spool> bytes;
+    };
+    return make_source([make = std::move(make), made = std::make_shared<result>()](
+                           std::uint64_t offset, std::span<std::byte> out) {
+        {
+            const std::lock_guard lock(made->mutex);
+            if (!made->bytes) made->bytes = make();
+        }
+        made->bytes->read(offset, out);
+    });
 }
 
 }  // namespace mx::io

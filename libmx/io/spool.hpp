@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +35,9 @@ class spool final : public byte_source {
     std::vector<std::byte> memory_;
     int descriptor_ = -1;
 };
+
+/// A source whose bytes `make` gathers when it is first read, once.
+std::unique_ptr<byte_source> spooled(std::function<std::unique_ptr<spool>()> make);
 
 /// $TMPDIR, or /tmp.
 std::string temporary_directory();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -70,22 +69,13 @@ void spread(std::size_t width, const std::byte* from, std::uint64_t step, std::b
 }
 
 // A view whose last axis has steps of at most `small_step`: its runs are read where they lie.
-class in_place final : public byte_source {
+class in_place {
   public:
     in_place(shared_source source, layout view, std::size_t width)
         : source_(std::move(source)), view_(std::move(view)), width_(width) {}
 
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        read_whole_elements(offset, out, width_,
-                            [this](std::uint64_t first, std::span<std::byte> bytes) {
-                                std::vector<std::byte> scratch;
-                                read_elements(first, bytes, scratch);
-                            });
-    }
-
-  private:
-    void read_elements(std::uint64_t first, std::span<std::byte> out,
-                       std::vector<std::byte>& scratch) const {
+    void operator()(std::uint64_t first, std::span<std::byte> out) const {
+        std::vector<std::byte> scratch;
         const std::uint64_t row = view_.shape.back();
         while (!out.empty()) {
             const std::uint64_t column = first % row;
@@ -102,6 +92,8 @@ class in_place final : public byte_source {
             first += count;
         }
     }
+
+  private:
     void read_run(std::uint64_t place, std::uint64_t count, std::span<std::byte> out,
                   std::vector<std::byte>& scratch) const {
         const std::uint64_t step = view_.steps.back();
@@ -244,54 +236,33 @@ class box_mover {
     std::vector<std::byte> box_;
 };
 
-class rearranged final : public byte_source {
-  public:
-    rearranged(shared_source source, layout view, std::size_t width)
-        : source_(std::move(source)), view_(std::move(view)), width_(width) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!result_) result_ = rearrange();
+std::unique_ptr<spool> rearrange(const byte_source& source, const layout& view, std::size_t width) {
+    const tensor::shape& shape = view.shape;
+    auto out = std::make_unique<spool>(*tensor::element_count(shape) * width);
+    // The order in which the elements lie in the source: smallest steps first, repeats last.
+    std::vector<std::size_t> reading(shape.size());
+    std::iota(reading.begin(), reading.end(), std::size_t{0});
+    std::stable_sort(reading.begin(), reading.end(), [&](std::size_t a, std::size_t b) {
+        return view.steps[a] - 1 < view.steps[b] - 1;
+    });
+    const tensor::shape box = rearranging_box(shape, reading, box_bytes / width);
+    box_mover mover(source, *out, view, reading, width);
+    tensor::shape origin(shape.size(), 0);
+    while (true) {
+        tensor::shape extents(shape.size());
+        for (std::size_t k = 0; k < extents.size(); ++k) {
+            extents[k] = std::min(box[k], shape[k] - origin[k]);
         }
-        result_->read(offset, out);
-    }
-
-  private:
-    std::unique_ptr<spool> rearrange() const {
-        const tensor::shape& shape = view_.shape;
-        auto out = std::make_unique<spool>(*tensor::element_count(shape) * width_);
-        // The order in which the elements lie in the source: smallest steps first, repeats last.
-        std::vector<std::size_t> reading(shape.size());
-        std::iota(reading.begin(), reading.end(), std::size_t{0});
-        std::stable_sort(reading.begin(), reading.end(), [&](std::size_t a, std::size_t b) {
-            return view_.steps[a] - 1 < view_.steps[b] - 1;
-        });
-        const tensor::shape box = rearranging_box(shape, reading, box_bytes / width_);
-        box_mover mover(*source_, *out, view_, reading, width_);
-        tensor::shape origin(shape.size(), 0);
-        while (true) {
-            tensor::shape extents(shape.size());
-            for (std::size_t k = 0; k < extents.size(); ++k) {
-                extents[k] = std::min(box[k], shape[k] - origin[k]);
-            }
-            mover.move(origin, extents);
-            std::size_t k = shape.size();
-            while (k > 0) {
-                origin[k - 1] += box[k - 1];
-                if (origin[k - 1] < shape[k - 1]) break;
-                origin[--k] = 0;
-            }
-            if (k == 0) return out;
+        mover.move(origin, extents);
+        std::size_t k = shape.size();
+        while (k > 0) {
+            origin[k - 1] += box[k - 1];
+            if (origin[k - 1] < shape[k - 1]) break;
+            origin[--k] = 0;
         }
+        if (k == 0) return out;
     }
-
-    shared_source source_;
-    layout view_;
-    std::size_t width_;
-    mutable std::mutex mutex_;
-    mutable std::unique_ptr<spool> result_;
-};
+}
 
 }  // namespace
 
@@ -323,9 +294,16 @@ std::unique_ptr<byte_source> from_strided(shared_source source, const tensor::sh
         return source_window(std::move(source), 0);
     }
     if (view.steps.back() <= small_step) {
-        return std::make_unique<in_place>(std::move(source), std::move(view), width);
+        return make_element_source(width, in_place(std::move(source), std::move(view), width));
     }
-    return std::make_unique<rearranged>(std::move(source), std::move(view), width);
+    return spooled([=] { return rearrange(*source, view, width); });
+}
+
+std::unique_ptr<byte_source> from_fortran_order(shared_source source, const tensor::shape& shape,
+                                                std::size_t width) {
+    std::vector<std::uint64_t> strides(shape.size(), 1);
+    for (std::size_t k = 1; k < shape.size(); ++k) strides[k] = strides[k - 1] * shape[k - 1];
+    return from_strided(std::move(source), shape, strides, width);
 }
 
 }  // namespace mx::io

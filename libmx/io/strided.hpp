@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views with any strides, as C order: transposed, sliced with steps, expanded.
+// Views with any strides, as C order: transposed, sliced with steps, expanded, and arrays whose
+// first axis runs fastest.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,10 @@ namespace mx::io {
 std::unique_ptr<byte_source> from_strided(shared_source source, const tensor::shape& shape,
                                           const std::vector<std::uint64_t>& strides,
                                           std::size_t width);
+
+/// The same for elements that lie first axis fastest.
+std::unique_ptr<byte_source> from_fortran_order(shared_source source, const tensor::shape& shape,
+                                                std::size_t width);
 
 /// Extents of a box of at most `budget` elements within `shape`, long along the axes that come
 /// first in `reading` (runs when reading) and along the last axes (runs when writing).

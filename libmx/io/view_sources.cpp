@@ -3,47 +3,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <list>
-#include <mutex>
 #include <utility>
 #include <vector>
 
-#include "libmx/io/fortran_order.hpp"
+#include "libmx/io/strided.hpp"
 #include "libmx/io/widen.hpp"
 
 namespace mx::io {
 namespace {
 
-class unpacked_source final : public byte_source {
-  public:
-    unpacked_source(shared_source source, tensor::dtype type)
-        : source_(std::move(source)), type_(type) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        read_whole_elements(
-            offset, out, sizeof(float),
-            [this](std::uint64_t first, std::span<std::byte> bytes) { fill(first, bytes); });
-    }
-
-  private:
-    static constexpr std::size_t piece = std::size_t{1} << 16;  // elements at a time
-
-    void fill(std::uint64_t first, std::span<std::byte> bytes) const {
-        std::vector<float> values;
-        std::vector<std::byte> scratch;
-        while (!bytes.empty()) {
-            const std::size_t count = std::min(bytes.size() / sizeof(float), piece);
-            values.resize(count);
-            read_f32(*source_, type_, first, values, scratch);
-            std::memcpy(bytes.data(), values.data(), count * sizeof(float));
-            bytes = bytes.subspan(count * sizeof(float));
-            first += count;
-        }
-    }
-
-    shared_source source_;
-    tensor::dtype type_;
-};
+constexpr std::size_t unpacked_piece = std::size_t{1} << 16;  // elements at a time
+// Threads work on neighbouring matrices; more would only hold memory.
+constexpr std::size_t kept_matrices = 3;
 
 // Runs of `run` bytes, `stride` bytes apart, the first at `start`.
 class runs_of_source final : public byte_source {
@@ -93,54 +64,20 @@ class runs_of_source final : public byte_source {
     std::uint64_t start_, run_, stride_;
 };
 
-class transposed_source final : public byte_source {
-  public:
-    transposed_source(shared_source source, std::uint64_t rows, std::uint64_t cols,
-                      std::size_t width)
-        : source_(std::move(source)), rows_(rows), cols_(cols), width_(width) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        const std::uint64_t size = rows_ * cols_ * width_;
-        while (!out.empty()) {
-            const std::uint64_t inside = offset % size;
-            const auto count =
-                static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - inside));
-            matrix(offset / size)->read(inside, out.first(count));
-            offset += count;
-            out = out.subspan(count);
-        }
-    }
-
-  private:
-    // Threads work on neighbouring matrices; more would only hold memory.
-    static constexpr std::size_t kept_matrices = 3;
-
-    shared_source matrix(std::uint64_t index) const {
-        const std::lock_guard lock(guard_);
-        const auto known = std::find_if(kept_.begin(), kept_.end(),
-                                        [index](const auto& m) { return m.first == index; });
-        if (known != kept_.end()) {
-            kept_.splice(kept_.begin(), kept_, known);
-            return kept_.front().second;
-        }
-        if (kept_.size() == kept_matrices) kept_.pop_back();
-        // The matrix in C order is its transpose with the first axis fastest.
-        shared_source one = source_window(source_, index * rows_ * cols_ * width_);
-        kept_.emplace_front(index, from_fortran_order(std::move(one), {cols_, rows_}, width_));
-        return kept_.front().second;
-    }
-
-    shared_source source_;
-    std::uint64_t rows_, cols_;
-    std::size_t width_;
-    mutable std::mutex guard_;
-    mutable std::list<std::pair<std::uint64_t, shared_source>> kept_;
-};
-
 }  // namespace
 
 std::unique_ptr<byte_source> unpacked(shared_source source, tensor::dtype type) {
-    return std::make_unique<unpacked_source>(std::move(source), type);
+    return make_element_source(sizeof(float), [=](std::uint64_t first, std::span<std::byte> bytes) {
+        std::vector<float> values;
+        std::vector<std::byte> scratch;
+        while (!bytes.empty()) {
+            values.resize(std::min(bytes.size() / sizeof(float), unpacked_piece));
+            read_f32(*source, type, first, values, scratch);
+            std::memcpy(bytes.data(), values.data(), values.size() * sizeof(float));
+            bytes = bytes.subspan(values.size() * sizeof(float));
+            first += values.size();
+        }
+    });
 }
 
 std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::shape& shape,
@@ -154,8 +91,24 @@ std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::sh
 
 std::unique_ptr<byte_source> transposed(shared_source source, const tensor::shape& shape,
                                         std::size_t width) {
-    return std::make_unique<transposed_source>(std::move(source), shape[shape.size() - 2],
-                                               shape.back(), width);
+    const std::uint64_t rows = shape[shape.size() - 2];
+    const std::uint64_t cols = shape.back();
+    const std::uint64_t size = rows * cols * width;
+    // A matrix in C order is its transpose with the first axis fastest.
+    const auto matrices =
+        std::make_shared<source_cache>(kept_matrices, [=](std::uint64_t index) -> shared_source {
+            return from_fortran_order(source_window(source, index * size), {cols, rows}, width);
+        });
+    return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
+        while (!out.empty()) {
+            const std::uint64_t inside = offset % size;
+            const auto count =
+                static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - inside));
+            matrices->get(offset / size)->read(inside, out.first(count));
+            offset += count;
+            out = out.subspan(count);
+        }
+    });
 }
 
 }  // namespace mx::io

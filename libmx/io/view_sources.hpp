@@ -22,7 +22,7 @@ std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::sh
                                           std::uint64_t count, std::size_t width);
 
 /// The last two axes of `shape` swapped; elements of `width` bytes (1, 2, 4, 8 or 16). A matrix is
-/// rearranged when it is first read (fortran_order.hpp: bounded memory, a temporary file for large
+/// rearranged when it is first read (strided.hpp: bounded memory, a temporary file for large
 /// ones), and a few of them are kept at a time.
 std::unique_ptr<byte_source> transposed(shared_source source, const tensor::shape& shape,
                                         std::size_t width);
