@@ -10,15 +10,15 @@
 #include <system_error>
 #include <utility>
 
-#include "libmx/base/status.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& path, std::string message) {
-    throw base::error(base::error_kind::input, std::move(message), {path, {}, {}});
+[[noreturn]] void fail(const std::string& path, const std::string& message) {
+    input_error(message, {path, {}, {}});
 }
 
 std::vector<std::string> matches_of(const std::string& pattern) {
@@ -93,6 +93,12 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
         if (shards.empty()) paths.push_back(std::move(path));
     }
     return paths;
+}
+
+bool stays_inside(const std::string& path) {
+    const fs::path parts(path);
+    if (path.empty() || parts.is_absolute() || path.find('\0') != std::string::npos) return false;
+    return std::find(parts.begin(), parts.end(), "..") == parts.end();
 }
 
 }  // namespace mx::io
