@@ -3,7 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/zip_archive.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/foreign_formats.hpp"
@@ -15,10 +14,10 @@ namespace {
 
 constexpr std::string_view array_ending = ".npy";
 
-class npz_reader final : public reader {
+class npz_reader final : public file_reader {
   public:
     npz_reader(shared_file file, const open_options& options)
-        : file_(std::move(file)), archive_(zip_archive::open(file_)) {
+        : file_reader(std::move(file)), archive_(zip_archive::open(file_)) {
         const auto as = parse_as(options.as);
         std::set<std::string> names;
         for (const zip_entry& entry : archive_->entries()) {
@@ -30,7 +29,6 @@ class npz_reader final : public reader {
         if (entries_.empty()) fail({}, foreign());
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
         if (!info.note.empty()) fail(info.name, info.note);
@@ -43,16 +41,8 @@ class npz_reader final : public reader {
         }
         return npy_numbers(std::move(bytes), layout, file_->path(), info.name);
     }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        return {{file_->path(), file_->size()}};
-    }
 
   private:
-    [[noreturn]] void fail(const std::string& name, const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_->path(), name, {}});
-    }
-
     void add(const zip_entry& entry, const std::string& name, std::optional<tensor::dtype> as) {
         npy_layout layout;
         if (entry.encrypted) {
@@ -79,12 +69,9 @@ class npz_reader final : public reader {
         return "is a zip archive without .npy arrays";
     }
 
-    shared_file file_;
     std::shared_ptr<zip_archive> archive_;
     std::vector<zip_entry> entries_;
     std::vector<npy_layout> layouts_;
-    std::vector<tensor_info> tensors_;
-    std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace

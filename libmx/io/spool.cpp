@@ -40,6 +40,18 @@ int open_unnamed_file() {
     return descriptor;
 }
 
+bool write_fully(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t done =
+            ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+        offset += static_cast<std::uint64_t>(done);
+    }
+    return true;
+}
+
 spool::spool(std::uint64_t size) : size_(size) {
     if (size_ <= spool_memory_limit) {
         memory_.resize(static_cast<std::size_t>(size_));
@@ -58,14 +70,7 @@ void spool::write(std::uint64_t offset, std::span<const std::byte> bytes) {
                   memory_.begin() + static_cast<std::ptrdiff_t>(offset));
         return;
     }
-    while (!bytes.empty()) {
-        const ssize_t done =
-            ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) fail("cannot write");
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-        offset += static_cast<std::uint64_t>(done);
-    }
+    if (!write_fully(descriptor_, offset, bytes)) fail("cannot write");
 }
 
 void spool::read(std::uint64_t offset, std::span<std::byte> out) const {

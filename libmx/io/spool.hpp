@@ -42,6 +42,9 @@ std::unique_ptr<byte_source> spooled(std::function<std::unique_ptr<spool>()> mak
 /// $TMPDIR, or /tmp.
 std::string temporary_directory();
 
+/// Writes all of `bytes` to a file from byte `offset` on; false, with errno set, when it cannot.
+bool write_fully(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
+
 /// Creates a file without a name in temporary_directory(); throws base::error (output).
 int open_unnamed_file();
 

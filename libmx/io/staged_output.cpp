@@ -219,14 +219,7 @@ void staged_output::reserve(std::uint64_t size) {
 
 void staged_output::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
     if (descriptor_ < 0) create_stage();
-    while (!bytes.empty()) {
-        const ssize_t done =
-            ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) fail("cannot write", errno);
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-        offset += static_cast<std::uint64_t>(done);
-    }
+    if (!write_fully(descriptor_, offset, bytes)) fail("cannot write", errno);
 }
 
 void staged_output::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {

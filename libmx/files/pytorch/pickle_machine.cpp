@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/pytorch/pickle_graph.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
@@ -33,7 +33,7 @@ class pickle_machine {
     std::string_view data() const { return graph_.bytes_; }
 
     [[noreturn]] void fail(const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_, entry_, opcode_at_});
+        input_error(message, {file_, entry_, opcode_at_});
     }
 
     // Arguments of an opcode ------------------------------------------------------------------

@@ -10,8 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
@@ -129,7 +129,7 @@ class walker {
     };
 
     [[noreturn]] void fail(const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_, name_, {}});
+        input_error(message, {file_, name_, {}});
     }
 
     void append_label(const step& s) {

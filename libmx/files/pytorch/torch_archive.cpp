@@ -10,6 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/files/zip_archive.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/readers.hpp"
 #include "libmx/io/strided.hpp"
 
 namespace mx::io {
@@ -36,7 +37,7 @@ struct torch_archive::parts {
     std::optional<pickle_graph> graph;
 
     [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {zip->path(), tensor, {}});
+        input_error(message, {zip->path(), tensor, {}});
     }
 
     void find_records() {
@@ -167,20 +168,12 @@ tensor_info torch_info(const torch_dtype* type, const tensor::shape& shape, std:
     info.note = std::move(note);
     info.type = type == nullptr ? tensor::dtype::other : read_as(type->type, as);
     if (!info.note.empty()) info.type = tensor::dtype::other;
+    bool fits = true;
     if (info.type == tensor::dtype::f4) {
         if (info.shape.empty()) info.shape = {1};
-        if (__builtin_mul_overflow(info.shape.back(), std::uint64_t{2}, &info.shape.back())) {
-            throw base::error(base::error_kind::input, "its extents are too large",
-                              {path, name, {}});
-        }
+        fits = !__builtin_mul_overflow(info.shape.back(), std::uint64_t{2}, &info.shape.back());
     }
-    const auto elements = tensor::element_count(info.shape);
-    const auto bytes = elements ? tensor::byte_count(info.type, *elements) : std::nullopt;
-    if (!bytes) {
-        throw base::error(base::error_kind::input, "its extents are too large", {path, name, {}});
-    }
-    info.elements = *elements;
-    info.bytes = *bytes;
+    if (!fits || !count_bytes(info)) input_error("its extents are too large", {path, name, {}});
     return info;
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "libmx/base/status.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
@@ -68,7 +68,7 @@ class tensor_reader {
 
   private:
     [[noreturn]] void fail(const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_, name_, {}});
+        input_error(message, {file_, name_, {}});
     }
 
     // ('storage', class, record, device, elements)
