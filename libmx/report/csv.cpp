@@ -5,7 +5,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/report/csv_field.hpp"
+#include "libmx/report/markup.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::report {

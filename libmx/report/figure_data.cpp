@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 #include "libmx/base/status.hpp"
-#include "libmx/report/csv_field.hpp"
+#include "libmx/report/markup.hpp"
 
 namespace mx::report {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text inside HTML and SVG: the one place where it is escaped.
+// Text inside HTML, SVG and CSV: the one place where it is escaped.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace mx::report {
 /// references, and so do line breaks and tabs; invalid UTF-8 becomes U+FFFD; other characters that
 /// act instead of being shown (base::control_length) are written as \xNN, as in tables.
 std::string escaped(std::string_view text);
+
+/// `text` as a field of RFC 4180: in quotes, inner ones doubled, where it has to be.
+std::string csv_field(const std::string& text);
 
 }  // namespace mx::report

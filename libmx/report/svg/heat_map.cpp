@@ -8,9 +8,7 @@
 #include "libmx/report/svg/markers.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/plots.hpp"
-#include "libmx/report/svg/rows.hpp"
 #include "libmx/report/svg/scale.hpp"
-#include "libmx/report/svg/ticks.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -56,9 +54,7 @@ class map_drawer {
 
   private:
     std::optional<double> cell(std::size_t r, std::size_t c) const {
-        if (r >= p_.cells.size() || c >= p_.cells[r].size()) return {};
-        const std::optional<double> v = p_.cells[r][c];
-        return v && std::isfinite(*v) ? v : std::nullopt;
+        return cell_at(p_.cells, r, c);
     }
 
     int shade_of(double v) const {

@@ -5,12 +5,10 @@
 #include <cmath>
 
 #include "libmx/report/svg/axes.hpp"
-#include "libmx/report/svg/legend.hpp"
 #include "libmx/report/svg/lettering.hpp"
 #include "libmx/report/svg/markers.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/plots.hpp"
-#include "libmx/report/svg/rows.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -68,9 +66,7 @@ class stack_drawer {
     canvas& out() { return d_.out; }
 
     std::optional<double> cell(std::size_t c, std::size_t k) const {
-        if (c >= p_.cells.size() || k >= p_.cells[c].size()) return {};
-        const std::optional<double> v = p_.cells[c][k];
-        return v && std::isfinite(*v) ? v : std::nullopt;
+        return cell_at(p_.cells, c, k);
     }
 
     void draw_bar(std::size_t c) {
