@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/hdf5_handle.hpp"
 #include "libmx/files/hdf5_types.hpp"
 #include "libmx/io/staged_output.hpp"
@@ -197,10 +196,9 @@ class layout_writer {
         const std::uint64_t bytes = planned_bytes(path_, array);
         const hdf5_id type = stored_type(array.type);
         if (!type.valid()) {
-            throw base::error(base::error_kind::output,
-                              fmt::format("HDF5 has no dtype {}; write safetensors",
-                                          tensor::row_of(array.type).name),
-                              {path_, array.name, {}});
+            output_error(fmt::format("HDF5 has no dtype {}; write safetensors",
+                                     tensor::row_of(array.type).name),
+                         {path_, array.name, {}});
         }
         const std::vector<hsize_t> extents(array.shape.begin(), array.shape.end());
         const hdf5_id space(extents.empty() ? H5Screate(H5S_SCALAR)
@@ -257,8 +255,7 @@ class layout_writer {
     }
 
     [[noreturn]] void fail(const std::string& name, const std::string& what) const {
-        throw base::error(base::error_kind::output, fmt::format("{}: {}", what, hdf5_problem()),
-                          {path_, name, {}});
+        output_error(fmt::format("{}: {}", what, hdf5_problem()), {path_, name, {}});
     }
 
     std::string path_;

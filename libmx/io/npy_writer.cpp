@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "libmx/base/status.hpp"
 #include "libmx/io/npy_header.hpp"
 #include "libmx/io/staged_output.hpp"
 #include "libmx/io/writer.hpp"
@@ -11,8 +10,7 @@ std::unique_ptr<array_writer> create_npy(const std::string& path, const planned_
     check_ending(path, {".npy"});
     const std::string descr = npy_descr(array.type);
     if (descr.empty()) {
-        throw base::error(
-            base::error_kind::output,
+        output_error(
             fmt::format(".npy has no dtype {}; write safetensors", tensor::row_of(array.type).name),
             {path, array.name, {}});
     }
@@ -29,8 +27,7 @@ std::unique_ptr<array_writer> create_npy(const std::string& path, const planned_
     constexpr std::size_t prefix = 10;
     const std::size_t length = (prefix + header.size() + 1 + 63) / 64 * 64 - prefix;
     if (length > 0xffff) {
-        throw base::error(base::error_kind::output, "the shape has too many axes for .npy",
-                          {path, array.name, {}});
+        output_error("the shape has too many axes for .npy", {path, array.name, {}});
     }
     header.resize(length - 1, ' ');
     std::string start = "\x93NUMPY\x01";

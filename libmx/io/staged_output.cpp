@@ -21,7 +21,6 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/base/status.hpp"
 #include "libmx/io/spool.hpp"
 
 namespace mx::io {
@@ -126,10 +125,9 @@ class staged_arrays final : public array_writer {
     void write(std::size_t index, std::uint64_t offset, std::span<const std::byte> bytes) override {
         const array_place& place = places_.at(index);
         if (offset > place.bytes || bytes.size() > place.bytes - offset) {
-            throw base::error(base::error_kind::output,
-                              fmt::format("bytes {} to {} are outside array {} of {} bytes", offset,
-                                          offset + bytes.size(), index, place.bytes),
-                              {stage_->path(), {}, {}});
+            output_error(fmt::format("bytes {} to {} are outside array {} of {} bytes", offset,
+                                     offset + bytes.size(), index, place.bytes),
+                         {stage_->path(), {}, {}});
         }
         stage_->write_at(place.offset + offset, bytes);
     }
@@ -141,6 +139,10 @@ class staged_arrays final : public array_writer {
 };
 
 }  // namespace
+
+void output_error(const std::string& message, base::error_place place) {
+    throw base::error(base::error_kind::output, message, std::move(place));
+}
 
 void discard_unfinished_outputs() noexcept {
     const std::lock_guard lock(registry_mutex);
@@ -165,7 +167,7 @@ void staged_output::fail(std::string_view what, int error_number) const {
 
 void staged_output::resolve() {
     if (path_.empty()) {
-        throw base::error(base::error_kind::output, "the output's name is empty");
+        output_error("the output's name is empty", {});
     }
     direct_ = descriptor_named(path_);
     if (direct_ >= 0) {
@@ -307,9 +309,8 @@ std::uint64_t planned_bytes(const std::string& path, const planned_array& array)
     const auto elements = tensor::element_count(array.shape);
     const auto bytes = elements ? tensor::byte_count(array.type, *elements) : std::nullopt;
     if (!bytes) {
-        throw base::error(base::error_kind::output,
-                          fmt::format("shape {} is too large", tensor::to_string(array.shape)),
-                          {path, array.name, {}});
+        output_error(fmt::format("shape {} is too large", tensor::to_string(array.shape)),
+                     {path, array.name, {}});
     }
     return *bytes;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::io {
@@ -56,6 +57,9 @@ class staged_output {
     int descriptor_ = -1;
     bool committed_ = false;
 };
+
+/// Throws base::error (output).
+[[noreturn]] void output_error(const std::string& message, base::error_place place);
 
 /// Where an array's bytes go; `offset` counts from the end of the header.
 struct array_place {

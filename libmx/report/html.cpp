@@ -9,7 +9,6 @@
 #include "libmx/report/cells.hpp"
 #include "libmx/report/figure_data.hpp"
 #include "libmx/report/html/assets.hpp"
-#include "libmx/report/html/base64.hpp"
 #include "libmx/report/html/explorer.hpp"
 #include "libmx/report/html/text.hpp"
 #include "libmx/report/members.hpp"

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& file, const std::string& tensor,
-                       const std::string& message) {
+                         const std::string& message) {
     input_error(message, {file, tensor, {}});
 }
 
@@ -108,7 +108,7 @@ class metadata_reader {
             const pickle_ref path = graph_.attribute(items[i + 1], "relative_path");
             const auto offset = graph_.count(graph_.attribute(items[i + 1], "offset"));
             const auto length = graph_.count(graph_.attribute(items[i + 1], "length"));
-            if (path == no_value || graph_.kind(path) != pickle_kind::text || !offset || !length) {
+            if (graph_.kind(path) != pickle_kind::text || !offset || !length) {
                 fail(name, "the place of a shard is not described as PyTorch does it");
             }
             const pickle_ref changes = graph_.attribute(items[i + 1], "transform_descriptors");
@@ -140,13 +140,14 @@ class metadata_reader {
         tensor.type = read_type(described, tensor.name);
         if (!tensor::element_count(tensor.shape)) fail(tensor.name, "its extents are too large");
         const pickle_ref chunks = graph_.attribute(described, "chunks");
-        if (chunks == no_value || graph_.kind(chunks) != pickle_kind::list) {
+        if (graph_.kind(chunks) != pickle_kind::list) {
             fail(tensor.name, "its chunks are not described as PyTorch does it");
         }
         for (const pickle_ref chunk : graph_.items(chunks)) {
             shard_box box{extents(chunk, "offsets", tensor.name),
                           extents(chunk, "sizes", tensor.name)};
-            if (std::find(box.extents.begin(), box.extents.end(), 0u) != box.extents.end()) continue;
+            if (std::find(box.extents.begin(), box.extents.end(), 0u) != box.extents.end())
+                continue;
             const auto place = places_.find(key_of(tensor.name, box.origin));
             if (place == places_.end()) fail(tensor.name, "one of its shards is stored nowhere");
             tensor.boxes.push_back(std::move(box));
@@ -161,7 +162,7 @@ class metadata_reader {
     const torch_dtype* read_type(pickle_ref described, const std::string& name) const {
         const pickle_ref properties = graph_.attribute(described, "properties");
         pickle_ref type = no_value;
-        if (properties != no_value && graph_.kind(properties) == pickle_kind::object) {
+        if (graph_.kind(properties) == pickle_kind::object) {
             type = graph_.attribute(properties, "dtype");
             if (type == no_value) type = graph_.at(graph_[properties].state, 0);
         }
@@ -213,9 +214,9 @@ shared_source open_shard(const shared_file& file, const stored_shard& place,
     archive->check(found, name);
     if (found.type->name != type.name || found.shape != extents) {
         refuse(file->path(), name,
-             fmt::format("its shard is {} of {}, the metadata says {} of {}",
-                         tensor::to_string(found.shape), found.type->name,
-                         tensor::to_string(extents), type.name));
+               fmt::format("its shard is {} of {}, the metadata says {} of {}",
+                           tensor::to_string(found.shape), found.type->name,
+                           tensor::to_string(extents), type.name));
     }
     return archive->open_tensor(found, name);
 }
@@ -225,9 +226,8 @@ class distributed_reader final : public file_reader {
     distributed_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)) {
         if (file_->size() > pickle_size_limit) {
-            fail({},
-                 fmt::format("{} bytes of metadata; mx reads up to {} MiB", file_->size(),
-                             pickle_size_limit >> 20));
+            fail({}, fmt::format("{} bytes of metadata; mx reads up to {} MiB", file_->size(),
+                                 pickle_size_limit >> 20));
         }
         distributed_metadata found = read_distributed_metadata(
             file_->head(static_cast<std::size_t>(file_->size())), file_->path());
@@ -263,8 +263,7 @@ class distributed_reader final : public file_reader {
             std::error_code failure;
             const std::uintmax_t size = fs::file_size(paths.back(), failure);
             if (failure) {
-                fail({},
-                     fmt::format("its shard '{}': {}", paths.back(), failure.message()));
+                fail({}, fmt::format("its shard '{}': {}", paths.back(), failure.message()));
             }
             files_.emplace_back(paths.back(), size);
         }
@@ -278,9 +277,9 @@ class distributed_reader final : public file_reader {
             const auto& [shard_path, size] = files_[shard.file + 1];
             if (shard.offset > size || shard.length > size - shard.offset) {
                 refuse(shard_path, each.name,
-                     fmt::format("its shard of {} bytes from byte {} on is beyond the end of the "
-                                 "file of {}",
-                                 shard.length, shard.offset, size));
+                       fmt::format("its shard of {} bytes from byte {} on is beyond the end of the "
+                                   "file of {}",
+                                   shard.length, shard.offset, size));
             }
         }
         if (!each.shards.empty()) path = files_[each.shards.front().file + 1].first;

@@ -13,7 +13,7 @@ std::string_view pickle_graph::text(pickle_ref ref) const {
 }
 
 std::optional<std::int64_t> pickle_graph::integer(pickle_ref ref) const {
-    if (ref == no_value || values_[ref].kind != pickle_kind::integer) return std::nullopt;
+    if (kind(ref) != pickle_kind::integer) return std::nullopt;
     return static_cast<std::int64_t>(values_[ref].word);
 }
 
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> pickle_graph::count(pickle_ref ref) const {
 }
 
 bool pickle_graph::truth(pickle_ref ref) const {
-    return ref != no_value && values_[ref].kind == pickle_kind::truth && values_[ref].word != 0;
+    return kind(ref) == pickle_kind::truth && values_[ref].word != 0;
 }
 
 std::span<const pickle_ref> pickle_graph::items(pickle_ref ref) const {
@@ -53,7 +53,7 @@ pickle_ref pickle_graph::attribute(pickle_ref ref, std::string_view name) const 
 }
 
 bool pickle_graph::is_global(pickle_ref ref, std::string_view module, std::string_view name) const {
-    if (ref == no_value || values_[ref].kind != pickle_kind::global) return false;
+    if (kind(ref) != pickle_kind::global) return false;
     return text(values_[ref].callee) == module && text(values_[ref].arguments) == name;
 }
 
@@ -72,7 +72,7 @@ std::string pickle_graph::global_name(pickle_ref ref) const {
                                (is_global(value.callee, "builtins", "getattr") ||
                                 is_global(value.callee, "__builtin__", "getattr"));
         const pickle_ref name = looked_up ? at(value.arguments, 1) : no_value;
-        if (name == no_value || kind(name) != pickle_kind::text) return {};
+        if (kind(name) != pickle_kind::text) return {};
         ending.insert(0, text(name).substr(0, longest));
         ending.insert(0, ".");
         ref = at(value.arguments, 0);

@@ -230,7 +230,7 @@ class walker {
         if (value.items == no_value) add_initial_items(value, steps);
         // What __setstate__ would get: attributes, or (attributes, slots).
         add_attributes(value.state, steps);
-        if (value.state != no_value && graph_.kind(value.state) == pickle_kind::tuple &&
+        if (graph_.kind(value.state) == pickle_kind::tuple &&
             graph_.items(value.state).size() == 2) {
             add_attributes(graph_.at(value.state, 0), steps);
             add_attributes(graph_.at(value.state, 1), steps);

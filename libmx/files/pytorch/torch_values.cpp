@@ -49,7 +49,7 @@ class tensor_reader {
     torch_tensor read(pickle_ref ref) const {
         request asked;
         const pickle_ref value = unwrapped(graph_, ref, asked);
-        if (value != no_value && graph_.kind(value) == pickle_kind::persistent) return bare(value);
+        if (graph_.kind(value) == pickle_kind::persistent) return bare(value);
         if (asked.function == nullptr) fail("is no tensor");
         switch (asked.function->meaning) {
             case torch_meaning::view:
@@ -73,11 +73,11 @@ class tensor_reader {
 
     // ('storage', class, record, device, elements)
     void read_storage(pickle_ref ref, torch_tensor& out) const {
-        const bool outside = ref != no_value && graph_.kind(ref) == pickle_kind::persistent;
+        const bool outside = graph_.kind(ref) == pickle_kind::persistent;
         const pickle_ref name = outside ? graph_[ref].arguments : no_value;
         const auto elements = name == no_value ? std::nullopt : graph_.count(graph_.at(name, 4));
         const pickle_ref record = name == no_value ? no_value : graph_.at(name, 2);
-        if (!elements || record == no_value || graph_.kind(record) != pickle_kind::text ||
+        if (!elements || graph_.kind(record) != pickle_kind::text ||
             graph_.at(name, 0) == no_value || graph_.text(graph_.at(name, 0)) != "storage") {
             fail("its storage is not described as PyTorch does it");
         }

@@ -102,7 +102,7 @@ void draw_zones(canvas& out, const frame& f, const axis& x, const std::vector<zo
         if (std::isfinite(z.from)) says += ", from " + value_text(x, z.from);
         if (std::isfinite(z.to)) says += ", to " + value_text(x, z.to);
         out.start("path").with("class", "zone");
-        out.with("d", box(s.from, f.top, s.to - s.from, f.height).text()).titled(says);
+        out.with(box(s.from, f.top, s.to - s.from, f.height)).titled(says);
         path_data edges;
         edges.move(s.from, f.top).down(f.bottom()).move(s.to, f.top).down(f.bottom());
         out.path(edges, "edge");

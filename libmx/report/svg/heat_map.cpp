@@ -115,7 +115,7 @@ class map_drawer {
             d_.out.start("path");
             v ? d_.out.with("class", fmt::format("h{}", shade_of(*v)))
               : d_.out.with("fill", undefined_fill(id_));
-            d_.out.with("d", box(x_of(c), 0, cell_width_, rows_.height).text());
+            d_.out.with(box(x_of(c), 0, cell_width_, rows_.height));
             const std::string says = v ? value_text(p_.value, *v) : std::string("undefined");
             d_.out.titled(p_.rows[r] + ", " + p_.columns[c] + ": " + says);
         }
@@ -167,7 +167,7 @@ class map_drawer {
             for (int k = 0; k < shades; ++k) {
                 const int shade = p_.larger_is_worse ? k : shades - 1 - k;
                 d_.out.start("path").with("class", fmt::format("h{}", shade));
-                d_.out.with("d", box(left + wide * k, top, wide, 12).text()).done();
+                d_.out.with(box(left + wide * k, top, wide, 12)).done();
             }
             d_.out.close("g");
             x += wide * shades;
@@ -184,7 +184,7 @@ class map_drawer {
         if (undefined_) {
             d_.out.group("cells");
             d_.out.start("path").with("fill", undefined_fill(id_));
-            d_.out.with("d", box(x, top, 22, 12).text()).done();
+            d_.out.with(box(x, top, 22, 12)).done();
             d_.out.close("g");
             d_.out.label(x + 28, top + 10, "num", "undefined");
         }

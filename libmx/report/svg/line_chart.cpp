@@ -50,7 +50,7 @@ void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t ind
         if (!seen && !every) continue;
         out.start("path");
         if (!seen) out.with("class", "touch");
-        out.with("d", shape_at(f, at, index, marker_radius).text());
+        out.with(shape_at(f, at, index, marker_radius));
         const std::string where =
             at.label.empty() ? p.x.title + " " + value_text(p.x, at.x) : at.label;
         out.titled(line.name + ", " + where + ": " + value_text(p.y, *at.y));

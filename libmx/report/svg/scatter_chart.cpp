@@ -83,7 +83,7 @@ class scatter_drawer {
             }
         }
         if (d.empty()) return;
-        out().start("path").with("class", "line front").with("d", d.text());
+        out().start("path").with("class", "line front").with(d);
         out().titled(p_.path_name.empty() ? "path" : p_.path_name);
     }
 
@@ -120,7 +120,7 @@ class scatter_drawer {
             if (!says.empty()) says += ": ";
             says += p_.x.title + " " + value_text(p_.x, m.at.x) + ", " + p_.y.title + " " +
                     value_text(p_.y, *m.at.y);
-            out().start("path").with("d", shape_at(f_, m.at, g, radius_).text()).titled(says);
+            out().start("path").with(shape_at(f_, m.at, g, radius_)).titled(says);
         }
         out().close("g");
     }
@@ -159,7 +159,7 @@ class scatter_drawer {
             items.push_back({groups_[g], [g](canvas& to, double x, double y) {
                                  to.group(series_class(g) + " mark");
                                  const path_data d = marker(g, x + sample_width - 8, y, 4.6);
-                                 to.start("path").with("d", d.text()).done();
+                                 to.start("path").with(d).done();
                                  to.close("g");
                              }});
         }
