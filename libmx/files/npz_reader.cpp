@@ -39,13 +39,16 @@ class npz_reader final : public file_reader {
             std::vector<std::byte> header(static_cast<std::size_t>(layout.data_start));
             bytes->read(0, header);
         }
-        return npy_numbers(std::move(bytes), layout, file_->path(), info.name);
+        return npy_numbers(std::move(bytes), layout);
     }
 
   private:
     void add(const zip_entry& entry, const std::string& name, std::optional<tensor::dtype> as) {
         npy_layout layout;
         if (entry.encrypted) {
+            layout.name = name;
+            layout.file = file_->path();
+            layout.type = tensor::dtype::other;
             layout.note = "encrypted entries are not read";
             layout.bytes = entry.size;
             layout.shape = {0};
@@ -53,7 +56,7 @@ class npz_reader final : public file_reader {
             const auto head = archive_->head(entry);
             layout = read_npy_header(*head, entry.size, as, file_->path(), name);
         }
-        tensors_.push_back(describe(layout, file_->path(), name));
+        tensors_.push_back(layout);
         layouts_.push_back(std::move(layout));
         entries_.push_back(entry);
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/readers.hpp"
 #include "libmx/io/strided.hpp"
 
 namespace mx::io {
@@ -281,16 +282,18 @@ npy_layout read_npy_header(const byte_source& source, std::uint64_t size, std::o
     if (!dictionary) fail(prefix + at, "malformed header: " + problem);
 
     npy_layout layout;
+    layout.name = name;
+    layout.file = file;
+    layout.type = dtype::other;
     layout.shape = dictionary->shape;
     layout.data_start = prefix + length;
     layout.fortran = dictionary->fortran && order_matters(layout.shape);
     set_type(layout, dictionary->descr, as);
     const std::uint64_t held = size - layout.data_start;
-    const auto elements = tensor::element_count(layout.shape);
-    const auto bytes = elements ? tensor::byte_count(layout.type, *elements) : std::nullopt;
-    if (!bytes) fail(prefix, fmt::format("shape {} is too large", tensor::to_string(layout.shape)));
-    layout.elements = *elements;
-    layout.bytes = layout.note.empty() ? *bytes : held;
+    if (!count_bytes(layout)) {
+        fail(prefix, fmt::format("shape {} is too large", tensor::to_string(layout.shape)));
+    }
+    if (!layout.note.empty()) layout.bytes = held;
     if (layout.bytes > held) {
         fail(size, fmt::format("the array of {} bytes ends {} bytes early; it may be cut short",
                                layout.bytes, layout.bytes - held));
@@ -303,21 +306,8 @@ npy_layout read_npy_header(const byte_source& source, std::uint64_t size, std::o
     return layout;
 }
 
-tensor_info describe(const npy_layout& layout, const std::string& file, const std::string& name) {
-    tensor_info info;
-    info.name = name;
-    info.type = layout.type;
-    info.shape = layout.shape;
-    info.elements = layout.elements;
-    info.bytes = layout.bytes;
-    info.file = file;
-    info.note = layout.note;
-    return info;
-}
-
-std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout,
-                                         const std::string& file, const std::string& name) {
-    if (!layout.note.empty()) input_error(layout.note, {file, name, {}});
+std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout) {
+    if (!layout.note.empty()) input_error(layout.note, {layout.file, layout.name, {}});
     std::unique_ptr<byte_source> data = source_window(std::move(source), layout.data_start);
     if (layout.swap_width != 0) data = byte_swapped(std::move(data), layout.swap_width);
     if (layout.fortran) {

@@ -14,13 +14,12 @@ class npy_reader final : public file_reader {
         const std::string name = array_name(file_->path());
         const auto bytes = file_window(file_, 0, file_->size(), name);
         layout_ = read_npy_header(*bytes, file_->size(), parse_as(options.as), file_->path(), {});
-        tensors_.push_back(describe(layout_, file_->path(), name));
+        layout_.name = name;
+        tensors_.push_back(layout_);
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {
-        const std::string& name = tensors_.at(index).name;
-        return npy_numbers(file_window(file_, 0, file_->size(), name), layout_, file_->path(),
-                           name);
+        return npy_numbers(file_window(file_, 0, file_->size(), tensors_.at(index).name), layout_);
     }
 
   private:

@@ -205,12 +205,8 @@ safetensors_header read_header(const shared_file& file) {
         fail(*file, {}, 0,
              fmt::format("{} bytes are too short for a safetensors file", file->size()));
     }
-    std::array<std::byte, 8> stored{};
-    file->read(0, stored);
-    std::uint64_t length = 0;
-    for (std::size_t i = 8; i-- > 0;) {
-        length = length << 8 | std::to_integer<std::uint64_t>(stored[i]);
-    }
+    std::uint64_t length = 0;  // little-endian, as all machines that mx is for
+    file->read(0, std::as_writable_bytes(std::span(&length, 1)));
     if (length > safetensors_header_limit) {
         fail(
             *file, {}, 0,

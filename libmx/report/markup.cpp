@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/report/markup.hpp"
 
+#include <fmt/ranges.h>
+
 #include "libmx/base/status.hpp"
 
 namespace mx::report {
@@ -62,6 +64,10 @@ std::string csv_field(const std::string& text) {
         out += c;
     }
     return out + '"';
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+    return fmt::format("{}\r\n", fmt::join(fields, ","));
 }
 
 }  // namespace mx::report

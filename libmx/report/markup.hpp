@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mx::report {
 
@@ -14,5 +15,7 @@ std::string escaped(std::string_view text);
 
 /// `text` as a field of RFC 4180: in quotes, inner ones doubled, where it has to be.
 std::string csv_field(const std::string& text);
+/// A line of such fields, its end included.
+std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace mx::report

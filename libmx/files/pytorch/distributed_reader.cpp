@@ -112,7 +112,7 @@ class metadata_reader {
                 fail(name, "the place of a shard is not described as PyTorch does it");
             }
             const pickle_ref changes = graph_.attribute(items[i + 1], "transform_descriptors");
-            if (changes != no_value && !graph_.items(changes).empty()) {
+            if (!graph_.items(changes).empty()) {
                 fail(name,
                      "its shards are stored compressed or otherwise transformed, which mx "
                      "does not read");
@@ -166,10 +166,10 @@ class metadata_reader {
             type = graph_.attribute(properties, "dtype");
             if (type == no_value) type = graph_.at(graph_[properties].state, 0);
         }
-        const torch_dtype* found = type == no_value ? nullptr : dtype_of(graph_, type);
+        const torch_dtype* found = dtype_of(graph_, type);
         if (found == nullptr) {
-            fail(name, fmt::format("its dtype '{}' is not one that mx knows",
-                                   type == no_value ? "" : graph_.global_name(type)));
+            fail(name,
+                 fmt::format("its dtype '{}' is not one that mx knows", graph_.global_name(type)));
         }
         return found;
     }

@@ -6,10 +6,10 @@
 namespace mx::io {
 
 std::string_view pickle_graph::text(pickle_ref ref) const {
-    const pickle_value& value = values_[ref];
-    if (value.kind != pickle_kind::text && value.kind != pickle_kind::bytes) return {};
-    return std::string_view(bytes_).substr(static_cast<std::size_t>(value.word >> 32),
-                                           static_cast<std::size_t>(value.word & 0xffffffffu));
+    if (kind(ref) != pickle_kind::text && kind(ref) != pickle_kind::bytes) return {};
+    const std::uint64_t word = values_[ref].word;
+    return std::string_view(bytes_).substr(static_cast<std::size_t>(word >> 32),
+                                           static_cast<std::size_t>(word & 0xffffffffu));
 }
 
 std::optional<std::int64_t> pickle_graph::integer(pickle_ref ref) const {
@@ -28,9 +28,8 @@ bool pickle_graph::truth(pickle_ref ref) const {
 }
 
 std::span<const pickle_ref> pickle_graph::items(pickle_ref ref) const {
-    const std::uint32_t place = values_[ref].items;
-    if (place == no_value) return {};
-    return items_[place];
+    if (ref == no_value || values_[ref].items == no_value) return {};
+    return items_[values_[ref].items];
 }
 
 pickle_ref pickle_graph::at(pickle_ref ref, std::size_t index) const {

@@ -59,7 +59,8 @@ class pickle_graph {
     std::size_t size() const { return values_.size(); }
     const pickle_value& operator[](pickle_ref ref) const { return values_[ref]; }
 
-    /// Of no_value, too: none.
+    // no_value is of kind none; it has no text, no items and no attributes.
+
     pickle_kind kind(pickle_ref ref) const {
         return ref == no_value ? pickle_kind::none : values_[ref].kind;
     }

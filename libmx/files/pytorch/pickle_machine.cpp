@@ -176,9 +176,9 @@ class pickle_machine {
 
     // Calls that are not made -----------------------------------------------------------------
 
-    void push_object(pickle_ref callee, pickle_ref arguments, bool made) {
+    void push_call(pickle_kind kind, pickle_ref callee, pickle_ref arguments, bool made = false) {
         pickle_value value;
-        value.kind = pickle_kind::object;
+        value.kind = kind;
         value.made = made;
         value.arguments = arguments;
         value.callee = callee;
@@ -188,7 +188,7 @@ class pickle_machine {
         const pickle_ref arguments = pop();
         const pickle_ref callee = pop();
         if (graph_.kind(arguments) != pickle_kind::tuple) fail("arguments that are no tuple");
-        push_object(callee, arguments, made);
+        push_call(pickle_kind::object, callee, arguments, made);
     }
     void call_with_names() {
         pop();  // keyword arguments: nothing that is read here has any
@@ -201,7 +201,7 @@ class pickle_machine {
         collect(pickle_kind::tuple, begin + 1);
         const pickle_ref arguments = stack_.back();
         stack_.resize(begin);
-        push_object(callee, arguments, true);
+        push_call(pickle_kind::object, callee, arguments, true);
     }
     void build() {
         const pickle_ref state = pop();
@@ -213,11 +213,7 @@ class pickle_machine {
         if (graph_.kind(module) != pickle_kind::text || graph_.kind(name) != pickle_kind::text) {
             fail("the name of a global is no text");
         }
-        pickle_value value;
-        value.kind = pickle_kind::global;
-        value.callee = module;
-        value.arguments = name;
-        push(add(value));
+        push_call(pickle_kind::global, module, name);
     }
     void stack_global() {
         const pickle_ref name = pop();
@@ -227,12 +223,7 @@ class pickle_machine {
         const pickle_ref module = line();
         global(module, line());
     }
-    void persistent() {
-        pickle_value value;
-        value.kind = pickle_kind::persistent;
-        value.arguments = pop();
-        push(add(value));
-    }
+    void persistent() { push_call(pickle_kind::persistent, no_value, pop()); }
 
     // The memo --------------------------------------------------------------------------------
 

@@ -238,17 +238,11 @@ class walker {
         return steps;
     }
     void add_items(pickle_ref ref, std::vector<step>& steps) {
+        if (graph_[ref].pairs) return add_pairs(ref, steps, false);
         const auto items = graph_.items(ref);
         count(items.size());
-        if (graph_[ref].pairs) {
-            check_keys(items, bearing_[ref]);
-            for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-                if (worth(items[i + 1])) steps.push_back({items[i], i / 2, items[i + 1]});
-            }
-        } else {
-            for (std::size_t i = 0; i < items.size(); ++i) {
-                if (worth(items[i])) steps.push_back({no_value, i, items[i]});
-            }
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (worth(items[i])) steps.push_back({no_value, i, items[i]});
         }
     }
     // OrderedDict([[key, value], ...]) of Python 2, deque([...]).
@@ -269,16 +263,18 @@ class walker {
         }
     }
     void add_attributes(pickle_ref state, std::vector<step>& steps) {
-        if (state == no_value || !graph_[state].pairs) return;
+        if (state != no_value && graph_[state].pairs) add_pairs(state, steps, true);
+    }
+    void add_pairs(pickle_ref ref, std::vector<step>& steps, bool attributes) {
         static constexpr std::array<std::string_view, 3> parts{"_parameters", "_buffers",
                                                                "_modules"};
-        const auto items = graph_.items(state);
+        const auto items = graph_.items(ref);
         count(items.size());
-        check_keys(items, bearing_[state]);
+        check_keys(items, bearing_[ref]);
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (!worth(items[i + 1])) continue;
-            const bool silent =
-                std::find(parts.begin(), parts.end(), graph_.text(items[i])) != parts.end();
+            const bool silent = attributes && std::find(parts.begin(), parts.end(),
+                                                        graph_.text(items[i])) != parts.end();
             steps.push_back({items[i], i / 2, items[i + 1], silent});
         }
     }

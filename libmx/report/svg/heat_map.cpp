@@ -21,12 +21,9 @@ constexpr double line_height = 14;
 class map_drawer {
   public:
     map_drawer(const heat_map& p, const std::string& id) : p_(p), id_(id) {
-        for (std::size_t r = 0; r < p.rows.size(); ++r) {
-            for (std::size_t c = 0; c < p.columns.size(); ++c) {
-                const std::optional<double> v = cell(r, c);
-                v ? values_.add(*v) : void(undefined_ = true);
-            }
-        }
+        for_each_cell([&](std::size_t, std::size_t, std::optional<double> v) {
+            v ? values_.add(*v) : void(undefined_ = true);
+        });
         shade_ = scale_of(p.value, values_, 4, margin::none);
     }
 
@@ -55,6 +52,13 @@ class map_drawer {
   private:
     std::optional<double> cell(std::size_t r, std::size_t c) const {
         return cell_at(p_.cells, r, c);
+    }
+
+    template <class Body>
+    void for_each_cell(const Body& body) const {
+        for (std::size_t r = 0; r < p_.rows.size(); ++r) {
+            for (std::size_t c = 0; c < p_.columns.size(); ++c) body(r, c, cell(r, c));
+        }
     }
 
     int shade_of(double v) const {
@@ -95,15 +99,12 @@ class map_drawer {
     }
 
     bool values_fit(int digits) const {
-        for (std::size_t r = 0; r < p_.rows.size(); ++r) {
-            for (std::size_t c = 0; c < p_.columns.size(); ++c) {
-                const std::optional<double> v = cell(r, c);
-                if (v && width_of(short_text(p_.value, *v, digits), small_size) > cell_width_ - 2) {
-                    return false;
-                }
-            }
-        }
-        return true;
+        bool fit = true;
+        for_each_cell([&](std::size_t, std::size_t, std::optional<double> v) {
+            fit = fit &&
+                  (!v || width_of(short_text(p_.value, *v, digits), small_size) <= cell_width_ - 2);
+        });
+        return fit;
     }
 
     // Rows are moved as a whole, so that the paths of their cells stay short.
@@ -123,15 +124,12 @@ class map_drawer {
     }
 
     void write_values() {
-        for (std::size_t r = 0; r < p_.rows.size(); ++r) {
-            for (std::size_t c = 0; c < p_.columns.size(); ++c) {
-                const std::optional<double> v = cell(r, c);
-                if (!v) continue;
-                d_.out.label(x_of(c) + cell_width_ / 2, rows_.middle(r) + 4,
-                             shade_of(*v) >= dark_from ? "num mid bright" : "num mid dark",
-                             short_text(p_.value, *v, digits_));
-            }
-        }
+        for_each_cell([&](std::size_t r, std::size_t c, std::optional<double> v) {
+            if (!v) return;
+            d_.out.label(x_of(c) + cell_width_ / 2, rows_.middle(r) + 4,
+                         shade_of(*v) >= dark_from ? "num mid bright" : "num mid dark",
+                         short_text(p_.value, *v, digits_));
+        });
     }
 
     void draw_column_names() {

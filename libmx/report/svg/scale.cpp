@@ -23,6 +23,7 @@ double decimal(int m, int exponent) { return number_of(fmt::format("{}e{}", m, e
 
 int decade_of(double x) { return static_cast<int>(std::floor(std::log10(x))); }
 
+// The nearest 1, 2 or 5 times a power of ten that is not below `x` > 0, or not above it.
 double round_with(double x, bool above) {
     const int decade = decade_of(x);
     const int steps[] = {1, 2, 5};
@@ -55,8 +56,6 @@ std::vector<double> decades(double low, double high, int stride, std::vector<int
     return out;
 }
 
-// The largest that is not above `x` > 0.
-double round_below(double x) { return round_with(x, false); }
 // Lets a step be a hair too small: 0.1 + 0.2 still steps by 0.3's neighbour.
 double round_step(double x) { return round_with(x * (1 - hair), true); }
 
@@ -167,7 +166,7 @@ scale logarithmic(const axis& a, const extent& values, int wanted, margin m) {
         return s;
     }
     if (m != margin::none) {
-        if (!fixed_low) s.low = round_below(s.low);
+        if (!fixed_low) s.low = round_with(s.low, false);
         if (!fixed_high) s.high = round_with(s.high, true);
     }
     s.ticks = log_ticks(s.low, s.high, wanted, a.share);
