@@ -16,6 +16,9 @@ std::vector<std::string> matched_paths(const std::vector<std::string>& named);
 /// links that lead nowhere or in a circle.
 std::vector<std::string> input_paths(const std::vector<std::string>& named);
 
+/// What is in a directory, as paths, sorted. Throws base::error (input).
+std::vector<std::string> paths_in(const std::string& directory);
+
 /// Whether `path`, as a file names it, stays below the directory it is relative to: a downloaded
 /// file must not reach files elsewhere.
 bool stays_inside(const std::string& path);

@@ -8,6 +8,7 @@
 
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/foreign_formats.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 
 namespace mx::io {
@@ -27,15 +28,9 @@ std::string model_in(const std::string& directory) {
     std::error_code failure;
     const fs::path distributed = fs::path(directory) / ".metadata";
     if (fs::is_regular_file(distributed, failure)) return distributed.string();
-    failure.clear();
-    for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
-         it.increment(failure)) {
-        const std::string name = it->path().filename().string();
-        if (name.ends_with(".safetensors.index.json")) indexes.push_back(it->path().string());
-        if (name.ends_with(".safetensors")) files.push_back(it->path().string());
-    }
-    if (failure) {
-        input_error(fmt::format("cannot list: {}", failure.message()), {directory, {}, {}});
+    for (const std::string& path : paths_in(directory)) {
+        if (path.ends_with(".safetensors.index.json")) indexes.push_back(path);
+        if (path.ends_with(".safetensors")) files.push_back(path);
     }
     if (indexes.size() == 1) return indexes.front();
     if (indexes.empty() && files.size() == 1) return files.front();

@@ -30,14 +30,14 @@ bool overlap(const shard_box& a, const shard_box& b) {
     return true;
 }
 
-class assembled final : public byte_source {
+class assembled {
   public:
     assembled(tensor::shape shape, std::vector<shard_box> boxes, std::size_t width,
               std::function<shared_source(std::uint64_t)> open)
         : shape_(std::move(shape)),
           boxes_(std::move(boxes)),
           width_(width),
-          opened_(open_limit, std::move(open)),
+          opened_(std::make_shared<source_cache>(open_limit, std::move(open))),
           order_(boxes_.size()) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
         std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
@@ -45,16 +45,13 @@ class assembled final : public byte_source {
         });
     }
 
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    void operator()(std::uint64_t first, std::span<std::byte> out) const {
         std::size_t guess = 0;
-        read_whole_elements(offset, out, width_,
-                            [&](std::uint64_t first, std::span<std::byte> bytes) {
-                                while (!bytes.empty()) {
-                                    const std::size_t done = read_run(first, bytes, guess);
-                                    first += done / width_;
-                                    bytes = bytes.subspan(done);
-                                }
-                            });
+        while (!out.empty()) {
+            const std::size_t done = read_run(first, out, guess);
+            first += done / width_;
+            out = out.subspan(done);
+        }
     }
 
   private:
@@ -81,7 +78,7 @@ class assembled final : public byte_source {
         }
         const auto bytes =
             static_cast<std::size_t>(std::min<std::uint64_t>(run, out.size() / width_)) * width_;
-        opened_.get(index)->read(place * width_, out.first(bytes));
+        opened_->get(index)->read(place * width_, out.first(bytes));
         return bytes;
     }
 
@@ -100,7 +97,7 @@ class assembled final : public byte_source {
     tensor::shape shape_;
     std::vector<shard_box> boxes_;
     std::size_t width_;
-    mutable source_cache opened_;
+    std::shared_ptr<source_cache> opened_;
     std::vector<std::size_t> order_;
 };
 
@@ -143,7 +140,8 @@ std::string check_shards(const tensor::shape& shape, const std::vector<shard_box
 std::unique_ptr<byte_source> from_shards(tensor::shape shape, std::vector<shard_box> boxes,
                                          std::size_t width,
                                          std::function<shared_source(std::uint64_t)> open) {
-    return std::make_unique<assembled>(std::move(shape), std::move(boxes), width, std::move(open));
+    return make_element_source(
+        width, assembled(std::move(shape), std::move(boxes), width, std::move(open)));
 }
 
 }  // namespace mx::io

@@ -63,15 +63,11 @@ std::string follow_links(std::string path) {
 }
 
 std::string_view what_to_do(int error_number) {
-    switch (error_number) {
-        case ENOSPC:
-        case EDQUOT:
-            return "; free some room, or write to another disk";
-        case EFBIG:
-            return "; raise the limit on file sizes (ulimit -f), or write less";
-        default:
-            return "";
+    if (error_number == ENOSPC || error_number == EDQUOT) {
+        return "; free some room, or write to another disk";
     }
+    if (error_number == EFBIG) return "; raise the limit on file sizes (ulimit -f), or write less";
+    return "";
 }
 
 // Holds SIGPIPE back on this thread, and takes one that our own writing caused.

@@ -265,57 +265,12 @@ std::unique_ptr<spool> rearrange(const byte_source& source, const layout& view, 
     }
 }
 
+// Whole short runs are read across gaps of up to `widest_gap`, `bulk` bytes at a time.
+constexpr std::uint64_t widest_gap = 32 << 10;
+constexpr std::uint64_t bulk = 1 << 20;
 constexpr std::size_t unpacked_piece = std::size_t{1} << 16;  // elements at a time
 // Threads work on neighbouring matrices; more would only hold memory.
 constexpr std::size_t kept_matrices = 3;
-
-// Runs of `run` bytes, `stride` bytes apart, the first at `start`.
-class runs_of_source final : public byte_source {
-  public:
-    runs_of_source(shared_source source, std::uint64_t start, std::uint64_t run,
-                   std::uint64_t stride)
-        : source_(std::move(source)), start_(start), run_(run), stride_(stride) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        std::vector<std::byte> span;
-        while (!out.empty()) {
-            const std::uint64_t inside = offset % run_;
-            const std::uint64_t at = start_ + offset / run_ * stride_ + inside;
-            std::size_t done =
-                static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), run_ - inside));
-            // Whole short runs: read across the gaps, which costs less than a call for each.
-            const std::uint64_t runs = inside != 0 || stride_ > widest_gap
-                                           ? 0
-                                           : std::min(out.size() / run_, bulk / stride_);
-            if (runs > 1) {
-                span.resize(static_cast<std::size_t>((runs - 1) * stride_ + run_));
-                source_->read(at, span);
-                for (std::uint64_t i = 0; i < runs; ++i) {
-                    std::memcpy(out.data() + i * run_, span.data() + i * stride_, run_);
-                }
-                done = static_cast<std::size_t>(runs * run_);
-            } else {
-                source_->read(at, out.first(done));
-            }
-            out = out.subspan(done);
-            offset += done;
-        }
-    }
-
-    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
-        if (run_ == 0) return;
-        const std::uint64_t first = offset / run_;
-        const std::uint64_t runs = std::min(bytes, bulk) / run_ + 1;
-        source_->expect(start_ + first * stride_, runs * stride_);
-    }
-
-  private:
-    static constexpr std::uint64_t widest_gap = 32 << 10;
-    static constexpr std::uint64_t bulk = 1 << 20;
-
-    shared_source source_;
-    std::uint64_t start_, run_, stride_;
-};
 
 }  // namespace
 
@@ -378,8 +333,42 @@ std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::sh
                                           std::uint64_t count, std::size_t width) {
     std::uint64_t inner = width;
     for (std::size_t k = axis + 1; k < shape.size(); ++k) inner *= shape[k];
-    return std::make_unique<runs_of_source>(std::move(source), begin * inner, count * inner,
-                                            shape[axis] * inner);
+    // Runs of `run` bytes, `stride` bytes apart, the first at `start`.
+    const std::uint64_t start = begin * inner;
+    const std::uint64_t run = count * inner;
+    const std::uint64_t stride = shape[axis] * inner;
+    return make_source(
+        [=](std::uint64_t offset, std::span<std::byte> out) {
+            std::vector<std::byte> span;
+            while (!out.empty()) {
+                const std::uint64_t inside = offset % run;
+                const std::uint64_t at = start + offset / run * stride + inside;
+                std::size_t done =
+                    static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), run - inside));
+                // Whole short runs: read across the gaps, which costs less than a call for each.
+                const std::uint64_t runs = inside != 0 || stride > widest_gap
+                                               ? 0
+                                               : std::min(out.size() / run, bulk / stride);
+                if (runs > 1) {
+                    span.resize(static_cast<std::size_t>((runs - 1) * stride + run));
+                    source->read(at, span);
+                    for (std::uint64_t i = 0; i < runs; ++i) {
+                        std::memcpy(out.data() + i * run, span.data() + i * stride, run);
+                    }
+                    done = static_cast<std::size_t>(runs * run);
+                } else {
+                    source->read(at, out.first(done));
+                }
+                out = out.subspan(done);
+                offset += done;
+            }
+        },
+        [=](std::uint64_t offset, std::uint64_t bytes) {
+            if (run == 0) return;
+            const std::uint64_t first = offset / run;
+            const std::uint64_t runs = std::min(bytes, bulk) / run + 1;
+            source->expect(start + first * stride, runs * stride);
+        });
 }
 
 std::unique_ptr<byte_source> transposed(shared_source source, const tensor::shape& shape,

@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "libmx/base/status.hpp"
 
 namespace mx::report {
@@ -10,26 +12,13 @@ namespace {
 
 // The reference that stands for `c`, or nothing.
 std::string_view reference(char c) {
-    switch (c) {
-        case '&':
-            return "&amp;";
-        case '<':
-            return "&lt;";
-        case '>':
-            return "&gt;";
-        case '"':
-            return "&quot;";
-        case '\'':
-            return "&#39;";
-        case '\t':
-            return "&#9;";
-        case '\n':
-            return "&#10;";
-        case '\r':
-            return "&#13;";
-        default:
-            return {};
+    static constexpr std::pair<char, std::string_view> references[] = {
+        {'&', "&amp;"},  {'<', "&lt;"},  {'>', "&gt;"},   {'"', "&quot;"},
+        {'\'', "&#39;"}, {'\t', "&#9;"}, {'\n', "&#10;"}, {'\r', "&#13;"}};
+    for (const auto& [of, text] : references) {
+        if (of == c) return text;
     }
+    return {};
 }
 
 }  // namespace

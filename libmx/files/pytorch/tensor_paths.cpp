@@ -26,20 +26,13 @@ constexpr std::size_t passed_over_limit = 20;
 // Every value that `ref` refers to, by index: callee, arguments, state, then the items.
 pickle_ref edge(const pickle_graph& graph, pickle_ref ref, std::size_t index, bool& end) {
     const pickle_value& value = graph[ref];
-    end = false;
-    switch (index) {
-        case 0:
-            return value.kind == pickle_kind::object ? value.callee : no_value;
-        case 1:
-            return value.kind == pickle_kind::object ? value.arguments : no_value;
-        case 2:
-            return value.state;
-        default: {
-            const auto items = graph.items(ref);
-            end = index - 3 >= items.size();
-            return end ? no_value : items[index - 3];
-        }
-    }
+    const bool object = value.kind == pickle_kind::object;
+    const auto items = graph.items(ref);
+    end = index >= 3 + items.size();
+    if (index == 0) return object ? value.callee : no_value;
+    if (index == 1) return object ? value.arguments : no_value;
+    if (index == 2) return value.state;
+    return end ? no_value : items[index - 3];
 }
 
 // Which values hold tensors, themselves or somewhere inside.
@@ -137,19 +130,15 @@ class walker {
             name_ += std::to_string(s.index);
             return;
         }
-        switch (graph_.kind(s.key)) {
-            case pickle_kind::text:
-            case pickle_kind::bytes:
-                name_ += graph_.text(s.key);
-                break;
-            case pickle_kind::integer:
-                name_ += std::to_string(*graph_.integer(s.key));
-                break;
-            case pickle_kind::truth:
-                name_ += graph_.truth(s.key) ? "True" : "False";
-                break;
-            default:  // a key that has no short spelling: its place in the dict
-                name_ += fmt::format("[{}]", s.index);
+        const pickle_kind kind = graph_.kind(s.key);
+        if (kind == pickle_kind::text || kind == pickle_kind::bytes) {
+            name_ += graph_.text(s.key);
+        } else if (kind == pickle_kind::integer) {
+            name_ += std::to_string(*graph_.integer(s.key));
+        } else if (kind == pickle_kind::truth) {
+            name_ += graph_.truth(s.key) ? "True" : "False";
+        } else {  // a key that has no short spelling: its place in the dict
+            name_ += fmt::format("[{}]", s.index);
         }
     }
 
