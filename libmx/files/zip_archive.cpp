@@ -130,13 +130,9 @@ std::unique_ptr<spool> unpack(const std::shared_ptr<zip_archive>& archive, const
 
 }  // namespace
 
-std::shared_ptr<zip_archive> zip_archive::open(shared_file file) {
-    const std::uint64_t size = file->size();
-    return open(std::move(file), 0, size);
-}
-
 std::shared_ptr<zip_archive> zip_archive::open(shared_file file, std::uint64_t begin,
-                                               std::uint64_t size) {
+                                               std::optional<std::uint64_t> bytes) {
+    const std::uint64_t size = bytes.value_or(file->size());
     if (begin > file->size() || size > file->size() - begin) {
         refuse(file->path(), {},
                fmt::format("{} bytes from byte {} on are beyond its end", size, begin));

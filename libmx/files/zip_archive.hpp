@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,10 +59,9 @@ struct zip_entry {
 /// An opened archive. Errors are base::error (input) naming file and entry.
 class zip_archive : public std::enable_shared_from_this<zip_archive> {
   public:
-    static std::shared_ptr<zip_archive> open(shared_file file);
-    /// An archive that is bytes [begin, begin + size) of a file.
-    static std::shared_ptr<zip_archive> open(shared_file file, std::uint64_t begin,
-                                             std::uint64_t size);
+    /// An archive that is bytes [begin, begin + size) of a file; without a size, up to its end.
+    static std::shared_ptr<zip_archive> open(shared_file file, std::uint64_t begin = 0,
+                                             std::optional<std::uint64_t> bytes = {});
     ~zip_archive();
     zip_archive(const zip_archive&) = delete;
     zip_archive& operator=(const zip_archive&) = delete;

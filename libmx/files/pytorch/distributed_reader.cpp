@@ -207,7 +207,7 @@ class file_set {
 shared_source open_shard(const shared_file& file, const stored_shard& place,
                          const tensor::shape& extents, const torch_dtype& type,
                          const std::string& name) {
-    const auto archive = torch_archive::open(file, place.offset, place.length);
+    const auto archive = std::make_shared<const torch_archive>(file, place.offset, place.length);
     const torch_tensor found =
         read_tensor(archive->graph(), archive->graph().root(), file->path(), name);
     if (!found.note.empty()) refuse(file->path(), name, found.note);

@@ -19,7 +19,8 @@ constexpr std::uint64_t expansion_floor = std::uint64_t{1} << 30;
 class pytorch_reader final : public file_reader {
   public:
     pytorch_reader(shared_file file, const open_options& options)
-        : file_reader(std::move(file)), archive_(torch_archive::open(file_, 0, file_->size())) {
+        : file_reader(std::move(file)),
+          archive_(std::make_shared<const torch_archive>(file_, 0, file_->size())) {
         const auto as = parse_as(options.as);
         const pickle_graph& graph = archive_->graph();
         const checkpoint_values found =

@@ -81,14 +81,11 @@ const zip_entry& torch_archive::record(const torch_tensor& tensor, const std::st
     return found->second;
 }
 
-std::shared_ptr<const torch_archive> torch_archive::open(shared_file file, std::uint64_t begin,
-                                                         std::uint64_t size) {
-    const auto archive = std::make_shared<torch_archive>();
-    archive->zip_ = zip_archive::open(std::move(file), begin, size);
-    archive->find_records();
-    archive->read_byte_order();
-    archive->read_graph();
-    return archive;
+torch_archive::torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size)
+    : zip_(zip_archive::open(std::move(file), begin, size)) {
+    find_records();
+    read_byte_order();
+    read_graph();
 }
 
 void torch_archive::check(const torch_tensor& tensor, const std::string& name) const {

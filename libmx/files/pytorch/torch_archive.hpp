@@ -21,8 +21,7 @@ class torch_archive {
   public:
     /// Bytes [begin, begin + size) of `file`. Throws base::error (input) when they are no sound
     /// archive of PyTorch.
-    static std::shared_ptr<const torch_archive> open(shared_file file, std::uint64_t begin,
-                                                     std::uint64_t size);
+    torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size);
 
     const pickle_graph& graph() const { return *graph_; }
 
