@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <vector>
 
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/readers.hpp"

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "libmx/base/status.hpp"
 
 namespace mx::report {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/files/pytorch/pickle_graph.hpp"
 
-#include <limits>
-
 namespace mx::io {
 
 std::string_view pickle_graph::text(pickle_ref ref) const {

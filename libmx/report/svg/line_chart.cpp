@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "libmx/report/svg/axes.hpp"
 #include "libmx/report/svg/lettering.hpp"
