@@ -41,41 +41,42 @@ class onnx_externals {
     // The place of the `bytes` of `t`. Throws base::error (input) when the location leaves the
     // folder, the file is missing, or the range is not in it or has another length.
     onnx_place place_of(const onnx_tensor& t, std::uint64_t bytes) {
-    const auto fail = [&](const std::string& message) {
-        input_error(message, {model_path_, t.name, t.message.begin});
-    };
-    const auto number = [&](const std::string& text, const char* what) {
-        std::uint64_t value = 0;
-        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (problem != std::errc{} || end != text.data() + text.size()) {
-            fail(fmt::format("its external data has the {} '{}', not a number", what, text));
+        const auto fail = [&](const std::string& message) {
+            input_error(message, {model_path_, t.name, t.message.begin});
+        };
+        const auto number = [&](const std::string& text, const char* what) {
+            std::uint64_t value = 0;
+            const auto [end, problem] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            if (problem != std::errc{} || end != text.data() + text.size()) {
+                fail(fmt::format("its external data has the {} '{}', not a number", what, text));
+            }
+            return value;
+        };
+        // On every system a spelling that no system takes for a place outside the folder.
+        if (!stays_inside(t.external.location) ||
+            t.external.location.find_first_of("\\:") != std::string::npos) {
+            fail(fmt::format("its external data is at '{}', outside the model's folder",
+                             t.external.location));
         }
-        return value;
-    };
-    // On every system a spelling that no system takes for a place outside the folder.
-    if (!stays_inside(t.external.location) ||
-        t.external.location.find_first_of("\\:") != std::string::npos) {
-        fail(fmt::format("its external data is at '{}', outside the model's folder",
-                         t.external.location));
-    }
-    onnx_place place;
-    place.path = (fs::path(model_path_).parent_path() / t.external.location).string();
-    if (!t.external.offset.empty()) place.offset = number(t.external.offset, "offset");
-    auto known = files_.find(place.path);
-    if (known == files_.end()) {
-        known = files_.emplace(place.path, input_file::open(place.path)->size()).first;
-    }
-    const std::uint64_t size = known->second;
-    if (place.offset > size || bytes > size - place.offset) {
-        fail(fmt::format("its {} bytes from {} on go beyond '{}', which has {}", bytes,
-                         place.offset, t.external.location, size));
-    }
-    const std::uint64_t length =
-        t.external.length.empty() ? bytes : number(t.external.length, "length");
-    if (length != bytes) {
-        fail(fmt::format("its external data has {} bytes, its shape takes {}", length, bytes));
-    }
-    return place;
+        onnx_place place;
+        place.path = (fs::path(model_path_).parent_path() / t.external.location).string();
+        if (!t.external.offset.empty()) place.offset = number(t.external.offset, "offset");
+        auto known = files_.find(place.path);
+        if (known == files_.end()) {
+            known = files_.emplace(place.path, input_file::open(place.path)->size()).first;
+        }
+        const std::uint64_t size = known->second;
+        if (place.offset > size || bytes > size - place.offset) {
+            fail(fmt::format("its {} bytes from {} on go beyond '{}', which has {}", bytes,
+                             place.offset, t.external.location, size));
+        }
+        const std::uint64_t length =
+            t.external.length.empty() ? bytes : number(t.external.length, "length");
+        if (length != bytes) {
+            fail(fmt::format("its external data has {} bytes, its shape takes {}", length, bytes));
+        }
+        return place;
     }
 
     // The files asked for so far and their sizes.
@@ -89,7 +90,8 @@ class onnx_externals {
 constexpr std::size_t piece_bytes = 64 << 10;
 
 bool is_signed(tensor::dtype type) {
-    return type == tensor::dtype::i8 || type == tensor::dtype::i16 || type == tensor::dtype::i32 || type == tensor::dtype::i64;
+    return type == tensor::dtype::i8 || type == tensor::dtype::i16 || type == tensor::dtype::i32 ||
+           type == tensor::dtype::i64;
 }
 
 // Takes values in order and writes them little-endian, each in as many bytes as its type has.
