@@ -138,7 +138,7 @@ enum value_type : std::uint32_t { type_uint32 = 4, type_string = 8, type_array =
 
 // Bytes of one value by type; 0 where that depends on the value.
 constexpr std::array<std::uint64_t, types> widths{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-constexpr std::array<std::string_view, types> names{
+constexpr std::array<std::string_view, types> type_names{
     "UINT8", "INT8",   "UINT16", "INT16",  "UINT32", "INT32",  "FLOAT32",
     "BOOL",  "STRING", "ARRAY",  "UINT64", "INT64",  "FLOAT64"};
 
@@ -151,12 +151,12 @@ std::uint32_t read_type(file_cursor& at) {
 std::string scalar(file_cursor& at, std::uint32_t type) {
     const std::uint64_t width = widths[type];
     const std::uint64_t bits = at.number(width);
-    if (names[type] == "BOOL") return bits != 0 ? "true" : "false";
-    if (names[type] == "FLOAT64") return fmt::format("{}", std::bit_cast<double>(bits));
-    if (names[type] == "FLOAT32") {
+    if (type_names[type] == "BOOL") return bits != 0 ? "true" : "false";
+    if (type_names[type] == "FLOAT64") return fmt::format("{}", std::bit_cast<double>(bits));
+    if (type_names[type] == "FLOAT32") {
         return fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
     }
-    if (names[type].front() == 'U') return fmt::format("{}", bits);
+    if (type_names[type].front() == 'U') return fmt::format("{}", bits);
     const std::uint64_t unused = 64 - 8 * width;
     return fmt::format("{}", static_cast<std::int64_t>(bits << unused) >> unused);
 }
@@ -179,7 +179,7 @@ std::string array(file_cursor& at, int depth) {
     const std::uint64_t least = type == type_string ? 8 : type == type_array ? 12 : widths[type];
     if (count > at.remaining() / least) {
         at.fail(fmt::format("an array of {} {} does not fit into the file; it may be cut short",
-                            count, names[type]));
+                            count, type_names[type]));
     }
     std::string shown;
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -193,7 +193,7 @@ std::string array(file_cursor& at, int depth) {
         if (i < shown_elements) shown += (i == 0 ? "" : ", ") + element;
     }
     if (count > shown_elements) shown += ", ...";
-    return fmt::format("[{}] ({} {})", shown, count, names[type]);
+    return fmt::format("[{}] ({} {})", shown, count, type_names[type]);
 }
 
 // Reads the value at the cursor, its type first.
