@@ -14,7 +14,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/engine/packed_source.hpp"
 #include "libmx/io/quantized/pairings.hpp"
-#include "libmx/io/view_sources.hpp"
+#include "libmx/io/strided.hpp"
 
 namespace mx::engine {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/files/file_digest.hpp"
 
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -47,13 +48,7 @@ std::string sha256_of(const std::string& path, const std::atomic<bool>* cancel) 
     unsigned length = 0;
     require(EVP_DigestFinal_ex(context.get(), digest.data(), &length));
 
-    constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    for (const unsigned char byte : std::span(digest).first(length)) {
-        text += digits[byte >> 4];
-        text += digits[byte & 15];
-    }
-    return text;
+    return fmt::format("{:02x}", fmt::join(std::span(digest).first(length), ""));
 }
 
 }  // namespace mx::io

@@ -4,11 +4,13 @@
 
 #include <hdf5.h>
 
+#include <cstddef>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
-#include "libmx/base/status.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 
@@ -60,5 +62,25 @@ class hdf5_id {
 
 /// The innermost message on the library's error stack, in one line; call it inside a scope.
 std::string hdf5_problem();
+
+/// The bytes of a file in memory, as the system pages them in.
+class file_image {
+  public:
+    /// Throws base::error (input) when the system cannot map the file.
+    explicit file_image(const input_file& file);
+    ~file_image();
+    file_image(const file_image&) = delete;
+    file_image& operator=(const file_image&) = delete;
+
+    std::span<std::byte> bytes() const noexcept { return bytes_; }
+
+  private:
+    std::span<std::byte> bytes_;
+};
+
+/// Opens the image for reading: without a name, which may mean another file by now; not valid when
+/// the library refuses. The image outlives the file. Where the file was cut short meanwhile, a read
+/// is SIGBUS: for child processes only.
+hdf5_id open_hdf5_image(std::span<std::byte> image);
 
 }  // namespace mx::io

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "libmx/io/dtype_names.hpp"
 
@@ -41,18 +41,9 @@ hdf5_meaning meaning_of_integer(hid_t type, std::optional<dtype> as) {
     const std::size_t bytes = H5Tget_size(type);
     if (!fills_its_bytes(type)) return no_number("integers with unused bits are not read");
     const bool negative = H5Tget_sign(type) == H5T_SGN_2;
-    switch (bytes) {
-        case 1:
-            return {negative ? dtype::i8 : read_as(dtype::u8, as), {}};
-        case 2:
-            return {negative ? dtype::i16 : read_as(dtype::u16, as), {}};
-        case 4:
-            return {negative ? dtype::i32 : read_as(dtype::u32, as), {}};
-        case 8:
-            return {negative ? dtype::i64 : read_as(dtype::u64, as), {}};
-        default:
-            return no_number(fmt::format("integers of {} bytes are not read", bytes));
-    }
+    const auto found = tensor::find_dtype(fmt::format("{}{}", negative ? 'I' : 'U', 8 * bytes));
+    if (!found) return no_number(fmt::format("integers of {} bytes are not read", bytes));
+    return {read_as(*found, as), {}};
 }
 
 hdf5_meaning meaning_of_float(hid_t type) {
@@ -180,53 +171,32 @@ hdf5_id little_endian(hid_t stored) {
 }
 
 hdf5_id stored_type(dtype type) {
-    const auto standard = [](hid_t id) { return hdf5_id(H5Tcopy(id), H5Tclose); };
-    switch (type) {
-        case dtype::boolean:
-            return boolean();
-        case dtype::u8:
-            return standard(H5T_STD_U8LE);
-        case dtype::i8:
-            return standard(H5T_STD_I8LE);
-        case dtype::i16:
-            return standard(H5T_STD_I16LE);
-        case dtype::u16:
-            return standard(H5T_STD_U16LE);
-        case dtype::i32:
-            return standard(H5T_STD_I32LE);
-        case dtype::u32:
-            return standard(H5T_STD_U32LE);
-        case dtype::i64:
-            return standard(H5T_STD_I64LE);
-        case dtype::u64:
-            return standard(H5T_STD_U64LE);
-        case dtype::f32:
-            return standard(H5T_IEEE_F32LE);
-        case dtype::f64:
-            return standard(H5T_IEEE_F64LE);
-        case dtype::c64:
-            return complex(H5T_IEEE_F32LE);
-        case dtype::c128:
-            return complex(H5T_IEEE_F64LE);
-        // HDF5 converts these by IEEE's rules, which hold for them.
-        case dtype::f16:
-        case dtype::bf16:
-        case dtype::f8_e5m2:
-            return custom_float(
-                *std::find_if(float_layouts.begin(), float_layouts.end(),
-                              [&](const float_layout& layout) { return layout.type == type; }));
+    const std::pair<dtype, hid_t> standard[] = {
+        {dtype::u8, H5T_STD_U8LE},
+        {dtype::i8, H5T_STD_I8LE},
+        {dtype::i16, H5T_STD_I16LE},
+        {dtype::u16, H5T_STD_U16LE},
+        {dtype::i32, H5T_STD_I32LE},
+        {dtype::u32, H5T_STD_U32LE},
+        {dtype::i64, H5T_STD_I64LE},
+        {dtype::u64, H5T_STD_U64LE},
+        {dtype::f32, H5T_IEEE_F32LE},
+        {dtype::f64, H5T_IEEE_F64LE},
         // Their special codes are not IEEE's: bytes, which an attribute explains.
-        case dtype::f8_e4m3:
-        case dtype::f8_e8m0:
-        case dtype::f8_e4m3fnuz:
-        case dtype::f8_e5m2fnuz:
-            return standard(H5T_STD_U8LE);
-        case dtype::f4:
-        case dtype::f6_e2m3:
-        case dtype::f6_e3m2:
-        case dtype::other:
-            return {};
+        {dtype::f8_e4m3, H5T_STD_U8LE},
+        {dtype::f8_e8m0, H5T_STD_U8LE},
+        {dtype::f8_e4m3fnuz, H5T_STD_U8LE},
+        {dtype::f8_e5m2fnuz, H5T_STD_U8LE}};
+    for (const auto& [row, id] : standard) {
+        if (row == type) return {H5Tcopy(id), H5Tclose};
     }
+    // HDF5 converts these by IEEE's rules, which hold for them.
+    for (const float_layout& layout : float_layouts) {
+        if (layout.type == type) return custom_float(layout);
+    }
+    if (type == dtype::boolean) return boolean();
+    if (type == dtype::c64) return complex(H5T_IEEE_F32LE);
+    if (type == dtype::c128) return complex(H5T_IEEE_F64LE);
     return {};
 }
 

@@ -1,19 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
 // HDF5 lays the file out and is closed again; the data then goes to the places it chose. So any
-// thread can write, and a full disk is an error of ours (hdf5_stage.hpp).
+// thread can write, and a full disk is an error of ours.
 #include <fmt/format.h>
+#include <hdf5.h>
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <new>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/hdf5_handle.hpp"
-#include "libmx/files/hdf5_stage.hpp"
 #include "libmx/files/hdf5_types.hpp"
-#include "libmx/io/staged_array_writer.hpp"
+#include "libmx/io/staged_output.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::io {
 namespace {
+
+// A file driver of HDF5. The library does not survive a failed write: it keeps what it could not
+// write, tries again when the program ends, and crashes. So no write fails here: after the first
+// that the stage refuses, what is written goes to memory (a few MiB at most, the library's cache)
+// until the file is closed, and check() says what happened. To be used inside a hdf5_scope, and to
+// outlive the file.
+class hdf5_stage {
+  public:
+    explicit hdf5_stage(staged_output& stage);
+
+    // The file access list to create the file with; its name is not used.
+    hid_t access() const noexcept { return access_.get(); }
+    // Throws what the stage threw, if it did.
+    void check() const {
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+    // For the driver's functions.
+    void read(haddr_t at, std::span<std::byte> bytes) const;
+    void write(haddr_t at, std::span<const std::byte> bytes) noexcept;
+    void resize(haddr_t size) noexcept;
+
+  private:
+    staged_output* stage_;
+    std::exception_ptr failure_;
+    std::vector<std::pair<haddr_t, std::vector<std::byte>>> unwritten_;  // later ones win
+    hdf5_id driver_;
+    hdf5_id access_;
+};
+
+// The one file of a stage, as the library sees it.
+struct driver_file : H5FD_t {
+    hdf5_stage* stage = nullptr;
+    haddr_t allocated = 0;  // the library's "end of address space"
+    haddr_t size = 0;
+};
+
+driver_file& of(H5FD_t* file) { return *static_cast<driver_file*>(file); }
+const driver_file& of(const H5FD_t* file) { return *static_cast<const driver_file*>(file); }
+
+extern "C" {
+
+H5FD_t* open_stage(const char*, unsigned, hid_t access, haddr_t) {
+    const auto* const stage = static_cast<hdf5_stage* const*>(H5Pget_driver_info(access));
+    if (stage == nullptr) return nullptr;
+    auto* const file = new (std::nothrow) driver_file();
+    if (file != nullptr) file->stage = *stage;
+    return file;
+}
+
+herr_t close_stage(H5FD_t* file) {
+    delete &of(file);
+    return 0;
+}
+
+// What the library's own driver for files says, so that files are laid out as that does it.
+herr_t query_stage(const H5FD_t*, unsigned long* flags) {
+    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
+             H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+    return 0;
+}
+
+haddr_t allocated_of(const H5FD_t* file, H5FD_mem_t) { return of(file).allocated; }
+
+herr_t set_allocated(H5FD_t* file, H5FD_mem_t, haddr_t end) {
+    of(file).allocated = end;
+    return 0;
+}
+
+haddr_t size_of(const H5FD_t* file, H5FD_mem_t) { return of(file).size; }
+
+herr_t read_stage(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t at, size_t size, void* out) {
+    try {
+        of(file).stage->read(at, {static_cast<std::byte*>(out), size});
+        return 0;
+    } catch (...) {
+        return -1;
+    }
+}
+
+herr_t write_stage(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t at, size_t size, const void* bytes) {
+    of(file).stage->write(at, {static_cast<const std::byte*>(bytes), size});
+    of(file).size = std::max(of(file).size, at + size);
+    return 0;
+}
+
+herr_t resize_stage(H5FD_t* file, hid_t, hbool_t) {
+    if (of(file).size == of(file).allocated) return 0;
+    of(file).stage->resize(of(file).allocated);
+    of(file).size = of(file).allocated;
+    return 0;
+}
+
+}  // extern "C"
+
+H5FD_class_t driver() {
+    H5FD_class_t d{};
+#if H5_VERSION_GE(1, 13, 0)
+    d.version = H5FD_CLASS_VERSION;
+    d.value = static_cast<H5FD_class_value_t>(H5_VFD_RESERVED);  // the first that is free to use
+#endif
+    d.name = "mx_stage";
+    d.maxaddr = static_cast<haddr_t>(std::numeric_limits<std::int64_t>::max());
+    d.fc_degree = H5F_CLOSE_WEAK;
+    d.fapl_size = sizeof(hdf5_stage*);
+    d.open = open_stage;
+    d.close = close_stage;
+    d.query = query_stage;
+    d.get_eoa = allocated_of;
+    d.set_eoa = set_allocated;
+    d.get_eof = size_of;
+    d.read = read_stage;
+    d.write = write_stage;
+    d.truncate = resize_stage;
+    std::fill(std::begin(d.fl_map), std::end(d.fl_map), H5FD_MEM_SUPER);
+    d.fl_map[H5FD_MEM_DRAW] = H5FD_MEM_DRAW;
+    d.fl_map[H5FD_MEM_GHEAP] = H5FD_MEM_DRAW;
+    return d;
+}
+
+hdf5_stage::hdf5_stage(staged_output& stage) : stage_(&stage) {
+    static const H5FD_class_t registered = driver();
+    driver_ = {H5FDregister(&registered), H5FDunregister};
+    access_ = {H5Pcreate(H5P_FILE_ACCESS), H5Pclose};
+    const hdf5_stage* const self = this;
+    H5Pset_driver(access_.get(), driver_.get(), static_cast<const void*>(&self));
+}
+
+void hdf5_stage::read(haddr_t at, std::span<std::byte> bytes) const {
+    stage_->read_at(at, bytes);
+    for (const auto& [start, part] : unwritten_) {
+        const haddr_t from = std::max(at, start);
+        const haddr_t to = std::min(at + bytes.size(), start + part.size());
+        if (from < to) {
+            std::copy_n(part.begin() + static_cast<std::ptrdiff_t>(from - start), to - from,
+                        bytes.begin() + static_cast<std::ptrdiff_t>(from - at));
+        }
+    }
+}
+
+void hdf5_stage::write(haddr_t at, std::span<const std::byte> bytes) noexcept {
+    if (!failure_) {
+        try {
+            return stage_->write_at(at, bytes);
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+    }
+    unwritten_.emplace_back(at, std::vector(bytes.begin(), bytes.end()));
+}
+
+void hdf5_stage::resize(haddr_t size) noexcept {
+    if (failure_) return;
+    try {
+        stage_->reserve(size);
+    } catch (...) {
+        failure_ = std::current_exception();
+    }
+}
 
 class layout_writer {
   public:
@@ -26,10 +196,9 @@ class layout_writer {
         const std::uint64_t bytes = planned_bytes(path_, array);
         const hdf5_id type = stored_type(array.type);
         if (!type.valid()) {
-            throw base::error(base::error_kind::output,
-                              fmt::format("HDF5 has no dtype {}; write safetensors",
-                                          tensor::row_of(array.type).name),
-                              {path_, array.name, {}});
+            output_error(fmt::format("HDF5 has no dtype {}; write safetensors",
+                                     tensor::row_of(array.type).name),
+                         {path_, array.name, {}});
         }
         const std::vector<hsize_t> extents(array.shape.begin(), array.shape.end());
         const hdf5_id space(extents.empty() ? H5Screate(H5S_SCALAR)
@@ -86,8 +255,7 @@ class layout_writer {
     }
 
     [[noreturn]] void fail(const std::string& name, const std::string& what) const {
-        throw base::error(base::error_kind::output, fmt::format("{}: {}", what, hdf5_problem()),
-                          {path_, name, {}});
+        output_error(fmt::format("{}: {}", what, hdf5_problem()), {path_, name, {}});
     }
 
     std::string path_;

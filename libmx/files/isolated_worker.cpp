@@ -20,8 +20,7 @@
 #include <new>
 #include <utility>
 
-#include "libmx/base/status.hpp"
-#include "libmx/io/message.hpp"
+#include "libmx/io/input_file.hpp"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -143,16 +142,18 @@ std::string encode(const base::error& e) {
     throw base::error(kind, std::move(message), std::move(place));
 }
 
+[[noreturn]] void damaged_answer() {
+    input_error("the answer of the reading process is damaged", {});
+}
+
 }  // namespace
 
 isolated_worker::isolated_worker(std::string library, std::string file, const worker_limits& limits,
                                  const std::function<service()>& make)
     : library_(std::move(library)), file_(std::move(file)), limits_(limits) {
     const auto give_up = [&] {
-        throw base::error(
-            base::error_kind::input,
-            fmt::format("cannot start a process to read it: {}", std::strerror(errno)),
-            {file_, {}, {}});
+        input_error(fmt::format("cannot start a process to read it: {}", std::strerror(errno)),
+                    {file_, {}, {}});
     };
     void* const window =
         ::mmap(nullptr, window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -187,6 +188,9 @@ void isolated_worker::run_child(int socket, const std::function<service()>& make
     limit_memory(limits_.memory);
     service answer;
     const std::span window(window_, window_bytes);
+    const auto refusal = [this](const std::string& why) {
+        return encode(base::error(base::error_kind::input, why, {file_, {}, {}}));
+    };
     while (true) {
         std::uint64_t length = 0;
         if (!receive_all(child_socket, &length, sizeof length)) ::_exit(0);
@@ -200,19 +204,17 @@ void isolated_worker::run_child(int socket, const std::function<service()>& make
             reply = answer(request, window);
             failed = reply.size() > answer_limit;
             if (failed) {
-                reply = encode(base::error(base::error_kind::input, "lists more than any real file",
-                                           {file_, {}, {}}));
+                reply = refusal("lists more than any real file");
             }
         } catch (const base::error& e) {
             reply = encode(e);
         } catch (const std::bad_alloc&) {
-            reply = encode(base::error(base::error_kind::input,
-                                       fmt::format("{} needs more than {} MiB for it; the file is "
-                                                   "damaged or hostile",
-                                                   library_, limits_.memory >> 20),
-                                       {file_, {}, {}}));
+            reply =
+                refusal(fmt::format("{} needs more than {} MiB for it; the file is damaged or "
+                                    "hostile",
+                                    library_, limits_.memory >> 20));
         } catch (const std::exception& e) {
-            reply = encode(base::error(base::error_kind::input, e.what(), {file_, {}, {}}));
+            reply = refusal(e.what());
         }
         const answer_head head{failed ? 1u : 0u, reply.size()};
         if (!send_all(child_socket, &head, sizeof head) ||
@@ -241,7 +243,7 @@ int isolated_worker::reap() const {
 
 void isolated_worker::end(const std::string& reason) const {
     failure_ = fmt::format("{} {}; the file is damaged or hostile", library_, reason);
-    throw base::error(base::error_kind::input, failure_, {file_, {}, {}});
+    input_error(failure_, {file_, {}, {}});
 }
 
 // The child has closed its end.
@@ -277,7 +279,7 @@ void isolated_worker::receive(std::span<std::byte> out, std::int64_t deadline) c
 
 std::string isolated_worker::ask(std::string_view request, std::span<std::byte> out) const {
     const std::lock_guard lock(mutex_);
-    if (child_ < 0) throw base::error(base::error_kind::input, failure_, {file_, {}, {}});
+    if (child_ < 0) input_error(failure_, {file_, {}, {}});
     const std::int64_t deadline = now_ms() + std::int64_t{1000} * limits_.wall_seconds;
     const std::uint64_t length = request.size();
     if (!send_all(socket_, &length, sizeof length) ||
@@ -295,6 +297,39 @@ std::string isolated_worker::ask(std::string_view request, std::span<std::byte> 
     if (head.failed != 0) rethrow(reply);
     if (!out.empty()) std::memcpy(out.data(), window_, std::min(out.size(), window_bytes));
     return reply;
+}
+
+message_writer& message_writer::number(std::uint64_t value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+}
+
+message_writer& message_writer::text(std::string_view value) {
+    number(value.size());
+    bytes_.append(value);
+    return *this;
+}
+
+std::uint64_t message_reader::number() {
+    std::uint64_t value = 0;
+    if (rest_.size() < sizeof value) damaged_answer();
+    std::memcpy(&value, rest_.data(), sizeof value);
+    rest_.remove_prefix(sizeof value);
+    return value;
+}
+
+std::string message_reader::text() {
+    const std::uint64_t length = number();
+    if (length > rest_.size()) damaged_answer();
+    std::string value(rest_.substr(0, static_cast<std::size_t>(length)));
+    rest_.remove_prefix(value.size());
+    return value;
+}
+
+std::uint64_t message_reader::count() {
+    const std::uint64_t value = number();
+    if (value > rest_.size() / sizeof value) damaged_answer();
+    return value;
 }
 
 }  // namespace mx::io

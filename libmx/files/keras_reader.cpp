@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keras 3 models (.keras): a zip with the weights as an HDF5 file in it.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,29 +25,12 @@ const zip_entry* find_weights(const zip_archive& archive) {
     return nullptr;
 }
 
-void write_all(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset) {
-    while (!bytes.empty()) {
-        const ssize_t done =
-            ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) {
-            throw base::error(base::error_kind::output,
-                              fmt::format("cannot write: {}; TMPDIR can name a folder with room",
-                                          std::strerror(errno)),
-                              {temporary_directory(), {}, {}});
-        }
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-        offset += static_cast<std::uint64_t>(done);
-    }
-}
-
 // HDF5 wants a file of its own: the entry becomes one without a name.
 shared_file unpack(const shared_file& file) {
     const auto archive = zip_archive::open(file);
     const zip_entry* const entry = find_weights(*archive);
     if (entry == nullptr || entry->encrypted) {
-        throw base::error(base::error_kind::input, fmt::format("has no readable {}", weights_entry),
-                          {file->path(), {}, {}});
+        input_error(fmt::format("has no readable {}", weights_entry), {file->path(), {}, {}});
     }
     const auto bytes = archive->bytes(*entry);
     shared_file unpacked = input_file::adopt(open_unnamed_file(), file->path(), entry->size);
@@ -56,29 +38,31 @@ shared_file unpack(const shared_file& file) {
     for (std::uint64_t at = 0; at < entry->size; at += piece.size()) {
         piece.resize(static_cast<std::size_t>(std::min(piece_bytes, entry->size - at)));
         bytes->read(at, piece);
-        write_all(unpacked->descriptor(), piece, at);
+        if (!write_fully(unpacked->descriptor(), at, piece)) {
+            throw base::error(base::error_kind::output,
+                              fmt::format("cannot write: {}; TMPDIR can name a folder with room",
+                                          std::strerror(errno)),
+                              {temporary_directory(), {}, {}});
+        }
     }
     return unpacked;
 }
 
-class keras_reader final : public reader {
+class keras_reader final : public file_reader {
   public:
     keras_reader(shared_file file, const open_options& options)
-        : file_(std::move(file)), weights_(open_hdf5(unpack(file_), options)) {}
+        : file_reader(std::move(file)), weights_(open_hdf5(unpack(file_), options)) {
+        tensors_ = weights_->tensors();
+    }
 
-    const std::vector<tensor_info>& tensors() const override { return weights_->tensors(); }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         return weights_->open(index);
     }
     const std::map<std::string, std::string>& metadata() const override {
         return weights_->metadata();
     }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        return {{file_->path(), file_->size()}};
-    }
 
   private:
-    shared_file file_;
     std::unique_ptr<reader> weights_;
 };
 

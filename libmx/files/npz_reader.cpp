@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <set>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/zip_archive.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/foreign_formats.hpp"
@@ -15,10 +13,10 @@ namespace {
 
 constexpr std::string_view array_ending = ".npy";
 
-class npz_reader final : public reader {
+class npz_reader final : public file_reader {
   public:
     npz_reader(shared_file file, const open_options& options)
-        : file_(std::move(file)), archive_(zip_archive::open(file_)) {
+        : file_reader(std::move(file)), archive_(zip_archive::open(file_)) {
         const auto as = parse_as(options.as);
         std::set<std::string> names;
         for (const zip_entry& entry : archive_->entries()) {
@@ -30,7 +28,6 @@ class npz_reader final : public reader {
         if (entries_.empty()) fail({}, foreign());
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
         if (!info.note.empty()) fail(info.name, info.note);
@@ -41,21 +38,16 @@ class npz_reader final : public reader {
             std::vector<std::byte> header(static_cast<std::size_t>(layout.data_start));
             bytes->read(0, header);
         }
-        return npy_numbers(std::move(bytes), layout, file_->path(), info.name);
-    }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        return {{file_->path(), file_->size()}};
+        return npy_numbers(std::move(bytes), layout);
     }
 
   private:
-    [[noreturn]] void fail(const std::string& name, const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_->path(), name, {}});
-    }
-
     void add(const zip_entry& entry, const std::string& name, std::optional<tensor::dtype> as) {
         npy_layout layout;
         if (entry.encrypted) {
+            layout.name = name;
+            layout.file = file_->path();
+            layout.type = tensor::dtype::other;
             layout.note = "encrypted entries are not read";
             layout.bytes = entry.size;
             layout.shape = {0};
@@ -63,7 +55,7 @@ class npz_reader final : public reader {
             const auto head = archive_->head(entry);
             layout = read_npy_header(*head, entry.size, as, file_->path(), name);
         }
-        tensors_.push_back(describe(layout, file_->path(), name));
+        tensors_.push_back(layout);
         layouts_.push_back(std::move(layout));
         entries_.push_back(entry);
     }
@@ -79,12 +71,9 @@ class npz_reader final : public reader {
         return "is a zip archive without .npy arrays";
     }
 
-    shared_file file_;
     std::shared_ptr<zip_archive> archive_;
     std::vector<zip_entry> entries_;
     std::vector<npy_layout> layouts_;
-    std::vector<tensor_info> tensors_;
-    std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace

@@ -2,12 +2,11 @@
 #include "libmx/files/zip_archive.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "libmx/base/status.hpp"
-#include "libmx/files/range_checksum.hpp"
 #include "libmx/io/spool.hpp"
 
 namespace mx::io {
@@ -17,9 +16,26 @@ constexpr std::size_t piece_bytes = 1 << 20;
 // Deflate cannot make more than 1032 bytes of one, so a larger promise is a lie.
 constexpr std::uint64_t deflate_ratio = 1032;
 
-[[noreturn]] void input_error(const std::string& file, const std::string& entry,
-                              const std::string& message) {
-    throw base::error(base::error_kind::input, message, {file, entry, {}});
+[[noreturn]] void refuse(const std::string& file, const std::string& entry,
+                         const std::string& message) {
+    input_error(message, {file, entry, {}});
+}
+
+constexpr std::size_t parts_limit = 1 << 16;
+
+std::uint32_t crc_of(std::span<const std::byte> bytes) {
+    uLong crc = ::crc32(0, nullptr, 0);
+    while (!bytes.empty()) {
+        const std::size_t count = std::min<std::size_t>(bytes.size(), 1 << 30);
+        crc = ::crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(count));
+        bytes = bytes.subspan(count);
+    }
+    return static_cast<std::uint32_t>(crc);
+}
+
+std::uint32_t joined(std::uint32_t before, std::uint32_t after, std::uint64_t after_bytes) {
+    return static_cast<std::uint32_t>(
+        ::crc32_combine(before, after, static_cast<z_off_t>(after_bytes)));
 }
 
 }  // namespace
@@ -50,10 +66,7 @@ class zip_stream {
     }
     std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) {
         const std::lock_guard lock(archive_->mutex_);
-        if (zip_fseek(file_, static_cast<zip_int64_t>(offset), SEEK_SET) != 0) {
-            archive_->fail(zip_file_get_error(file_), entry_.name);
-        }
-        return read_locked(out);
+        return read_locked_at(offset, out);
     }
 
     /// Where the byte at `offset` of a stored entry lies in the archive: libzip does not say, but
@@ -61,11 +74,8 @@ class zip_stream {
     std::uint64_t place_of(std::uint64_t offset) {
         std::byte one{};
         const std::lock_guard lock(archive_->mutex_);
-        if (zip_fseek(file_, static_cast<zip_int64_t>(offset), SEEK_SET) != 0) {
-            archive_->fail(zip_file_get_error(file_), entry_.name);
-        }
-        if (read_locked(std::span(&one, 1)) != 1) {
-            input_error(path(), entry_.name, "the entry ends early; the archive is damaged");
+        if (read_locked_at(offset, std::span(&one, 1)) != 1) {
+            refuse(path(), entry_.name, "the entry ends early; the archive is damaged");
         }
         return archive_->last_read_;
     }
@@ -82,6 +92,13 @@ class zip_stream {
         return done;
     }
 
+    std::size_t read_locked_at(std::uint64_t offset, std::span<std::byte> out) {
+        if (zip_fseek(file_, static_cast<zip_int64_t>(offset), SEEK_SET) != 0) {
+            archive_->fail(zip_file_get_error(file_), entry_.name);
+        }
+        return read_locked(out);
+    }
+
     std::shared_ptr<zip_archive> archive_;
     zip_entry entry_;
     zip_file_t* file_ = nullptr;
@@ -90,100 +107,35 @@ class zip_stream {
 namespace {
 
 [[noreturn]] void ends_early(const zip_stream& stream) {
-    input_error(stream.path(), stream.entry().name, "the entry ends early; the archive is damaged");
+    refuse(stream.path(), stream.entry().name, "the entry ends early; the archive is damaged");
 }
 
-class entry_head final : public byte_source {
-  public:
-    entry_head(std::shared_ptr<zip_archive> archive, const zip_entry& entry)
-        : stream_(std::move(archive), entry, 0) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        const auto begin = static_cast<std::size_t>(offset);
-        const std::size_t known = seen_.size();
-        if (begin + out.size() > known) {
-            seen_.resize(begin + out.size());
-            if (stream_.read(std::span(seen_).subspan(known)) != seen_.size() - known) {
-                ends_early(stream_);
-            }
-        }
-        std::copy_n(seen_.begin() + static_cast<std::ptrdiff_t>(begin), out.size(), out.begin());
+std::unique_ptr<spool> unpack(const std::shared_ptr<zip_archive>& archive, const zip_entry& entry) {
+    auto out = std::make_unique<spool>(entry.size);
+    zip_stream stream(archive, entry, 0);
+    std::vector<std::byte> piece(piece_bytes);
+    for (std::uint64_t at = 0; at < entry.size;) {
+        const std::span<std::byte> part = std::span(piece).first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), entry.size - at)));
+        if (stream.read(part) != part.size()) ends_early(stream);
+        out->write(at, part);
+        at += part.size();
     }
-
-  private:
-    mutable zip_stream stream_;
-    mutable std::vector<std::byte> seen_;
-};
-
-class stored_entry final : public byte_source {
-  public:
-    // As if it were compressed data: libzip then neither unpacks nor checks, but seeks.
-    stored_entry(std::shared_ptr<zip_archive> archive, const zip_entry& entry)
-        : stream_(std::move(archive), entry, ZIP_FL_COMPRESSED), checksum_(entry.size, entry.crc) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        if (stream_.read_at(offset, out) != out.size()) ends_early(stream_);
-        if (!checksum_.add(offset, out)) {
-            input_error(stream_.path(), stream_.entry().name,
-                        "the entry's checksum is wrong; the archive is damaged");
-        }
+    // libzip compares the checksum when it is asked for more than there is.
+    if (stream.read(std::span(piece).first(1)) != 0) {
+        refuse(archive->path(), entry.name, "the entry is longer than the archive says");
     }
-
-  private:
-    mutable zip_stream stream_;
-    mutable range_checksum checksum_;
-};
-
-class packed_entry final : public byte_source {
-  public:
-    packed_entry(std::shared_ptr<zip_archive> archive, const zip_entry& entry)
-        : archive_(std::move(archive)), entry_(entry) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!result_) result_ = unpack();
-        }
-        result_->read(offset, out);
-    }
-
-  private:
-    std::unique_ptr<spool> unpack() const {
-        auto out = std::make_unique<spool>(entry_.size);
-        zip_stream stream(archive_, entry_, 0);
-        std::vector<std::byte> piece(piece_bytes);
-        for (std::uint64_t at = 0; at < entry_.size;) {
-            const std::span<std::byte> part = std::span(piece).first(
-                static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), entry_.size - at)));
-            if (stream.read(part) != part.size()) ends_early(stream);
-            out->write(at, part);
-            at += part.size();
-        }
-        // libzip compares the checksum when it is asked for more than there is.
-        if (stream.read(std::span(piece).first(1)) != 0) {
-            input_error(archive_->path(), entry_.name, "the entry is longer than the archive says");
-        }
-        return out;
-    }
-
-    std::shared_ptr<zip_archive> archive_;
-    zip_entry entry_;
-    mutable std::mutex mutex_;
-    mutable std::unique_ptr<spool> result_;
-};
+    return out;
+}
 
 }  // namespace
 
-std::shared_ptr<zip_archive> zip_archive::open(shared_file file) {
-    const std::uint64_t size = file->size();
-    return open(std::move(file), 0, size);
-}
-
 std::shared_ptr<zip_archive> zip_archive::open(shared_file file, std::uint64_t begin,
-                                               std::uint64_t size) {
+                                               std::optional<std::uint64_t> bytes) {
+    const std::uint64_t size = bytes.value_or(file->size());
     if (begin > file->size() || size > file->size() - begin) {
-        input_error(file->path(), {},
-                    fmt::format("{} bytes from byte {} on are beyond its end", size, begin));
+        refuse(file->path(), {},
+               fmt::format("{} bytes from byte {} on are beyond its end", size, begin));
     }
     std::shared_ptr<zip_archive> archive(new zip_archive(std::move(file), begin, size));
     archive->read_directory();
@@ -208,8 +160,8 @@ void zip_archive::read_directory() {
         const std::string text = zip_error_strerror(&problem);
         zip_error_fini(&problem);
         if (read_failure_) std::rethrow_exception(read_failure_);
-        input_error(path(), {},
-                    fmt::format("is not a sound zip archive ({}); it may be cut short", text));
+        refuse(path(), {},
+               fmt::format("is not a sound zip archive ({}); it may be cut short", text));
     }
     zip_error_fini(&problem);
     const zip_int64_t count = zip_get_num_entries(zip_, 0);
@@ -227,31 +179,52 @@ void zip_archive::read_directory() {
         entry.encrypted = status.encryption_method != ZIP_EM_NONE;
         // Many entries over the same bytes are how a small archive unpacks to any size.
         if (entry.packed > left) {
-            input_error(path(), entry.name,
-                        "the entries overlap: up to this one they are larger than the archive");
+            refuse(path(), entry.name,
+                   "the entries overlap: up to this one they are larger than the archive");
         }
         left -= entry.packed;
         if (entry.method == ZIP_CM_DEFLATE && entry.size / deflate_ratio > entry.packed) {
-            input_error(path(), entry.name,
-                        fmt::format("{} packed bytes cannot hold the {} that the archive says",
-                                    entry.packed, entry.size));
+            refuse(path(), entry.name,
+                   fmt::format("{} packed bytes cannot hold the {} that the archive says",
+                               entry.packed, entry.size));
         }
         if (entry.method == ZIP_CM_STORE && entry.size != entry.packed && !entry.encrypted) {
-            input_error(path(), entry.name, "a stored entry has two different sizes");
+            refuse(path(), entry.name, "a stored entry has two different sizes");
         }
         entries_.push_back(std::move(entry));
     }
 }
 
 std::unique_ptr<byte_source> zip_archive::head(const zip_entry& entry) {
-    return std::make_unique<entry_head>(shared_from_this(), entry);
+    const auto stream = std::make_shared<zip_stream>(shared_from_this(), entry, 0);
+    return make_source([stream, seen = std::vector<std::byte>()](std::uint64_t offset,
+                                                                 std::span<std::byte> out) mutable {
+        const auto begin = static_cast<std::size_t>(offset);
+        const std::size_t known = seen.size();
+        if (begin + out.size() > known) {
+            seen.resize(begin + out.size());
+            if (stream->read(std::span(seen).subspan(known)) != seen.size() - known) {
+                ends_early(*stream);
+            }
+        }
+        std::copy_n(seen.begin() + static_cast<std::ptrdiff_t>(begin), out.size(), out.begin());
+    });
 }
 
 std::unique_ptr<byte_source> zip_archive::bytes(const zip_entry& entry) {
-    if (entry.method == ZIP_CM_STORE) {
-        return std::make_unique<stored_entry>(shared_from_this(), entry);
+    if (entry.method != ZIP_CM_STORE) {
+        return spooled([archive = shared_from_this(), entry] { return unpack(archive, entry); });
     }
-    return std::make_unique<packed_entry>(shared_from_this(), entry);
+    // As if it were compressed data: libzip then neither unpacks nor checks, but seeks.
+    const auto stream = std::make_shared<zip_stream>(shared_from_this(), entry, ZIP_FL_COMPRESSED);
+    const auto checksum = std::make_shared<range_checksum>(entry.size, entry.crc);
+    return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
+        if (stream->read_at(offset, out) != out.size()) ends_early(*stream);
+        if (!checksum->add(offset, out)) {
+            refuse(stream->path(), stream->entry().name,
+                   "the entry's checksum is wrong; the archive is damaged");
+        }
+    });
 }
 
 std::unique_ptr<byte_source> zip_archive::plain_bytes(const zip_entry& entry,
@@ -268,9 +241,9 @@ std::unique_ptr<byte_source> zip_archive::plain_bytes(const zip_entry& entry,
 void zip_archive::fail(zip_error_t* problem, const std::string& entry) {
     if (read_failure_) std::rethrow_exception(std::exchange(read_failure_, nullptr));
     if (zip_error_code_zip(problem) == ZIP_ER_CRC) {
-        input_error(path(), entry, "the entry's checksum is wrong; the archive is damaged");
+        refuse(path(), entry, "the entry's checksum is wrong; the archive is damaged");
     }
-    input_error(path(), entry, fmt::format("cannot unpack: {}", zip_error_strerror(problem)));
+    refuse(path(), entry, fmt::format("cannot unpack: {}", zip_error_strerror(problem)));
 }
 
 // libzip's view of the file. Positions are ours, so archives share no file pointer.
@@ -325,6 +298,52 @@ zip_int64_t zip_archive::serve(void* self, void* data, zip_uint64_t length,
         default:
             zip_error_set(&archive.source_error_, ZIP_ER_OPNOTSUPP, 0);
             return -1;
+    }
+}
+
+bool range_checksum::add(std::uint64_t offset, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    if (settled_) return true;
+    const std::uint64_t end = offset + bytes.size();
+    std::uint64_t at = offset;
+    while (at < end) {
+        // Skip what is known, then take what lies before the next known part.
+        auto next = parts_.upper_bound(at);
+        if (next != parts_.begin() && std::prev(next)->second.end > at) {
+            at = std::prev(next)->second.end;
+            continue;
+        }
+        const std::uint64_t stop = next == parts_.end() ? end : std::min(end, next->first);
+        const auto fresh = bytes.subspan(static_cast<std::size_t>(at - offset),
+                                         static_cast<std::size_t>(stop - at));
+        insert(at, {stop, crc_of(fresh)});
+        at = stop;
+    }
+    if (parts_.size() > parts_limit) {
+        settled_ = true;
+        parts_.clear();
+        return true;
+    }
+    const bool whole = size_ == 0 || (parts_.size() == 1 && parts_.begin()->first == 0 &&
+                                      parts_.begin()->second.end == size_);
+    if (!whole) return true;
+    settled_ = true;
+    return size_ == 0 ? expected_ == 0 : parts_.begin()->second.crc == expected_;
+}
+
+void range_checksum::insert(std::uint64_t begin, part added) {
+    const auto after = parts_.find(added.end);
+    if (after != parts_.end()) {
+        added = {after->second.end,
+                 joined(added.crc, after->second.crc, after->second.end - after->first)};
+        parts_.erase(after);
+    }
+    const auto next = parts_.lower_bound(begin);
+    if (next != parts_.begin() && std::prev(next)->second.end == begin) {
+        part& before = std::prev(next)->second;
+        before = {added.end, joined(before.crc, added.crc, added.end - begin)};
+    } else {
+        parts_.emplace(begin, added);
     }
 }
 

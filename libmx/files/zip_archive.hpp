@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +19,32 @@
 #include "libmx/io/sources.hpp"
 
 namespace mx::io {
+
+/// The CRC-32 of bytes that are read piecewise and in any order. Gathers the checksums of the parts
+/// seen and joins neighbours, so that the whole is checked as soon as every byte has been seen
+/// once, in whatever order. Gives up, reporting nothing, when the parts are too scattered to
+/// remember. Thread-safe.
+class range_checksum {
+  public:
+    /// The whole has `size` bytes and should have the checksum `expected`.
+    range_checksum(std::uint64_t size, std::uint32_t expected) : size_(size), expected_(expected) {}
+
+    /// Takes `bytes`, which stand at `offset`. False when the whole is now known and is wrong.
+    bool add(std::uint64_t offset, std::span<const std::byte> bytes);
+
+  private:
+    struct part {
+        std::uint64_t end;
+        std::uint32_t crc;
+    };
+    void insert(std::uint64_t begin, part added);
+
+    std::uint64_t size_;
+    std::uint32_t expected_;
+    std::mutex mutex_;
+    std::map<std::uint64_t, part> parts_;  ///< by first byte; disjoint, never adjacent
+    bool settled_ = false;
+};
 
 struct zip_entry {
     std::string name;
@@ -31,10 +59,9 @@ struct zip_entry {
 /// An opened archive. Errors are base::error (input) naming file and entry.
 class zip_archive : public std::enable_shared_from_this<zip_archive> {
   public:
-    static std::shared_ptr<zip_archive> open(shared_file file);
-    /// An archive that is bytes [begin, begin + size) of a file.
-    static std::shared_ptr<zip_archive> open(shared_file file, std::uint64_t begin,
-                                             std::uint64_t size);
+    /// An archive that is bytes [begin, begin + size) of a file; without a size, up to its end.
+    static std::shared_ptr<zip_archive> open(shared_file file, std::uint64_t begin = 0,
+                                             std::optional<std::uint64_t> bytes = {});
     ~zip_archive();
     zip_archive(const zip_archive&) = delete;
     zip_archive& operator=(const zip_archive&) = delete;

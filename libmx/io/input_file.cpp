@@ -11,31 +11,32 @@
 #include <cstring>
 #include <utility>
 
-#include "libmx/base/status.hpp"
-
 namespace mx::io {
 namespace {
 
 // One pread moves at most 2 GiB; stay well below so that the arithmetic is the same everywhere.
 constexpr std::size_t read_limit = std::size_t{1} << 30;
 
-[[noreturn]] void fail(const std::string& path, const std::string& message) {
-    throw base::error(base::error_kind::input, message, {path, {}, {}});
-}
-
 }  // namespace
+
+void input_error(const std::string& message, base::error_place place) {
+    throw base::error(base::error_kind::input, message, std::move(place));
+}
 
 shared_file input_file::open(const std::string& path) {
     // Non-blocking, so that a pipe given by mistake is an error and not a silent wait.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) fail(path, fmt::format("cannot open: {}", std::strerror(errno)));
+    if (descriptor < 0) {
+        input_error(fmt::format("cannot open: {}", std::strerror(errno)), {path, {}, {}});
+    }
     struct stat status {};
     const bool known = ::fstat(descriptor, &status) == 0;
     if (!known || !S_ISREG(status.st_mode)) {
         const bool directory = known && S_ISDIR(status.st_mode);
         ::close(descriptor);
-        fail(path, directory ? "is a directory; name a file in it"
-                             : "is not a regular file; mx reads by position, so store it first");
+        input_error(directory ? "is a directory; name a file in it"
+                              : "is not a regular file; mx reads by position, so store it first",
+                    {path, {}, {}});
     }
     return shared_file(
         new input_file(path, descriptor, static_cast<std::uint64_t>(status.st_size)));
@@ -60,16 +61,14 @@ void input_file::read(std::uint64_t offset, std::span<std::byte> out,
             at < size_ ? ::pread(descriptor_, out.data() + done, want, static_cast<off_t>(at)) : 0;
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
-            throw base::error(base::error_kind::input,
-                              fmt::format("cannot read: {}", std::strerror(errno)),
-                              {path_, std::string(tensor), at});
+            input_error(fmt::format("cannot read: {}", std::strerror(errno)),
+                        {path_, std::string(tensor), at});
         }
         if (got == 0) {
-            throw base::error(base::error_kind::input,
-                              fmt::format("the file ends here, {} bytes early; it is cut short or "
-                                          "changed while being read",
-                                          out.size() - done),
-                              {path_, std::string(tensor), at});
+            input_error(fmt::format("the file ends here, {} bytes early; it is cut short or "
+                                    "changed while being read",
+                                    out.size() - done),
+                        {path_, std::string(tensor), at});
         }
         done += static_cast<std::size_t>(got);
     }

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "libmx/base/status.hpp"
+
 namespace mx::io {
 
 /// A regular file open for reading. Its size is taken once, at opening; a file that shrinks
@@ -47,5 +49,8 @@ class input_file {
 };
 
 using shared_file = std::shared_ptr<const input_file>;
+
+/// Throws base::error (input).
+[[noreturn]] void input_error(const std::string& message, base::error_place place);
 
 }  // namespace mx::io

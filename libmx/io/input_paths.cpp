@@ -10,15 +10,15 @@
 #include <system_error>
 #include <utility>
 
-#include "libmx/base/status.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& path, std::string message) {
-    throw base::error(base::error_kind::input, std::move(message), {path, {}, {}});
+[[noreturn]] void fail(const std::string& path, const std::string& message) {
+    input_error(message, {path, {}, {}});
 }
 
 std::vector<std::string> matches_of(const std::string& pattern) {
@@ -49,18 +49,12 @@ void check_link(const std::string& path) {
 // The files of a directory that is several files without an index; none for another directory.
 std::vector<std::string> loose_shards(const std::string& directory) {
     std::vector<std::string> shards;
-    std::error_code failure;
-    for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
-         it.increment(failure)) {
-        const std::string name = it->path().filename().string();
+    for (const std::string& path : paths_in(directory)) {
         // An index, or a distributed checkpoint of torch: open_model knows what to do.
-        if (name.ends_with(".index.json") || name == ".metadata") return {};
-        if (name.ends_with(".safetensors")) shards.push_back(it->path().string());
+        if (path.ends_with(".index.json") || fs::path(path).filename() == ".metadata") return {};
+        if (path.ends_with(".safetensors")) shards.push_back(path);
     }
-    if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));
-    if (shards.size() < 2) return {};
-    std::sort(shards.begin(), shards.end());
-    return shards;
+    return shards.size() < 2 ? std::vector<std::string>() : shards;
 }
 
 }  // namespace
@@ -93,6 +87,24 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
         if (shards.empty()) paths.push_back(std::move(path));
     }
     return paths;
+}
+
+std::vector<std::string> paths_in(const std::string& directory) {
+    std::vector<std::string> paths;
+    std::error_code failure;
+    for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
+         it.increment(failure)) {
+        paths.push_back(it->path().string());
+    }
+    if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
+
+bool stays_inside(const std::string& path) {
+    const fs::path parts(path);
+    if (path.empty() || parts.is_absolute() || path.find('\0') != std::string::npos) return false;
+    return std::find(parts.begin(), parts.end(), "..") == parts.end();
 }
 
 }  // namespace mx::io

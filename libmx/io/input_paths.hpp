@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user names as input, as paths to open.
+// What a user or a file names as input, as paths to open.
 #pragma once
 
 #include <string>
@@ -15,5 +15,12 @@ std::vector<std::string> matched_paths(const std::vector<std::string>& named);
 /// there are several; other directories are left to open_model. Throws base::error (input) also for
 /// links that lead nowhere or in a circle.
 std::vector<std::string> input_paths(const std::vector<std::string>& named);
+
+/// What is in a directory, as paths, sorted. Throws base::error (input).
+std::vector<std::string> paths_in(const std::string& directory);
+
+/// Whether `path`, as a file names it, stays below the directory it is relative to: a downloaded
+/// file must not reach files elsewhere.
+bool stays_inside(const std::string& path);
 
 }  // namespace mx::io

@@ -17,32 +17,26 @@
 namespace mx::io {
 
 /// How the bytes of an array are stored and what they mean.
-struct npy_layout {
-    tensor::dtype type = tensor::dtype::other;
-    tensor::shape shape;
+struct npy_layout : tensor_info {
     bool fortran = false;        ///< first axis fastest; never set where it makes no difference
     std::size_t swap_width = 0;  ///< bytes of one big-endian number, 0 when nothing is swapped
     std::uint64_t data_start = 0;
-    std::uint64_t elements = 0;
-    std::uint64_t bytes = 0;
-    std::string note;  ///< why it cannot be read as numbers
 };
 
 /// Reads the header of the array in the first `size` bytes of `source` and checks it against
 /// `size`. Bare 2-byte elements are bfloat16, which is what ml_dtypes writes, unless `as` says
 /// otherwise. Types that are no numbers are described, never interpreted. Throws base::error
-/// (input) with `file`, `name` and the offset in the array's own bytes.
+/// (input) with `file`, `name` and the offset in the array's own bytes. Both become the layout's.
 npy_layout read_npy_header(const byte_source& source, std::uint64_t size,
                            std::optional<tensor::dtype> as, const std::string& file,
                            const std::string& name);
 
-/// The array as `tensors()` lists it.
-tensor_info describe(const npy_layout& layout, const std::string& file, const std::string& name);
-
 /// The array's numbers in C order, little-endian, from the bytes `source` that hold header and
 /// data. Throws base::error (input) when they are no numbers.
-std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout,
-                                         const std::string& file, const std::string& name);
+std::unique_ptr<byte_source> npy_numbers(shared_source source, const npy_layout& layout);
+
+/// numpy's description of a type, "" where it has none. What numpy lacks is stored as bare bytes.
+std::string npy_descr(tensor::dtype type);
 
 /// The three entries of the header's dictionary.
 struct npy_dictionary {

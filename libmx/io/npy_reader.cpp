@@ -8,31 +8,22 @@
 namespace mx::io {
 namespace {
 
-class npy_reader final : public reader {
+class npy_reader final : public file_reader {
   public:
-    npy_reader(shared_file file, const open_options& options)
-        : file_(std::move(file)), name_(array_name(file_->path())) {
-        const auto bytes = file_window(file_, 0, file_->size(), name_);
+    npy_reader(shared_file file, const open_options& options) : file_reader(std::move(file)) {
+        const std::string name = array_name(file_->path());
+        const auto bytes = file_window(file_, 0, file_->size(), name);
         layout_ = read_npy_header(*bytes, file_->size(), parse_as(options.as), file_->path(), {});
-        tensors_.push_back(describe(layout_, file_->path(), name_));
+        layout_.name = name;
+        tensors_.push_back(layout_);
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
-        return npy_numbers(file_window(file_, 0, file_->size(), tensors_.at(index).name), layout_,
-                           file_->path(), name_);
-    }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        return {{file_->path(), file_->size()}};
+        return npy_numbers(file_window(file_, 0, file_->size(), tensors_.at(index).name), layout_);
     }
 
   private:
-    shared_file file_;
-    std::string name_;
     npy_layout layout_;
-    std::vector<tensor_info> tensors_;
-    std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace

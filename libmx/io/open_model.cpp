@@ -6,9 +6,9 @@
 #include <system_error>
 #include <vector>
 
-#include "libmx/base/status.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/foreign_formats.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 
 namespace mx::io {
@@ -20,10 +20,6 @@ constexpr std::size_t probe_bytes = 512;
 constexpr std::string_view text_content = "text";
 constexpr std::string_view unknown_content = "unknown binary data";
 
-[[noreturn]] void fail(const std::string& path, const std::string& message) {
-    throw base::error(base::error_kind::input, message, {path, {}, {}});
-}
-
 // The one model of a directory: the metadata of a distributed checkpoint, a shard index, or its
 // only safetensors file.
 std::string model_in(const std::string& directory) {
@@ -32,20 +28,16 @@ std::string model_in(const std::string& directory) {
     std::error_code failure;
     const fs::path distributed = fs::path(directory) / ".metadata";
     if (fs::is_regular_file(distributed, failure)) return distributed.string();
-    failure.clear();
-    for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
-         it.increment(failure)) {
-        const std::string name = it->path().filename().string();
-        if (name.ends_with(".safetensors.index.json")) indexes.push_back(it->path().string());
-        if (name.ends_with(".safetensors")) files.push_back(it->path().string());
+    for (const std::string& path : paths_in(directory)) {
+        if (path.ends_with(".safetensors.index.json")) indexes.push_back(path);
+        if (path.ends_with(".safetensors")) files.push_back(path);
     }
-    if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));
     if (indexes.size() == 1) return indexes.front();
     if (indexes.empty() && files.size() == 1) return files.front();
-    fail(
-        directory,
+    input_error(
         fmt::format("holds {} *.safetensors.index.json and {} *.safetensors; name one of its files",
-                    indexes.size(), files.size()));
+                    indexes.size(), files.size()),
+        {directory, {}, {}});
 }
 
 bool looks_like_text(std::string_view head) {
@@ -86,6 +78,15 @@ std::string complaint(std::string_view name, std::string_view advice) {
     return advice.empty() ? text : fmt::format("{}; {}", text, advice);
 }
 
+bool count_bytes(tensor_info& info) {
+    const auto elements = tensor::element_count(info.shape);
+    const auto bytes = elements ? tensor::byte_count(info.type, *elements) : std::nullopt;
+    if (!bytes) return false;
+    info.elements = *elements;
+    info.bytes = *bytes;
+    return true;
+}
+
 std::string array_name(const std::string& path) {
     const std::string stem = fs::path(path).stem().string();
     return stem.empty() ? "array" : stem;
@@ -114,8 +115,9 @@ std::unique_ptr<reader> open_model(const std::string& path, const open_options& 
             return format.open(file, options);
         }
     }
-    fail(path, fmt::format("{}; it reads {}, and raw binary with a shape and a dtype",
-                           complaint(content.name, content.advice), readable_formats()));
+    input_error(fmt::format("{}; it reads {}, and raw binary with a shape and a dtype",
+                            complaint(content.name, content.advice), readable_formats()),
+                {path, {}, {}});
 }
 
 }  // namespace mx::io

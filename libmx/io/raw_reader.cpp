@@ -35,10 +35,10 @@ tensor::shape parse_shape(const std::string& text) {
     misuse(fmt::format("shape: '{}' is not of the form 64x128", text));
 }
 
-class raw_reader final : public reader {
+class raw_reader final : public file_reader {
   public:
     raw_reader(shared_file file, const open_options& options)
-        : file_(std::move(file)), offset_(options.offset) {
+        : file_reader(std::move(file)), offset_(options.offset) {
         if (options.shape.empty() || options.dtype.empty()) {
             misuse("raw binary needs both a shape and a dtype");
         }
@@ -47,37 +47,23 @@ class raw_reader final : public reader {
         info.type = parse_dtype("dtype", options.dtype);
         info.shape = parse_shape(options.shape);
         info.file = file_->path();
-        const auto elements = tensor::element_count(info.shape);
-        const auto bytes = elements ? tensor::byte_count(info.type, *elements) : std::nullopt;
-        if (!bytes) misuse(fmt::format("shape: {} is too large", options.shape));
-        info.elements = *elements;
-        info.bytes = *bytes;
+        if (!count_bytes(info)) misuse(fmt::format("shape: {} is too large", options.shape));
         if (offset_ > file_->size() || info.bytes > file_->size() - offset_) {
-            throw base::error(
-                base::error_kind::input,
-                fmt::format("{} of shape {} from byte {} on takes {} bytes, the file has {} in all",
-                            tensor::row_of(info.type).name, options.shape, offset_, info.bytes,
-                            file_->size()),
-                {file_->path(), {}, {}});
+            fail({}, fmt::format("{} of shape {} from byte {} on takes {} bytes, the file has {} "
+                                 "in all",
+                                 tensor::row_of(info.type).name, options.shape, offset_, info.bytes,
+                                 file_->size()));
         }
         tensors_.push_back(std::move(info));
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
         return file_window(file_, offset_, info.bytes, info.name);
     }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        return {{file_->path(), file_->size()}};
-    }
 
   private:
-    shared_file file_;
     std::uint64_t offset_;
-    std::vector<tensor_info> tensors_;
-    std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "libmx/io/input_file.hpp"
 #include "libmx/io/reader.hpp"
@@ -18,6 +20,30 @@ struct file_probe {
     const shared_file& file;
     std::string_view head;  ///< the first bytes, at most 512
 };
+
+/// What readers of files share: what is known of the file once it is open.
+class file_reader : public reader {
+  public:
+    const std::vector<tensor_info>& tensors() const override { return tensors_; }
+    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+    std::vector<std::pair<std::string, std::uint64_t>> files() const override { return files_; }
+
+  protected:
+    explicit file_reader(shared_file file)
+        : file_(std::move(file)), files_{{file_->path(), file_->size()}} {}
+    /// Throws base::error (input) that names the file and `tensor`.
+    [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
+        input_error(message, {file_->path(), tensor, {}});
+    }
+
+    shared_file file_;
+    std::vector<tensor_info> tensors_;
+    std::map<std::string, std::string> metadata_;
+    std::vector<std::pair<std::string, std::uint64_t>> files_;
+};
+
+/// Counts elements and bytes of `info` by its shape and type; false when they are too many.
+[[nodiscard]] bool count_bytes(tensor_info& info);
 
 bool looks_like_npy(const file_probe& probe);
 bool looks_like_pytorch(const file_probe& probe);

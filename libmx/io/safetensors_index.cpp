@@ -7,8 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "libmx/base/status.hpp"
-#include "libmx/io/inside.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/strict_json.hpp"
@@ -49,55 +48,40 @@ class index_listener final : public json_listener {
         if (value.is != json_scalar::type::text) {
             fail("weight_map does not give a file name here", key_);
         }
-        check_path(value.text);
+        if (!stays_inside(value.text)) {
+            fail(fmt::format("the shard '{}' is outside the directory of the index", value.text),
+                 key_);
+        }
         shards[value.text].push_back(key_);
     }
 
   private:
-    // A downloaded index must not reach files outside its own directory.
-    void check_path(const std::string& shard) const {
-        if (!stays_inside(shard)) {
-            fail(fmt::format("the shard '{}' is outside the directory of the index", shard), key_);
-        }
-    }
-
     std::string section_;
     std::string key_;
 };
 
-class sharded_reader final : public reader {
+class sharded_reader final : public file_reader {
   public:
-    sharded_reader(shared_file file, const open_options& options) : index_(std::move(file)) {
+    sharded_reader(shared_file file, const open_options& options) : file_reader(std::move(file)) {
         index_listener listener;
-        if (index_->size() > safetensors_header_limit) {
-            fail({}, fmt::format("{} bytes are too many for an index", index_->size()));
+        if (file_->size() > safetensors_header_limit) {
+            fail({}, fmt::format("{} bytes are too many for an index", file_->size()));
         }
-        parse_json(index_, 0, index_->size(), "index", listener);
+        parse_json(file_, 0, file_->size(), "index", listener);
         if (!listener.has_map) fail({}, "the index has no weight_map");
         metadata_ = std::move(listener.metadata);
-        const fs::path directory = fs::path(index_->path()).parent_path();
+        const fs::path directory = fs::path(file_->path()).parent_path();
         for (auto& [shard, names] : listener.shards) {
             add_shard((directory / shard).string(), names, options);
         }
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const auto [shard, inner] = places_.at(index);
         return shards_[shard]->open(inner);
     }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        std::vector<std::pair<std::string, std::uint64_t>> all{{index_->path(), index_->size()}};
-        for (const auto& shard : shards_) all.push_back(shard->files().front());
-        return all;
-    }
 
   private:
-    [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {index_->path(), tensor, {}});
-    }
-
     void add_shard(const std::string& path, std::vector<std::string>& names,
                    const open_options& options) {
         std::error_code ignored;
@@ -105,6 +89,7 @@ class sharded_reader final : public reader {
             fail(names.front(), fmt::format("its shard '{}' is missing", path));
         }
         shards_.push_back(open_safetensors(input_file::open(path), options));
+        files_.push_back(shards_.back()->files().front());
         const std::vector<tensor_info>& held = shards_.back()->tensors();
         std::sort(names.begin(), names.end());
         std::size_t found = 0;
@@ -122,11 +107,8 @@ class sharded_reader final : public reader {
         }
     }
 
-    shared_file index_;
     std::vector<std::unique_ptr<reader>> shards_;
-    std::vector<tensor_info> tensors_;
     std::vector<std::pair<std::size_t, std::size_t>> places_;  ///< shard, index in it
-    std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace

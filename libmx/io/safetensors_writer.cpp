@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/io/safetensors_header.hpp"
-#include "libmx/io/staged_array_writer.hpp"
+#include "libmx/io/staged_output.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::io {
@@ -20,10 +17,8 @@ std::string quoted(const std::string& path, const std::string& text) {
     try {
         return nlohmann::json(text).dump();
     } catch (const nlohmann::json::exception&) {
-        throw base::error(
-            base::error_kind::output,
-            fmt::format("'{}' is not UTF-8 and cannot be stored in safetensors", text),
-            {path, {}, {}});
+        output_error(fmt::format("'{}' is not UTF-8 and cannot be stored in safetensors", text),
+                     {path, {}, {}});
     }
 }
 
@@ -49,14 +44,12 @@ std::unique_ptr<array_writer> create_safetensors(const std::string& path,
     std::uint64_t offset = 0;
     for (const planned_array& array : plan) {
         if (!safetensors_has(array.type)) {
-            throw base::error(
-                base::error_kind::output,
+            output_error(
                 fmt::format("safetensors has no dtype {}", tensor::row_of(array.type).name),
                 {path, array.name, {}});
         }
         if (!names.insert(array.name).second) {
-            throw base::error(base::error_kind::output, "two arrays of this name",
-                              {path, array.name, {}});
+            output_error("two arrays of this name", {path, array.name, {}});
         }
         const std::uint64_t bytes = planned_bytes(path, array);
         header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}",
@@ -68,8 +61,7 @@ std::unique_ptr<array_writer> create_safetensors(const std::string& path,
     header += "}";
     header.resize((header.size() + 7) / 8 * 8, ' ');
     if (header.size() > safetensors_header_limit) {
-        throw base::error(
-            base::error_kind::output,
+        output_error(
             fmt::format("a header of {} bytes is longer than safetensors allows", header.size()),
             {path, {}, {}});
     }

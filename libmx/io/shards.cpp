@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/io/shards.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <list>
-#include <mutex>
 #include <numeric>
-#include <optional>
 #include <utility>
-
-#include "libmx/base/status.hpp"
 
 namespace mx::io {
 namespace {
@@ -35,14 +28,14 @@ bool overlap(const shard_box& a, const shard_box& b) {
     return true;
 }
 
-class assembled final : public byte_source {
+class assembled {
   public:
     assembled(tensor::shape shape, std::vector<shard_box> boxes, std::size_t width,
-              std::function<shared_source(std::size_t)> open)
+              std::function<shared_source(std::uint64_t)> open)
         : shape_(std::move(shape)),
           boxes_(std::move(boxes)),
           width_(width),
-          open_(std::move(open)),
+          opened_(std::make_shared<source_cache>(open_limit, std::move(open))),
           order_(boxes_.size()) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
         std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
@@ -50,16 +43,13 @@ class assembled final : public byte_source {
         });
     }
 
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    void operator()(std::uint64_t first, std::span<std::byte> out) const {
         std::size_t guess = 0;
-        read_whole_elements(offset, out, width_,
-                            [&](std::uint64_t first, std::span<std::byte> bytes) {
-                                while (!bytes.empty()) {
-                                    const std::size_t done = read_run(first, bytes, guess);
-                                    first += done / width_;
-                                    bytes = bytes.subspan(done);
-                                }
-                            });
+        while (!out.empty()) {
+            const std::size_t done = read_run(first, out, guess);
+            first += done / width_;
+            out = out.subspan(done);
+        }
     }
 
   private:
@@ -86,7 +76,7 @@ class assembled final : public byte_source {
         }
         const auto bytes =
             static_cast<std::size_t>(std::min<std::uint64_t>(run, out.size() / width_)) * width_;
-        source_of(index)->read(place * width_, out.first(bytes));
+        opened_->get(index)->read(place * width_, out.first(bytes));
         return bytes;
     }
 
@@ -99,29 +89,14 @@ class assembled final : public byte_source {
                 return order_[place];
             }
         }
-        throw base::error(base::error_kind::input, "a part of the tensor is in no shard");
-    }
-
-    shared_source source_of(std::size_t index) const {
-        const std::lock_guard lock(mutex_);
-        const auto found = std::find_if(opened_.begin(), opened_.end(),
-                                        [&](const auto& o) { return o.first == index; });
-        if (found != opened_.end()) {
-            opened_.splice(opened_.begin(), opened_, found);
-        } else {
-            opened_.emplace_front(index, open_(index));
-            if (opened_.size() > open_limit) opened_.pop_back();
-        }
-        return opened_.front().second;
+        input_error("a part of the tensor is in no shard", {});
     }
 
     tensor::shape shape_;
     std::vector<shard_box> boxes_;
     std::size_t width_;
-    std::function<shared_source(std::size_t)> open_;
+    std::shared_ptr<source_cache> opened_;
     std::vector<std::size_t> order_;
-    mutable std::mutex mutex_;
-    mutable std::list<std::pair<std::size_t, shared_source>> opened_;  ///< latest first
 };
 
 }  // namespace
@@ -162,8 +137,9 @@ std::string check_shards(const tensor::shape& shape, const std::vector<shard_box
 
 std::unique_ptr<byte_source> from_shards(tensor::shape shape, std::vector<shard_box> boxes,
                                          std::size_t width,
-                                         std::function<shared_source(std::size_t)> open) {
-    return std::make_unique<assembled>(std::move(shape), std::move(boxes), width, std::move(open));
+                                         std::function<shared_source(std::uint64_t)> open) {
+    return make_element_source(
+        width, assembled(std::move(shape), std::move(boxes), width, std::move(open)));
 }
 
 }  // namespace mx::io

@@ -31,6 +31,6 @@ std::string check_shards(const tensor::shape& shape, const std::vector<shard_box
 /// at a time, and again when the box was not wanted for long.
 std::unique_ptr<byte_source> from_shards(tensor::shape shape, std::vector<shard_box> boxes,
                                          std::size_t width,
-                                         std::function<shared_source(std::size_t)> open);
+                                         std::function<shared_source(std::uint64_t)> open);
 
 }  // namespace mx::io

@@ -6,95 +6,89 @@
 #include <cstring>
 #include <utility>
 
-#include "libmx/base/status.hpp"
-
 namespace mx::io {
 namespace {
 
-class window_of_file final : public byte_source {
+class function_source final : public byte_source {
   public:
-    window_of_file(shared_file file, std::uint64_t offset, std::uint64_t size, std::string tensor)
-        : file_(std::move(file)), offset_(offset), size_(size), tensor_(std::move(tensor)) {}
+    function_source(read_function read, expect_function expect)
+        : read_(std::move(read)), expect_(std::move(expect)) {}
 
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        if (offset > size_ || out.size() > size_ - offset) {
-            throw base::error(base::error_kind::input, "read past the end of the tensor",
-                              {file_->path(), tensor_, offset_ + size_});
-        }
-        file_->read(offset_ + offset, out, tensor_);
-    }
-
+    void read(std::uint64_t offset, std::span<std::byte> out) const override { read_(offset, out); }
     void expect(std::uint64_t offset, std::uint64_t bytes) const override {
-        if (offset < size_) file_->expect(offset_ + offset, std::min(bytes, size_ - offset));
+        if (expect_) expect_(offset, bytes);
     }
 
   private:
-    shared_file file_;
-    std::uint64_t offset_;
-    std::uint64_t size_;
-    std::string tensor_;
-};
-
-class window_of_source final : public byte_source {
-  public:
-    window_of_source(shared_source source, std::uint64_t offset)
-        : source_(std::move(source)), offset_(offset) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        source_->read(offset_ + offset, out);
-    }
-
-    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
-        source_->expect(offset_ + offset, bytes);
-    }
-
-  private:
-    shared_source source_;
-    std::uint64_t offset_;
-};
-
-class swapped final : public byte_source {
-  public:
-    swapped(shared_source source, std::size_t width) : source_(std::move(source)), width_(width) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        read_whole_elements(offset, out, width_,
-                            [this](std::uint64_t first, std::span<std::byte> bytes) {
-                                source_->read(first * width_, bytes);
-                                for (std::size_t at = 0; at < bytes.size(); at += width_) {
-                                    std::reverse(bytes.data() + at, bytes.data() + at + width_);
-                                }
-                            });
-    }
-
-    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
-        source_->expect(offset, bytes);
-    }
-
-  private:
-    shared_source source_;
-    std::size_t width_;
+    read_function read_;
+    expect_function expect_;
 };
 
 }  // namespace
 
 void byte_source::expect(std::uint64_t, std::uint64_t) const {}
 
+std::unique_ptr<byte_source> make_source(read_function read, expect_function expect) {
+    return std::make_unique<function_source>(std::move(read), std::move(expect));
+}
+
+std::unique_ptr<byte_source> make_element_source(std::size_t width, read_function read,
+                                                 expect_function expect) {
+    return make_source(
+        [width, read = std::move(read)](std::uint64_t offset, std::span<std::byte> out) {
+            read_whole_elements(offset, out, width, read);
+        },
+        std::move(expect));
+}
+
+shared_source source_cache::get(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(opened_.begin(), opened_.end(),
+                                    [number](const auto& o) { return o.first == number; });
+    if (known != opened_.end()) {
+        opened_.splice(opened_.begin(), opened_, known);
+    } else {
+        if (opened_.size() == most_) opened_.pop_back();
+        opened_.emplace_front(number, open_(number));
+    }
+    return opened_.front().second;
+}
+
 std::unique_ptr<byte_source> file_window(shared_file file, std::uint64_t offset, std::uint64_t size,
                                          std::string tensor) {
-    return std::make_unique<window_of_file>(std::move(file), offset, size, std::move(tensor));
+    return make_source(
+        [=](std::uint64_t at, std::span<std::byte> out) {
+            if (at > size || out.size() > size - at) {
+                input_error("read past the end of the tensor",
+                            {file->path(), tensor, offset + size});
+            }
+            file->read(offset + at, out, tensor);
+        },
+        [=](std::uint64_t at, std::uint64_t bytes) {
+            if (at < size) file->expect(offset + at, std::min(bytes, size - at));
+        });
 }
 
 std::unique_ptr<byte_source> source_window(shared_source source, std::uint64_t offset) {
-    return std::make_unique<window_of_source>(std::move(source), offset);
+    return make_source(
+        [=](std::uint64_t at, std::span<std::byte> out) { source->read(offset + at, out); },
+        [=](std::uint64_t at, std::uint64_t bytes) { source->expect(offset + at, bytes); });
 }
 
 std::unique_ptr<byte_source> byte_swapped(shared_source source, std::size_t width) {
-    return std::make_unique<swapped>(std::move(source), width);
+    return make_element_source(
+        width,
+        [=](std::uint64_t first, std::span<std::byte> bytes) {
+            source->read(first * width, bytes);
+            for (std::size_t at = 0; at < bytes.size(); at += width) {
+                std::reverse(bytes.data() + at, bytes.data() + at + width);
+            }
+        },
+        [=](std::uint64_t offset, std::uint64_t bytes) { source->expect(offset, bytes); });
 }
 
 void read_whole_elements(std::uint64_t offset, std::span<std::byte> out, std::size_t width,
-                         const std::function<void(std::uint64_t, std::span<std::byte>)>& read) {
+                         const read_function& read) {
     std::array<std::byte, 16> element{};
     const std::span cut(element.data(), width);
     while (!out.empty()) {

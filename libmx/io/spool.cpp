@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
-#include "libmx/base/status.hpp"
+#include "libmx/io/sources.hpp"
 
 namespace mx::io {
 namespace {
@@ -38,6 +40,18 @@ int open_unnamed_file() {
     return descriptor;
 }
 
+bool write_fully(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t done =
+            ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+        offset += static_cast<std::uint64_t>(done);
+    }
+    return true;
+}
+
 spool::spool(std::uint64_t size) : size_(size) {
     if (size_ <= spool_memory_limit) {
         memory_.resize(static_cast<std::size_t>(size_));
@@ -56,19 +70,12 @@ void spool::write(std::uint64_t offset, std::span<const std::byte> bytes) {
                   memory_.begin() + static_cast<std::ptrdiff_t>(offset));
         return;
     }
-    while (!bytes.empty()) {
-        const ssize_t done =
-            ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) fail("cannot write");
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-        offset += static_cast<std::uint64_t>(done);
-    }
+    if (!write_fully(descriptor_, offset, bytes)) fail("cannot write");
 }
 
 void spool::read(std::uint64_t offset, std::span<std::byte> out) const {
     if (offset > size_ || out.size() > size_ - offset) {
-        throw base::error(base::error_kind::input, "read past the end of the tensor");
+        input_error("read past the end of the tensor", {});
     }
     if (descriptor_ < 0) {
         std::copy_n(memory_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
@@ -82,6 +89,21 @@ void spool::read(std::uint64_t offset, std::span<std::byte> out) const {
         out = out.subspan(static_cast<std::size_t>(got));
         offset += static_cast<std::uint64_t>(got);
     }
+}
+
+std::unique_ptr<byte_source> spooled(std::function<std::unique_ptr<spool>()> make) {
+    struct result {
+        std::mutex mutex;
+        std::unique_ptr<spool> bytes;
+    };
+    return make_source([make = std::move(make), made = std::make_shared<result>()](
+                           std::uint64_t offset, std::span<std::byte> out) {
+        {
+            const std::lock_guard lock(made->mutex);
+            if (!made->bytes) made->bytes = make();
+        }
+        made->bytes->read(offset, out);
+    });
 }
 
 }  // namespace mx::io

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +36,14 @@ class spool final : public byte_source {
     int descriptor_ = -1;
 };
 
+/// A source whose bytes `make` gathers when it is first read, once.
+std::unique_ptr<byte_source> spooled(std::function<std::unique_ptr<spool>()> make);
+
 /// $TMPDIR, or /tmp.
 std::string temporary_directory();
+
+/// Writes all of `bytes` to a file from byte `offset` on; false, with errno set, when it cannot.
+bool write_fully(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
 
 /// Creates a file without a name in temporary_directory(); throws base::error (output).
 int open_unnamed_file();

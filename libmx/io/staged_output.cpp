@@ -3,7 +3,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,19 +18,17 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
-#include "libmx/base/status.hpp"
-#include "libmx/io/pipe_write.hpp"
 #include "libmx/io/spool.hpp"
-#include "libmx/io/writer.hpp"
 
 namespace mx::io {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t copy_bytes = 1 << 20;
+constexpr std::size_t buffer_bytes = 1 << 20;
 
 // Stages that exist right now, so that an interrupted program can remove them.
 std::mutex registry_mutex;
@@ -61,18 +63,82 @@ std::string follow_links(std::string path) {
 }
 
 std::string_view what_to_do(int error_number) {
-    switch (error_number) {
-        case ENOSPC:
-        case EDQUOT:
-            return "; free some room, or write to another disk";
-        case EFBIG:
-            return "; raise the limit on file sizes (ulimit -f), or write less";
-        default:
-            return "";
+    if (error_number == ENOSPC || error_number == EDQUOT) {
+        return "; free some room, or write to another disk";
     }
+    if (error_number == EFBIG) return "; raise the limit on file sizes (ulimit -f), or write less";
+    return "";
 }
 
+// Holds SIGPIPE back on this thread, and takes one that our own writing caused.
+class quiet_pipe {
+  public:
+    quiet_pipe() {
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        sigset_t pending;
+        sigpending(&pending);
+        was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~quiet_pipe() {
+        const timespec now{0, 0};
+        if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    quiet_pipe(const quiet_pipe&) = delete;
+    quiet_pipe& operator=(const quiet_pipe&) = delete;
+
+  private:
+    sigset_t pipe_;
+    sigset_t before_;
+    bool was_pending_ = false;
+};
+
+// Writes all of `bytes` to what may be a pipe; 0, or the errno of the failure. A pipe without a
+// reader is EPIPE here, whatever the program does about the signal SIGPIPE.
+int write_all(int descriptor, std::span<const std::byte> bytes) noexcept {
+    const quiet_pipe guard;
+    while (!bytes.empty()) {
+        const ssize_t done = ::write(descriptor, bytes.data(), bytes.size());
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0 && errno == EAGAIN) {  // somebody made the pipe non-blocking
+            pollfd wait{descriptor, POLLOUT, 0};
+            ::poll(&wait, 1, -1);
+            continue;
+        }
+        if (done < 0) return errno;
+        bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+    return 0;
+}
+
+class staged_arrays final : public array_writer {
+  public:
+    staged_arrays(std::unique_ptr<staged_output> stage, std::vector<array_place> places)
+        : stage_(std::move(stage)), places_(std::move(places)) {}
+
+    void write(std::size_t index, std::uint64_t offset, std::span<const std::byte> bytes) override {
+        const array_place& place = places_.at(index);
+        if (offset > place.bytes || bytes.size() > place.bytes - offset) {
+            output_error(fmt::format("bytes {} to {} are outside array {} of {} bytes", offset,
+                                     offset + bytes.size(), index, place.bytes),
+                         {stage_->path(), {}, {}});
+        }
+        stage_->write_at(place.offset + offset, bytes);
+    }
+    void commit() override { stage_->commit(); }
+
+  private:
+    std::unique_ptr<staged_output> stage_;
+    std::vector<array_place> places_;
+};
+
 }  // namespace
+
+void output_error(const std::string& message, base::error_place place) {
+    throw base::error(base::error_kind::output, message, std::move(place));
+}
 
 void discard_unfinished_outputs() noexcept {
     const std::lock_guard lock(registry_mutex);
@@ -97,7 +163,7 @@ void staged_output::fail(std::string_view what, int error_number) const {
 
 void staged_output::resolve() {
     if (path_.empty()) {
-        throw base::error(base::error_kind::output, "the output's name is empty");
+        output_error("the output's name is empty", {});
     }
     direct_ = descriptor_named(path_);
     if (direct_ >= 0) {
@@ -151,14 +217,7 @@ void staged_output::reserve(std::uint64_t size) {
 
 void staged_output::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
     if (descriptor_ < 0) create_stage();
-    while (!bytes.empty()) {
-        const ssize_t done =
-            ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) fail("cannot write", errno);
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-        offset += static_cast<std::uint64_t>(done);
-    }
+    if (!write_fully(descriptor_, offset, bytes)) fail("cannot write", errno);
 }
 
 void staged_output::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
@@ -201,10 +260,10 @@ void staged_output::copy_out(std::string_view tail) {
     if (out < 0) fail("cannot write", errno);
     int failure = 0;
     if (descriptor_ >= 0) {
-        std::vector<std::byte> buffer(copy_bytes);
+        std::vector<std::byte> buffer(buffer_bytes);
         off_t at = 0;
         ssize_t got = 0;
-        while (failure == 0 && (got = ::pread(descriptor_, buffer.data(), copy_bytes, at)) > 0) {
+        while (failure == 0 && (got = ::pread(descriptor_, buffer.data(), buffer_bytes, at)) > 0) {
             failure = write_all(out, std::span(buffer).first(static_cast<std::size_t>(got)));
             at += got;
         }
@@ -223,5 +282,60 @@ void staged_output::drop() noexcept {
     // Only what is still ours: after discard_unfinished_outputs() the name may be someone else's.
     if (registry().erase(stage_) != 0) ::unlink(stage_.c_str());
 }
+
+std::unique_ptr<array_writer> stage_arrays(const std::string& path, const std::string& header,
+                                           std::vector<array_place> places) {
+    std::uint64_t size = header.size();
+    for (array_place& place : places) {
+        place.offset += header.size();
+        size = std::max(size, place.offset + place.bytes);
+    }
+    auto stage = std::make_unique<staged_output>(path);
+    stage->reserve(size);
+    stage->write_at(0, std::as_bytes(std::span(header)));
+    return stage_arrays(std::move(stage), std::move(places));
+}
+
+std::unique_ptr<array_writer> stage_arrays(std::unique_ptr<staged_output> stage,
+                                           std::vector<array_place> places) {
+    return std::make_unique<staged_arrays>(std::move(stage), std::move(places));
+}
+
+std::uint64_t planned_bytes(const std::string& path, const planned_array& array) {
+    const auto elements = tensor::element_count(array.shape);
+    const auto bytes = elements ? tensor::byte_count(array.type, *elements) : std::nullopt;
+    if (!bytes) {
+        output_error(fmt::format("shape {} is too large", tensor::to_string(array.shape)),
+                     {path, array.name, {}});
+    }
+    return *bytes;
+}
+
+struct output_file::impl {
+    explicit impl(const std::string& path) : stage(path) {}
+
+    staged_output stage;
+    std::string buffer;          // appended, not yet written
+    std::uint64_t appended = 0;  // bytes before the buffer
+};
+
+output_file::output_file(const std::string& path) : impl_(std::make_unique<impl>(path)) {}
+output_file::~output_file() = default;
+output_file::output_file(output_file&&) noexcept = default;
+output_file& output_file::operator=(output_file&&) noexcept = default;
+
+void output_file::append(std::string_view text) {
+    impl_->buffer += text;
+    if (impl_->buffer.size() < buffer_bytes) return;
+    write_at(impl_->appended, std::as_bytes(std::span(impl_->buffer)));
+    impl_->appended += impl_->buffer.size();
+    impl_->buffer.clear();
+}
+
+void output_file::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+    impl_->stage.write_at(offset, bytes);
+}
+
+void output_file::commit() { impl_->stage.commit(impl_->appended, impl_->buffer); }
 
 }  // namespace mx::io

@@ -9,8 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <streambuf>
 
-#include "libmx/base/status.hpp"
-
 namespace mx::io {
 namespace {
 
@@ -120,7 +118,7 @@ std::uint64_t json_listener::position() const {
 }
 
 void json_listener::fail(const std::string& message, const std::string& tensor) const {
-    throw base::error(base::error_kind::input, message, {file_->path(), tensor, position()});
+    input_error(message, {file_->path(), tensor, position()});
 }
 
 void parse_json(const shared_file& file, std::uint64_t offset, std::uint64_t length,

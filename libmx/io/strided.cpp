@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
 #include "libmx/io/spool.hpp"
+#include "libmx/io/widen.hpp"
 
 namespace mx::io {
 namespace {
@@ -70,22 +70,13 @@ void spread(std::size_t width, const std::byte* from, std::uint64_t step, std::b
 }
 
 // A view whose last axis has steps of at most `small_step`: its runs are read where they lie.
-class in_place final : public byte_source {
+class in_place {
   public:
     in_place(shared_source source, layout view, std::size_t width)
         : source_(std::move(source)), view_(std::move(view)), width_(width) {}
 
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        read_whole_elements(offset, out, width_,
-                            [this](std::uint64_t first, std::span<std::byte> bytes) {
-                                std::vector<std::byte> scratch;
-                                read_elements(first, bytes, scratch);
-                            });
-    }
-
-  private:
-    void read_elements(std::uint64_t first, std::span<std::byte> out,
-                       std::vector<std::byte>& scratch) const {
+    void operator()(std::uint64_t first, std::span<std::byte> out) const {
+        std::vector<std::byte> scratch;
         const std::uint64_t row = view_.shape.back();
         while (!out.empty()) {
             const std::uint64_t column = first % row;
@@ -102,6 +93,8 @@ class in_place final : public byte_source {
             first += count;
         }
     }
+
+  private:
     void read_run(std::uint64_t place, std::uint64_t count, std::span<std::byte> out,
                   std::vector<std::byte>& scratch) const {
         const std::uint64_t step = view_.steps.back();
@@ -244,54 +237,40 @@ class box_mover {
     std::vector<std::byte> box_;
 };
 
-class rearranged final : public byte_source {
-  public:
-    rearranged(shared_source source, layout view, std::size_t width)
-        : source_(std::move(source)), view_(std::move(view)), width_(width) {}
-
-    void read(std::uint64_t offset, std::span<std::byte> out) const override {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!result_) result_ = rearrange();
+std::unique_ptr<spool> rearrange(const byte_source& source, const layout& view, std::size_t width) {
+    const tensor::shape& shape = view.shape;
+    auto out = std::make_unique<spool>(*tensor::element_count(shape) * width);
+    // The order in which the elements lie in the source: smallest steps first, repeats last.
+    std::vector<std::size_t> reading(shape.size());
+    std::iota(reading.begin(), reading.end(), std::size_t{0});
+    std::stable_sort(reading.begin(), reading.end(), [&](std::size_t a, std::size_t b) {
+        return view.steps[a] - 1 < view.steps[b] - 1;
+    });
+    const tensor::shape box = rearranging_box(shape, reading, box_bytes / width);
+    box_mover mover(source, *out, view, reading, width);
+    tensor::shape origin(shape.size(), 0);
+    while (true) {
+        tensor::shape extents(shape.size());
+        for (std::size_t k = 0; k < extents.size(); ++k) {
+            extents[k] = std::min(box[k], shape[k] - origin[k]);
         }
-        result_->read(offset, out);
-    }
-
-  private:
-    std::unique_ptr<spool> rearrange() const {
-        const tensor::shape& shape = view_.shape;
-        auto out = std::make_unique<spool>(*tensor::element_count(shape) * width_);
-        // The order in which the elements lie in the source: smallest steps first, repeats last.
-        std::vector<std::size_t> reading(shape.size());
-        std::iota(reading.begin(), reading.end(), std::size_t{0});
-        std::stable_sort(reading.begin(), reading.end(), [&](std::size_t a, std::size_t b) {
-            return view_.steps[a] - 1 < view_.steps[b] - 1;
-        });
-        const tensor::shape box = rearranging_box(shape, reading, box_bytes / width_);
-        box_mover mover(*source_, *out, view_, reading, width_);
-        tensor::shape origin(shape.size(), 0);
-        while (true) {
-            tensor::shape extents(shape.size());
-            for (std::size_t k = 0; k < extents.size(); ++k) {
-                extents[k] = std::min(box[k], shape[k] - origin[k]);
-            }
-            mover.move(origin, extents);
-            std::size_t k = shape.size();
-            while (k > 0) {
-                origin[k - 1] += box[k - 1];
-                if (origin[k - 1] < shape[k - 1]) break;
-                origin[--k] = 0;
-            }
-            if (k == 0) return out;
+        mover.move(origin, extents);
+        std::size_t k = shape.size();
+        while (k > 0) {
+            origin[k - 1] += box[k - 1];
+            if (origin[k - 1] < shape[k - 1]) break;
+            origin[--k] = 0;
         }
+        if (k == 0) return out;
     }
+}
 
-    shared_source source_;
-    layout view_;
-    std::size_t width_;
-    mutable std::mutex mutex_;
-    mutable std::unique_ptr<spool> result_;
-};
+// Whole short runs are read across gaps of up to `widest_gap`, `bulk` bytes at a time.
+constexpr std::uint64_t widest_gap = 32 << 10;
+constexpr std::uint64_t bulk = 1 << 20;
+constexpr std::size_t unpacked_piece = std::size_t{1} << 16;  // elements at a time
+// Threads work on neighbouring matrices; more would only hold memory.
+constexpr std::size_t kept_matrices = 3;
 
 }  // namespace
 
@@ -323,9 +302,95 @@ std::unique_ptr<byte_source> from_strided(shared_source source, const tensor::sh
         return source_window(std::move(source), 0);
     }
     if (view.steps.back() <= small_step) {
-        return std::make_unique<in_place>(std::move(source), std::move(view), width);
+        return make_element_source(width, in_place(std::move(source), std::move(view), width));
     }
-    return std::make_unique<rearranged>(std::move(source), std::move(view), width);
+    return spooled([=] { return rearrange(*source, view, width); });
+}
+
+std::unique_ptr<byte_source> from_fortran_order(shared_source source, const tensor::shape& shape,
+                                                std::size_t width) {
+    std::vector<std::uint64_t> strides(shape.size(), 1);
+    for (std::size_t k = 1; k < shape.size(); ++k) strides[k] = strides[k - 1] * shape[k - 1];
+    return from_strided(std::move(source), shape, strides, width);
+}
+
+std::unique_ptr<byte_source> unpacked(shared_source source, tensor::dtype type) {
+    return make_element_source(sizeof(float), [=](std::uint64_t first, std::span<std::byte> bytes) {
+        std::vector<float> values;
+        std::vector<std::byte> scratch;
+        while (!bytes.empty()) {
+            values.resize(std::min(bytes.size() / sizeof(float), unpacked_piece));
+            read_f32(*source, type, first, values, scratch);
+            std::memcpy(bytes.data(), values.data(), values.size() * sizeof(float));
+            bytes = bytes.subspan(values.size() * sizeof(float));
+            first += values.size();
+        }
+    });
+}
+
+std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::shape& shape,
+                                          std::size_t axis, std::uint64_t begin,
+                                          std::uint64_t count, std::size_t width) {
+    std::uint64_t inner = width;
+    for (std::size_t k = axis + 1; k < shape.size(); ++k) inner *= shape[k];
+    // Runs of `run` bytes, `stride` bytes apart, the first at `start`.
+    const std::uint64_t start = begin * inner;
+    const std::uint64_t run = count * inner;
+    const std::uint64_t stride = shape[axis] * inner;
+    return make_source(
+        [=](std::uint64_t offset, std::span<std::byte> out) {
+            std::vector<std::byte> span;
+            while (!out.empty()) {
+                const std::uint64_t inside = offset % run;
+                const std::uint64_t at = start + offset / run * stride + inside;
+                std::size_t done =
+                    static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), run - inside));
+                // Whole short runs: read across the gaps, which costs less than a call for each.
+                const std::uint64_t runs = inside != 0 || stride > widest_gap
+                                               ? 0
+                                               : std::min(out.size() / run, bulk / stride);
+                if (runs > 1) {
+                    span.resize(static_cast<std::size_t>((runs - 1) * stride + run));
+                    source->read(at, span);
+                    for (std::uint64_t i = 0; i < runs; ++i) {
+                        std::memcpy(out.data() + i * run, span.data() + i * stride, run);
+                    }
+                    done = static_cast<std::size_t>(runs * run);
+                } else {
+                    source->read(at, out.first(done));
+                }
+                out = out.subspan(done);
+                offset += done;
+            }
+        },
+        [=](std::uint64_t offset, std::uint64_t bytes) {
+            if (run == 0) return;
+            const std::uint64_t first = offset / run;
+            const std::uint64_t runs = std::min(bytes, bulk) / run + 1;
+            source->expect(start + first * stride, runs * stride);
+        });
+}
+
+std::unique_ptr<byte_source> transposed(shared_source source, const tensor::shape& shape,
+                                        std::size_t width) {
+    const std::uint64_t rows = shape[shape.size() - 2];
+    const std::uint64_t cols = shape.back();
+    const std::uint64_t size = rows * cols * width;
+    // A matrix in C order is its transpose with the first axis fastest.
+    const auto matrices =
+        std::make_shared<source_cache>(kept_matrices, [=](std::uint64_t index) -> shared_source {
+            return from_fortran_order(source_window(source, index * size), {cols, rows}, width);
+        });
+    return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
+        while (!out.empty()) {
+            const std::uint64_t inside = offset % size;
+            const auto count =
+                static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - inside));
+            matrices->get(offset / size)->read(inside, out.first(count));
+            offset += count;
+            out = out.subspan(count);
+        }
+    });
 }
 
 }  // namespace mx::io

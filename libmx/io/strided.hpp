@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views with any strides, as C order: transposed, sliced with steps, expanded.
+// Tensors seen differently from how they are stored, as C order: with any strides, first axis
+// fastest, two axes swapped, a part of an axis.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "libmx/io/sources.hpp"
+#include "libmx/tensor/dtypes.hpp"
 #include "libmx/tensor/shape.hpp"
 
 namespace mx::io {
@@ -21,9 +23,28 @@ std::unique_ptr<byte_source> from_strided(shared_source source, const tensor::sh
                                           const std::vector<std::uint64_t>& strides,
                                           std::size_t width);
 
+/// The same for elements that lie first axis fastest.
+std::unique_ptr<byte_source> from_fortran_order(shared_source source, const tensor::shape& shape,
+                                                std::size_t width);
+
 /// Extents of a box of at most `budget` elements within `shape`, long along the axes that come
 /// first in `reading` (runs when reading) and along the last axes (runs when writing).
 tensor::shape rearranging_box(const tensor::shape& shape, const std::vector<std::size_t>& reading,
                               std::uint64_t budget);
+
+/// `source` holds `elements` values of a dtype of less than a byte; the result holds them as F32.
+std::unique_ptr<byte_source> unpacked(shared_source source, tensor::dtype type);
+
+/// Indices [begin, begin + count) of axis `axis` of a tensor of `shape` with elements of `width`
+/// bytes. Short runs are read together with what lies between them, in bounded memory.
+std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::shape& shape,
+                                          std::size_t axis, std::uint64_t begin,
+                                          std::uint64_t count, std::size_t width);
+
+/// The last two axes of `shape` swapped; elements of `width` bytes (1, 2, 4, 8 or 16). A matrix is
+/// rearranged when it is first read (from_strided: bounded memory, a temporary file for large
+/// ones), and a few of them are kept at a time.
+std::unique_ptr<byte_source> transposed(shared_source source, const tensor::shape& shape,
+                                        std::size_t width);
 
 }  // namespace mx::io

@@ -31,58 +31,40 @@ const format::element_format& stored_format(std::string_view name) {
     return format::element_formats[0];
 }
 
-code_table table_of(const format::element_format& f) {
+code_table table_of(dtype type) {
     code_table table{};
+    if (type == dtype::f8_e8m0) {
+        for (std::size_t code = 0; code < table.size(); ++code) {
+            table[code] = static_cast<float>(format::decode_e8m0(static_cast<int>(code)));
+        }
+        return table;
+    }
+    std::string_view name = tensor::row_of(type).name;
+    const bool fnuz = name.ends_with("FNUZ");
+    if (fnuz) name.remove_suffix(4);
+    format::element_format f = stored_format(name);
+    // FNUZ: one more in the bias, no infinity, and the code of -0 is the only NaN.
+    if (fnuz) {
+        f.bias += 1;
+        f.special = format::specials::none;
+    }
     for (int code = 0; code < f.codes(); ++code) {
         table[static_cast<std::size_t>(code)] = format::decode(f, static_cast<std::uint32_t>(code));
     }
-    return table;
-}
-
-// FNUZ: one more in the bias, no infinity, and the code of -0 is the only NaN.
-code_table fnuz_table(format::element_format f) {
-    f.bias += 1;
-    f.special = format::specials::none;
-    code_table table = table_of(f);
-    table[0x80] = std::numeric_limits<float>::quiet_NaN();
-    return table;
-}
-
-code_table e8m0_table() {
-    code_table table{};
-    for (int code = 0; code < 256; ++code) {
-        table[static_cast<std::size_t>(code)] = static_cast<float>(format::decode_e8m0(code));
-    }
+    if (fnuz) table[0x80] = std::numeric_limits<float>::quiet_NaN();
     return table;
 }
 
 const code_table& table_for(dtype type) {
-    static const code_table f4 = table_of(stored_format("F4"));
-    static const code_table f6_e2m3 = table_of(stored_format("F6_E2M3"));
-    static const code_table f6_e3m2 = table_of(stored_format("F6_E3M2"));
-    static const code_table e5m2 = table_of(stored_format("F8_E5M2"));
-    static const code_table e4m3 = table_of(stored_format("F8_E4M3"));
-    static const code_table e4m3fnuz = fnuz_table(stored_format("F8_E4M3"));
-    static const code_table e5m2fnuz = fnuz_table(stored_format("F8_E5M2"));
-    static const code_table e8m0 = e8m0_table();
-    switch (type) {
-        case dtype::f4:
-            return f4;
-        case dtype::f6_e2m3:
-            return f6_e2m3;
-        case dtype::f6_e3m2:
-            return f6_e3m2;
-        case dtype::f8_e5m2:
-            return e5m2;
-        case dtype::f8_e4m3:
-            return e4m3;
-        case dtype::f8_e4m3fnuz:
-            return e4m3fnuz;
-        case dtype::f8_e5m2fnuz:
-            return e5m2fnuz;
-        default:
-            return e8m0;
-    }
+    static const auto tables = [] {
+        std::array<code_table, tensor::dtypes.size()> all{};
+        for (const tensor::dtype_row& row : tensor::dtypes) {
+            if (row.bits > 8 || row.name.front() != 'F') continue;
+            all[static_cast<std::size_t>(row.id)] = table_of(row.id);
+        }
+        return all;
+    }();
+    return tables[static_cast<std::size_t>(type)];
 }
 
 template <class T>
@@ -161,6 +143,7 @@ std::uint64_t widen(dtype type, std::span<const std::byte> bytes, unsigned first
         return 0;
     }
     const std::byte* const from = bytes.data() + first_bit / 8;
+    const auto convert = [](auto v) { return static_cast<float>(v); };
     switch (type) {
         case dtype::f32:
             std::memcpy(out.data(), from, out.size_bytes());
@@ -172,16 +155,16 @@ std::uint64_t widen(dtype type, std::span<const std::byte> bytes, unsigned first
             widen_each<std::uint16_t>(from, out, half);
             return 0;
         case dtype::i8:
-            widen_each<std::int8_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            widen_each<std::int8_t>(from, out, convert);
             return 0;
         case dtype::u8:
-            widen_each<std::uint8_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            widen_each<std::uint8_t>(from, out, convert);
             return 0;
         case dtype::i16:
-            widen_each<std::int16_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            widen_each<std::int16_t>(from, out, convert);
             return 0;
         case dtype::u16:
-            widen_each<std::uint16_t>(from, out, [](auto v) { return static_cast<float>(v); });
+            widen_each<std::uint16_t>(from, out, convert);
             return 0;
         case dtype::i32:
             return round_integers<std::int32_t>(from, out);

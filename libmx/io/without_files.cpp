@@ -32,24 +32,16 @@ MX_WEAK bool looks_like_hdf5(const file_probe& p) {
     return p.head.starts_with("\x89HDF\r\n\x1a\n");
 }
 
-MX_WEAK std::unique_ptr<reader> open_pytorch(shared_file file, const open_options&) {
-    not_linked(file->path(), "PyTorch");
-}
-MX_WEAK std::unique_ptr<reader> open_distributed(shared_file file, const open_options&) {
-    not_linked(file->path(), "PyTorch");
-}
-MX_WEAK std::unique_ptr<reader> open_keras(shared_file file, const open_options&) {
-    not_linked(file->path(), "Keras");
-}
-MX_WEAK std::unique_ptr<reader> open_onnx(shared_file file, const open_options&) {
-    not_linked(file->path(), "ONNX");
-}
-MX_WEAK std::unique_ptr<reader> open_npz(shared_file file, const open_options&) {
-    not_linked(file->path(), "zip");
-}
-MX_WEAK std::unique_ptr<reader> open_hdf5(shared_file file, const open_options&) {
-    not_linked(file->path(), "HDF5");
-}
+#define MX_WITHOUT(open, what)                                                    \
+    MX_WEAK std::unique_ptr<reader> open(shared_file file, const open_options&) { \
+        not_linked(file->path(), what);                                           \
+    }
+MX_WITHOUT(open_pytorch, "PyTorch")
+MX_WITHOUT(open_distributed, "PyTorch")
+MX_WITHOUT(open_keras, "Keras")
+MX_WITHOUT(open_onnx, "ONNX")
+MX_WITHOUT(open_npz, "zip")
+MX_WITHOUT(open_hdf5, "HDF5")
 MX_WEAK std::unique_ptr<array_writer> create_hdf5(const std::string& path,
                                                   const std::vector<planned_array>&,
                                                   const metadata_map&) {
@@ -57,6 +49,7 @@ MX_WEAK std::unique_ptr<array_writer> create_hdf5(const std::string& path,
 }
 MX_WEAK std::string onnx_support() { return {}; }
 
+#undef MX_WITHOUT
 #undef MX_WEAK
 
 }  // namespace mx::io

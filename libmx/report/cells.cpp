@@ -3,24 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "libmx/base/status.hpp"
 
 namespace mx::report {
 namespace {
 
 std::string number_text(double x, const column& c) {
-    switch (c.kind) {
-        case cell::share:
-            return percent_text(x);
-        case cell::fixed:
-            return fmt::format("{:.{}f}", x, c.digits);
-        case cell::significant:
-            return significant_text(x, c.digits);
-        default:
-            return fmt::format("{}", x);
-    }
+    if (c.kind == cell::share) return percent_text(x);
+    if (c.kind == cell::fixed) return fmt::format("{:.{}f}", x, c.digits);
+    if (c.kind == cell::significant) return significant_text(x, c.digits);
+    return fmt::format("{}", x);
 }
 
 std::string value_text(const value& v, const column& c) {

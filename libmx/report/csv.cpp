@@ -5,7 +5,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/report/csv_field.hpp"
+#include "libmx/report/markup.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::report {
@@ -44,17 +44,16 @@ std::vector<std::string> header_of(const record_list& results) {
 
 void write_csv(const document& d, const layout&, const sink& out) {
     const std::vector<std::string> names = header_of(d.results);
-    std::string line;
-    for (const std::string& name : names) line += (line.empty() ? "" : ",") + csv_field(name);
-    out(line + "\r\n");
+    std::vector<std::string> fields;
+    for (const std::string& name : names) fields.push_back(csv_field(name));
+    out(csv_line(fields));
     for (const record& r : d.results) {
-        line.clear();
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            if (i > 0) line += ',';
-            const value* v = find(r, names[i]);
-            if (v != nullptr && writable(names[i], *v)) line += field_text(*v);
+        fields.clear();
+        for (const std::string& name : names) {
+            const value* v = find(r, name);
+            fields.push_back(v != nullptr && writable(name, *v) ? field_text(*v) : std::string());
         }
-        out(line + "\r\n");
+        out(csv_line(fields));
     }
 }
 

@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 
 #include "libmx/base/status.hpp"
-#include "libmx/report/csv_field.hpp"
+#include "libmx/report/markup.hpp"
 
 namespace mx::report {
 namespace {
@@ -18,14 +17,6 @@ std::string number(std::optional<double> x) {
 }
 
 std::string text(const std::string& s) { return csv_field(base::printable(s)); }
-
-void add_line(std::string& out, const std::vector<std::string>& fields) {
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-        if (i > 0) out += ',';
-        out += fields[i];
-    }
-    out += "\r\n";
-}
 
 std::string title(const axis& a, const std::string& otherwise) {
     return text(a.title.empty() ? otherwise : a.title);
@@ -48,14 +39,14 @@ std::string matrix(const std::string& corner, const std::vector<std::string>& ro
     std::string out;
     std::vector<std::string> line{corner};
     for (const std::string& column : columns) line.push_back(text(column));
-    add_line(out, line);
+    out += csv_line(line);
     for (std::size_t r = 0; r < rows.size(); ++r) {
         line = {text(rows[r])};
         for (std::size_t c = 0; c < columns.size(); ++c) {
             const bool there = r < cells.size() && c < cells[r].size();
             line.push_back(there ? number(cells[r][c]) : std::string());
         }
-        add_line(out, line);
+        out += csv_line(line);
     }
     return out;
 }
@@ -71,11 +62,11 @@ struct csv {
 
     std::string operator()(const line_chart& p) const {
         std::string out;
-        add_line(out, {"line", title(p.x, "x"), title(p.y, "y"), "label", "zone"});
+        out += csv_line({"line", title(p.x, "x"), title(p.y, "y"), "label", "zone"});
         for (const line_chart::line& line : p.lines) {
             for (const point& at : line.points) {
-                add_line(out, {text(line.name), number(at.x), number(at.y), text(at.label),
-                               zones_at(p.zones, at.x, at.x)});
+                out += csv_line({text(line.name), number(at.x), number(at.y), text(at.label),
+                                 zones_at(p.zones, at.x, at.x)});
             }
         }
         return out;
@@ -83,17 +74,17 @@ struct csv {
 
     std::string operator()(const bar_chart& p) const {
         std::string out;
-        add_line(out, {"series", "from", "to", "count", "share", "label", "zone"});
+        out += csv_line({"series", "from", "to", "count", "share", "label", "zone"});
         for (const bar_chart::series& s : p.panels) {
             double sum = 0;
             for (const double n : s.counts) sum += std::isfinite(n) ? n : 0;
             for (std::size_t i = 0; i < s.counts.size() && i + 1 < s.edges.size(); ++i) {
                 const std::optional<double> share =
                     sum > 0 ? std::optional(s.counts[i] / sum) : std::nullopt;
-                add_line(out, {text(s.name), number(s.edges[i]), number(s.edges[i + 1]),
-                               number(s.counts[i]), number(share),
-                               i < s.labels.size() ? text(s.labels[i]) : std::string(),
-                               zones_at(s.zones, s.edges[i], s.edges[i + 1])});
+                out += csv_line({text(s.name), number(s.edges[i]), number(s.edges[i + 1]),
+                                 number(s.counts[i]), number(share),
+                                 i < s.labels.size() ? text(s.labels[i]) : std::string(),
+                                 zones_at(s.zones, s.edges[i], s.edges[i + 1])});
             }
         }
         return out;
@@ -101,14 +92,14 @@ struct csv {
 
     std::string operator()(const scatter_chart& p) const {
         std::string out;
-        add_line(out, {"group", "label", title(p.x, "x"), title(p.y, "y"), "zone"});
+        out += csv_line({"group", "label", title(p.x, "x"), title(p.y, "y"), "zone"});
         for (const scatter_chart::mark& m : p.marks) {
-            add_line(out, {text(m.group), text(m.at.label), number(m.at.x), number(m.at.y),
-                           zones_at(p.zones, m.at.x, m.at.x)});
+            out += csv_line({text(m.group), text(m.at.label), number(m.at.x), number(m.at.y),
+                             zones_at(p.zones, m.at.x, m.at.x)});
         }
         const std::string path = p.path_name.empty() ? "path" : p.path_name;
         for (const auto& [x, y] : p.path) {
-            add_line(out, {text(path), "", number(x), number(y), zones_at(p.zones, x, x)});
+            out += csv_line({text(path), "", number(x), number(y), zones_at(p.zones, x, x)});
         }
         return out;
     }

@@ -2,15 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "libmx/report/cells.hpp"
+#include "libmx/report/figure_data.hpp"
 #include "libmx/report/html/assets.hpp"
-#include "libmx/report/html/base64.hpp"
 #include "libmx/report/html/explorer.hpp"
-#include "libmx/report/html/figures.hpp"
-#include "libmx/report/html/table.hpp"
 #include "libmx/report/html/text.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/report/svg/svg.hpp"
@@ -114,6 +113,93 @@ void write_notes(const std::vector<std::string>& notes, const sink& out) {
     if (in_list) out("</ul>\n");
 }
 
+// How a cell is set: page.css knows the classes.
+std::string_view class_of(cell kind) {
+    if (is_numeric(kind)) return " class=\"n\"";
+    return kind == cell::name ? " class=\"name\"" : "";
+}
+
+void write_group(const std::string& label, std::size_t columns, const sink& out) {
+    out(fmt::format("<tr class=\"group\"><th colspan=\"{}\" scope=\"colgroup\">{}</th></tr>\n",
+                    columns, html::shown_name(label)));
+}
+
+void write_row(const section& s, const record& r, const sink& out) {
+    std::string line = "<tr>";
+    for (const column& c : s.columns) {
+        const std::string text = cell_text(r, c);
+        line +=
+            fmt::format("<td{}>{}</td>", class_of(c.kind),
+                        c.kind == cell::name ? html::shown_name(text) : html::shown_words(text));
+    }
+    out(line + "</tr>\n");
+}
+
+// A table that scrolls sideways where it is too wide.
+void write_rows(const section& s, const sink& out) {
+    out("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
+    for (const column& c : s.columns) {
+        out(fmt::format("<th scope=\"col\"{}>{}</th>", class_of(c.kind),
+                        html::shown_title(c.title)));
+    }
+    out("</tr></thead>\n<tbody>\n");
+    const column group{s.group_field, "", cell::name};
+    std::string current;
+    for (std::size_t i = 0; i < s.rows.size(); ++i) {
+        const std::string label =
+            s.group_field.empty() ? std::string() : cell_text(s.rows[i], group);
+        if (!s.group_field.empty() && (i == 0 || label != current)) {
+            write_group(label, s.columns.size(), out);
+        }
+        current = label;
+        write_row(s, s.rows[i], out);
+    }
+    out("</tbody>\n</table></div>\n");
+}
+
+void write_figure(const figure& f, const sink& out) {
+    const std::string id = shown(f.id);
+    out(fmt::format("<figure id=\"figure-{}\" data-metric=\"{}\">\n", id, shown(f.metric)));
+    out(fmt::format("<figcaption><strong>{}</strong>{}\n", shown(f.title), shown(f.caption)));
+    out(fmt::format("<a class=\"data\" download=\"{}.csv\" href=\"data:text/csv;base64,", id));
+    out(html::base64(csv_of(f)));
+    out("\">data as CSV</a></figcaption>\n<div class=\"scroll\">");
+    out(svg::element_of(f));
+    out("</div>\n</figure>\n");
+}
+
+void write_group(const std::vector<const figure*>& group, const sink& out) {
+    out("<div class=\"alternatives\">\n");
+    write_figure(*group.front(), out);
+    if (group.size() > 1) {
+        std::string metrics;
+        for (std::size_t i = 1; i < group.size(); ++i) {
+            metrics += (i == 1 ? "" : ", ") + shown(group[i]->metric);
+        }
+        out(fmt::format("<details>\n<summary>The same by {}</summary>\n", metrics));
+        for (std::size_t i = 1; i < group.size(); ++i) write_figure(*group[i], out);
+        out("</details>\n");
+    }
+    out("</div>\n");
+}
+
+// In their order, each with its data. Those of one group stand where its first one does: that one
+// open, the others folded, until the script makes one of them of all.
+void write_figures(const std::vector<figure>& figures, const sink& out) {
+    std::set<std::string> written;
+    for (const figure& f : figures) {
+        if (f.group.empty()) {
+            write_figure(f, out);
+        } else if (written.insert(f.group).second) {
+            std::vector<const figure*> group;
+            for (const figure& other : figures) {
+                if (other.group == f.group) group.push_back(&other);
+            }
+            write_group(group, out);
+        }
+    }
+}
+
 void write_section(const section& s, const std::string& id, const sink& out) {
     out(fmt::format("<section id=\"{}\">\n", id));
     if (!s.heading.empty()) {
@@ -122,9 +208,9 @@ void write_section(const section& s, const std::string& id, const sink& out) {
                         "part\">#</a></h2>\n",
                         shown(s.heading), id));
     }
-    if (!s.columns.empty()) html::write_rows(s, out);
+    if (!s.columns.empty()) write_rows(s, out);
     write_notes(s.notes, out);
-    html::write_figures(s.figures, out);
+    write_figures(s.figures, out);
     if (s.all) html::write_explorer(*s.all, id + "-all", out);
     out("</section>\n");
 }

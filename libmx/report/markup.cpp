@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/report/markup.hpp"
 
+#include <fmt/ranges.h>
+
+#include <utility>
+
 #include "libmx/base/status.hpp"
 
 namespace mx::report {
@@ -8,26 +12,13 @@ namespace {
 
 // The reference that stands for `c`, or nothing.
 std::string_view reference(char c) {
-    switch (c) {
-        case '&':
-            return "&amp;";
-        case '<':
-            return "&lt;";
-        case '>':
-            return "&gt;";
-        case '"':
-            return "&quot;";
-        case '\'':
-            return "&#39;";
-        case '\t':
-            return "&#9;";
-        case '\n':
-            return "&#10;";
-        case '\r':
-            return "&#13;";
-        default:
-            return {};
+    static constexpr std::pair<char, std::string_view> references[] = {
+        {'&', "&amp;"},  {'<', "&lt;"},  {'>', "&gt;"},   {'"', "&quot;"},
+        {'\'', "&#39;"}, {'\t', "&#9;"}, {'\n', "&#10;"}, {'\r', "&#13;"}};
+    for (const auto& [of, text] : references) {
+        if (of == c) return text;
     }
+    return {};
 }
 
 }  // namespace
@@ -52,6 +43,20 @@ std::string escaped(std::string_view view) {
         }
     }
     return out;
+}
+
+std::string csv_field(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"') out += '"';
+        out += c;
+    }
+    return out + '"';
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+    return fmt::format("{}\r\n", fmt::join(fields, ","));
 }
 
 }  // namespace mx::report

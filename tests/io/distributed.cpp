@@ -2,7 +2,7 @@
 // Checkpoints of torch.distributed.checkpoint, and tensors put together from shards.
 #include <filesystem>
 
-#include "libmx/files/pytorch/distributed_metadata.hpp"
+#include "libmx/files/pytorch/distributed_reader.hpp"
 #include "libmx/io/shards.hpp"
 #include "tests/io/fixture_values.hpp"
 #include "tests/io/pickles.hpp"

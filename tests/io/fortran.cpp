@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fortran order to C order for shapes that need many boxes.
-#include "libmx/io/fortran_order.hpp"
+#include "libmx/io/strided.hpp"
 
 #include <cstring>
 #include <numeric>

@@ -13,7 +13,7 @@
 #include <functional>
 #include <thread>
 
-#include "libmx/files/hdf5_service.hpp"
+#include "libmx/files/hdf5_reader.hpp"
 #include "tests/io/fixture_values.hpp"
 
 using namespace mx;

@@ -2,7 +2,7 @@
 // .npz archives, sound and otherwise.
 #include <thread>
 
-#include "libmx/files/range_checksum.hpp"
+#include "libmx/files/zip_archive.hpp"
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
 #include "tests/io/zip_members.hpp"

@@ -4,7 +4,7 @@
 
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/input_paths.hpp"
-#include "libmx/io/view_sources.hpp"
+#include "libmx/io/strided.hpp"
 #include "libmx/studies/convert/convert.hpp"
 #include "tests/io/fixture_values.hpp"
 #include "tests/io/model_file.hpp"

@@ -67,39 +67,25 @@ class model_walk {
     onnx_model model() {
         bool has_graph = false;
         while (at_.next()) {
-            switch (at_.field()) {
-                case model_field::ir_version:
-                    keep("ir_version", std::to_string(number()));
-                    break;
-                case model_field::producer_name:
-                    keep("producer_name", at_.text(text_limit));
-                    break;
-                case model_field::producer_version:
-                    keep("producer_version", at_.text(text_limit));
-                    break;
-                case model_field::domain:
-                    keep("domain", at_.text(text_limit));
-                    break;
-                case model_field::model_version:
-                    keep("model_version", std::to_string(number()));
-                    break;
-                case model_field::doc_string:
-                    if (at_.size() <= text_limit) keep("doc_string", at_.text(text_limit));
-                    break;
-                case model_field::graph:
-                    has_graph = true;
-                    graph();
-                    break;
-                case model_field::opset_import:
-                    opset();
-                    break;
-                case model_field::metadata_props: {
-                    auto [key, value] = entry();
-                    keep(key, std::move(value));
-                    break;
-                }
-                default:
-                    break;
+            const std::uint32_t field = at_.field();
+            if (field == model_field::ir_version) keep("ir_version", std::to_string(number()));
+            if (field == model_field::producer_name) keep_text("producer_name");
+            if (field == model_field::producer_version) keep_text("producer_version");
+            if (field == model_field::domain) keep_text("domain");
+            if (field == model_field::model_version) {
+                keep("model_version", std::to_string(number()));
+            }
+            if (field == model_field::doc_string && at_.size() <= text_limit) {
+                keep_text("doc_string");
+            }
+            if (field == model_field::graph) {
+                has_graph = true;
+                graph();
+            }
+            if (field == model_field::opset_import) opset();
+            if (field == model_field::metadata_props) {
+                auto [key, value] = entry();
+                keep(key, std::move(value));
             }
         }
         if (!has_graph) at_.fail("is not an ONNX model: it has no graph");
@@ -124,6 +110,16 @@ class model_walk {
         model_.metadata.emplace(key, std::move(value));
     }
 
+    void keep_text(const char* key) { keep(key, at_.text(text_limit)); }
+
+    // Calls `body` with the number of each field of the message at hand.
+    template <class Body>
+    void for_each_field(Body&& body) {
+        at_.enter();
+        while (at_.next()) body(at_.field());
+        at_.leave();
+    }
+
     void add(std::vector<onnx_tensor>& to, onnx_tensor tensor) {
         if (model_.tensors.size() + constants_.size() >= 2 * tensors_limit) {
             at_.fail(fmt::format("lists more than {} tensors", tensors_limit));
@@ -133,52 +129,34 @@ class model_walk {
 
     std::pair<std::string, std::string> entry() {
         std::pair<std::string, std::string> both;
-        at_.enter();
-        while (at_.next()) {
-            if (at_.field() == entry_field::key) both.first = at_.text(name_limit);
-            if (at_.field() == entry_field::value) {
+        for_each_field([&](std::uint32_t field) {
+            if (field == entry_field::key) both.first = at_.text(name_limit);
+            if (field == entry_field::value) {
                 both.second = at_.size() > text_limit
                                   ? fmt::format("({} bytes of text)", at_.size())
                                   : at_.text(text_limit);
             }
-        }
-        at_.leave();
+        });
         return both;
     }
 
     void opset() {
         std::string domain;
         std::uint64_t version = 0;
-        at_.enter();
-        while (at_.next()) {
-            if (at_.field() == entry_field::key) domain = at_.text(name_limit);
-            if (at_.field() == entry_field::value) version = number();
-        }
-        at_.leave();
+        for_each_field([&](std::uint32_t field) {
+            if (field == entry_field::key) domain = at_.text(name_limit);
+            if (field == entry_field::value) version = number();
+        });
         keep("opset." + (domain.empty() ? "ai.onnx" : domain), std::to_string(version));
     }
 
     void graph() {
-        at_.enter();
-        while (at_.next()) {
-            switch (at_.field()) {
-                case graph_field::node:
-                    node();
-                    break;
-                case graph_field::name:
-                    keep("graph", at_.text(text_limit));
-                    break;
-                case graph_field::initializer:
-                    add(model_.tensors, tensor());
-                    break;
-                case graph_field::sparse_initializer:
-                    add(model_.tensors, sparse());
-                    break;
-                default:
-                    break;
-            }
-        }
-        at_.leave();
+        for_each_field([&](std::uint32_t field) {
+            if (field == graph_field::node) node();
+            if (field == graph_field::name) keep_text("graph");
+            if (field == graph_field::initializer) add(model_.tensors, tensor());
+            if (field == graph_field::sparse_initializer) add(model_.tensors, sparse());
+        });
     }
 
     // Only a Constant's tensor is one of the model's weights; other operators' are arguments.
@@ -188,26 +166,12 @@ class model_walk {
         std::string operation;
         std::vector<onnx_tensor> values;
         std::vector<std::string> subgraphs;
-        at_.enter();
-        while (at_.next()) {
-            switch (at_.field()) {
-                case node_field::output:
-                    if (output.empty()) output = at_.text(name_limit);
-                    break;
-                case node_field::name:
-                    name = at_.text(name_limit);
-                    break;
-                case node_field::op_type:
-                    operation = at_.text(name_limit);
-                    break;
-                case node_field::attribute:
-                    attribute(values, subgraphs);
-                    break;
-                default:
-                    break;
-            }
-        }
-        at_.leave();
+        for_each_field([&](std::uint32_t field) {
+            if (field == node_field::output && output.empty()) output = at_.text(name_limit);
+            if (field == node_field::name) name = at_.text(name_limit);
+            if (field == node_field::op_type) operation = at_.text(name_limit);
+            if (field == node_field::attribute) attribute(values, subgraphs);
+        });
         if (operation == "Constant" && values.size() == 1) {
             values.front().name = output;
             add(constants_, std::move(values.front()));
@@ -225,25 +189,14 @@ class model_walk {
         std::string name;
         std::size_t graphs = 0;
         std::vector<onnx_tensor> found;
-        at_.enter();
-        while (at_.next()) {
-            switch (at_.field()) {
-                case attribute_field::name:
-                    name = at_.text(name_limit);
-                    break;
-                case attribute_field::tensor:
-                    if (!found.empty()) at_.fail("an attribute with two tensors");
-                    found.push_back(tensor());
-                    break;
-                case attribute_field::graph:
-                case attribute_field::graphs:
-                    ++graphs;
-                    break;
-                default:
-                    break;
+        for_each_field([&](std::uint32_t field) {
+            if (field == attribute_field::name) name = at_.text(name_limit);
+            if (field == attribute_field::tensor) {
+                if (!found.empty()) at_.fail("an attribute with two tensors");
+                found.push_back(tensor());
             }
-        }
-        at_.leave();
+            if (field == attribute_field::graph || field == attribute_field::graphs) ++graphs;
+        });
         if (name == "value" && !found.empty()) values.push_back(std::move(found.front()));
         if (graphs == 1) subgraphs.push_back(name);
         if (graphs > 1) subgraphs.push_back(fmt::format("{} ({} of them)", name, graphs));
@@ -268,62 +221,42 @@ class model_walk {
     onnx_tensor tensor() {
         onnx_tensor t;
         t.message = {at_.begin(), at_.size()};
-        at_.enter();
-        while (at_.next()) {
-            switch (at_.field()) {
-                case tensor_field::dims:
-                    extents(t.shape);
-                    break;
-                case tensor_field::data_type:
-                    t.type_id = number();
-                    break;
-                case tensor_field::segment:
-                    t.note = "tensors in segments are not read";
-                    break;
-                case tensor_field::name:
-                    t.name = at_.text(name_limit);
-                    break;
-                case tensor_field::external_data: {
-                    const auto [key, value] = entry();
-                    if (key == "location") t.external.location = value;
-                    if (key == "offset") t.external.offset = value;
-                    if (key == "length") t.external.length = value;
-                    break;
-                }
-                case tensor_field::data_location:
-                    t.is_external = number() == 1;
-                    break;
-                case static_cast<std::uint32_t>(onnx_field::raw_data):
-                    if (!at_.is_bytes()) at_.fail("raw_data is not bytes");
-                    t.raw = byte_range{at_.begin(), at_.size()};
-                    break;
-                case static_cast<std::uint32_t>(onnx_field::float_data):
-                case static_cast<std::uint32_t>(onnx_field::int32_data):
-                case static_cast<std::uint32_t>(onnx_field::string_data):
-                case static_cast<std::uint32_t>(onnx_field::int64_data):
-                case static_cast<std::uint32_t>(onnx_field::double_data):
-                case static_cast<std::uint32_t>(onnx_field::uint64_data):
-                    // A varint by itself takes at least one byte.
-                    t.held[static_cast<onnx_field>(at_.field())] +=
-                        at_.is_bytes() ? at_.size() : std::max<std::uint64_t>(at_.size(), 1);
-                    break;
-                default:
-                    break;
+        for_each_field([&](std::uint32_t field) {
+            if (field == tensor_field::dims) extents(t.shape);
+            if (field == tensor_field::data_type) t.type_id = number();
+            if (field == tensor_field::segment) t.note = "tensors in segments are not read";
+            if (field == tensor_field::name) t.name = at_.text(name_limit);
+            if (field == tensor_field::external_data) {
+                const auto [key, value] = entry();
+                if (key == "location") t.external.location = value;
+                if (key == "offset") t.external.offset = value;
+                if (key == "length") t.external.length = value;
             }
-        }
-        at_.leave();
+            if (field == tensor_field::data_location) t.is_external = number() == 1;
+            hold_values(t, static_cast<onnx_field>(field));
+        });
         return t;
+    }
+
+    void hold_values(onnx_tensor& t, onnx_field field) {
+        if (field == onnx_field::raw_data) {
+            if (!at_.is_bytes()) at_.fail("raw_data is not bytes");
+            t.raw = byte_range{at_.begin(), at_.size()};
+        } else if (field == onnx_field::float_data || field == onnx_field::int32_data ||
+                   field == onnx_field::string_data || field == onnx_field::int64_data ||
+                   field == onnx_field::double_data || field == onnx_field::uint64_data) {
+            // A varint by itself takes at least one byte.
+            t.held[field] += at_.is_bytes() ? at_.size() : std::max<std::uint64_t>(at_.size(), 1);
+        }
     }
 
     onnx_tensor sparse() {
         onnx_tensor t;
         tensor::shape shape;
-        at_.enter();
-        while (at_.next()) {
-            if (at_.field() == sparse_field::values) t = tensor();
-            if (at_.field() == sparse_field::dims) extents(shape);
-        }
-        at_.leave();
+        for_each_field([&](std::uint32_t field) {
+            if (field == sparse_field::values) t = tensor();
+            if (field == sparse_field::dims) extents(shape);
+        });
         t.shape = std::move(shape);
         t.note = "sparse tensors are not read";
         return t;

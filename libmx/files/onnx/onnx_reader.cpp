@@ -1,25 +1,210 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <filesystem>
 #include <map>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include "libmx/base/status.hpp"
-#include "libmx/files/onnx/onnx_external.hpp"
 #include "libmx/files/onnx/onnx_model.hpp"
-#include "libmx/files/onnx/onnx_values.hpp"
 #include "libmx/files/onnx/onnx_wire.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/sources.hpp"
+#include "libmx/io/spool.hpp"
 
 namespace mx::io {
 namespace {
 
-class onnx_reader final : public reader {
+namespace fs = std::filesystem;
+
+bool holds_floats(const onnx_type& type) {
+    return type.field == onnx_field::float_data || type.field == onnx_field::double_data;
+}
+
+// Where a tensor's values are: a file, and where in it.
+struct onnx_place {
+    std::string path;
+    std::uint64_t offset = 0;
+};
+
+// Finds external data below the folder of a model.
+class onnx_externals {
+  public:
+    explicit onnx_externals(std::string model_path) : model_path_(std::move(model_path)) {}
+
+    // The place of the `bytes` of `t`. Throws base::error (input) when the location leaves the
+    // folder, the file is missing, or the range is not in it or has another length.
+    onnx_place place_of(const onnx_tensor& t, std::uint64_t bytes) {
+        const auto fail = [&](const std::string& message) {
+            input_error(message, {model_path_, t.name, t.message.begin});
+        };
+        const auto number = [&](const std::string& text, const char* what) {
+            std::uint64_t value = 0;
+            const auto [end, problem] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            if (problem != std::errc{} || end != text.data() + text.size()) {
+                fail(fmt::format("its external data has the {} '{}', not a number", what, text));
+            }
+            return value;
+        };
+        // On every system a spelling that no system takes for a place outside the folder.
+        if (!stays_inside(t.external.location) ||
+            t.external.location.find_first_of("\\:") != std::string::npos) {
+            fail(fmt::format("its external data is at '{}', outside the model's folder",
+                             t.external.location));
+        }
+        onnx_place place;
+        place.path = (fs::path(model_path_).parent_path() / t.external.location).string();
+        if (!t.external.offset.empty()) place.offset = number(t.external.offset, "offset");
+        auto known = files_.find(place.path);
+        if (known == files_.end()) {
+            known = files_.emplace(place.path, input_file::open(place.path)->size()).first;
+        }
+        const std::uint64_t size = known->second;
+        if (place.offset > size || bytes > size - place.offset) {
+            fail(fmt::format("its {} bytes from {} on go beyond '{}', which has {}", bytes,
+                             place.offset, t.external.location, size));
+        }
+        const std::uint64_t length =
+            t.external.length.empty() ? bytes : number(t.external.length, "length");
+        if (length != bytes) {
+            fail(fmt::format("its external data has {} bytes, its shape takes {}", length, bytes));
+        }
+        return place;
+    }
+
+    // The files asked for so far and their sizes.
+    const std::map<std::string, std::uint64_t>& files() const noexcept { return files_; }
+
+  private:
+    std::string model_path_;
+    std::map<std::string, std::uint64_t> files_;
+};
+
+constexpr std::size_t piece_bytes = 64 << 10;
+
+bool is_signed(tensor::dtype type) {
+    return type == tensor::dtype::i8 || type == tensor::dtype::i16 || type == tensor::dtype::i32 ||
+           type == tensor::dtype::i64;
+}
+
+// Takes values in order and writes them little-endian, each in as many bytes as its type has.
+class collector {
+  public:
+    collector(const wire_reader& at, const onnx_tensor& t, tensor::dtype type, std::uint64_t bytes)
+        : at_(at),
+          name_(t.name),
+          type_(type),
+          // Two values of four bits come as one number of eight.
+          bits_(std::max(8, tensor::row_of(type).bits)),
+          bytes_(bytes),
+          spool_(std::make_unique<spool>(bytes)) {}
+
+    void number(std::uint64_t value) {
+        check(value);
+        append(value, static_cast<std::size_t>(bits_) / 8);
+    }
+    void append(std::uint64_t value, std::size_t count) {
+        check_room(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            piece_.push_back(static_cast<std::byte>(value >> 8 * i));
+        }
+        if (piece_.size() >= piece_bytes) flush();
+    }
+    void append(std::span<const std::byte> bytes) {
+        check_room(bytes.size());
+        flush();
+        spool_->write(done_, bytes);
+        done_ += bytes.size();
+    }
+    std::unique_ptr<byte_source> finish() {
+        flush();
+        if (done_ != bytes_) at_.fail("has fewer values than its shape", name_);
+        return std::move(spool_);
+    }
+
+  private:
+    void check_room(std::size_t count) const {
+        if (count > bytes_ - done_ - piece_.size()) {
+            at_.fail("has more values than its shape", name_);
+        }
+    }
+    void check(std::uint64_t value) const {
+        if (bits_ == 64) return;
+        const auto wide = static_cast<std::int64_t>(value);
+        const std::int64_t half = std::int64_t{1} << (bits_ - 1);
+        const std::uint64_t top = type_ == tensor::dtype::boolean ? 2 : std::uint64_t{1} << bits_;
+        const bool fits = is_signed(type_) ? wide >= -half && wide < half : value < top;
+        if (!fits) {
+            at_.fail(fmt::format("holds {}, which is no {}", wide, tensor::row_of(type_).name),
+                     name_);
+        }
+    }
+    void flush() {
+        spool_->write(done_, piece_);
+        done_ += piece_.size();
+        piece_.clear();
+    }
+
+    const wire_reader& at_;
+    const std::string& name_;
+    tensor::dtype type_;
+    int bits_;
+    std::uint64_t bytes_;
+    std::uint64_t done_ = 0;
+    std::vector<std::byte> piece_;
+    std::unique_ptr<spool> spool_;
+};
+
+// Packed floats stand in the file as they are wanted.
+void copy(const input_file& file, const wire_reader& at, const std::string& name, collector& to) {
+    std::vector<std::byte> buffer;
+    for (std::uint64_t done = 0; done < at.size(); done += buffer.size()) {
+        buffer.resize(
+            static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, at.size() - done)));
+        file.read(at.begin() + done, buffer, name);
+        to.append(buffer);
+    }
+}
+
+// The bytes of `t` gathered from its typed fields into a spool; `bytes` were counted by the
+// reader and found to fit. Throws base::error (input) when there are more or fewer values, or one
+// that its type does not have.
+std::unique_ptr<byte_source> onnx_typed_values(const shared_file& file, const onnx_tensor& t,
+                                               const onnx_type& type, std::uint64_t bytes) {
+    wire_reader at(file, t.message.begin, t.message.begin + t.message.size);
+    collector to(at, t, *type.type, bytes);
+    const bool floats = holds_floats(type);
+    const std::uint64_t width = !floats ? 0 : type.field == onnx_field::float_data ? 4 : 8;
+    while (at.next()) {
+        if (at.field() != static_cast<std::uint32_t>(type.field)) continue;
+        if (floats && at.is_bytes()) {
+            copy(*file, at, t.name, to);
+        } else if (at.is_bytes()) {
+            at.enter();
+            for (std::uint64_t value = 0; at.packed_varint(value);) to.number(value);
+            at.leave();
+        } else if (at.size() != width) {
+            at.fail("a value of another kind than its field", t.name);
+        } else if (floats) {
+            to.append(at.value(), static_cast<std::size_t>(width));
+        } else {
+            to.number(at.value());
+        }
+    }
+    return to.finish();
+}
+
+class onnx_reader final : public file_reader {
   public:
     onnx_reader(shared_file file, const open_options& options)
-        : file_(std::move(file)),
+        : file_reader(std::move(file)),
           model_(read_onnx_model(file_)),
           externals_(file_->path()),
           places_(model_.tensors.size()) {
@@ -28,9 +213,10 @@ class onnx_reader final : public reader {
             tensors_.push_back(describe(model_.tensors[i], places_[i]));
             tensors_.back().type = read_as(tensors_.back().type, as);
         }
+        metadata_ = std::move(model_.metadata);
+        files_.insert(files_.end(), externals_.files().begin(), externals_.files().end());
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
         const onnx_tensor& t = model_.tensors[index];
@@ -42,17 +228,10 @@ class onnx_reader final : public reader {
         if (t.raw) return file_window(file_, t.raw->begin, info.bytes, info.name);
         return onnx_typed_values(file_, t, *find_onnx_type(t.type_id), info.bytes);
     }
-    const std::map<std::string, std::string>& metadata() const override { return model_.metadata; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        std::vector<std::pair<std::string, std::uint64_t>> all{{file_->path(), file_->size()}};
-        all.insert(all.end(), externals_.files().begin(), externals_.files().end());
-        return all;
-    }
 
   private:
     [[noreturn]] void fail(const onnx_tensor& t, const std::string& message) const {
-        throw base::error(base::error_kind::input, message,
-                          {file_->path(), t.name, t.message.begin});
+        input_error(message, {file_->path(), t.name, t.message.begin});
     }
 
     tensor_info describe(const onnx_tensor& t, onnx_place& place) {
@@ -97,20 +276,16 @@ class onnx_reader final : public reader {
     void check_held(const onnx_tensor& t, const onnx_type& type, std::uint64_t bytes) const {
         const auto at = t.held.find(type.field);
         const std::uint64_t held = at == t.held.end() ? 0 : at->second;
-        const bool floats =
-            type.field == onnx_field::float_data || type.field == onnx_field::double_data;
         const auto width = static_cast<std::uint64_t>(tensor::row_of(*type.type).bits + 7) / 8;
-        if (floats ? held != bytes : held < bytes / width) {
+        if (holds_floats(type) ? held != bytes : held < bytes / width) {
             fail(t, fmt::format("{} of shape {} takes {} bytes, its data has {}", type.name,
                                 tensor::to_string(t.shape), bytes, held));
         }
     }
 
-    shared_file file_;
     onnx_model model_;
     onnx_externals externals_;
     std::vector<onnx_place> places_;
-    std::vector<tensor_info> tensors_;
 };
 
 }  // namespace

@@ -84,10 +84,10 @@ struct wire_reader::stream {
 wire_reader::wire_reader(shared_file file, std::uint64_t begin, std::uint64_t end)
     : file_(std::move(file)), start_(begin) {
     if (end - begin > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
-        throw base::error(base::error_kind::input,
-                          "is larger than the 2 GiB of a protobuf message; keep its weights as "
-                          "external data",
-                          {file_->path(), {}, {}});
+        input_error(
+            "is larger than the 2 GiB of a protobuf message; keep its weights as external "
+            "data",
+            {file_->path(), {}, {}});
     }
     stream_ = std::make_unique<stream>(*file_, begin, end);
 }
@@ -98,7 +98,7 @@ std::uint64_t wire_reader::position() const {
 
 void wire_reader::fail(const std::string& message, const std::string& tensor) const {
     if (stream_->range.failure) std::rethrow_exception(stream_->range.failure);
-    throw base::error(base::error_kind::input, message, {file_->path(), tensor, position()});
+    input_error(message, {file_->path(), tensor, position()});
 }
 
 void wire_reader::skip_to(std::uint64_t place) {
@@ -201,7 +201,7 @@ wire_reader::wire_reader(shared_file file, std::uint64_t, std::uint64_t)
 // None of these is reached: no object was made.
 std::uint64_t wire_reader::position() const { return start_; }
 void wire_reader::fail(const std::string& message, const std::string& tensor) const {
-    throw base::error(base::error_kind::input, message, {file_->path(), tensor, position()});
+    input_error(message, {file_->path(), tensor, position()});
 }
 void wire_reader::skip_to(std::uint64_t) {}
 bool wire_reader::next() { return false; }

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories of torch.distributed.checkpoint: .metadata beside the files of each rank.
+// Directories of torch.distributed.checkpoint: .metadata beside the files of each rank
+// (pytorch/pytorch: torch/distributed/checkpoint/metadata.py and filesystem.py).
+#include "libmx/files/pytorch/distributed_reader.hpp"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
-#include "libmx/base/status.hpp"
-#include "libmx/files/pytorch/distributed_metadata.hpp"
 #include "libmx/files/pytorch/torch_archive.hpp"
+#include "libmx/files/pytorch/torch_values.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 
 namespace mx::io {
@@ -17,17 +24,168 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& file, const std::string& tensor,
-                       const std::string& message) {
-    throw base::error(base::error_kind::input, message, {file, tensor, {}});
+[[noreturn]] void refuse(const std::string& file, const std::string& tensor,
+                         const std::string& message) {
+    input_error(message, {file, tensor, {}});
 }
+
+constexpr std::string_view module_name = "torch.distributed.checkpoint.metadata";
+// Comparisons of shards with each other, in one file: a fraction of a second.
+constexpr std::uint64_t comparison_budget = std::uint64_t{1} << 26;
+
+// A shard is looked up by its tensor and its first element.
+std::string key_of(std::string_view name, const std::vector<std::uint64_t>& offsets) {
+    std::string key(name);
+    key += '\0';
+    for (const std::uint64_t offset : offsets) key += std::to_string(offset) + ',';
+    return key;
+}
+
+class metadata_reader {
+  public:
+    metadata_reader(std::string bytes, const std::string& file)
+        : file_(file), graph_(read_pickle(std::move(bytes), file, {})) {}
+
+    distributed_metadata read() {
+        const pickle_ref root = graph_.root();
+        if (!is_object(root, "Metadata")) {
+            fail({}, "is a pickle, but not of torch.distributed.checkpoint");
+        }
+        const pickle_ref tensors = dictionary(root, "state_dict_metadata");
+        read_places(dictionary(root, "storage_data"));
+        std::unordered_set<std::string_view> names;
+        const auto items = graph_.items(tensors);
+        for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+            if (graph_.kind(items[i]) != pickle_kind::text) fail({}, "a tensor's name is no text");
+            if (!names.insert(graph_.text(items[i])).second) {
+                fail(std::string(graph_.text(items[i])), "two tensors of this name");
+            }
+            if (is_object(items[i + 1], "TensorStorageMetadata")) {
+                add(std::string(graph_.text(items[i])), items[i + 1]);
+            } else {
+                ++out_.others;
+            }
+        }
+        return std::move(out_);
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
+        input_error(message, {file_, tensor, {}});
+    }
+
+    bool is_object(pickle_ref ref, std::string_view name) const {
+        return graph_.kind(ref) == pickle_kind::object &&
+               graph_.is_global(graph_[ref].callee, module_name, name);
+    }
+    pickle_ref dictionary(pickle_ref object, std::string_view name) const {
+        const pickle_ref found = graph_.attribute(object, name);
+        if (found == no_value || !graph_[found].pairs) {
+            fail({}, fmt::format("the metadata has no {}", name));
+        }
+        return found;
+    }
+    std::vector<std::uint64_t> extents(pickle_ref object, std::string_view name,
+                                       const std::string& tensor) const {
+        const auto found = extents_of(graph_, graph_.attribute(object, name));
+        if (!found) fail(tensor, fmt::format("its {} are not described as PyTorch does it", name));
+        return *found;
+    }
+
+    // {MetadataIndex(fqn, offset): _StorageInfo(relative_path, offset, length)}
+    void read_places(pickle_ref places) {
+        std::unordered_map<std::string_view, std::size_t> files;
+        const auto items = graph_.items(places);
+        for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+            if (graph_.kind(items[i]) != pickle_kind::object ||
+                graph_.kind(items[i + 1]) != pickle_kind::object) {
+                fail({}, "storage_data is not described as PyTorch does it");
+            }
+            const pickle_ref fqn = graph_.attribute(items[i], "fqn");
+            const auto offsets = extents_of(graph_, graph_.attribute(items[i], "offset"));
+            if (fqn == no_value || !offsets) continue;  // of a value that is no tensor
+            const std::string name(graph_.text(fqn));
+            const pickle_ref path = graph_.attribute(items[i + 1], "relative_path");
+            const auto offset = graph_.count(graph_.attribute(items[i + 1], "offset"));
+            const auto length = graph_.count(graph_.attribute(items[i + 1], "length"));
+            if (graph_.kind(path) != pickle_kind::text || !offset || !length) {
+                fail(name, "the place of a shard is not described as PyTorch does it");
+            }
+            const pickle_ref changes = graph_.attribute(items[i + 1], "transform_descriptors");
+            if (!graph_.items(changes).empty()) {
+                fail(name,
+                     "its shards are stored compressed or otherwise transformed, which mx "
+                     "does not read");
+            }
+            const auto [at, fresh] = files.emplace(graph_.text(path), out_.files.size());
+            if (fresh) {
+                out_.files.emplace_back(graph_.text(path));
+                if (!stays_inside(out_.files.back())) {
+                    fail(name, fmt::format("the shard '{}' is outside the directory of the "
+                                           "checkpoint",
+                                           out_.files.back()));
+                }
+            }
+            if (!places_.emplace(key_of(name, *offsets), stored_shard{at->second, *offset, *length})
+                     .second) {
+                fail(name, "one of its shards has two places");
+            }
+        }
+    }
+
+    void add(std::string name, pickle_ref described) {
+        distributed_tensor tensor;
+        tensor.name = std::move(name);
+        tensor.shape = extents(described, "size", tensor.name);
+        tensor.type = read_type(described, tensor.name);
+        if (!tensor::element_count(tensor.shape)) fail(tensor.name, "its extents are too large");
+        const pickle_ref chunks = graph_.attribute(described, "chunks");
+        if (graph_.kind(chunks) != pickle_kind::list) {
+            fail(tensor.name, "its chunks are not described as PyTorch does it");
+        }
+        for (const pickle_ref chunk : graph_.items(chunks)) {
+            shard_box box{extents(chunk, "offsets", tensor.name),
+                          extents(chunk, "sizes", tensor.name)};
+            if (std::find(box.extents.begin(), box.extents.end(), 0u) != box.extents.end())
+                continue;
+            const auto place = places_.find(key_of(tensor.name, box.origin));
+            if (place == places_.end()) fail(tensor.name, "one of its shards is stored nowhere");
+            tensor.boxes.push_back(std::move(box));
+            tensor.shards.push_back(place->second);
+        }
+        const std::string problem = check_shards(tensor.shape, tensor.boxes, budget_);
+        if (!problem.empty()) fail(tensor.name, problem);
+        out_.tensors.push_back(std::move(tensor));
+    }
+
+    // The state of TensorProperties is a tuple that begins with the dtype, or has it by name.
+    const torch_dtype* read_type(pickle_ref described, const std::string& name) const {
+        const pickle_ref properties = graph_.attribute(described, "properties");
+        pickle_ref type = no_value;
+        if (graph_.kind(properties) == pickle_kind::object) {
+            type = graph_.attribute(properties, "dtype");
+            if (type == no_value) type = graph_.at(graph_[properties].state, 0);
+        }
+        const torch_dtype* found = dtype_of(graph_, type);
+        if (found == nullptr) {
+            fail(name,
+                 fmt::format("its dtype '{}' is not one that mx knows", graph_.global_name(type)));
+        }
+        return found;
+    }
+
+    const std::string& file_;
+    pickle_graph graph_;
+    std::unordered_map<std::string, stored_shard> places_;
+    std::uint64_t budget_ = comparison_budget;
+    distributed_metadata out_;
+};
 
 // The files of the checkpoint, opened when wanted and closed when nobody reads them any more.
 class file_set {
   public:
     explicit file_set(std::vector<std::string> paths)
         : paths_(std::move(paths)), open_(paths_.size()) {}
-    const std::vector<std::string>& paths() const { return paths_; }
 
     shared_file get(std::size_t index) {
         const std::lock_guard lock(mutex_);
@@ -49,27 +207,27 @@ class file_set {
 shared_source open_shard(const shared_file& file, const stored_shard& place,
                          const tensor::shape& extents, const torch_dtype& type,
                          const std::string& name) {
-    const auto archive = torch_archive::open(file, place.offset, place.length);
+    const auto archive = std::make_shared<const torch_archive>(file, place.offset, place.length);
     const torch_tensor found =
         read_tensor(archive->graph(), archive->graph().root(), file->path(), name);
-    if (!found.note.empty()) fail(file->path(), name, found.note);
+    if (!found.note.empty()) refuse(file->path(), name, found.note);
     archive->check(found, name);
     if (found.type->name != type.name || found.shape != extents) {
-        fail(file->path(), name,
-             fmt::format("its shard is {} of {}, the metadata says {} of {}",
-                         tensor::to_string(found.shape), found.type->name,
-                         tensor::to_string(extents), type.name));
+        refuse(file->path(), name,
+               fmt::format("its shard is {} of {}, the metadata says {} of {}",
+                           tensor::to_string(found.shape), found.type->name,
+                           tensor::to_string(extents), type.name));
     }
     return archive->open_tensor(found, name);
 }
 
-class distributed_reader final : public reader {
+class distributed_reader final : public file_reader {
   public:
-    distributed_reader(shared_file file, const open_options& options) : file_(std::move(file)) {
+    distributed_reader(shared_file file, const open_options& options)
+        : file_reader(std::move(file)) {
         if (file_->size() > pickle_size_limit) {
-            fail(file_->path(), {},
-                 fmt::format("{} bytes of metadata; mx reads up to {} MiB", file_->size(),
-                             pickle_size_limit >> 20));
+            fail({}, fmt::format("{} bytes of metadata; mx reads up to {} MiB", file_->size(),
+                                 pickle_size_limit >> 20));
         }
         distributed_metadata found = read_distributed_metadata(
             file_->head(static_cast<std::size_t>(file_->size())), file_->path());
@@ -82,27 +240,18 @@ class distributed_reader final : public reader {
         }
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
-        if (!info.note.empty()) fail(info.file, info.name, info.note);
+        if (!info.note.empty()) refuse(info.file, info.name, info.note);
         auto held = std::make_shared<const distributed_tensor>(held_[index]);
         auto boxes = held->boxes;
         return from_shards(
             held->shape, std::move(boxes), static_cast<std::size_t>(held->type->width),
-            [held, files = files_](std::size_t shard) {
+            [held, files = opened_](std::size_t shard) {
                 const stored_shard& place = held->shards[shard];
                 return open_shard(files->get(place.file), place, held->boxes[shard].extents,
                                   *held->type, held->name);
             });
-    }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        std::vector<std::pair<std::string, std::uint64_t>> all{{file_->path(), file_->size()}};
-        for (std::size_t i = 0; i < sizes_.size(); ++i) {
-            all.emplace_back(files_->paths()[i], sizes_[i]);
-        }
-        return all;
     }
 
   private:
@@ -114,41 +263,40 @@ class distributed_reader final : public reader {
             std::error_code failure;
             const std::uintmax_t size = fs::file_size(paths.back(), failure);
             if (failure) {
-                fail(file_->path(), {},
-                     fmt::format("its shard '{}': {}", paths.back(), failure.message()));
+                fail({}, fmt::format("its shard '{}': {}", paths.back(), failure.message()));
             }
-            sizes_.push_back(size);
+            files_.emplace_back(paths.back(), size);
         }
-        files_ = std::make_shared<file_set>(std::move(paths));
+        opened_ = std::make_shared<file_set>(std::move(paths));
     }
 
     void add(distributed_tensor each, std::optional<tensor::dtype> as) {
         std::string path = file_->path();
         for (const stored_shard& shard : each.shards) {
-            path = files_->paths()[shard.file];
-            if (shard.offset > sizes_[shard.file] ||
-                shard.length > sizes_[shard.file] - shard.offset) {
-                fail(path, each.name,
-                     fmt::format("its shard of {} bytes from byte {} on is beyond the end of the "
-                                 "file of {}",
-                                 shard.length, shard.offset, sizes_[shard.file]));
+            // The first is the metadata itself.
+            const auto& [shard_path, size] = files_[shard.file + 1];
+            if (shard.offset > size || shard.length > size - shard.offset) {
+                refuse(shard_path, each.name,
+                       fmt::format("its shard of {} bytes from byte {} on is beyond the end of the "
+                                   "file of {}",
+                                   shard.length, shard.offset, size));
             }
         }
-        if (!each.shards.empty()) path = files_->paths()[each.shards.front().file];
+        if (!each.shards.empty()) path = files_[each.shards.front().file + 1].first;
         tensors_.push_back(
             torch_info(each.type, each.shape, std::string(each.type->note), each.name, path, as));
         held_.push_back(std::move(each));
     }
 
-    shared_file file_;
-    std::shared_ptr<file_set> files_;
-    std::vector<std::uint64_t> sizes_;
-    std::vector<tensor_info> tensors_;
+    std::shared_ptr<file_set> opened_;
     std::vector<distributed_tensor> held_;
-    std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace
+
+distributed_metadata read_distributed_metadata(std::string bytes, const std::string& file) {
+    return metadata_reader(std::move(bytes), file).read();
+}
 
 bool looks_like_distributed(const file_probe& probe) {
     return probe.head.starts_with("\x80") &&

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/files/pytorch/pickle_graph.hpp"
 
-#include <limits>
-
 namespace mx::io {
 
 std::string_view pickle_graph::text(pickle_ref ref) const {
-    const pickle_value& value = values_[ref];
-    if (value.kind != pickle_kind::text && value.kind != pickle_kind::bytes) return {};
-    return std::string_view(bytes_).substr(static_cast<std::size_t>(value.word >> 32),
-                                           static_cast<std::size_t>(value.word & 0xffffffffu));
+    if (kind(ref) != pickle_kind::text && kind(ref) != pickle_kind::bytes) return {};
+    const std::uint64_t word = values_[ref].word;
+    return std::string_view(bytes_).substr(static_cast<std::size_t>(word >> 32),
+                                           static_cast<std::size_t>(word & 0xffffffffu));
 }
 
 std::optional<std::int64_t> pickle_graph::integer(pickle_ref ref) const {
-    if (ref == no_value || values_[ref].kind != pickle_kind::integer) return std::nullopt;
+    if (kind(ref) != pickle_kind::integer) return std::nullopt;
     return static_cast<std::int64_t>(values_[ref].word);
 }
 
@@ -24,13 +22,12 @@ std::optional<std::uint64_t> pickle_graph::count(pickle_ref ref) const {
 }
 
 bool pickle_graph::truth(pickle_ref ref) const {
-    return ref != no_value && values_[ref].kind == pickle_kind::truth && values_[ref].word != 0;
+    return kind(ref) == pickle_kind::truth && values_[ref].word != 0;
 }
 
 std::span<const pickle_ref> pickle_graph::items(pickle_ref ref) const {
-    const std::uint32_t place = values_[ref].items;
-    if (place == no_value) return {};
-    return items_[place];
+    if (ref == no_value || values_[ref].items == no_value) return {};
+    return items_[values_[ref].items];
 }
 
 pickle_ref pickle_graph::at(pickle_ref ref, std::size_t index) const {
@@ -53,7 +50,7 @@ pickle_ref pickle_graph::attribute(pickle_ref ref, std::string_view name) const 
 }
 
 bool pickle_graph::is_global(pickle_ref ref, std::string_view module, std::string_view name) const {
-    if (ref == no_value || values_[ref].kind != pickle_kind::global) return false;
+    if (kind(ref) != pickle_kind::global) return false;
     return text(values_[ref].callee) == module && text(values_[ref].arguments) == name;
 }
 
@@ -72,7 +69,7 @@ std::string pickle_graph::global_name(pickle_ref ref) const {
                                (is_global(value.callee, "builtins", "getattr") ||
                                 is_global(value.callee, "__builtin__", "getattr"));
         const pickle_ref name = looked_up ? at(value.arguments, 1) : no_value;
-        if (name == no_value || kind(name) != pickle_kind::text) return {};
+        if (kind(name) != pickle_kind::text) return {};
         ending.insert(0, text(name).substr(0, longest));
         ending.insert(0, ".");
         ref = at(value.arguments, 0);

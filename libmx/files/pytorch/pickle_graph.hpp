@@ -59,7 +59,11 @@ class pickle_graph {
     std::size_t size() const { return values_.size(); }
     const pickle_value& operator[](pickle_ref ref) const { return values_[ref]; }
 
-    pickle_kind kind(pickle_ref ref) const { return values_[ref].kind; }
+    // no_value is of kind none; it has no text, no items and no attributes.
+
+    pickle_kind kind(pickle_ref ref) const {
+        return ref == no_value ? pickle_kind::none : values_[ref].kind;
+    }
     /// Text or bytes; empty for everything else.
     std::string_view text(pickle_ref ref) const;
     std::optional<std::int64_t> integer(pickle_ref ref) const;

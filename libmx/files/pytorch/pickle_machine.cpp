@@ -3,10 +3,11 @@
 // pickle says and does nothing that it asks for.
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/pytorch/pickle_graph.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
@@ -24,8 +25,7 @@ class pickle_machine {
     }
 
     pickle_graph run() {
-        while (step()) {
-        }
+        while (!done_) step();
         return std::move(graph_);
     }
 
@@ -33,7 +33,7 @@ class pickle_machine {
     std::string_view data() const { return graph_.bytes_; }
 
     [[noreturn]] void fail(const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_, entry_, opcode_at_});
+        input_error(message, {file_, entry_, opcode_at_});
     }
 
     // Arguments of an opcode ------------------------------------------------------------------
@@ -47,13 +47,11 @@ class pickle_machine {
         at_ += static_cast<std::size_t>(count);
         return begin;
     }
-    std::uint64_t little(int bytes) {
-        const std::size_t begin = take(static_cast<std::uint64_t>(bytes));
+    std::uint64_t little(std::uint64_t bytes) {
+        const std::size_t begin = take(bytes);
         std::uint64_t value = 0;
-        for (int i = 0; i < bytes; ++i) {
-            value |= std::uint64_t{static_cast<unsigned char>(
-                         data()[begin + static_cast<std::size_t>(i)])}
-                     << 8 * i;
+        for (std::size_t i = 0; i < bytes; ++i) {
+            value |= std::uint64_t{static_cast<unsigned char>(data()[begin + i])} << 8 * i;
         }
         return value;
     }
@@ -84,7 +82,7 @@ class pickle_machine {
         value.word = std::uint64_t{begin} << 32 | length;
         return add(value);
     }
-    void push_text(pickle_kind kind, int length_bytes) {
+    void push_text(pickle_kind kind, std::uint64_t length_bytes) {
         const std::uint64_t length = little(length_bytes);
         const std::size_t begin = take(length);
         push(text_at(kind, begin, static_cast<std::size_t>(length)));
@@ -143,10 +141,8 @@ class pickle_machine {
         append(made, begin);
         push(made);
     }
-    void collect_last(std::size_t count) {
-        if (stack_.size() - floor() < count) fail("the pickle takes from an empty stack");
-        collect(pickle_kind::tuple, stack_.size() - count);
-    }
+    void collect_marked(pickle_kind kind) { collect(kind, pop_mark()); }
+    void collect_last(std::size_t count) { collect(pickle_kind::tuple, last(count)); }
 
     // APPEND, APPENDS, ADDITEMS: the container lies below `begin`.
     void extend(std::size_t begin, pickle_kind plain) {
@@ -180,16 +176,19 @@ class pickle_machine {
 
     // Calls that are not made -----------------------------------------------------------------
 
-    void call(bool made) {
+    void push_call(pickle_kind kind, pickle_ref callee, pickle_ref arguments, bool made = false) {
         pickle_value value;
-        value.kind = pickle_kind::object;
+        value.kind = kind;
         value.made = made;
-        value.arguments = pop();
-        value.callee = pop();
-        if (graph_.kind(value.arguments) != pickle_kind::tuple) {
-            fail("arguments that are no tuple");
-        }
+        value.arguments = arguments;
+        value.callee = callee;
         push(add(value));
+    }
+    void call(bool made) {
+        const pickle_ref arguments = pop();
+        const pickle_ref callee = pop();
+        if (graph_.kind(arguments) != pickle_kind::tuple) fail("arguments that are no tuple");
+        push_call(pickle_kind::object, callee, arguments, made);
     }
     void call_with_names() {
         pop();  // keyword arguments: nothing that is read here has any
@@ -200,13 +199,9 @@ class pickle_machine {
         if (begin >= stack_.size()) fail("a call of nothing");
         const pickle_ref callee = stack_[begin];
         collect(pickle_kind::tuple, begin + 1);
-        pickle_value value;
-        value.kind = pickle_kind::object;
-        value.made = true;
-        value.arguments = stack_.back();
-        value.callee = callee;
+        const pickle_ref arguments = stack_.back();
         stack_.resize(begin);
-        push(add(value));
+        push_call(pickle_kind::object, callee, arguments, true);
     }
     void build() {
         const pickle_ref state = pop();
@@ -218,23 +213,17 @@ class pickle_machine {
         if (graph_.kind(module) != pickle_kind::text || graph_.kind(name) != pickle_kind::text) {
             fail("the name of a global is no text");
         }
-        pickle_value value;
-        value.kind = pickle_kind::global;
-        value.callee = module;
-        value.arguments = name;
-        push(add(value));
+        push_call(pickle_kind::global, module, name);
     }
     void stack_global() {
         const pickle_ref name = pop();
-        const pickle_ref module = pop();
-        global(module, name);
+        global(pop(), name);
     }
-    void persistent() {
-        pickle_value value;
-        value.kind = pickle_kind::persistent;
-        value.arguments = pop();
-        push(add(value));
+    void line_global() {
+        const pickle_ref module = line();
+        global(module, line());
     }
+    void persistent() { push_call(pickle_kind::persistent, no_value, pop()); }
 
     // The memo --------------------------------------------------------------------------------
 
@@ -256,28 +245,50 @@ class pickle_machine {
 
     // Numbers ---------------------------------------------------------------------------------
 
-    void integer(std::uint64_t two_complement) { push_new(pickle_kind::integer, two_complement); }
+    void integer(std::uint64_t bytes) { push_new(pickle_kind::integer, little(bytes)); }
     void long_integer(std::uint64_t bytes) {
-        const std::size_t begin = take(bytes);
-        if (bytes > 8) return push_new(pickle_kind::big_integer);
-        std::uint64_t value = 0;
-        for (std::size_t i = 0; i < bytes; ++i) {
-            value |= std::uint64_t{static_cast<unsigned char>(data()[begin + i])} << 8 * i;
+        if (bytes > 8) {
+            take(bytes);
+            return push_new(pickle_kind::big_integer);
         }
-        const bool negative = bytes != 0 && (data()[begin + bytes - 1] & 0x80) != 0;
+        std::uint64_t value = little(bytes);
+        const bool negative = bytes != 0 && value >> (8 * bytes - 1) != 0;
         if (negative && bytes < 8) value |= ~std::uint64_t{0} << 8 * bytes;
-        integer(value);
+        push_new(pickle_kind::integer, value);
     }
-    void real() {
-        std::uint64_t bits = 0;
-        const std::size_t begin = take(8);
-        for (std::size_t i = 0; i < 8; ++i) {
-            bits = bits << 8 | static_cast<unsigned char>(data()[begin + i]);
-        }
-        push_new(pickle_kind::real, bits);
+    void long_integer_of_four() {
+        const std::uint64_t length = little(4);
+        if (length > 0x7fffffffu) fail("an integer of negative length");
+        long_integer(length);
     }
 
-    bool step();
+    // The rest --------------------------------------------------------------------------------
+
+    void protocol() {
+        const std::uint64_t version = little(1);
+        if (version > 5) fail(fmt::format("pickle protocol {} is not known", version));
+    }
+    void frame() {
+        const std::uint64_t length = little(8);
+        if (length > data().size() - at_) fail("a frame that ends after the pickle");
+    }
+    void stop() {
+        graph_.root_ = pop();
+        done_ = true;
+    }
+    void mark() {
+        if (marks_.size() >= mark_limit) fail("the pickle has too many open marks");
+        marks_.push_back(stack_.size());
+    }
+    void pop_value_or_mark() {
+        if (!marks_.empty() && marks_.back() == stack_.size()) {
+            marks_.pop_back();
+        } else {
+            pop();
+        }
+    }
+
+    void step();
 
     pickle_graph graph_;
     const std::string& file_;
@@ -289,191 +300,93 @@ class pickle_machine {
     std::vector<pickle_ref> memo_;
     std::uint64_t memo_count_ = 0;
     std::size_t items_ = 0;
+    bool done_ = false;
 };
 
-// One opcode; false after the last.
-bool pickle_machine::step() {
+// One opcode.
+void pickle_machine::step() {
+    using machine = pickle_machine;
+    using kind = pickle_kind;
+    struct opcode {
+        unsigned char code;
+        void (*run)(machine&);
+    };
+    static constexpr opcode opcodes[] = {
+        {0x80, [](machine& m) { m.protocol(); }},
+        {0x95, [](machine& m) { m.frame(); }},
+        {'.', [](machine& m) { m.stop(); }},
+        {'(', [](machine& m) { m.mark(); }},
+        {'0', [](machine& m) { m.pop_value_or_mark(); }},
+        {'1', [](machine& m) { m.stack_.resize(m.pop_mark()); }},
+        {'2', [](machine& m) { m.push(m.top()); }},
+
+        {'N', [](machine& m) { m.push_new(kind::none); }},
+        {0x88, [](machine& m) { m.push_new(kind::truth, 1); }},
+        {0x89, [](machine& m) { m.push_new(kind::truth, 0); }},
+        {'K', [](machine& m) { m.integer(1); }},
+        {'M', [](machine& m) { m.integer(2); }},
+        {'J', [](machine& m) { m.long_integer(4); }},  // signed
+        {0x8a, [](machine& m) { m.long_integer(m.little(1)); }},
+        {0x8b, [](machine& m) { m.long_integer_of_four(); }},
+        {'G',
+         [](machine& m) { m.push_new(kind::real, __builtin_bswap64(m.little(8))); }},  // big-endian
+        {'X', [](machine& m) { m.push_text(kind::text, 4); }},
+        {'T', [](machine& m) { m.push_text(kind::text, 4); }},  // the str of Python 2
+        {0x8c, [](machine& m) { m.push_text(kind::text, 1); }},
+        {'U', [](machine& m) { m.push_text(kind::text, 1); }},
+        {0x8d, [](machine& m) { m.push_text(kind::text, 8); }},
+        {'C', [](machine& m) { m.push_text(kind::bytes, 1); }},
+        {'B', [](machine& m) { m.push_text(kind::bytes, 4); }},
+        {0x8e, [](machine& m) { m.push_text(kind::bytes, 8); }},
+        {0x96, [](machine& m) { m.push_text(kind::bytes, 8); }},  // BYTEARRAY8
+
+        {')', [](machine& m) { m.push_new(kind::tuple); }},
+        {0x85, [](machine& m) { m.collect_last(1); }},
+        {0x86, [](machine& m) { m.collect_last(2); }},
+        {0x87, [](machine& m) { m.collect_last(3); }},
+        {'t', [](machine& m) { m.collect_marked(kind::tuple); }},
+        {']', [](machine& m) { m.push_new(kind::list); }},
+        {'l', [](machine& m) { m.collect_marked(kind::list); }},
+        {'a', [](machine& m) { m.extend(m.last(1), kind::list); }},
+        {'e', [](machine& m) { m.extend(m.pop_mark(), kind::list); }},
+        {'}', [](machine& m) { m.push_new(kind::dict); }},
+        {'d', [](machine& m) { m.collect_marked(kind::dict); }},
+        {'s', [](machine& m) { m.set_items(m.last(2)); }},
+        {'u', [](machine& m) { m.set_items(m.pop_mark()); }},
+        {0x8f, [](machine& m) { m.push_new(kind::set); }},
+        {0x90, [](machine& m) { m.extend(m.pop_mark(), kind::set); }},
+        {0x91, [](machine& m) { m.collect_marked(kind::set); }},
+
+        {'q', [](machine& m) { m.put(m.little(1)); }},
+        {'r', [](machine& m) { m.put(m.little(4)); }},
+        {0x94, [](machine& m) { m.put(m.memo_count_); }},
+        {'h', [](machine& m) { m.get(m.little(1)); }},
+        {'j', [](machine& m) { m.get(m.little(4)); }},
+
+        {'c', [](machine& m) { m.line_global(); }},
+        {0x93, [](machine& m) { m.stack_global(); }},
+        {'R', [](machine& m) { m.call(false); }},
+        {0x81, [](machine& m) { m.call(true); }},
+        {0x92, [](machine& m) { m.call_with_names(); }},
+        {'o', [](machine& m) { m.call_marked(); }},
+        {'b', [](machine& m) { m.build(); }},
+        {'Q', [](machine& m) { m.persistent(); }},
+    };
+    static constexpr auto by_code = [] {
+        std::array<void (*)(machine&), 256> runs{};
+        for (const opcode& o : opcodes) runs[o.code] = o.run;
+        return runs;
+    }();
     opcode_at_ = at_;
-    const auto opcode = static_cast<unsigned char>(data().size() > at_ ? data()[at_] : 0);
     take(1);
-    switch (opcode) {
-        case 0x80: {  // PROTO
-            const std::uint64_t protocol = little(1);
-            if (protocol > 5) fail(fmt::format("pickle protocol {} is not known", protocol));
-            break;
-        }
-        case 0x95: {  // FRAME
-            const std::uint64_t length = little(8);
-            if (length > data().size() - at_) fail("a frame that ends after the pickle");
-            break;
-        }
-        case '.':  // STOP
-            graph_.root_ = pop();
-            return false;
-        case '(':
-            if (marks_.size() >= mark_limit) fail("the pickle has too many open marks");
-            marks_.push_back(stack_.size());
-            break;
-        case '0':  // POP takes a mark where one is on top
-            if (!marks_.empty() && marks_.back() == stack_.size()) {
-                marks_.pop_back();
-            } else {
-                pop();
-            }
-            break;
-        case '1':
-            stack_.resize(pop_mark());
-            break;
-        case '2':
-            push(top());
-            break;
-
-        case 'N':
-            push_new(pickle_kind::none);
-            break;
-        case 0x88:
-        case 0x89:
-            push_new(pickle_kind::truth, opcode == 0x88);
-            break;
-        case 'K':
-            integer(little(1));
-            break;
-        case 'M':
-            integer(little(2));
-            break;
-        case 'J':
-            integer(static_cast<std::uint64_t>(
-                std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(little(4)))}));
-            break;
-        case 0x8a:
-            long_integer(little(1));
-            break;
-        case 0x8b: {
-            const std::uint64_t length = little(4);
-            if (length > 0x7fffffffu) fail("an integer of negative length");
-            long_integer(length);
-            break;
-        }
-        case 'G':
-            real();
-            break;
-        case 'X':
-        case 'T':  // the str of Python 2
-            push_text(pickle_kind::text, 4);
-            break;
-        case 0x8c:
-        case 'U':
-            push_text(pickle_kind::text, 1);
-            break;
-        case 0x8d:
-            push_text(pickle_kind::text, 8);
-            break;
-        case 'C':
-            push_text(pickle_kind::bytes, 1);
-            break;
-        case 'B':
-            push_text(pickle_kind::bytes, 4);
-            break;
-        case 0x8e:
-        case 0x96:  // BYTEARRAY8
-            push_text(pickle_kind::bytes, 8);
-            break;
-
-        case ')':
-            push_new(pickle_kind::tuple);
-            break;
-        case 0x85:
-        case 0x86:
-        case 0x87:
-            collect_last(opcode - 0x84u);
-            break;
-        case 't':
-            collect(pickle_kind::tuple, pop_mark());
-            break;
-        case ']':
-            push_new(pickle_kind::list);
-            break;
-        case 'l':
-            collect(pickle_kind::list, pop_mark());
-            break;
-        case 'a':
-            extend(last(1), pickle_kind::list);
-            break;
-        case 'e':
-            extend(pop_mark(), pickle_kind::list);
-            break;
-        case '}':
-            push_new(pickle_kind::dict);
-            break;
-        case 'd':
-            collect(pickle_kind::dict, pop_mark());
-            break;
-        case 's':
-            set_items(last(2));
-            break;
-        case 'u':
-            set_items(pop_mark());
-            break;
-        case 0x8f:
-            push_new(pickle_kind::set);
-            break;
-        case 0x90:
-            extend(pop_mark(), pickle_kind::set);
-            break;
-        case 0x91:
-            collect(pickle_kind::set, pop_mark());
-            break;
-
-        case 'q':
-            put(little(1));
-            break;
-        case 'r':
-            put(little(4));
-            break;
-        case 0x94:
-            put(memo_count_);
-            break;
-        case 'h':
-            get(little(1));
-            break;
-        case 'j':
-            get(little(4));
-            break;
-
-        case 'c': {
-            const pickle_ref module = line();
-            global(module, line());
-            break;
-        }
-        case 0x93:
-            stack_global();
-            break;
-        case 'R':
-            call(false);
-            break;
-        case 0x81:
-            call(true);
-            break;
-        case 0x92:
-            call_with_names();
-            break;
-        case 'o':
-            call_marked();
-            break;
-        case 'b':
-            build();
-            break;
-        case 'Q':
-            persistent();
-            break;
-
-        default:
-            fail(
-                fmt::format("pickle opcode 0x{:02x} is not read (mx reads protocols 2 to 5, "
-                            "without extension codes and buffers outside the pickle)",
-                            opcode));
+    const auto code = static_cast<unsigned char>(data()[opcode_at_]);
+    if (by_code[code] == nullptr) {
+        fail(
+            fmt::format("pickle opcode 0x{:02x} is not read (mx reads protocols 2 to 5, "
+                        "without extension codes and buffers outside the pickle)",
+                        code));
     }
-    return true;
+    by_code[code](*this);
 }
 
 pickle_graph read_pickle(std::string bytes, const std::string& file, const std::string& entry) {

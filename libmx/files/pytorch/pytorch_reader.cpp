@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/pytorch/tensor_paths.hpp"
 #include "libmx/files/pytorch/torch_archive.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -17,10 +16,11 @@ namespace {
 constexpr std::uint64_t expansion_limit = 1024;
 constexpr std::uint64_t expansion_floor = std::uint64_t{1} << 30;
 
-class pytorch_reader final : public reader {
+class pytorch_reader final : public file_reader {
   public:
     pytorch_reader(shared_file file, const open_options& options)
-        : file_(std::move(file)), archive_(torch_archive::open(file_, 0, file_->size())) {
+        : file_reader(std::move(file)),
+          archive_(std::make_shared<const torch_archive>(file_, 0, file_->size())) {
         const auto as = parse_as(options.as);
         const pickle_graph& graph = archive_->graph();
         const checkpoint_values found =
@@ -38,22 +38,13 @@ class pytorch_reader final : public reader {
             metadata_.emplace("(more)", fmt::format("objects passed over: {} more", more));
     }
 
-    const std::vector<tensor_info>& tensors() const override { return tensors_; }
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
         if (!info.note.empty()) fail(info.name, info.note);
         return archive_->open_tensor(views_[index], info.name);
     }
-    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-    std::vector<std::pair<std::string, std::uint64_t>> files() const override {
-        return {{file_->path(), file_->size()}};
-    }
 
   private:
-    [[noreturn]] void fail(const std::string& name, const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_->path(), name, {}});
-    }
-
     void refuse_if_opaque(const checkpoint_values& found) const {
         if (found.passed_over.empty()) return;
         fail(found.passed_over.front().first,
@@ -116,12 +107,9 @@ class pytorch_reader final : public reader {
         }
     }
 
-    shared_file file_;
     std::shared_ptr<const torch_archive> archive_;
     std::uint64_t budget_ = 0;
-    std::vector<tensor_info> tensors_;
     std::vector<torch_tensor> views_;
-    std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
@@ -26,20 +26,13 @@ constexpr std::size_t passed_over_limit = 20;
 // Every value that `ref` refers to, by index: callee, arguments, state, then the items.
 pickle_ref edge(const pickle_graph& graph, pickle_ref ref, std::size_t index, bool& end) {
     const pickle_value& value = graph[ref];
-    end = false;
-    switch (index) {
-        case 0:
-            return value.kind == pickle_kind::object ? value.callee : no_value;
-        case 1:
-            return value.kind == pickle_kind::object ? value.arguments : no_value;
-        case 2:
-            return value.state;
-        default: {
-            const auto items = graph.items(ref);
-            end = index - 3 >= items.size();
-            return end ? no_value : items[index - 3];
-        }
-    }
+    const bool object = value.kind == pickle_kind::object;
+    const auto items = graph.items(ref);
+    end = index >= 3 + items.size();
+    if (index == 0) return object ? value.callee : no_value;
+    if (index == 1) return object ? value.arguments : no_value;
+    if (index == 2) return value.state;
+    return end ? no_value : items[index - 3];
 }
 
 // Which values hold tensors, themselves or somewhere inside.
@@ -129,7 +122,7 @@ class walker {
     };
 
     [[noreturn]] void fail(const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_, name_, {}});
+        input_error(message, {file_, name_, {}});
     }
 
     void append_label(const step& s) {
@@ -137,19 +130,15 @@ class walker {
             name_ += std::to_string(s.index);
             return;
         }
-        switch (graph_.kind(s.key)) {
-            case pickle_kind::text:
-            case pickle_kind::bytes:
-                name_ += graph_.text(s.key);
-                break;
-            case pickle_kind::integer:
-                name_ += std::to_string(*graph_.integer(s.key));
-                break;
-            case pickle_kind::truth:
-                name_ += graph_.truth(s.key) ? "True" : "False";
-                break;
-            default:  // a key that has no short spelling: its place in the dict
-                name_ += fmt::format("[{}]", s.index);
+        const pickle_kind kind = graph_.kind(s.key);
+        if (kind == pickle_kind::text || kind == pickle_kind::bytes) {
+            name_ += graph_.text(s.key);
+        } else if (kind == pickle_kind::integer) {
+            name_ += std::to_string(*graph_.integer(s.key));
+        } else if (kind == pickle_kind::truth) {
+            name_ += graph_.truth(s.key) ? "True" : "False";
+        } else {  // a key that has no short spelling: its place in the dict
+            name_ += fmt::format("[{}]", s.index);
         }
     }
 
@@ -230,7 +219,7 @@ class walker {
         if (value.items == no_value) add_initial_items(value, steps);
         // What __setstate__ would get: attributes, or (attributes, slots).
         add_attributes(value.state, steps);
-        if (value.state != no_value && graph_.kind(value.state) == pickle_kind::tuple &&
+        if (graph_.kind(value.state) == pickle_kind::tuple &&
             graph_.items(value.state).size() == 2) {
             add_attributes(graph_.at(value.state, 0), steps);
             add_attributes(graph_.at(value.state, 1), steps);
@@ -238,17 +227,11 @@ class walker {
         return steps;
     }
     void add_items(pickle_ref ref, std::vector<step>& steps) {
+        if (graph_[ref].pairs) return add_pairs(ref, steps, false);
         const auto items = graph_.items(ref);
         count(items.size());
-        if (graph_[ref].pairs) {
-            check_keys(items, bearing_[ref]);
-            for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-                if (worth(items[i + 1])) steps.push_back({items[i], i / 2, items[i + 1]});
-            }
-        } else {
-            for (std::size_t i = 0; i < items.size(); ++i) {
-                if (worth(items[i])) steps.push_back({no_value, i, items[i]});
-            }
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (worth(items[i])) steps.push_back({no_value, i, items[i]});
         }
     }
     // OrderedDict([[key, value], ...]) of Python 2, deque([...]).
@@ -269,16 +252,18 @@ class walker {
         }
     }
     void add_attributes(pickle_ref state, std::vector<step>& steps) {
-        if (state == no_value || !graph_[state].pairs) return;
+        if (state != no_value && graph_[state].pairs) add_pairs(state, steps, true);
+    }
+    void add_pairs(pickle_ref ref, std::vector<step>& steps, bool attributes) {
         static constexpr std::array<std::string_view, 3> parts{"_parameters", "_buffers",
                                                                "_modules"};
-        const auto items = graph_.items(state);
+        const auto items = graph_.items(ref);
         count(items.size());
-        check_keys(items, bearing_[state]);
+        check_keys(items, bearing_[ref]);
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (!worth(items[i + 1])) continue;
-            const bool silent =
-                std::find(parts.begin(), parts.end(), graph_.text(items[i])) != parts.end();
+            const bool silent = attributes && std::find(parts.begin(), parts.end(),
+                                                        graph_.text(items[i])) != parts.end();
             steps.push_back({items[i], i / 2, items[i + 1], silent});
         }
     }

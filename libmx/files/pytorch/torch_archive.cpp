@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/files/zip_archive.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/readers.hpp"
 #include "libmx/io/strided.hpp"
 
 namespace mx::io {
@@ -28,97 +27,76 @@ std::optional<std::string> prefix_of(const std::string& entry) {
 
 }  // namespace
 
-struct torch_archive::parts {
-    std::shared_ptr<zip_archive> zip;
-    std::string prefix;
-    std::unordered_map<std::string, zip_entry> records;
-    bool big_endian = false;
-    std::optional<pickle_graph> graph;
-
-    [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {zip->path(), tensor, {}});
+void torch_archive::find_records() {
+    std::optional<std::string> found;
+    for (const zip_entry& entry : zip_->entries()) {
+        const std::optional<std::string> prefix_here = prefix_of(entry.name);
+        if (!prefix_here) continue;
+        if (found) fail(entry.name, "is a second data.pkl in one archive");
+        found = prefix_here;
     }
-
-    void find_records() {
-        std::optional<std::string> found;
-        for (const zip_entry& entry : zip->entries()) {
-            const std::optional<std::string> prefix_here = prefix_of(entry.name);
-            if (!prefix_here) continue;
-            if (found) fail(entry.name, "is a second data.pkl in one archive");
-            found = prefix_here;
-        }
-        if (!found) fail({}, "is a zip archive without the data.pkl of PyTorch");
-        prefix = *found;
-        for (const zip_entry& entry : zip->entries()) {
-            if (!entry.name.starts_with(prefix)) continue;
-            if (!records.emplace(entry.name.substr(prefix.size()), entry).second) {
-                fail(entry.name, "two entries of this name");
-            }
+    if (!found) fail({}, "is a zip archive without the data.pkl of PyTorch");
+    prefix_ = *found;
+    for (const zip_entry& entry : zip_->entries()) {
+        if (!entry.name.starts_with(prefix_)) continue;
+        if (!records_.emplace(entry.name.substr(prefix_.size()), entry).second) {
+            fail(entry.name, "two entries of this name");
         }
     }
-
-    std::string whole(const zip_entry& entry) const {
-        if (entry.encrypted) fail(entry.name, "encrypted entries are not read");
-        std::string text(static_cast<std::size_t>(entry.size), '\0');
-        zip->plain_bytes(entry, entry.name)
-            ->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-        return text;
-    }
-
-    void read_byte_order() {
-        const auto found = records.find("byteorder");
-        if (found == records.end()) return;
-        const std::string order = found->second.size > 16 ? "" : whole(found->second);
-        if (order != "little" && order != "big") {
-            fail(found->second.name, "says neither 'little' nor 'big'");
-        }
-        big_endian = order == "big";
-    }
-
-    void read_graph() {
-        const zip_entry& entry = records.at(std::string(pickle_name));
-        if (entry.size > pickle_size_limit) {
-            fail(entry.name, fmt::format("the pickle has {} bytes; mx reads up to {} MiB",
-                                         entry.size, pickle_size_limit >> 20));
-        }
-        graph.emplace(read_pickle(whole(entry), zip->path(), entry.name));
-    }
-
-    const zip_entry& record(const torch_tensor& tensor, const std::string& name) const {
-        const auto found = records.find("data/" + std::string(tensor.storage));
-        if (found == records.end()) {
-            fail(name,
-                 fmt::format("its storage, entry '{}data/{}', is missing", prefix, tensor.storage));
-        }
-        return found->second;
-    }
-};
-
-torch_archive::torch_archive(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
-torch_archive::~torch_archive() = default;
-
-std::shared_ptr<const torch_archive> torch_archive::open(shared_file file, std::uint64_t begin,
-                                                         std::uint64_t size) {
-    auto p = std::make_unique<parts>();
-    p->zip = zip_archive::open(std::move(file), begin, size);
-    p->find_records();
-    p->read_byte_order();
-    p->read_graph();
-    return std::shared_ptr<const torch_archive>(new torch_archive(std::move(p)));
 }
 
-const std::string& torch_archive::path() const { return parts_->zip->path(); }
-const pickle_graph& torch_archive::graph() const { return *parts_->graph; }
+std::string torch_archive::whole(const zip_entry& entry) const {
+    if (entry.encrypted) fail(entry.name, "encrypted entries are not read");
+    std::string text(static_cast<std::size_t>(entry.size), '\0');
+    zip_->plain_bytes(entry, entry.name)
+        ->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+    return text;
+}
+
+void torch_archive::read_byte_order() {
+    const auto found = records_.find("byteorder");
+    if (found == records_.end()) return;
+    const std::string order = found->second.size > 16 ? "" : whole(found->second);
+    if (order != "little" && order != "big") {
+        fail(found->second.name, "says neither 'little' nor 'big'");
+    }
+    big_endian_ = order == "big";
+}
+
+void torch_archive::read_graph() {
+    const zip_entry& entry = records_.at(std::string(pickle_name));
+    if (entry.size > pickle_size_limit) {
+        fail(entry.name, fmt::format("the pickle has {} bytes; mx reads up to {} MiB", entry.size,
+                                     pickle_size_limit >> 20));
+    }
+    graph_.emplace(read_pickle(whole(entry), zip_->path(), entry.name));
+}
+
+const zip_entry& torch_archive::record(const torch_tensor& tensor, const std::string& name) const {
+    const auto found = records_.find("data/" + std::string(tensor.storage));
+    if (found == records_.end()) {
+        fail(name,
+             fmt::format("its storage, entry '{}data/{}', is missing", prefix_, tensor.storage));
+    }
+    return found->second;
+}
+
+torch_archive::torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size)
+    : zip_(zip_archive::open(std::move(file), begin, size)) {
+    find_records();
+    read_byte_order();
+    read_graph();
+}
 
 void torch_archive::check(const torch_tensor& tensor, const std::string& name) const {
-    const zip_entry& entry = parts_->record(tensor, name);
-    if (entry.encrypted) parts_->fail(name, "its storage is encrypted");
+    const zip_entry& entry = record(tensor, name);
+    if (entry.encrypted) fail(name, "its storage is encrypted");
     if (entry.size < tensor.storage_bytes) {
-        parts_->fail(name, fmt::format("its storage should have {} bytes, entry '{}' has {}",
-                                       tensor.storage_bytes, entry.name, entry.size));
+        fail(name, fmt::format("its storage should have {} bytes, entry '{}' has {}",
+                               tensor.storage_bytes, entry.name, entry.size));
     }
     const auto elements = tensor::element_count(tensor.shape);
-    if (!elements) parts_->fail(name, "its extents are too large");
+    if (!elements) fail(name, "its extents are too large");
     const std::uint64_t held = tensor.storage_bytes / tensor.type->width;
     std::uint64_t last = tensor.offset;
     bool fits = true;
@@ -128,15 +106,15 @@ void torch_archive::check(const torch_tensor& tensor, const std::string& name) c
                !__builtin_add_overflow(last, reach, &last);
     }
     if (!fits || (*elements == 0 ? last > held : last >= held)) {
-        parts_->fail(name, fmt::format("its view reaches beyond its storage of {} elements", held));
+        fail(name, fmt::format("its view reaches beyond its storage of {} elements", held));
     }
 }
 
 std::unique_ptr<byte_source> torch_archive::open_tensor(const torch_tensor& tensor,
                                                         const std::string& name) const {
     const auto width = static_cast<std::size_t>(tensor.type->width);
-    shared_source bytes = parts_->zip->plain_bytes(parts_->record(tensor, name), name);
-    if (parts_->big_endian) {
+    shared_source bytes = zip_->plain_bytes(record(tensor, name), name);
+    if (big_endian_) {
         const bool complex =
             tensor.type->type == tensor::dtype::c64 || tensor.type->type == tensor::dtype::c128;
         const std::size_t number = complex ? width / 2 : width;
@@ -167,20 +145,12 @@ tensor_info torch_info(const torch_dtype* type, const tensor::shape& shape, std:
     info.note = std::move(note);
     info.type = type == nullptr ? tensor::dtype::other : read_as(type->type, as);
     if (!info.note.empty()) info.type = tensor::dtype::other;
+    bool fits = true;
     if (info.type == tensor::dtype::f4) {
         if (info.shape.empty()) info.shape = {1};
-        if (__builtin_mul_overflow(info.shape.back(), std::uint64_t{2}, &info.shape.back())) {
-            throw base::error(base::error_kind::input, "its extents are too large",
-                              {path, name, {}});
-        }
+        fits = !__builtin_mul_overflow(info.shape.back(), std::uint64_t{2}, &info.shape.back());
     }
-    const auto elements = tensor::element_count(info.shape);
-    const auto bytes = elements ? tensor::byte_count(info.type, *elements) : std::nullopt;
-    if (!bytes) {
-        throw base::error(base::error_kind::input, "its extents are too large", {path, name, {}});
-    }
-    info.elements = *elements;
-    info.bytes = *bytes;
+    if (!fits || !count_bytes(info)) input_error("its extents are too large", {path, name, {}});
     return info;
 }
 

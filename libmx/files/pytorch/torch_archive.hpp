@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "libmx/files/pytorch/pickle_graph.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
+#include "libmx/files/zip_archive.hpp"
 #include "libmx/io/input_file.hpp"
 #include "libmx/io/reader.hpp"
 
@@ -19,14 +21,9 @@ class torch_archive {
   public:
     /// Bytes [begin, begin + size) of `file`. Throws base::error (input) when they are no sound
     /// archive of PyTorch.
-    static std::shared_ptr<const torch_archive> open(shared_file file, std::uint64_t begin,
-                                                     std::uint64_t size);
-    ~torch_archive();
-    torch_archive(const torch_archive&) = delete;
-    torch_archive& operator=(const torch_archive&) = delete;
+    torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size);
 
-    const std::string& path() const;
-    const pickle_graph& graph() const;
+    const pickle_graph& graph() const { return *graph_; }
 
     /// Checks a view against the record with its bytes. Throws base::error (input) naming `name`
     /// when the record is missing or too short, or the view reaches beyond the storage.
@@ -36,9 +33,20 @@ class torch_archive {
                                              const std::string& name) const;
 
   private:
-    struct parts;
-    explicit torch_archive(std::unique_ptr<parts> p);
-    std::unique_ptr<parts> parts_;
+    [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
+        input_error(message, {zip_->path(), tensor, {}});
+    }
+    void find_records();
+    void read_byte_order();
+    void read_graph();
+    std::string whole(const zip_entry& entry) const;
+    const zip_entry& record(const torch_tensor& tensor, const std::string& name) const;
+
+    std::shared_ptr<zip_archive> zip_;
+    std::string prefix_;
+    std::unordered_map<std::string, zip_entry> records_;
+    bool big_endian_ = false;
+    std::optional<pickle_graph> graph_;
 };
 
 /// Whether the file is a sound zip archive with a data.pkl where PyTorch puts it.

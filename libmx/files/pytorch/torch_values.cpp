@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "libmx/base/status.hpp"
+#include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
@@ -31,7 +31,7 @@ pickle_ref unwrapped(const pickle_graph& graph, pickle_ref ref, request& found) 
              ++inner) {
             const pickle_ref callee = graph.at(found.arguments, 0);
             const pickle_ref arguments = graph.at(found.arguments, 2);
-            found = {callee == no_value ? nullptr : known_function(graph, callee), arguments};
+            found = {known_function(graph, callee), arguments};
         }
         if (found.function == nullptr || found.function->meaning != torch_meaning::first)
             return ref;
@@ -49,7 +49,7 @@ class tensor_reader {
     torch_tensor read(pickle_ref ref) const {
         request asked;
         const pickle_ref value = unwrapped(graph_, ref, asked);
-        if (value != no_value && graph_.kind(value) == pickle_kind::persistent) return bare(value);
+        if (graph_.kind(value) == pickle_kind::persistent) return bare(value);
         if (asked.function == nullptr) fail("is no tensor");
         switch (asked.function->meaning) {
             case torch_meaning::view:
@@ -68,24 +68,23 @@ class tensor_reader {
 
   private:
     [[noreturn]] void fail(const std::string& message) const {
-        throw base::error(base::error_kind::input, message, {file_, name_, {}});
+        input_error(message, {file_, name_, {}});
     }
 
     // ('storage', class, record, device, elements)
     void read_storage(pickle_ref ref, torch_tensor& out) const {
-        const bool outside = ref != no_value && graph_.kind(ref) == pickle_kind::persistent;
+        const bool outside = graph_.kind(ref) == pickle_kind::persistent;
         const pickle_ref name = outside ? graph_[ref].arguments : no_value;
-        const auto elements = name == no_value ? std::nullopt : graph_.count(graph_.at(name, 4));
-        const pickle_ref record = name == no_value ? no_value : graph_.at(name, 2);
-        if (!elements || record == no_value || graph_.kind(record) != pickle_kind::text ||
-            graph_.at(name, 0) == no_value || graph_.text(graph_.at(name, 0)) != "storage") {
+        const auto elements = graph_.count(graph_.at(name, 4));
+        const pickle_ref record = graph_.at(name, 2);
+        if (!elements || graph_.kind(record) != pickle_kind::text ||
+            graph_.text(graph_.at(name, 0)) != "storage") {
             fail("its storage is not described as PyTorch does it");
         }
         const pickle_ref type = graph_.at(name, 1);
-        const std::string_view module =
-            graph_.kind(type) == pickle_kind::global ? graph_.text(graph_[type].callee) : "";
-        const std::string_view made =
-            graph_.kind(type) == pickle_kind::global ? graph_.text(graph_[type].arguments) : "";
+        const bool global = graph_.kind(type) == pickle_kind::global;
+        const std::string_view module = global ? graph_.text(graph_[type].callee) : "";
+        const std::string_view made = global ? graph_.text(graph_[type].arguments) : "";
         const auto* row = std::find_if(
             torch_dtypes.begin(), torch_dtypes.end(),
             [&](const torch_dtype& t) { return !t.storage.empty() && t.storage == made; });
@@ -126,16 +125,16 @@ class tensor_reader {
         std::size_t next = 6;
         if (asked.function->meaning == torch_meaning::typed_view) {
             const pickle_ref type = graph_.at(args, next++);
-            out.type = type == no_value ? nullptr : dtype_of(graph_, type);
+            out.type = dtype_of(graph_, type);
             if (out.type == nullptr) {
                 fail(fmt::format("its dtype '{}' is not one that mx knows",
-                                 type == no_value ? "" : graph_.global_name(type)));
+                                 graph_.global_name(type)));
             }
         }
         out.note = out.type->note;
         const pickle_ref lazy = graph_.at(args, next);
         for (const std::string_view bit : {"neg", "conj"}) {
-            if (out.note.empty() && lazy != no_value && graph_.truth(graph_.find(lazy, bit))) {
+            if (out.note.empty() && graph_.truth(graph_.find(lazy, bit))) {
                 out.note = fmt::format(
                     "its values are stored without the {} that its view asks "
                     "for; save resolve_{}() of it",
@@ -170,7 +169,6 @@ const torch_dtype* dtype_of(const pickle_graph& graph, pickle_ref ref) {
 bool is_tensor(const pickle_graph& graph, pickle_ref ref) {
     request asked;
     const pickle_ref value = unwrapped(graph, ref, asked);
-    if (value == no_value) return false;
     if (graph.kind(value) == pickle_kind::persistent) return true;
     return asked.function != nullptr && (asked.function->meaning == torch_meaning::view ||
                                          asked.function->meaning == torch_meaning::typed_view ||
@@ -183,11 +181,9 @@ torch_tensor read_tensor(const pickle_graph& graph, pickle_ref ref, const std::s
 }
 
 std::optional<std::vector<std::uint64_t>> extents_of(const pickle_graph& graph, pickle_ref ref) {
-    if (ref == no_value) return std::nullopt;
     if (graph.kind(ref) == pickle_kind::object &&
         graph.is_global(graph[ref].callee, "torch", "Size")) {
         ref = graph.at(graph[ref].arguments, 0);
-        if (ref == no_value) return std::nullopt;
     }
     if (graph.kind(ref) != pickle_kind::tuple && graph.kind(ref) != pickle_kind::list) {
         return std::nullopt;

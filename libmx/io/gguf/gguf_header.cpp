@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
 #include <set>
+#include <span>
+#include <string_view>
+#include <type_traits>
 #include <utility>
-
-#include "libmx/base/status.hpp"
-#include "libmx/io/gguf/gguf_metadata.hpp"
 
 namespace mx::io {
 namespace {
@@ -24,6 +28,193 @@ constexpr std::uint32_t axes_limit = 4;
 // The least that an entry takes: lengths, types and offsets of one without a name.
 constexpr std::uint64_t least_entry = 13;
 constexpr std::uint64_t least_tensor = 24;
+// Chat templates take some ten thousand bytes.
+constexpr std::uint64_t text_limit = 64 << 10;
+constexpr std::uint64_t shown_elements = 4;
+constexpr std::uint64_t shown_bytes = 64;
+constexpr int depth_limit = 8;
+constexpr std::uint64_t buffer_bytes = 64 << 10;
+
+// Reads a file forwards through a small buffer. Lengths are checked against the file before
+// anything is allocated; what goes beyond its end is base::error (input) naming the byte.
+class file_cursor {
+  public:
+    // Nothing beyond byte `limit` is read: a bound on the time that a hostile header costs.
+    file_cursor(shared_file file, std::uint64_t limit) : file_(std::move(file)), limit_(limit) {}
+
+    std::uint64_t position() const noexcept { return position_; }
+    // Bytes of the file that come after this place.
+    std::uint64_t remaining() const noexcept { return file_->size() - position_; }
+    void store_big_endian(bool big) noexcept { big_endian_ = big; }
+
+    // The next unsigned number of `width` bytes, at most 8.
+    std::uint64_t number(std::uint64_t width);
+    template <class T>
+    T number() {
+        static_assert(std::is_unsigned_v<T>);
+        return static_cast<T>(number(sizeof(T)));
+    }
+    // The next `length` bytes.
+    std::string text(std::uint64_t length);
+    void skip(std::uint64_t length);
+
+    // Throws base::error (input) that points at this place.
+    [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const;
+
+  private:
+    void take(std::span<std::byte> out);
+    void check(std::uint64_t length) const;
+
+    shared_file file_;
+    std::uint64_t limit_;
+    std::uint64_t position_ = 0;
+    std::uint64_t buffer_begin_ = 0;
+    std::vector<std::byte> buffer_;
+    bool big_endian_ = false;
+};
+
+std::uint64_t file_cursor::number(std::uint64_t width) {
+    std::array<std::byte, 8> bytes{};
+    take(std::span(bytes).first(static_cast<std::size_t>(width)));
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < width; ++i) {
+        const std::size_t at = big_endian_ ? i : static_cast<std::size_t>(width) - 1 - i;
+        value = value << 8 | std::to_integer<std::uint64_t>(bytes[at]);
+    }
+    return value;
+}
+
+void file_cursor::fail(const std::string& message, const std::string& tensor) const {
+    input_error(message, {file_->path(), tensor, position_});
+}
+
+void file_cursor::check(std::uint64_t length) const {
+    if (length > remaining()) {
+        fail(fmt::format("the header needs {} bytes here, the file has {}; it may be cut short",
+                         length, remaining()));
+    }
+    if (length > limit_ - std::min(position_, limit_)) {
+        fail(fmt::format("the header is longer than {} bytes, which no real file needs", limit_));
+    }
+}
+
+void file_cursor::take(std::span<std::byte> out) {
+    check(out.size());
+    std::size_t done = 0;
+    while (done < out.size()) {
+        const bool inside =
+            position_ >= buffer_begin_ && position_ - buffer_begin_ < buffer_.size();
+        if (!inside) {
+            buffer_.resize(static_cast<std::size_t>(std::min(buffer_bytes, remaining())));
+            buffer_begin_ = position_;
+            file_->read(position_, buffer_);
+        }
+        const auto at = static_cast<std::size_t>(position_ - buffer_begin_);
+        const std::size_t count = std::min(out.size() - done, buffer_.size() - at);
+        std::memcpy(out.data() + done, buffer_.data() + at, count);
+        position_ += count;
+        done += count;
+    }
+}
+
+std::string file_cursor::text(std::uint64_t length) {
+    check(length);
+    std::string out(static_cast<std::size_t>(length), '\0');
+    take(std::as_writable_bytes(std::span(out.data(), out.size())));
+    return out;
+}
+
+void file_cursor::skip(std::uint64_t length) {
+    check(length);
+    position_ += length;
+}
+
+struct gguf_value {
+    std::string text;                     // in words; long texts and arrays abbreviated
+    std::optional<std::uint32_t> number;  // of a UINT32
+};
+
+enum value_type : std::uint32_t { type_uint32 = 4, type_string = 8, type_array = 9, types = 13 };
+
+// Bytes of one value by type; 0 where that depends on the value.
+constexpr std::array<std::uint64_t, types> widths{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+constexpr std::array<std::string_view, types> type_names{
+    "UINT8", "INT8",   "UINT16", "INT16",  "UINT32", "INT32",  "FLOAT32",
+    "BOOL",  "STRING", "ARRAY",  "UINT64", "INT64",  "FLOAT64"};
+
+std::uint32_t read_type(file_cursor& at) {
+    const auto type = at.number<std::uint32_t>();
+    if (type >= types) at.fail(fmt::format("unknown type {} of a metadata value", type));
+    return type;
+}
+
+std::string scalar(file_cursor& at, std::uint32_t type) {
+    const std::uint64_t width = widths[type];
+    const std::uint64_t bits = at.number(width);
+    if (type_names[type] == "BOOL") return bits != 0 ? "true" : "false";
+    if (type_names[type] == "FLOAT64") return fmt::format("{}", std::bit_cast<double>(bits));
+    if (type_names[type] == "FLOAT32") {
+        return fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    }
+    if (type_names[type].front() == 'U') return fmt::format("{}", bits);
+    const std::uint64_t unused = 64 - 8 * width;
+    return fmt::format("{}", static_cast<std::int64_t>(bits << unused) >> unused);
+}
+
+// A text of any length, of which `limit` bytes are kept.
+std::string shortened(file_cursor& at, std::uint64_t limit) {
+    const auto length = at.number<std::uint64_t>();
+    if (length <= limit) return at.text(length);
+    at.skip(length);
+    return fmt::format("({} bytes of text)", length);
+}
+
+std::string array(file_cursor& at, int depth) {
+    if (depth == depth_limit) {
+        at.fail(fmt::format("metadata arrays are nested more than {} deep", depth_limit));
+    }
+    const std::uint32_t type = read_type(at);
+    const auto count = at.number<std::uint64_t>();
+    // The least that an element takes: a string its length, an array its type and count.
+    const std::uint64_t least = type == type_string ? 8 : type == type_array ? 12 : widths[type];
+    if (count > at.remaining() / least) {
+        at.fail(fmt::format("an array of {} {} does not fit into the file; it may be cut short",
+                            count, type_names[type]));
+    }
+    std::string shown;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        if (i >= shown_elements && widths[type] != 0) {
+            at.skip((count - i) * widths[type]);
+            break;
+        }
+        std::string element = type == type_array    ? array(at, depth + 1)
+                              : type == type_string ? shortened(at, shown_bytes)
+                                                    : scalar(at, type);
+        if (i < shown_elements) shown += (i == 0 ? "" : ", ") + element;
+    }
+    if (count > shown_elements) shown += ", ...";
+    return fmt::format("[{}] ({} {})", shown, count, type_names[type]);
+}
+
+// Reads the value at the cursor, its type first.
+gguf_value read_value(file_cursor& at) {
+    const std::uint32_t type = read_type(at);
+    if (type == type_uint32) {
+        const auto number = at.number<std::uint32_t>();
+        return {fmt::format("{}", number), number};
+    }
+    if (type == type_string) return {shortened(at, text_limit), {}};
+    return {type == type_array ? array(at, 0) : scalar(at, type), {}};
+}
+
+// A length of eight bytes and that many bytes, at most `limit`; `what` is named in errors.
+std::string read_text(file_cursor& at, std::uint64_t limit, const char* what) {
+    const auto length = at.number<std::uint64_t>();
+    if (length > limit) {
+        at.fail(fmt::format("{} of {} bytes; at most {} are allowed", what, length, limit));
+    }
+    return at.text(length);
+}
 
 // Versions count up from 1, so that a version with its low half empty is one of the other order.
 void read_version(file_cursor& at, gguf_header& header) {
@@ -50,8 +241,8 @@ std::uint64_t read_metadata(file_cursor& at, std::uint64_t count, gguf_header& h
     std::uint64_t alignment = 32;
     std::uint64_t kept = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-        std::string key = read_gguf_text(at, key_limit, "a metadata key");
-        gguf_value value = read_gguf_value(at);
+        std::string key = read_text(at, key_limit, "a metadata key");
+        gguf_value value = read_value(at);
         if (key == "general.alignment") {
             if (!value.number || *value.number == 0 || (*value.number & (*value.number - 1)) != 0) {
                 at.fail(fmt::format("general.alignment is '{}', not a power of two", value.text));
@@ -71,7 +262,7 @@ std::uint64_t read_metadata(file_cursor& at, std::uint64_t count, gguf_header& h
 
 gguf_tensor read_tensor(file_cursor& at, std::uint64_t alignment) {
     gguf_tensor tensor;
-    tensor.name = read_gguf_text(at, name_limit, "a tensor's name");
+    tensor.name = read_text(at, name_limit, "a tensor's name");
     const auto axes = at.number<std::uint32_t>();
     if (axes > axes_limit) {
         at.fail(fmt::format("{} axes; GGUF has at most {}", axes, axes_limit), tensor.name);
@@ -114,9 +305,8 @@ void check_places(const input_file& file, const gguf_header& header) {
     for (std::size_t i = 1; i < order.size(); ++i) {
         const gguf_tensor& before = *order[i - 1];
         if (before.begin + before.bytes > order[i]->begin) {
-            throw base::error(base::error_kind::input,
-                              fmt::format("overlaps the data of '{}'", before.name),
-                              {file.path(), order[i]->name, order[i]->begin});
+            input_error(fmt::format("overlaps the data of '{}'", before.name),
+                        {file.path(), order[i]->name, order[i]->begin});
         }
     }
 }

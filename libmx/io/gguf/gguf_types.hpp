@@ -21,7 +21,7 @@ struct gguf_type {
     std::optional<tensor::dtype> read_as = {};
 };
 
-/// Decoded on the way (gguf_mxfp4.hpp); the other readable types are stored as presented.
+/// Decoded on the way (gguf_reader.cpp); the other readable types are stored as presented.
 inline constexpr std::uint32_t gguf_mxfp4_type = 39;
 
 /// Numbers that are missing here belonged to types that ggml has removed.

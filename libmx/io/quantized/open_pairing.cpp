@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "libmx/block/scale_swizzle.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/io/quantized/coded_blocks.hpp"
 #include "libmx/io/quantized/pairings.hpp"
-#include "libmx/io/quantized/unswizzled.hpp"
 #include "libmx/io/widen.hpp"
 
 namespace mx::io {
@@ -97,6 +99,66 @@ class scaled_codes final : public coded_blocks<T> {
     bool divides_;
 };
 
+// Tiles read at a time: 32 KiB.
+constexpr std::uint64_t tiles_at_once = 64;
+
+// A part of `out` that lies in one row of tiles.
+void read_band(const byte_source& source, std::uint64_t rows, std::uint64_t cols,
+               std::uint64_t offset, std::span<std::byte> out) {
+    const std::uint64_t first_row = offset / cols;
+    const std::uint64_t last_row = (offset + out.size() - 1) / cols;
+    // A part of one row needs the tiles around it only.
+    const bool one = first_row == last_row;
+    const std::uint64_t begin = one ? offset % cols / block::swizzle_cols : 0;
+    const std::uint64_t end = one ? (offset + out.size() - 1) % cols / block::swizzle_cols + 1
+                                  : block::swizzle_tiles(cols, block::swizzle_cols);
+    const std::uint64_t matrix = first_row / rows;
+    const std::uint64_t start = matrix * block::swizzled_bytes(rows, cols) +
+                                first_row % rows / block::swizzle_rows *
+                                    block::swizzle_tiles(cols, block::swizzle_cols) *
+                                    block::swizzle_tile;
+    std::vector<std::byte> tiles;
+    for (std::uint64_t tile = begin; tile < end; tile += tiles_at_once) {
+        const std::uint64_t count = std::min(tiles_at_once, end - tile);
+        tiles.resize(static_cast<std::size_t>(count * block::swizzle_tile));
+        source.read(start + tile * block::swizzle_tile, tiles);
+        const std::uint64_t left = tile * block::swizzle_cols;
+        const std::uint64_t right = std::min(cols, left + count * block::swizzle_cols);
+        for (std::uint64_t row = first_row; row <= last_row; ++row) {
+            const std::uint64_t from = std::max(row * cols + left, offset);
+            const std::uint64_t to = std::min(row * cols + right, offset + out.size());
+            for (std::uint64_t at = from; at < to; ++at) {
+                const std::uint64_t col = at - row * cols - left;
+                const std::uint64_t place = col / block::swizzle_cols * block::swizzle_tile +
+                                            block::place_in_tile(row % rows % block::swizzle_rows,
+                                                                 col % block::swizzle_cols);
+                out[static_cast<std::size_t>(at - offset)] = tiles[place];
+            }
+        }
+    }
+}
+
+// `source` holds one or more matrices of rows x cols one-byte scales, each in the 128x4 order of
+// block/scale_swizzle.hpp; read in C order, without the padding.
+shared_source unswizzled(shared_source source, std::uint64_t rows, std::uint64_t cols) {
+    return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
+        // Rows of one matrix that lie in one row of tiles share a read.
+        while (!out.empty()) {
+            const std::uint64_t row = offset / cols;  // counted over all matrices
+            const std::uint64_t in_matrix = row % rows;
+            const std::uint64_t band_end =
+                row - in_matrix % block::swizzle_rows +
+                std::min(block::swizzle_rows,
+                         rows - in_matrix / block::swizzle_rows * block::swizzle_rows);
+            const auto count = static_cast<std::size_t>(
+                std::min<std::uint64_t>(out.size(), band_end * cols - offset));
+            read_band(*source, rows, cols, offset, out.first(count));
+            offset += count;
+            out = out.subspan(count);
+        }
+    });
+}
+
 }  // namespace
 
 tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays) {
@@ -124,9 +186,8 @@ std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tens
     const tensor_info& stored = arrays[p.scales].info();
     shared_source scales = open(p.scales);
     if (p.swizzled) {
-        const std::uint64_t across = p.grid.cols();
         const std::uint64_t rows = p.shape.size() > 1 ? p.shape[p.shape.size() - 2] : 1;
-        scales = unswizzled(std::move(scales), rows, across);
+        scales = unswizzled(std::move(scales), rows, p.grid.cols());
     }
     double tensor_scale = 1;
     if (p.tensor_scale) {
@@ -135,12 +196,11 @@ std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tens
         tensor_scale = static_cast<double>(value);
     }
     const code_values values = values_of(p, codes.type);
-    if (products_are_f32(p, stored)) {
-        return std::make_unique<scaled_codes<float>>(p, open(p.codes), values, std::move(scales),
-                                                     scale_type(stored), tensor_scale);
-    }
-    return std::make_unique<scaled_codes<double>>(p, open(p.codes), values, std::move(scales),
-                                                  scale_type(stored), tensor_scale);
+    const auto make = [&]<class T>(T) -> std::unique_ptr<byte_source> {
+        return std::make_unique<scaled_codes<T>>(p, open(p.codes), values, std::move(scales),
+                                                 scale_type(stored), tensor_scale);
+    };
+    return products_are_f32(p, stored) ? make(float{}) : make(double{});
 }
 
 }  // namespace mx::io

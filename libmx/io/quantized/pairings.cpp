@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "libmx/block/scale_swizzle.hpp"
 
@@ -24,34 +26,20 @@ std::string described(const tensor_info& t) {
 }
 
 bool holds_codes(code_array kind, dtype t) {
-    switch (kind) {
-        case code_array::fp4_blocks:
-            return t == dtype::u8;
-        case code_array::fp4:
-            return t == dtype::u8 || t == dtype::i8 || t == dtype::f4;
-        case code_array::fp6:
-            return t == dtype::f6_e2m3 || t == dtype::f6_e3m2;
-        case code_array::fp8:
-            return t == dtype::f8_e4m3 || t == dtype::f8_e5m2 || t == dtype::f8_e4m3fnuz ||
-                   t == dtype::f8_e5m2fnuz;
-        case code_array::int8:
-            return t == dtype::i8;
-        case code_array::int_words:
-            return t == dtype::i32;
-    }
-    return false;
+    static constexpr std::pair<code_array, dtype> known[] = {
+        {code_array::fp4_blocks, dtype::u8},   {code_array::fp4, dtype::u8},
+        {code_array::fp4, dtype::i8},          {code_array::fp4, dtype::f4},
+        {code_array::fp6, dtype::f6_e2m3},     {code_array::fp6, dtype::f6_e3m2},
+        {code_array::fp8, dtype::f8_e4m3},     {code_array::fp8, dtype::f8_e5m2},
+        {code_array::fp8, dtype::f8_e4m3fnuz}, {code_array::fp8, dtype::f8_e5m2fnuz},
+        {code_array::int8, dtype::i8},         {code_array::int_words, dtype::i32}};
+    return std::find(std::begin(known), std::end(known), std::pair(kind, t)) != std::end(known);
 }
 
 bool holds_scales(scale_array kind, dtype t) {
-    switch (kind) {
-        case scale_array::e8m0:
-            return t == dtype::u8 || t == dtype::f8_e8m0;
-        case scale_array::e4m3:
-            return t == dtype::f8_e4m3;
-        case scale_array::real:
-            return t == dtype::f32 || t == dtype::bf16 || t == dtype::f16;
-    }
-    return false;
+    if (kind == scale_array::e8m0) return t == dtype::u8 || t == dtype::f8_e8m0;
+    if (kind == scale_array::e4m3) return t == dtype::f8_e4m3;
+    return t == dtype::f32 || t == dtype::bf16 || t == dtype::f16;
 }
 
 bool may_hold_codes(dtype t) {
@@ -165,6 +153,16 @@ std::string per_scale(const pairing& p) {
                        l.scales == scale_array::e8m0 ? " byte" : "");
 }
 
+pairing begun(const std::string& name, const quantized_layout& l, std::size_t codes,
+              std::size_t scales) {
+    pairing p;
+    p.name = name;
+    p.layout = &l;
+    p.codes = codes;
+    p.scales = scales;
+    return p;
+}
+
 // Names to arrays, those of the same name in the order of the files.
 using directory = std::unordered_map<std::string_view, std::vector<std::size_t>>;
 
@@ -250,11 +248,7 @@ class search {
             const bool swizzle = swizzled_ && can_be_swizzled(l);
             const std::uint64_t padded = can_be_swizzled(l) ? swizzled_size(*shape, want) : 0;
             if (swizzle ? s.elements == padded : shapes_agree(l, want, s.shape)) {
-                pairing p;
-                p.name = name;
-                p.layout = &l;
-                p.codes = codes;
-                p.scales = scales;
+                pairing p = begun(name, l, codes, scales);
                 p.swizzled = swizzle;
                 p.shape = *shape;
                 p.element = element_of(l.codes, c.type);
@@ -307,11 +301,7 @@ class search {
             if (cols == 0 || s.shape[0] != rows || s.shape[1] == 0 || cols % s.shape[1] != 0) {
                 continue;
             }
-            pairing p;
-            p.name = name;
-            p.layout = &l;
-            p.codes = codes;
-            p.scales = scales;
+            pairing p = begun(name, l, codes, scales);
             p.extents = extents;
             p.shape = {rows, cols};
             p.code_bits = static_cast<int>(bits);

@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "libmx/report/cells.hpp"
-#include "libmx/report/html/base64.hpp"
 #include "libmx/report/html/text.hpp"
 
 namespace mx::report::html {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text on its way into a page. Whatever a file can have named goes through here.
+// Text and bytes on their way into a page. Whatever a file can have named goes through here.
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,5 +34,14 @@ class anchors {
   private:
     std::set<std::string> taken_;
 };
+
+/// `bytes` in base64 with padding.
+std::string base64(std::string_view bytes);
+
+/// `values` as little-endian float32 in base64. Values that are all the same bits stand once.
+std::string base64_floats(std::span<const float> values);
+
+/// "sha256-..." of a Content-Security-Policy, from the digest in hexadecimal.
+std::string policy_hash(std::string_view hexadecimal);
 
 }  // namespace mx::report::html

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "libmx/report/svg/lettering.hpp"
+#include "libmx/report/svg/markers.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/plots.hpp"
 
@@ -101,7 +102,7 @@ void draw_zones(canvas& out, const frame& f, const axis& x, const std::vector<zo
         if (std::isfinite(z.from)) says += ", from " + value_text(x, z.from);
         if (std::isfinite(z.to)) says += ", to " + value_text(x, z.to);
         out.start("path").with("class", "zone");
-        out.with("d", box(s.from, f.top, s.to - s.from, f.height).text()).titled(says);
+        out.with(box(s.from, f.top, s.to - s.from, f.height)).titled(says);
         path_data edges;
         edges.move(s.from, f.top).down(f.bottom()).move(s.to, f.top).down(f.bottom());
         out.path(edges, "edge");
@@ -128,6 +129,30 @@ int draw_zone_names(canvas* out, const frame& f, const std::vector<zone>& zones)
         out->label(middle, f.top - 5 - zone_row * static_cast<double>(row), "num mid", name);
     }
     return static_cast<int>(rows.size());
+}
+
+void draw_axes(canvas& out, frame& f, const axis& x, const axis& y, const std::vector<zone>& zones,
+               bool both) {
+    f.top = 26 + zone_row * draw_zone_names(nullptr, f, zones);
+    draw_zones(out, f, x, zones);
+    draw_zone_names(&out, f, zones);
+    draw_grid(out, f, both);
+    draw_ticks(out, f, true, true);
+    draw_y_title(out, f, y, 12);
+    draw_x_title(out, f, x, f.bottom() + 36);
+}
+
+bool drawn(const point& at) { return std::isfinite(at.x) && at.y && std::isfinite(*at.y); }
+
+bool beyond(const frame& f, const point& at) {
+    return f.y.beyond(*at.y) != 0 || f.x.beyond(at.x) != 0;
+}
+
+path_data shape_at(const frame& f, const point& at, std::size_t index, double radius) {
+    const double x = f.at_x(at.x);
+    const double y = f.at_y(*at.y);
+    return beyond(f, at) ? arrow(x, y, f.x.beyond(at.x), f.y.beyond(*at.y))
+                         : marker(index, x, y, radius);
 }
 
 }  // namespace mx::report::svg

@@ -41,4 +41,18 @@ void draw_zones(canvas& out, const frame& f, const axis& x, const std::vector<zo
 int draw_zone_names(canvas* out, const frame& f, const std::vector<zone>& zones);
 inline constexpr double zone_row = 14;  ///< height of a row of names
 
+/// What plots of points begin with: zones and their names, the grid (of both axes when `both`), the
+/// ticks and the titles. Sets the top of the frame;
+/// what is below it takes axes_below.
+void draw_axes(canvas& out, frame& f, const axis& x, const axis& y, const std::vector<zone>& zones,
+               bool both);
+inline constexpr double axes_below = 44;
+
+/// Whether a point can be drawn.
+bool drawn(const point& at);
+/// The shape of series `index` at a point that can be drawn, or an arrow where it is beyond the
+/// axes.
+path_data shape_at(const frame& f, const point& at, std::size_t index, double radius);
+bool beyond(const frame& f, const point& at);
+
 }  // namespace mx::report::svg

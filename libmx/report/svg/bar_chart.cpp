@@ -46,9 +46,7 @@ void draw_bars(canvas& out, const frame& f, const bar_chart& p, const series& s,
         const double high = std::max(1.0, f.bottom() - f.at_y(b.share));
         const double space = wide > 4 ? 1 : 0;
         out.start("path");
-        out.with(
-            "d",
-            box(left + space / 2, f.bottom() - high, std::max(0.5, wide - space), high).text());
+        out.with(box(left + space / 2, f.bottom() - high, std::max(0.5, wide - space), high));
         const bool labelled = b.index < s.labels.size() && !s.labels[b.index].empty();
         const std::string where =
             labelled ? s.labels[b.index] : value_text(p.x, b.from) + " to " + value_text(p.x, b.to);

@@ -95,7 +95,7 @@ void canvas::label(double x, double y, std::string_view classes, std::string_vie
 }
 
 void canvas::path(const path_data& d, std::string_view classes) {
-    start("path").with("class", classes).with("d", d.text()).done();
+    start("path").with("class", classes).with(d).done();
 }
 
 }  // namespace mx::report::svg

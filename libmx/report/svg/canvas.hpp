@@ -38,6 +38,7 @@ class canvas {
     canvas& start(std::string_view name);
     canvas& with(std::string_view key, double value);
     canvas& with(std::string_view key, std::string_view value);
+    canvas& with(const path_data& d) { return with("d", d.text()); }
     void done();
     /// The element holds `content`, escaped.
     void text(std::string_view content);

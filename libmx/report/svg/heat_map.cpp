@@ -8,9 +8,7 @@
 #include "libmx/report/svg/markers.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/plots.hpp"
-#include "libmx/report/svg/rows.hpp"
 #include "libmx/report/svg/scale.hpp"
-#include "libmx/report/svg/ticks.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -23,12 +21,9 @@ constexpr double line_height = 14;
 class map_drawer {
   public:
     map_drawer(const heat_map& p, const std::string& id) : p_(p), id_(id) {
-        for (std::size_t r = 0; r < p.rows.size(); ++r) {
-            for (std::size_t c = 0; c < p.columns.size(); ++c) {
-                const std::optional<double> v = cell(r, c);
-                v ? values_.add(*v) : void(undefined_ = true);
-            }
-        }
+        for_each_cell([&](std::size_t, std::size_t, std::optional<double> v) {
+            v ? values_.add(*v) : void(undefined_ = true);
+        });
         shade_ = scale_of(p.value, values_, 4, margin::none);
     }
 
@@ -56,9 +51,14 @@ class map_drawer {
 
   private:
     std::optional<double> cell(std::size_t r, std::size_t c) const {
-        if (r >= p_.cells.size() || c >= p_.cells[r].size()) return {};
-        const std::optional<double> v = p_.cells[r][c];
-        return v && std::isfinite(*v) ? v : std::nullopt;
+        return cell_at(p_.cells, r, c);
+    }
+
+    template <class Body>
+    void for_each_cell(const Body& body) const {
+        for (std::size_t r = 0; r < p_.rows.size(); ++r) {
+            for (std::size_t c = 0; c < p_.columns.size(); ++c) body(r, c, cell(r, c));
+        }
     }
 
     int shade_of(double v) const {
@@ -99,15 +99,12 @@ class map_drawer {
     }
 
     bool values_fit(int digits) const {
-        for (std::size_t r = 0; r < p_.rows.size(); ++r) {
-            for (std::size_t c = 0; c < p_.columns.size(); ++c) {
-                const std::optional<double> v = cell(r, c);
-                if (v && width_of(short_text(p_.value, *v, digits), small_size) > cell_width_ - 2) {
-                    return false;
-                }
-            }
-        }
-        return true;
+        bool fit = true;
+        for_each_cell([&](std::size_t, std::size_t, std::optional<double> v) {
+            fit = fit &&
+                  (!v || width_of(short_text(p_.value, *v, digits), small_size) <= cell_width_ - 2);
+        });
+        return fit;
     }
 
     // Rows are moved as a whole, so that the paths of their cells stay short.
@@ -119,7 +116,7 @@ class map_drawer {
             d_.out.start("path");
             v ? d_.out.with("class", fmt::format("h{}", shade_of(*v)))
               : d_.out.with("fill", undefined_fill(id_));
-            d_.out.with("d", box(x_of(c), 0, cell_width_, rows_.height).text());
+            d_.out.with(box(x_of(c), 0, cell_width_, rows_.height));
             const std::string says = v ? value_text(p_.value, *v) : std::string("undefined");
             d_.out.titled(p_.rows[r] + ", " + p_.columns[c] + ": " + says);
         }
@@ -127,15 +124,12 @@ class map_drawer {
     }
 
     void write_values() {
-        for (std::size_t r = 0; r < p_.rows.size(); ++r) {
-            for (std::size_t c = 0; c < p_.columns.size(); ++c) {
-                const std::optional<double> v = cell(r, c);
-                if (!v) continue;
-                d_.out.label(x_of(c) + cell_width_ / 2, rows_.middle(r) + 4,
-                             shade_of(*v) >= dark_from ? "num mid bright" : "num mid dark",
-                             short_text(p_.value, *v, digits_));
-            }
-        }
+        for_each_cell([&](std::size_t r, std::size_t c, std::optional<double> v) {
+            if (!v) return;
+            d_.out.label(x_of(c) + cell_width_ / 2, rows_.middle(r) + 4,
+                         shade_of(*v) >= dark_from ? "num mid bright" : "num mid dark",
+                         short_text(p_.value, *v, digits_));
+        });
     }
 
     void draw_column_names() {
@@ -171,7 +165,7 @@ class map_drawer {
             for (int k = 0; k < shades; ++k) {
                 const int shade = p_.larger_is_worse ? k : shades - 1 - k;
                 d_.out.start("path").with("class", fmt::format("h{}", shade));
-                d_.out.with("d", box(left + wide * k, top, wide, 12).text()).done();
+                d_.out.with(box(left + wide * k, top, wide, 12)).done();
             }
             d_.out.close("g");
             x += wide * shades;
@@ -188,7 +182,7 @@ class map_drawer {
         if (undefined_) {
             d_.out.group("cells");
             d_.out.start("path").with("fill", undefined_fill(id_));
-            d_.out.with("d", box(x, top, 22, 12).text()).done();
+            d_.out.with(box(x, top, 22, 12)).done();
             d_.out.close("g");
             d_.out.label(x + 28, top + 10, "num", "undefined");
         }

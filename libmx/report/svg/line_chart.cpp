@@ -2,11 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "libmx/report/svg/axes.hpp"
-#include "libmx/report/svg/legend.hpp"
 #include "libmx/report/svg/lettering.hpp"
 #include "libmx/report/svg/markers.hpp"
 #include "libmx/report/svg/numbers.hpp"
@@ -21,8 +18,6 @@ constexpr std::size_t most_markers = 40;   // of a line; other points are still 
 constexpr std::size_t most_points = 2000;  // of a chart, beyond which only markers are
 constexpr double longest_name = 200;
 constexpr double name_row = 15;
-
-bool drawn(const point& at) { return std::isfinite(at.x) && at.y && std::isfinite(*at.y); }
 
 void sample(canvas& out, std::size_t index, double x, double y) {
     out.group(series_class(index));
@@ -49,17 +44,11 @@ void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t ind
     for (std::size_t i = 0; i < line.points.size(); ++i) {
         const point& at = line.points[i];
         if (!drawn(at)) continue;
-        const double x = f.at_x(at.x);
-        const double y = f.at_y(*at.y);
-        const int up = f.y.beyond(*at.y);
-        const int right = f.x.beyond(at.x);
-        const bool seen = up != 0 || right != 0 || i % stride == 0;
+        const bool seen = beyond(f, at) || i % stride == 0;
         if (!seen && !every) continue;
         out.start("path");
         if (!seen) out.with("class", "touch");
-        const path_data shape =
-            up != 0 || right != 0 ? arrow(x, y, right, up) : marker(index, x, y, marker_radius);
-        out.with("d", shape.text());
+        out.with(shape_at(f, at, index, marker_radius));
         const std::string where =
             at.label.empty() ? p.x.title + " " + value_text(p.x, at.x) : at.label;
         out.titled(line.name + ", " + where + ": " + value_text(p.y, *at.y));
@@ -122,18 +111,11 @@ drawing draw(const line_chart& p, const std::string&) {
     f.left = room_for_ticks(f.y);
     const double right = beside ? room + sample_width + 22 : 24;
     f.width = page_width - f.left - right;
-    const double zone_names = zone_row * draw_zone_names(nullptr, f, p.zones);
-    f.top = 26 + zone_names;
     f.height = plot_height;
-    draw_zones(d.out, f, p.x, p.zones);
-    draw_zone_names(&d.out, f, p.zones);
-    draw_grid(d.out, f, false);
-    draw_ticks(d.out, f, true, true);
-    draw_y_title(d.out, f, p.y, 12);
-    draw_x_title(d.out, f, p.x, f.bottom() + 36);
+    draw_axes(d.out, f, p.x, p.y, p.zones, false);
     for (std::size_t i = 0; i < p.lines.size(); ++i)
         draw_line(d.out, f, p, i, marks <= most_points);
-    d.height = f.bottom() + 44;
+    d.height = f.bottom() + axes_below;
     if (beside) {
         draw_names(d.out, f, p, room);
     } else {

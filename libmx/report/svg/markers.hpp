@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells series apart without colour: shapes of points, hatching of areas.
+// What tells series apart without colour: shapes of points, hatching of areas, and legends that say
+// what they mean.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "libmx/report/svg/canvas.hpp"
 
@@ -28,5 +31,18 @@ void define_parts(canvas& out, const std::string& id, std::size_t count);
 std::string part_fill(const std::string& id, std::size_t part);
 /// The class of text written on a part.
 std::string_view part_ink(std::size_t part);
+
+inline constexpr double sample_width = 28;
+inline constexpr double legend_row = 19;  ///< height of a row
+
+struct legend_item {
+    std::string name;
+    /// Draws the sample, sample_width wide, from `x` on around the middle `y`.
+    std::function<void(canvas& out, double x, double y)> sample;
+};
+
+/// Items from left to right in as many rows as they need below `top`; returns the height.
+double draw_legend(canvas& out, const std::vector<legend_item>& items, double left, double top,
+                   double width);
 
 }  // namespace mx::report::svg

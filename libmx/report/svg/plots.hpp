@@ -2,7 +2,10 @@
 // One function per kind of plot: from its data to what is inside the <svg> element.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "libmx/report/figure.hpp"
 #include "libmx/report/svg/canvas.hpp"
@@ -24,6 +27,10 @@ drawing draw(const line_chart& p, const std::string& id);
 drawing draw(const bar_chart& p, const std::string& id);
 drawing draw(const scatter_chart& p, const std::string& id);
 drawing draw(const stacked_chart& p, const std::string& id);
+
+/// The cell at `row` and `column`; none where it is missing or not finite.
+std::optional<double> cell_at(const std::vector<std::vector<std::optional<double>>>& cells,
+                              std::size_t row, std::size_t column);
 
 /// An empty frame that says so.
 drawing nothing_to_show();

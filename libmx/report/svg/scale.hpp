@@ -59,4 +59,7 @@ enum class margin { round, round_from_zero, none };
 /// without positive values is linear.
 scale scale_of(const axis& a, const extent& values, int wanted, margin m = margin::round);
 
+/// The least of 1, 2 and 5 times powers of ten that is not below `x` > 0.
+double round_above(double x);
+
 }  // namespace mx::report::svg

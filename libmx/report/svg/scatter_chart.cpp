@@ -5,10 +5,8 @@
 #include <cmath>
 
 #include "libmx/report/svg/axes.hpp"
-#include "libmx/report/svg/legend.hpp"
 #include "libmx/report/svg/lettering.hpp"
 #include "libmx/report/svg/markers.hpp"
-#include "libmx/report/svg/name_places.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/plots.hpp"
 
@@ -21,8 +19,7 @@ constexpr double plot_height = 380;
 constexpr double longest_name = 200;
 constexpr std::size_t most_names = 120;  // more could not be told apart
 
-bool drawn(const mark& m) { return std::isfinite(m.at.x) && m.at.y && std::isfinite(*m.at.y); }
-bool drawn(const std::pair<double, double>& at) {
+bool finite(const std::pair<double, double>& at) {
     return std::isfinite(at.first) && std::isfinite(at.second);
 }
 
@@ -30,7 +27,7 @@ class scatter_drawer {
   public:
     explicit scatter_drawer(const scatter_chart& p) : p_(p), groups_(p.groups) {
         for (const mark& m : p.marks) {
-            if (!drawn(m)) continue;
+            if (!drawn(m.at)) continue;
             xs_.add(m.at.x);
             ys_.add(*m.at.y);
             ++count_;
@@ -39,7 +36,7 @@ class scatter_drawer {
             }
         }
         for (const auto& at : p.path) {
-            if (!drawn(at)) continue;
+            if (!finite(at)) continue;
             xs_.add(at.first);
             ys_.add(at.second);
             ++steps_;
@@ -53,18 +50,12 @@ class scatter_drawer {
         f_.y = scale_of(p_.y, ys_, 7);
         f_.left = room_for_ticks(f_.y);
         f_.width = page_width - f_.left - 24;
-        f_.top = 26 + zone_row * draw_zone_names(nullptr, f_, p_.zones);
         f_.height = plot_height;
-        draw_zones(out(), f_, p_.x, p_.zones);
-        draw_zone_names(&out(), f_, p_.zones);
-        draw_grid(out(), f_, true);
-        draw_ticks(out(), f_, true, true);
-        draw_y_title(out(), f_, p_.y, 12);
-        draw_x_title(out(), f_, p_.x, f_.bottom() + 36);
+        draw_axes(out(), f_, p_.x, p_.y, p_.zones, true);
         draw_path();
         for (std::size_t g = 0; g < groups_.size(); ++g) draw_group(g);
         draw_names();
-        d_.height = f_.bottom() + 44;
+        d_.height = f_.bottom() + axes_below;
         const double legend = draw_legend(out(), legend_items(), f_.left, d_.height + 2, f_.width);
         d_.height += legend > 0 ? legend + 8 : 0;
         d_.description =
@@ -80,7 +71,7 @@ class scatter_drawer {
     void draw_path() {
         path_data d;
         for (const auto& at : p_.path) {
-            if (!drawn(at)) continue;
+            if (!finite(at)) continue;
             const double x = f_.at_x(at.first);
             const double y = f_.at_y(at.second);
             if (d.empty()) {
@@ -92,7 +83,7 @@ class scatter_drawer {
             }
         }
         if (d.empty()) return;
-        out().start("path").with("class", "line front").with("d", d.text());
+        out().start("path").with("class", "line front").with(d);
         out().titled(p_.path_name.empty() ? "path" : p_.path_name);
     }
 
@@ -103,7 +94,7 @@ class scatter_drawer {
         if (steps_ > most_steps) return;
         const std::pair<double, double>* last = nullptr;
         for (const auto& at : p_.path) {
-            if (!drawn(at)) continue;
+            if (!finite(at)) continue;
             for (int i = 0; last != nullptr && i <= pieces; ++i) {
                 const double x = f_.at_x(last->first);
                 const double y = f_.at_y(last->second);
@@ -123,17 +114,13 @@ class scatter_drawer {
     void draw_group(std::size_t g) {
         out().group(series_class(g) + " mark");
         for (const mark& m : p_.marks) {
-            if (!drawn(m) || m.group != groups_[g]) continue;
-            const int up = f_.y.beyond(*m.at.y);
-            const int right = f_.x.beyond(m.at.x);
-            const path_data shape = up != 0 || right != 0 ? arrow(x_of(m), y_of(m), right, up)
-                                                          : marker(g, x_of(m), y_of(m), radius_);
+            if (!drawn(m.at) || m.group != groups_[g]) continue;
             std::string says = m.at.label;
             if (!m.group.empty()) says += (says.empty() ? "" : ", ") + m.group;
             if (!says.empty()) says += ": ";
             says += p_.x.title + " " + value_text(p_.x, m.at.x) + ", " + p_.y.title + " " +
                     value_text(p_.y, *m.at.y);
-            out().start("path").with("d", shape.text()).titled(says);
+            out().start("path").with(shape_at(f_, m.at, g, radius_)).titled(says);
         }
         out().close("g");
     }
@@ -142,7 +129,7 @@ class scatter_drawer {
         std::vector<std::pair<double, double>> points;
         std::vector<const mark*> named;
         for (const mark& m : p_.marks) {
-            if (!drawn(m)) continue;
+            if (!drawn(m.at)) continue;
             points.emplace_back(x_of(m), y_of(m));
             if (m.named && !m.at.label.empty() && named.size() < most_names) named.push_back(&m);
         }
@@ -172,7 +159,7 @@ class scatter_drawer {
             items.push_back({groups_[g], [g](canvas& to, double x, double y) {
                                  to.group(series_class(g) + " mark");
                                  const path_data d = marker(g, x + sample_width - 8, y, 4.6);
-                                 to.start("path").with("d", d.text()).done();
+                                 to.start("path").with(d).done();
                                  to.close("g");
                              }});
         }

@@ -5,12 +5,10 @@
 #include <cmath>
 
 #include "libmx/report/svg/axes.hpp"
-#include "libmx/report/svg/legend.hpp"
 #include "libmx/report/svg/lettering.hpp"
 #include "libmx/report/svg/markers.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/plots.hpp"
-#include "libmx/report/svg/rows.hpp"
 
 namespace mx::report::svg {
 namespace {
@@ -68,9 +66,7 @@ class stack_drawer {
     canvas& out() { return d_.out; }
 
     std::optional<double> cell(std::size_t c, std::size_t k) const {
-        if (c >= p_.cells.size() || k >= p_.cells[c].size()) return {};
-        const std::optional<double> v = p_.cells[c][k];
-        return v && std::isfinite(*v) ? v : std::nullopt;
+        return cell_at(p_.cells, c, k);
     }
 
     void draw_bar(std::size_t c) {
@@ -90,7 +86,7 @@ class stack_drawer {
             const double left = std::min(ends[0], ends[1]);
             const double wide = std::max(0.5, std::abs(ends[1] - ends[0]));
             out().start("path").with("fill", part_fill(id_, k));
-            out().with("d", box(left, top, wide, high).text());
+            out().with(box(left, top, wide, high));
             out().titled(p_.categories[c] + ", " + p_.parts[k] + ": " + value_text(value_, *v));
             write(amount(*v), left, wide, top, k);
         }
@@ -98,7 +94,7 @@ class stack_drawer {
         double end = f_.at_x(above);
         if (!missing.empty()) {
             out().start("path").with("fill", undefined_fill(id_));
-            out().with("d", box(end + 1, top, undefined_width, high).text());
+            out().with(box(end + 1, top, undefined_width, high));
             out().titled(p_.categories[c] + ", " + missing + ": undefined");
             end += undefined_width + 1;
         }
@@ -130,7 +126,7 @@ class stack_drawer {
         return {name, [fill](canvas& to, double x, double y) {
                     to.group("parts");
                     to.start("path").with("fill", fill);
-                    to.with("d", box(x, y - 7, sample_width, 14).text()).done();
+                    to.with(box(x, y - 7, sample_width, 14)).done();
                     to.close("g");
                 }};
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/report/svg/svg.hpp"
 
+#include <cmath>
 #include <variant>
 
 #include "libmx/report/svg/plots.hpp"
@@ -19,6 +20,13 @@ std::string clean(const std::string& id) {
 }
 
 }  // namespace
+
+std::optional<double> cell_at(const std::vector<std::vector<std::optional<double>>>& cells,
+                              std::size_t row, std::size_t column) {
+    if (row >= cells.size() || column >= cells[row].size()) return {};
+    const std::optional<double> v = cells[row][column];
+    return v && std::isfinite(*v) ? v : std::nullopt;
+}
 
 drawing nothing_to_show() {
     drawing d;

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "libmx/report/html/assets.hpp"
-#include "libmx/report/html/base64.hpp"
 #include "libmx/report/html/text.hpp"
 #include "libmx/report/writers.hpp"
 #include "tests/catch.hpp"

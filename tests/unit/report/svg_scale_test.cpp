@@ -7,7 +7,7 @@
 
 #include "libmx/report/svg/canvas.hpp"
 #include "libmx/report/svg/lettering.hpp"
-#include "libmx/report/svg/name_places.hpp"
+#include "libmx/report/svg/lettering.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/scale.hpp"
 #include "tests/catch.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ inline constexpr std::uint64_t hdf5_chunk_limit = 64 << 20;
 /// often they are linked. Links elsewhere are listed with a note and not followed. Reads no data.
 std::vector<tensor_info> hdf5_datasets(hid_t file, const std::string& path,
                                        std::optional<tensor::dtype> as);
+
+/// Opens the dataset that `info` describes (see hdf5_datasets).
+std::unique_ptr<byte_source> open_hdf5_dataset(std::shared_ptr<const hdf5_id> file,
+                                               const tensor_info& info);
 
 /// Text attributes of the root group of up to 64 KiB.
 std::map<std::string, std::string> hdf5_attributes(hid_t file);

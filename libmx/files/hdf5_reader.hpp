@@ -3,7 +3,6 @@
 // hdf5*.cpp only.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,9 +22,6 @@ std::shared_ptr<const isolated_worker> start_hdf5(const shared_file& file,
 
 /// Every dataset (see hdf5_datasets), checked as if the sender were hostile.
 std::vector<tensor_info> list_hdf5(const isolated_worker& worker, const std::string& path);
-
-/// Text attributes of the root group.
-std::map<std::string, std::string> hdf5_text_attributes(const isolated_worker& worker);
 
 /// Dataset `index` of list_hdf5's, described by `info`.
 std::unique_ptr<byte_source> open_hdf5_source(std::shared_ptr<const isolated_worker> worker,
