@@ -8,7 +8,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
-#include "libmx/gemm/cuda/cuda_engine.hpp"
 #include "libmx/gemm/cuda/device_engine.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/one_step.hpp"

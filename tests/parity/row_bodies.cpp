@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/format/cast.hpp"
 #include "tests/catch.hpp"
