@@ -20,14 +20,12 @@
 
 namespace mx::codec {
 
-// Arithmetic that rounds every result to a working format, as tensor libraries do it.
-
-struct float32_arithmetic {
-    MX_HD static float round(float x) { return x; }
-};
-struct bfloat16_arithmetic {
-    MX_HD static float round(float x) { return base::rounded_to_bf16(x); }
-};
+/// A float32 result as a working format holds it, the way tensor libraries compute: float32 as it
+/// is, or rounded to bfloat16.
+template <bool narrow>
+MX_HD inline float rounded_if(float x) {
+    return narrow ? base::rounded_to_bf16(x) : x;
+}
 
 // float32 to UE4M3 as ggml converts block scales, for host and device.
 
@@ -93,9 +91,9 @@ MX_HD inline float power_or_inf(int e) {
 }
 
 /// Rounds to an integer: half away from zero, half to even, or toward zero.
-template <typename Arithmetic>
+template <bool narrow>
 MX_HD inline float to_integer(float x, format::rounding how) {
-    const auto r = [](float v) { return Arithmetic::round(v); };
+    const auto r = [](float v) { return rounded_if<narrow>(v); };
     const float magnitude = std::fabs(x);
     const float sign = x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
     if (how == format::rounding::zero) return sign * std::floor(magnitude);
@@ -112,10 +110,11 @@ MX_HD inline float to_integer(float x, format::rounding how) {
 
 /// `y` (finite) rounded to the format and clamped to `largest`; the sum of 1/2 and of the value one
 /// ulp below 1/2 rounds up to 1, and values whose log2 rounds to 128 become NaN. A zero gives +0.
-template <typename Arithmetic>
+template <bool narrow>
 MX_HD inline float microxcaling_element(const format::element_params& f, format::rounding how,
-                                        scale::log2_format log2, float largest, float y) {
-    const auto r = [](float v) { return Arithmetic::round(v); };
+                                        float largest, float y) {
+    const scale::log2_format log2 = narrow ? scale::log2_in_bfloat16 : scale::log2_in_float32;
+    const auto r = [](float v) { return rounded_if<narrow>(v); };
     const float mantissa_scale = base::exact_pow2f(f.mantissa_bits);
     float exponent_scale = 1.0f;
     if (f.floating) {
@@ -125,7 +124,7 @@ MX_HD inline float microxcaling_element(const format::element_params& f, format:
         exponent_scale = element_steps::power_or_inf(e < f.emin ? f.emin : e);
     }
     const float scaled = r(r(y / exponent_scale) * mantissa_scale);
-    const float integer = element_steps::to_integer<Arithmetic>(scaled, how);
+    const float integer = element_steps::to_integer<narrow>(scaled, how);
     const float q = r(r(integer / mantissa_scale) * exponent_scale);
     return q > largest ? largest : q < -largest ? -largest : q;  // NaN stays
 }
@@ -282,15 +281,13 @@ MX_HD inline converted convert(const conversion& c, std::uint32_t x, std::uint32
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
     if (magnitude > base::f32_infinity) return convert_nan(c, (x & base::f32_sign_mask) != 0);
     if (magnitude == base::f32_infinity) return convert_inf(c, negative);
+    const float largest = c.value[c.element.max_positive];
+    const float y = base::float_from_bits(x);
     switch (c.by->arithmetic.value) {
         case element_kind::microxcaling:
-            return with_code_of(c, microxcaling_element<float32_arithmetic>(
-                                       c.element, c.mode.how, scale::log2_in_float32,
-                                       c.value[c.element.max_positive], base::float_from_bits(x)));
+            return with_code_of(c, microxcaling_element<false>(c.element, c.mode.how, largest, y));
         case element_kind::bfloat16:
-            return with_code_of(c, microxcaling_element<bfloat16_arithmetic>(
-                                       c.element, c.mode.how, scale::log2_in_bfloat16,
-                                       c.value[c.element.max_positive], base::float_from_bits(x)));
+            return with_code_of(c, microxcaling_element<true>(c.element, c.mode.how, largest, y));
         case element_kind::fbgemm:
         case element_kind::exact:
         case element_kind::fraction_even:

@@ -113,6 +113,22 @@ float largest_magnitude(std::span<const float> x) {
     return largest;
 }
 
+block_maximum look_at(std::span<const float> x, quantized_block& out) {
+    block_maximum m;
+    out.count.elements = x.size();
+    for (const float v : x) {
+        out.count.nan += std::isnan(v) ? 1 : 0;
+        out.count.inf += std::isinf(v) ? 1 : 0;
+        if (std::isnan(v)) {
+            m.nan = true;
+        } else {
+            m.amax = std::max(m.amax, std::fabs(v));
+        }
+    }
+    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    return m;
+}
+
 void poison(quantized_block& out, const value_list& list) {
     const element_counts& c = out.count;
     out.count.poisoned = c.elements - c.nan - c.inf;
@@ -135,18 +151,7 @@ void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_non
 quantized_block quantize_dialect_block(const recipe& r, const value_list& list,
                                        std::span<const float> x, const block_context& context) {
     quantized_block out;
-    out.count.elements = x.size();
-    block_maximum m;
-    for (const float v : x) {
-        out.count.nan += std::isnan(v) ? 1 : 0;
-        out.count.inf += std::isinf(v) ? 1 : 0;
-        if (std::isnan(v)) {
-            m.nan = true;
-        } else {
-            m.amax = std::max(m.amax, std::fabs(v));
-        }
-    }
-    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    const block_maximum m = look_at(x, out);
     out.amax = m.amax;
 
     const bool fraction = is_fractional(r);
@@ -213,12 +218,7 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
     const std::span<const std::uint32_t> draws = context.draws;
     quantized_block out;
     out.coded.assign(x.size(), true);
-    out.count.elements = x.size();
-    for (const float v : x) {
-        out.count.nan += std::isnan(v) ? 1 : 0;
-        out.count.inf += std::isinf(v) ? 1 : 0;
-    }
-    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    look_at(x, out);
     out.amax = largest_magnitude(x);
     if (out.count.nan + out.count.inf != 0) {
         out.scale_code = 255;

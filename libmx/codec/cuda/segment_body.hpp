@@ -408,10 +408,11 @@ MX_HD inline void over_groups(per_lane<lane_sums>& sums, Combine combine) {
 }
 
 MX_HD inline void write_sums(const lane_sums& s, block::segment_stats& out) {
-    out = {};
-    block::each_count(block::plus{}, out.count, s);
+    const auto take = [](std::uint64_t& to, std::uint32_t n) { to = n; };
+    block::each_count(take, out.count, s);
+    out.count.dequant_overflow = 0;
     out.block.blocks = s.blocks;
-    block::each_flag(block::plus{}, out.block, s);
+    block::each_flag(take, out.block, s);
     out.sum = {s.error2, s.x2, s.xd, s.d2, s.error, s.max_error};
     out.part = {s.clamp_error2, s.underflow_error2, s.grid_error2};
     out.counted_max = s.counted_max;
