@@ -53,9 +53,7 @@ std::unique_ptr<codec::quantizer> make_quantizer() {
 }
 
 template <std::uint32_t by_instruction>
-constexpr codec::backend kernels{"kernels",
-                                 "as a device runs them",
-                                 nothing_missing,
+constexpr codec::backend kernels{{"kernels", "as a device runs them", nothing_missing, true},
                                  make_quantizer<by_instruction>,
                                  codec::make_host_caster,
                                  no_meter};
