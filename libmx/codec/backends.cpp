@@ -12,6 +12,7 @@
 #include "libmx/codec/cuda/cuda_backend.hpp"
 #include "libmx/codec/cuda/cuda_meter.hpp"
 #include "libmx/codec/scalar_kernel.hpp"
+#include "libmx/codec/simd/element_grid.hpp"
 #include "libmx/codec/simd/vector_kernel.hpp"
 
 namespace mx::codec {
@@ -23,9 +24,13 @@ std::unique_ptr<quantizer> scalar_quantizer() { return make_cpu_quantizer(scalar
 template <simd::target t>
 constexpr backend vector_backend(std::string_view name, std::string_view summary) {
     return {
-        name, summary,
+        name,
+        summary,
         [] { return std::string(simd::supported(t) ? "" : "this processor or build lacks it"); },
-        [] { return make_cpu_quantizer(simd::kernel_of<t>); }, make_host_caster};
+        [] { return make_cpu_quantizer(simd::kernel_of<t>); },
+        make_host_caster,
+        nullptr,
+        simd::takes};
 }
 
 constexpr std::array list{

@@ -27,6 +27,9 @@ struct backend {
     /// Of a device with memory of its own, which likes large panels and is used only when it is
     /// asked for: what measures it. Null for processors.
     std::unique_ptr<device_meter> (*make_meter)() = nullptr;
+    /// Whether it has kernels for such blocks; backend scalar quantizes others in its place. Null:
+    /// for all. No backend of the processor but scalar has kernels for casts.
+    bool (*takes)(const block_params& p) = nullptr;
 
     bool available() const { return missing().empty(); }
     bool is_device() const { return make_meter != nullptr; }
