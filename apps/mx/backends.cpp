@@ -5,7 +5,10 @@
 
 #include <cstdlib>
 
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/codec/block_params.hpp"
 
 namespace mx::app {
 
@@ -21,6 +24,29 @@ const codec::backend& chosen_backend(const std::string& option) {
             e.kind(),
             fmt::format("{}: {}", by_option ? "--backend" : backend_variable, e.message()));
     }
+}
+
+void say_backend(const codec::backend& b, int threads, std::span<const codec::recipe> recipes) {
+    remark(fmt::format("backend {}, {}", b.name, threads_text(base::thread_count(threads))));
+    for (const codec::recipe& r : recipes) {
+        if (b.takes == nullptr || b.takes(codec::params_of(r))) continue;
+        remark(fmt::format("recipe {}: by backend scalar, as backend {} has no kernels for it",
+                           codec::to_string(r), b.name));
+    }
+}
+
+std::string device_words(const base::cuda::device_facts& f) {
+    const std::string clock = f.clock_mhz == 0 ? "" : fmt::format(", up to {} MHz", f.clock_mhz);
+    return fmt::format("{}, sm_{}{}, {} SMs{}, {:.1f} GiB", f.name, f.major, f.minor,
+                       f.multiprocessors, clock, static_cast<double>(f.memory) / (1 << 30));
+}
+
+std::string cuda_version_text(int version) {
+    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string threads_text(int threads) {
+    return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
 
 }  // namespace mx::app

@@ -30,14 +30,26 @@ std::string spelling_of(const CLI::Option& option) {
     return text;
 }
 
-CLI::Validator not_negative_check() {
-    return {[](const std::string& text) {
-                if (text.rfind('-', 0) == 0) return std::string("must not be negative");
-                errno = 0;
-                std::strtoull(text.c_str(), nullptr, 0);
-                return errno == ERANGE ? std::string("is too large") : std::string();
-            },
-            ""};
+// Refuses what `why` finds fault with.
+CLI::Validator check(std::string (*why)(const std::string& text)) {
+    return {[why](const std::string& text) { return why(text); }, ""};
+}
+
+std::string why_negative(const std::string& text) {
+    if (text.rfind('-', 0) == 0) return "must not be negative";
+    errno = 0;
+    std::strtoull(text.c_str(), nullptr, 0);
+    return errno == ERANGE ? "is too large" : "";
+}
+
+std::string why_not_finite(const std::string& text) {
+    float value = 0;
+    const bool number = CLI::detail::lexical_cast(text, value);
+    return number && !std::isfinite(value) ? "must be finite" : "";
+}
+
+std::string why_no_name(const std::string& text) {
+    return text.empty() ? "the name is empty; give one" : "";
 }
 
 // CLI11 words some failures over several lines.
@@ -48,33 +60,18 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-option* option::group(const std::string& name) {
-    of_->group(name);
-    return this;
-}
-
-option* option::type_name(const std::string& name) {
-    of_->type_name(name);
-    return this;
-}
-
 option* option::required() {
     of_->required();
     return this;
 }
 
 option* option::expected(int n) {
-    of_->expected(n);
+    of_->allow_extra_args(true)->expected(n);
     return this;
 }
 
 option* option::expected(int least, int most) {
     of_->expected(least, most);
-    return this;
-}
-
-option* option::allow_extra_args(bool allowed) {
-    of_->allow_extra_args(allowed);
     return this;
 }
 
@@ -108,38 +105,29 @@ option* option::one_of(std::initializer_list<int> values) {
 }
 
 option* option::finite() {
-    of_->check({[](const std::string& text) {
-                    float value = 0;
-                    return CLI::detail::lexical_cast(text, value) && !std::isfinite(value)
-                               ? std::string("must be finite")
-                               : std::string();
-                },
-                ""});
+    of_->check(check(why_not_finite));
     return this;
 }
 
 option* option::not_negative() {
-    of_->check(not_negative_check());
+    of_->check(check(why_negative));
     return this;
 }
 
 option* option::file_name() {
-    of_->check({[](const std::string& text) {
-                    return text.empty() ? std::string("the name is empty; give one")
-                                        : std::string();
-                },
-                ""});
+    of_->check(check(why_no_name));
     return this;
 }
 
 option* option::size_in_bytes() {
     // The last transformation runs first.
-    of_->transform(CLI::AsSizeValue(true))->transform(not_negative_check());
+    of_->transform(CLI::AsSizeValue(true))->transform(check(why_negative));
     return this;
 }
 
 struct parser::state {
     CLI::App app;
+    std::string group;
     std::deque<option> options;
 };
 
@@ -148,9 +136,16 @@ parser::~parser() = default;
 
 option* parser::keep(CLI::Option* of) { return &state_->options.emplace_back(of); }
 
+void parser::group(const std::string& name) { state_->group = name; }
+
 template <class T>
-option* parser::add_option(const std::string& names, T& value, const std::string& text) {
-    return keep(state_->app.add_option(names, value, text));
+option* parser::add_option(const std::string& spelling, T& value, const std::string& text) {
+    const std::size_t word = spelling.find(' ');
+    CLI::Option* added = state_->app.add_option(spelling.substr(0, word), value, text);
+    if (word != std::string::npos) added->type_name(spelling.substr(word + 1));
+    // Otherwise an option with a list would swallow the FILE after it.
+    if (!added->get_positional()) added->allow_extra_args(false);
+    return keep(added->group(state_->group));
 }
 // THE LIST of types that an option's value can have.
 #define MX_OPTION_TYPE(...) \
@@ -170,7 +165,7 @@ MX_OPTION_TYPE(std::vector<std::uint64_t>);
 #undef MX_OPTION_TYPE
 
 option* parser::add_flag(const std::string& names, bool& value, const std::string& text) {
-    return keep(state_->app.add_flag(names, value, text));
+    return keep(state_->app.add_flag(names, value, text)->group(state_->group));
 }
 
 option* parser::get_option(const std::string& name) { return keep(state_->app.get_option(name)); }

@@ -29,16 +29,10 @@ class option {
   public:
     explicit option(CLI::Option* of) : of_(of) {}
 
-    /// The heading it is listed under; "" hides it.
-    option* group(const std::string& name);
-    /// The word for the value in help: FILE.
-    option* type_name(const std::string& name);
     option* required();
-    /// How many values: exactly `n`, or `least` to `most`.
+    /// How many values: exactly `n` words, or `least` to `most`.
     option* expected(int n);
     option* expected(int least, int most);
-    /// Whether one occurrence of a repeatable option takes several words (it does by default).
-    option* allow_extra_args(bool allowed);
     /// Splits a value at `c`.
     option* delimiter(char c);
     option* needs(option* other);
@@ -70,10 +64,15 @@ class parser {
     parser(const parser&) = delete;
     parser& operator=(const parser&) = delete;
 
-    /// `names`: "-r,--recipe", or "FILE" for an argument. What is parsed goes into `value`, which
-    /// has to live as long as the parser. The types of values are listed in cli.cpp.
+    /// The heading that help lists the options under which are declared from here on; "" hides
+    /// them.
+    void group(const std::string& name);
+    /// `spelling`: "-r,--recipe RECIPE", the value's word in help last, or "FILE" for an argument.
+    /// What is parsed goes into `value`, which has to live as long as the parser; a list gets one
+    /// value for each occurrence of an option, and every word that is left for an argument. The
+    /// types of values are listed in cli.cpp.
     template <class T>
-    option* add_option(const std::string& names, T& value, const std::string& text);
+    option* add_option(const std::string& spelling, T& value, const std::string& text);
     option* add_flag(const std::string& names, bool& value, const std::string& text);
     /// A declared option by one of its names.
     option* get_option(const std::string& name);

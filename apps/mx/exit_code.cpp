@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <new>
 
 #include "apps/mx/terminal.hpp"
@@ -12,22 +13,10 @@
 namespace mx::app {
 namespace {
 
-int code_of(base::error_kind kind) {
-    switch (kind) {
-        case base::error_kind::usage:
-            return exit_code::usage;
-        case base::error_kind::input:
-        case base::error_kind::output:
-            return exit_code::input_output;
-        case base::error_kind::unavailable:
-            return exit_code::unavailable;
-        case base::error_kind::cancelled:
-            return exit_code::interrupted;
-        case base::error_kind::closed_pipe:
-            return exit_code::fine;
-    }
-    return exit_code::internal;
-}
+// By base::error_kind.
+constexpr int codes[] = {exit_code::usage,       exit_code::input_output, exit_code::input_output,
+                         exit_code::unavailable, exit_code::interrupted,  exit_code::fine};
+static_assert(static_cast<int>(base::error_kind::closed_pipe) + 1 == std::size(codes));
 
 int complain(int code, const std::string& message) {
     io::discard_unfinished_outputs();
@@ -49,7 +38,8 @@ int guarded(const std::function<int()>& body) {
             return exit_code::fine;
         }
         const bool stopped = e.kind() == base::error_kind::cancelled;
-        return complain(code_of(e.kind()), stopped ? "interrupted" : e.what());
+        return complain(codes[static_cast<std::size_t>(e.kind())],
+                        stopped ? "interrupted" : e.what());
     } catch (const std::bad_alloc&) {
         return complain(exit_code::input_output,
                         "out of memory: choose fewer tensors with --tensor, or fewer --threads");

@@ -2,8 +2,8 @@
 // mx: block-scaled formats, bit for bit, on the tensors of a checkpoint. The story: watch for
 // Ctrl-C, find the command in the list, run it, and turn any failure into one line and an exit
 // code.
+#include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
-#include "apps/mx/parse.hpp"
 #include "apps/mx/terminal.hpp"
 
 int main(int argc, char** argv) {

@@ -6,13 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/accumulator_page.hpp"
-#include "apps/mx/commands/dialect_page.hpp"
-#include "apps/mx/commands/format_tables.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/help.hpp"
-#include "apps/mx/manual_text.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
@@ -22,7 +17,7 @@ namespace mx::app {
 namespace {
 
 std::string page_of(std::string_view title, const report::document& d) {
-    std::string out = fmt::format("{}# {}\n\n", made_by, title);
+    std::string out = fmt::format("{}\n# {}\n\n", made_by, title);
     report::write_markdown(d, {}, [&](std::string_view text) { out += text; });
     return out;
 }
@@ -40,37 +35,17 @@ std::string_view asked_for(metrics::when collected) {
 }
 
 std::string metrics_page() {
-    std::string out = fmt::format("{}# Metrics\n\n", made_by);
-    out +=
-        "The members of a result of `mx analyze`: `file`, `tensor`, `dtype` (safetensors' "
-        "spelling), "
-        "`shape`, `recipe` (canonical), the counts `elements`, `blocks`, `nan`, `inf`, `poisoned` "
-        "(finite elements of a block whose scale is NaN) and `inexact_inputs` (stored values that "
-        "float32 does not hold, rounded to it once), `passes` (how often the tensor was read), "
-        "`tensor_scale` (what all its blocks share, null without one), and the metrics below. JSON "
-        "puts them under "
-        "`results` (schema `mx.analysis/1`), followed by `summary` (one record per recipe over all "
-        "tensors) and `skipped`; numbers read back exactly.\n\n"
-        "x is the value as it is quantized: rotated, where the recipe has a transform. "
-        "S is the block's scale (times the tensor scale), O its offset (0 where the recipe has "
-        "none), y = (x - O) / S "
-        "exactly, q the final element and d = O + S q. Rates are over finite elements whose block "
-        "has a scale, or over blocks where the definition says so. Undefined values are `null`.\n\n"
-        "| name | unit | definition | with |\n|---|---|---|---|\n";
-    for (const metrics::metric& m : metrics::all()) {
-        out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, m.unit, plain(m.definition),
+    const std::string rows = lines_of(metrics::all(), [](const metrics::metric& m) {
+        return fmt::format("| `{}` | {} | {} | {} |", m.name, m.unit, plain(m.definition),
                            asked_for(m.collected));
-    }
-    return out;
+    });
+    return filled(metrics_md(), fmt::arg("metrics", rows));
 }
 
 std::string commands_page() {
-    std::string out = fmt::format("{}# Commands\n", made_by);
+    std::string out = fmt::format("{}\n# Commands\n", made_by);
     for (const command& c : commands) {
-        parser cmd;
-        c.declare(cmd);
-        set_up(cmd, c);
-        out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(cmd, c));
+        out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(c));
     }
     out += "\n## Exit codes\n\n| code | meaning |\n|---:|---|\n";
     for (const exit_code_row& row : exit_codes) {
@@ -129,16 +104,26 @@ std::string man_page() {
     return out;
 }
 
-}  // namespace
-
+// Path below the docs folder and text of every page.
 std::vector<std::pair<std::string, std::string>> manual_pages() {
     return {{"reference/commands.md", commands_page()},
             {"reference/formats.md", page_of("Formats", formats_document())},
             {"reference/metrics.md", metrics_page()},
             {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},
-            {"design/dialects.md", dialect_page()},
-            {"design/gemm.md", accumulator_page()},
+            {"design/dialects.md", dialects_page()},
+            {"design/gemm.md", accumulators_page()},
             {"man/mx.1", man_page()}};
+}
+
+}  // namespace
+
+std::string plain(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (std::string_view("*_<>|[]`").find(c) != std::string_view::npos) out += '\\';
+        out += c == '\n' ? ' ' : c;
+    }
+    return out;
 }
 
 void write_manual(const std::string& directory) {

@@ -1,17 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/reference, docs/man and docs/design/dialects.md, made from the lists.
+// docs/reference, docs/man and two pages of docs/design, made from the lists. Prose is in the files
+// of manual/, which name the tables that go into them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
+
+#include "libmx/report/document.hpp"
+#include "libmx/report/html/assets.hpp"
 
 namespace mx::app {
 
-/// Path below the docs folder and text of every generated page.
-std::vector<std::pair<std::string, std::string>> manual_pages();
-
 /// Writes the pages below `directory`, making folders as needed. Throws base::error (output).
 void write_manual(const std::string& directory);
+
+// What commands print or know that the pages show.
+report::document formats_document();
+report::document rules_document();
+std::string dialects_page();      ///< its disagreements are answered by running the code
+std::string accumulators_page();  ///< docs/design/gemm.md
+
+/// The first line of every page.
+inline constexpr std::string_view made_by =
+    "<!-- Made by `mx help --write-manual docs` from the lists of the program; do not edit. -->";
+
+/// Markdown that would be a tag, a table cell or an emphasis, as it stands.
+std::string plain(std::string_view text);
+
+/// line(row) of every row, one below the other.
+template <typename List, typename Line>
+std::string lines_of(const List& list, Line line) {
+    std::string out;
+    for (const auto& row : list) out += fmt::format("{}{}", out.empty() ? "" : "\n", line(row));
+    return out;
+}
+
+using report::html::asset;
+asset dialects_md();
+asset gemm_md();
+asset metrics_md();
+
+/// A file of manual/ with what it names in braces filled in.
+template <typename... Args>
+std::string filled(const asset& page, const Args&... args) {
+    return fmt::format(fmt::runtime(page.text), fmt::arg("made_by", made_by), args...);
+}
 
 }  // namespace mx::app

@@ -1,50 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// Option groups that several commands share, declared once.
+// What commands are made with: the options of a run, names, refusals. Includes inputs, outputs and
+// exit codes, which every command needs as well.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "apps/mx/cli.hpp"
+#include "apps/mx/commands.hpp"
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/inputs.hpp"
+#include "apps/mx/outputs.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/engine/control.hpp"
-#include "libmx/engine/model.hpp"
-#include "libmx/engine/views.hpp"
-#include "libmx/io/reader.hpp"
 
 namespace mx::app {
 
-/// FILE..., --tensor, what a file cannot say about itself, and how its tensors are seen.
-struct input_options {
-    std::vector<std::string> files;
-    std::vector<std::string> globs;
-    io::open_options open;
-    engine::view_request views;
-};
-/// `byte_offset`: what the option for the offset of raw data is called; --byte-offset alone where
-/// --offset means something else.
-inline constexpr const char* byte_offset_only = "--byte-offset";
-void declare_inputs(parser& cmd, input_options& in,
-                    const char* byte_offset = "--offset,--byte-offset");
-
-/// Opens the files; errors name the file.
-engine::model open_inputs(const input_options& in);
-
-/// --threads, --backend, --quiet.
+/// --threads, --backend, --verbose, --quiet.
 struct run_options {
     int threads = 0;
     std::string backend;  ///< empty: see chosen_backend
+    bool verbose = false;
     bool quiet = false;
 };
-void declare_run(parser& cmd, run_options& run);
+/// `with_verbose`: of commands that quantize or multiply, which is what a backend does.
+void declare_run(parser& cmd, run_options& run, bool with_verbose = true);
 
-/// Thread count, driver, cancel flag, progress bar and notices for the library. Throws base::error
-/// when the backend asked for is unknown or cannot run here.
-engine::run_control control_of(const run_options& run);
+/// Thread count, backend, cancel flag, progress bar and notices for the library; with --verbose
+/// says which backend it is, and which of `recipes` another one quantizes. Throws base::error when
+/// the backend asked for is unknown or cannot run here.
+engine::run_control control_of(const run_options& run, std::span<const codec::recipe> recipes = {});
 
 /// -o, --output FILE of a converting command.
 void declare_destination(parser& cmd, std::string& out, const std::string& what);
 
-/// The text of the "Examples:" part of help and man page, one "command  # what it does" a line.
-void examples(parser& cmd, const std::string& lines);
+/// Throws base::error (usage), of a file where one is named.
+[[noreturn]] void refuse(const std::string& message, const std::string& file = {});
+
+/// The recipes of --recipe, each once (two spellings of one recipe are one); `defaults` without it.
+std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
+                                      std::span<const char* const> defaults);
+
+/// The names of the rows of a list.
+template <typename List>
+std::vector<std::string_view> names_of(const List& list) {
+    std::vector<std::string_view> names;
+    for (const auto& row : list) names.push_back(row.name);
+    return names;
+}
+
+/// Refuses: "--round: unknown rounding 'foo'; did you mean 'x'? ...".
+[[noreturn]] void unknown_name(std::string_view option, std::string_view what,
+                               const std::string& name, const std::vector<std::string_view>& valid);
+/// The same unless `name` is one of the `valid` ones.
+void require_one_of(std::string_view option, std::string_view what, const std::string& name,
+                    const std::vector<std::string_view>& valid);
 
 }  // namespace mx::app

@@ -9,7 +9,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/base/status.hpp"
+#include "libmx/report/cells.hpp"
 
 namespace mx::app {
 namespace {
@@ -37,21 +37,22 @@ bool same_file(const std::string& a, const std::string& b) {
     return resolved(a) == resolved(b) || fs::equivalent(a, b, failure);
 }
 
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 }  // namespace
 
+std::string& output_options::path_of(std::string_view writer) {
+    std::size_t i = 0;
+    while (report::writers[i].name != writer) ++i;
+    return paths.at(i);
+}
+
 void declare_outputs(parser& cmd, output_options& out) {
+    cmd.group("Output");
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const report::writer& w = report::writers[i];
         if (w.name == table_writer) continue;
-        cmd.add_option(fmt::format("--{}", w.name), out.paths[i],
+        cmd.add_option(fmt::format("--{} FILE", w.name), out.paths[i],
                        fmt::format("{} ('-': stdout)", w.summary))
-            ->file_name()
-            ->type_name("FILE")
-            ->group("Output");
+            ->file_name();
     }
 }
 
@@ -96,10 +97,6 @@ outputs::outputs(const output_options& options, const std::vector<std::string>& 
     }
 }
 
-void outputs::check_inputs(const std::vector<std::string>& inputs) const {
-    require_distinct(inputs, paths_);
-}
-
 bool outputs::wants(std::string_view writer) const {
     const auto is_it = [&](const destination& to) { return to.writer->name == writer; };
     return (on_stdout_ != nullptr && on_stdout_->name == writer) ||
@@ -126,6 +123,32 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
         report::write_table(d, layout, print);
     }
     finish_stdout();
+}
+
+int print_document(const output_options& options, const std::function<report::document()>& make,
+                   bool quiet) {
+    outputs to(options, {});
+    to.finish(make(), quiet);
+    return exit_code::fine;
+}
+
+void report_conversion(const convert::conversion& done, const std::string& out, bool quiet) {
+    // With the data on stdout there is no room for words.
+    if (quiet || out == "-") return;
+    const auto count = [](std::uint64_t n) {
+        return report::grouped(static_cast<std::int64_t>(n));
+    };
+    print(fmt::format("{}: {} tensor{}, {} elements, {} bytes\n", base::printable(out),
+                      count(done.tensors), done.tensors == 1 ? "" : "s", count(done.elements),
+                      count(done.bytes_written)));
+    for (const engine::skipped_tensor& s : done.kept) {
+        print(fmt::format("kept as stored {}: {}\n", base::printable(s.tensor),
+                          base::printable(s.reason)));
+    }
+    for (const engine::skipped_tensor& s : done.skipped) {
+        print(
+            fmt::format("skipped {}: {}\n", base::printable(s.tensor), base::printable(s.reason)));
+    }
 }
 
 }  // namespace mx::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,13 +11,24 @@
 
 #include "apps/mx/cli.hpp"
 #include "libmx/io/writer.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/writers.hpp"
+#include "libmx/studies/convert/convert.hpp"
 
 namespace mx::app {
+
+// Shorthands for members of records and columns of tables.
+using pages::integer;
+using pages::real;
+using pages::text;
+using pages::undefined;
+using report::cell;
 
 /// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
 struct output_options {
     std::array<std::string, report::writers.size()> paths;
+    /// The path of the writer of this name.
+    std::string& path_of(std::string_view writer);
 };
 void declare_outputs(parser& cmd, output_options& out);
 
@@ -29,8 +41,8 @@ class outputs {
     outputs(const output_options& options, const std::vector<std::string>& inputs,
             const std::vector<std::string>& more = {});
 
-    /// Refuses outputs that turn out to be one of the files (shards) an opened model consists of.
-    void check_inputs(const std::vector<std::string>& inputs) const;
+    /// Every file that is written.
+    const std::vector<std::string>& paths() const { return paths_; }
 
     /// Whether something goes through the writer of this name.
     bool wants(std::string_view writer) const;
@@ -55,6 +67,14 @@ class outputs {
     std::vector<std::string> paths_;
     std::vector<destination> files_;
 };
+
+/// All of a command that only prints what make() returns. Returns the exit code.
+int print_document(const output_options& options, const std::function<report::document()>& make,
+                   bool quiet = false);
+
+/// Prints what cast, quantize and dequantize did: one line about the output and one per skipped
+/// tensor, unless `quiet`.
+void report_conversion(const convert::conversion& done, const std::string& out, bool quiet);
 
 /// Refuses (base::error, usage) an output that is also an input or another output. "-", devices
 /// and pipes may be named twice.

@@ -11,16 +11,81 @@
 #include <system_error>
 
 #include "apps/mx_capture/isolated.hpp"
-#include "apps/mx_capture/manifest.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/files/file_digest.hpp"
+#include "libmx/io/writer.hpp"
+#include "libmx/report/members.hpp"
+#include "libmx/report/record.hpp"
+#include "libmx/report/writers.hpp"
 
 namespace mx::capture {
 namespace {
 
 namespace fs = std::filesystem;
+
+using report::tally;
+
+// What a folder holds and where it comes from: manifest.json, schema mx.capture/1.
+struct manifest {
+    struct failure {
+        std::string part, reason;
+    };
+
+    device_facts facts;
+    chip target;
+    amounts how_much;
+    std::string only;     //< parts whose file name has this in it; "": all
+    std::string date;     //< UTC
+    std::string program;  // SHA-256 of the program that recorded
+    std::vector<report::record> files;
+    std::vector<failure> failures;
+
+    // Takes size and SHA-256 of `folder`/`file`.
+    void add_file(const std::string& folder, const std::string& file);
+    void write(const std::string& path) const;
+};
+
+void manifest::add_file(const std::string& folder, const std::string& file) {
+    const std::string path = (fs::path(folder) / file).string();
+    files.push_back(
+        {{"file", file}, {"bytes", tally(fs::file_size(path))}, {"sha256", io::sha256_of(path)}});
+}
+
+void manifest::write(const std::string& path) const {
+    report::document d;
+    d.head = {{"schema", std::string("mx.capture/1")},
+              {"tool", report::record{{"name", std::string("mx_capture")},
+                                      {"version", std::string(MX_VERSION)},
+                                      {"sha256", program}}},
+              {"recorded_from_hardware", facts.hardware},
+              {"date", date},
+              {"device", facts.name},
+              {"compute_capability",
+               facts.hardware
+                   ? report::value(std::to_string(facts.major) + "." + std::to_string(facts.minor))
+                   : report::value()},
+              {"arch", std::string(target.name)},
+              {"driver", facts.driver},
+              {"cuda_runtime", facts.runtime},
+              {"cublaslt", facts.cublaslt},
+              {"only", only.empty() ? report::value() : report::value(only)},
+              {"seed", tally(how_much.seed)},
+              {"tiles", tally(how_much.tiles)},
+              {"hash_groups", tally(how_much.hash_groups)},
+              {"cell_stride", tally(how_much.cell_stride)},
+              {"stochastic_inputs", tally(how_much.stochastic)}};
+    d.results = files;
+    report::list missing;
+    for (const failure& f : failures) {
+        missing.emplace_back(report::record{{"part", f.part}, {"reason", f.reason}});
+    }
+    d.tail = {{"not_recorded", std::move(missing)}};
+    io::output_file file(path);
+    report::write_json(d, {}, [&](std::string_view text) { file.append(text); });
+    file.commit();
+}
 
 constexpr unsigned part_seconds = 300;
 // A card that answers no more is not asked for hours.
@@ -145,7 +210,9 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
         const auto record = [&](std::size_t n) {
             if (!d) d = open();
             const part& p = parts[first + n];
-            p.record(*d, (fs::path(folder) / p.file).string(), common);
+            recording r{common};
+            p.record(*d, r);
+            r.write((fs::path(folder) / p.file).string());
             return std::string();
         };
         const auto ended = [&](std::size_t n, const outcome& o) {
@@ -194,7 +261,10 @@ std::size_t capture(const request& what) {
     m.only = what.only;
     m.date = date_text("%Y-%m-%dT%H:%M:%SZ");
     m.program = io::sha256_of("/proc/self/exe");
-    std::vector<part> parts = parts_of(*c, what.how_much);
+    std::vector<part> parts;
+    append_conversions(parts, *c, what.how_much);
+    append_instructions(parts, *c, what.how_much);
+    append_products(parts, *c, what.how_much);
     if (!what.replay.empty()) append_replays(parts, *c, what.replay);
     parts.erase(
         std::remove_if(parts.begin(), parts.end(),

@@ -5,7 +5,6 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/conformance/vectors/mma_model.hpp"
-#include "libmx/conformance/vectors/output_hash.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
@@ -48,15 +47,7 @@ class emulated_device final : public device {
     }
 
     std::vector<std::uint64_t> hash_cells(const narrowing& row, std::uint32_t stride) override {
-        const narrower convert(row);
-        std::vector<std::uint64_t> hash(float_cells);
-        base::parallel_for(float_cells, 0, nullptr, [&](std::uint64_t cell, int) {
-            const auto first = static_cast<std::uint32_t>(cell) << 23;
-            for (std::uint32_t m = 0; m < cell_floats; m += stride) {
-                hash[cell] += hash_term(first | m, convert(first | m));
-            }
-        });
-        return hash;
+        return cell_hashes(narrower(row), stride);
     }
 
     std::vector<std::uint16_t> widen(const widening& row, std::size_t count) override {
@@ -89,20 +80,13 @@ class emulated_device final : public device {
                                       generated_b(p.what, p.seed, p.columns), {}, model, {}, {});
         library_product product{d, {{"library", "emulator"}}};
         if (!p.bf16) return product;
-        for (std::uint32_t& bits : product.outputs) {
-            const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
-            bits = nan ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-        }
+        for (std::uint32_t& bits : product.outputs) bits = rounded_to_bf16(bits);
         return product;
     }
 
   private:
     gemm::accumulator model_of(const mma_case& what, const std::string& ptx) const {
-        mma_facts facts;
-        facts.operands = {what.a, what.b, what.scale};
-        facts.f16_result = what.f16;
-        facts.instruction_k = static_cast<int>(what.instruction_k);
-        const auto model = captured_model_of(std::string(chip_->architecture), ptx, facts);
+        const auto model = captured_model_of(std::string(chip_->architecture), ptx, what);
         if (model) return *model;
         throw base::error(base::error_kind::unavailable,
                           fmt::format("nothing models {} on {}", ptx, chip_->name));

@@ -26,8 +26,7 @@ constexpr std::array descriptor_formats{
     descriptor_format{"e3m2", 4}, descriptor_format{"e2m1", 5},
 };
 
-std::uint32_t descriptor_code(const conformance::vectors::mma_case& what,
-                              const gemm::operand_format& f) {
+std::uint32_t descriptor_code(const vectors::mma_case& what, const gemm::operand_format& f) {
     if (what.instruction_k == 64) return 1;  // e2m1 of the 4-bit kinds
     const auto row = std::find_if(descriptor_formats.begin(), descriptor_formats.end(),
                                   [&](const descriptor_format& d) { return d.name == f.name; });
@@ -35,7 +34,7 @@ std::uint32_t descriptor_code(const conformance::vectors::mma_case& what,
 }
 
 // K-major operands, nothing negated, dense, scales from byte 0 of their words. `group`: blocks.
-std::uint32_t descriptor_of(const conformance::vectors::mma_case& what, std::size_t group) {
+std::uint32_t descriptor_of(const vectors::mma_case& what, std::size_t group) {
     const std::uint32_t formats =
         descriptor_code(what, *what.a) << 7 | descriptor_code(what, *what.b) << 10;
     const std::uint32_t shape = static_cast<std::uint32_t>(group * tcgen05_columns / 8) << 17 |
@@ -44,8 +43,8 @@ std::uint32_t descriptor_of(const conformance::vectors::mma_case& what, std::siz
     return formats | shape | (what.scale->format == "e8m0" ? 1u : 0u) << 23;
 }
 
-conformance::vectors::mma_case case_of(std::string_view a, std::string_view b, bool f16,
-                                       std::size_t k, const gemm::operand_scale* scale = nullptr) {
+vectors::mma_case case_of(std::string_view a, std::string_view b, bool f16, std::size_t k,
+                          const gemm::operand_scale* scale = nullptr) {
     return {gemm::find_operand_format(a), gemm::find_operand_format(b), scale, f16, k, 1};
 }
 
@@ -55,42 +54,14 @@ std::string_view group_name(std::size_t group) { return group == 1 ? "" : "_pair
 struct lister {
     std::vector<instruction> list;
 
-    void mma_sync(std::string_view a, std::string_view b, bool f16, std::size_t k) {
+    // `kind`: of those that mix widths, in name and PTX; "" for the others.
+    void mma_sync(std::string_view a, std::string_view b, bool f16, std::size_t k,
+                  std::string_view kind = "") {
         const std::string_view d = accumulator_name(f16);
-        list.push_back({fmt::format("mma_sync.{}.{}.{}", a, b, d),
-                        fmt::format("mma.sync.aligned.m16n8k{}.row.col.{}.{}.{}.{}", k, d, a, b, d),
-                        unit::mma_sync, case_of(a, b, f16, k)});
-    }
-    void wgmma(std::string_view a, std::string_view b, bool f16, std::size_t k) {
-        const std::string_view d = accumulator_name(f16);
-        list.push_back({fmt::format("wgmma.{}.{}.{}", a, b, d),
-                        fmt::format("wgmma.mma_async.sync.aligned.m64n8k{}.{}.{}.{}", k, d, a, b),
-                        unit::wgmma, case_of(a, b, f16, k)});
-    }
-    // The blocks that multiply together are in the name where there are two.
-    void tcgen05(std::string_view kind, std::string_view a, std::string_view b, bool f16,
-                 std::size_t k, std::size_t group = 1) {
-        const conformance::vectors::mma_case what = case_of(a, b, f16, k);
-        list.push_back({fmt::format("tcgen05{}.{}.{}.{}.{}", group_name(group), kind, a, b,
-                                    accumulator_name(f16)),
-                        fmt::format("tcgen05.mma.cta_group::{}.kind::{}", group, kind),
-                        unit::tcgen05, what, descriptor_of(what, group)});
-    }
-    void tcgen05_scaled(std::string_view kind, std::string_view size, std::string_view a,
-                        std::string_view b, std::size_t k, const gemm::operand_scale* scale,
-                        std::size_t group = 1) {
-        const conformance::vectors::mma_case what = case_of(a, b, false, k, scale);
-        list.push_back(
-            {fmt::format("tcgen05{}.{}.{}.{}.{}x{}", group_name(group), kind, a, b, scale->format,
-                         scale->block),
-             fmt::format("tcgen05.mma.cta_group::{}.kind::{}.block_scale{}", group, kind, size),
-             unit::tcgen05, what, descriptor_of(what, group)});
-    }
-    void mma_sync_mixed(std::string_view a, std::string_view b, bool f16, std::size_t k) {
-        const std::string_view d = accumulator_name(f16);
-        list.push_back({fmt::format("mma_sync.f8f6f4.{}.{}.{}", a, b, d),
-                        fmt::format("mma.sync.aligned.kind::f8f6f4.m16n8k{}.row.col.{}.{}.{}.{}", k,
-                                    d, a, b, d),
+        const bool mixed = !kind.empty();
+        list.push_back({fmt::format("mma_sync.{}{}{}.{}.{}", kind, mixed ? "." : "", a, b, d),
+                        fmt::format("mma.sync.aligned.{}m16n8k{}.row.col.{}.{}.{}.{}",
+                                    mixed ? fmt::format("kind::{}.", kind) : "", k, d, a, b, d),
                         unit::mma_sync, case_of(a, b, f16, k)});
     }
     void mma_sync_scaled(std::string_view kind, std::string_view vector, std::string_view a,
@@ -102,6 +73,26 @@ struct lister {
                          "{}.{}.f32.{}",
                          kind, vector, k, a, b, stype),
              unit::mma_sync, case_of(a, b, false, k, scale)});
+    }
+    void wgmma(std::string_view a, std::string_view b, bool f16, std::size_t k) {
+        const std::string_view d = accumulator_name(f16);
+        list.push_back({fmt::format("wgmma.{}.{}.{}", a, b, d),
+                        fmt::format("wgmma.mma_async.sync.aligned.m64n8k{}.{}.{}.{}", k, d, a, b),
+                        unit::wgmma, case_of(a, b, f16, k)});
+    }
+    // The blocks that multiply together are in the name where there are two. `size`: of the blocks
+    // of `scale`, where the PTX states it.
+    void tcgen05(std::string_view kind, std::string_view a, std::string_view b, bool f16,
+                 std::size_t k, std::size_t group = 1, const gemm::operand_scale* scale = nullptr,
+                 std::string_view size = "") {
+        const vectors::mma_case what = case_of(a, b, f16, k, scale);
+        const std::string last = scale == nullptr
+                                     ? std::string(accumulator_name(f16))
+                                     : fmt::format("{}x{}", scale->format, scale->block);
+        list.push_back({fmt::format("tcgen05{}.{}.{}.{}.{}", group_name(group), kind, a, b, last),
+                        fmt::format("tcgen05.mma.cta_group::{}.kind::{}{}{}", group, kind,
+                                    scale == nullptr ? "" : ".block_scale", size),
+                        unit::tcgen05, what, descriptor_of(what, group)});
     }
 };
 
@@ -178,26 +169,30 @@ std::vector<instruction> instructions_of(const chip& c) {
             if (c.tcgen05) {
                 l.tcgen05("f8f6f4", a, b, false, 32);
                 l.tcgen05("f8f6f4", a, b, true, 32);
-                l.tcgen05_scaled("mxf8f6f4", "", a, b, 32, e8m0_32);
+                l.tcgen05("mxf8f6f4", a, b, false, 32, 1, e8m0_32);
             }
             if (c.scaled_mma) {
-                l.mma_sync_mixed(a, b, false, 32);
-                l.mma_sync_mixed(a, b, true, 32);
+                l.mma_sync(a, b, false, 32, "f8f6f4");
+                l.mma_sync(a, b, true, 32, "f8f6f4");
                 l.mma_sync_scaled("mxf8f6f4", "1X", a, b, 32, e8m0_32);
             }
         }
     }
     if (c.tcgen05) {
         for (const std::size_t group : {std::size_t{1}, std::size_t{2}}) {
-            l.tcgen05_scaled("mxf4", ".block32", "e2m1", "e2m1", 64, e8m0_32, group);
-            l.tcgen05_scaled("mxf4nvf4", ".block32", "e2m1", "e2m1", 64, e8m0_32, group);
-            l.tcgen05_scaled("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, e8m0_16, group);
-            l.tcgen05_scaled("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, ue4m3_16, group);
+            const auto e2m1 = [&](std::string_view kind, const gemm::operand_scale* scale,
+                                  std::string_view size) {
+                l.tcgen05(kind, "e2m1", "e2m1", false, 64, group, scale, size);
+            };
+            e2m1("mxf4", e8m0_32, ".block32");
+            e2m1("mxf4nvf4", e8m0_32, ".block32");
+            e2m1("mxf4nvf4", e8m0_16, ".block16");
+            e2m1("mxf4nvf4", ue4m3_16, ".block16");
         }
         l.tcgen05("f8f6f4", "e4m3", "e4m3", true, 32, 2);
         for (const format_pair& p : small_pairs) {
             l.tcgen05("f8f6f4", p.a, p.b, false, 32, 2);
-            l.tcgen05_scaled("mxf8f6f4", "", p.a, p.b, 32, e8m0_32, 2);
+            l.tcgen05("mxf8f6f4", p.a, p.b, false, 32, 2, e8m0_32);
         }
     }
     if (c.scaled_mma) {
@@ -226,7 +221,7 @@ std::vector<std::uint8_t> packed_slices(const instruction& i, const gemm::operan
     return bytes;
 }
 
-std::vector<std::uint32_t> packed_scales(const conformance::vectors::mma_case& what,
+std::vector<std::uint32_t> packed_scales(const vectors::mma_case& what,
                                          std::span<const std::uint8_t> scales, std::size_t rows,
                                          std::size_t steps) {
     std::vector<std::uint32_t> words(steps * rows);

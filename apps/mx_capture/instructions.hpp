@@ -13,6 +13,8 @@
 
 namespace mx::capture {
 
+namespace vectors = conformance::vectors;
+
 /// What reads the operands, and from where.
 enum class unit : std::uint8_t {
     mma_sync,  ///< registers of a warp
@@ -24,9 +26,9 @@ struct instruction {
     std::string name;  ///< of files: "tcgen05.f8f6f4.e4m3.e5m2.f32"
     std::string ptx;   ///< what finds its kernel
     unit by = unit::mma_sync;
-    conformance::vectors::mma_case what;  ///< of a single instruction
-    std::uint32_t descriptor = 0;         ///< tcgen05: the instruction descriptor
-    placement where{};                    ///< of its operands
+    vectors::mma_case what;        ///< of a single instruction
+    std::uint32_t descriptor = 0;  ///< tcgen05: the instruction descriptor
+    placement where{};             ///< of its operands
 
     /// Whether it can be told not to read the accumulator.
     bool can_discard() const { return by != unit::mma_sync; }
@@ -51,7 +53,7 @@ std::vector<std::uint8_t> packed_slices(const instruction& i, const gemm::operan
 
 /// `scales` (rows x blocks) as words: steps x rows, the first block of a step in the lowest byte.
 /// Fewer than four repeat, so that whichever bytes of the word are selected hold them.
-std::vector<std::uint32_t> packed_scales(const conformance::vectors::mma_case& what,
+std::vector<std::uint32_t> packed_scales(const vectors::mma_case& what,
                                          std::span<const std::uint8_t> scales, std::size_t rows,
                                          std::size_t steps);
 

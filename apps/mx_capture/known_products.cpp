@@ -7,8 +7,8 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/conformance/vectors/input_categories.hpp"
-#include "libmx/conformance/verify/captured.hpp"
+#include "libmx/conformance/vectors/word_stream.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/gemm/terms.hpp"
 
 namespace mx::capture {
@@ -125,8 +125,12 @@ std::string settle(instruction& i, const mma_case& what, device& d) {
     return std::string(no_placement);
 }
 
-bool gives_known_products(const instruction& i, const mma_case& what, device& d) {
-    return gives(d, i, what, known_products_of(what));
+void note_placement(instruction& i, const mma_case& what, device& d, recording& to) {
+    to.metadata["placement"] = settle(i, what, d);
+    to.metadata["known_products"] =
+        gives(d, i, what, known_products_of(what)) ? known_products_given : known_products_missed;
+    to.metadata["name"] = i.name;
+    to.metadata["instruction"] = i.ptx;
 }
 
 }  // namespace mx::capture

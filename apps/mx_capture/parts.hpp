@@ -2,9 +2,13 @@
 // The parts of a recording, one file each.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/mx_capture/device.hpp"
@@ -34,14 +38,34 @@ inline constexpr std::size_t chain_steps = 8;
 /// Opens what answers; called once per process.
 using open_device = std::function<std::unique_ptr<device>()>;
 
-struct part {
-    std::string file;  ///< "mma/tcgen05.f16.bf16.bf16.f32.single.safetensors"
-    /// Asks the device and writes the file to `path`; `common` goes into its metadata.
-    std::function<void(device& d, const std::string& path, const io::metadata_map& common)> record;
+/// A file of vectors: what a part fills.
+struct recording {
+    io::metadata_map metadata;
+    std::vector<io::planned_array> plan = {};
+    std::vector<std::vector<std::byte>> data = {};
+
+    /// A tensor of `words` in the width of `type` (U8, U16 or U32).
+    void add(std::string name, tensor::dtype type, tensor::shape shape,
+             std::span<const std::uint32_t> words);
+    /// 64-bit words as U32 of n x 2, low half first.
+    void add_words64(std::string name, std::span<const std::uint64_t> words);
+    /// A number into the metadata.
+    void note(const std::string& key, std::uint64_t n) { metadata[key] = std::to_string(n); }
+    /// What is known of inputs that are made from a seed.
+    void note_generator(std::string_view version, std::uint64_t seed);
+    /// The operands of `what`, along k as instructions take them.
+    void note_operands(const vectors::mma_case& what);
+    /// Throws base::error (output).
+    void write(const std::string& path) const;
 };
 
-/// THE LIST for a chip: conversions, matrix instructions, products of the library.
-std::vector<part> parts_of(const chip& c, const amounts& a);
+struct part {
+    std::string file;  ///< "mma/tcgen05.f16.bf16.bf16.f32.single.safetensors"
+    /// Asks the device; the metadata that all parts have in common are there.
+    std::function<void(device& d, recording& to)> record;
+};
+
+/// The parts for a chip: conversions, matrix instructions, products of the library.
 void append_conversions(std::vector<part>& parts, const chip& c, const amounts& a);
 void append_instructions(std::vector<part>& parts, const chip& c, const amounts& a);
 void append_products(std::vector<part>& parts, const chip& c, const amounts& a);

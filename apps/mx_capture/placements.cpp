@@ -2,9 +2,10 @@
 #include "apps/mx_capture/placements.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "apps/mx_capture/instructions.hpp"
-#include "libmx/conformance/verify/captured.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
 
 namespace mx::capture {
 namespace {
@@ -16,73 +17,38 @@ int deviations(const placement& p) {
            (p.results != result_layout::documented ? 1 : 0);
 }
 
-std::string_view words_of(matrix_layout m) {
-    switch (m) {
-        case matrix_layout::documented:
-            break;
-        case matrix_layout::offsets_swapped:
-            return "offsets of matrices swapped";
-        case matrix_layout::swizzled:
-            return "matrices swizzled by 32 bytes";
-    }
-    return "";
+// What each layout is called, in the order of its enumeration; nothing is said of documented ones.
+constexpr std::array<std::string_view, 3> matrix_words{"", "offsets of matrices swapped",
+                                                       "matrices swizzled by 32 bytes"};
+constexpr std::array<std::string_view, 5> code_words{
+    "", "codes in low bits of bytes", "codes two bits up in bytes", "codes in high bits of bytes",
+    "codes packed by 16"};
+constexpr std::array<std::string_view, 4> scale_words{"", "scales in other lanes",
+                                                      "scales in other pairs", "scales reversed"};
+constexpr std::array<std::string_view, 2> result_words{"", "results in high halves"};
+
+// Every layout of an enumeration, or the first one only.
+template <typename Layout, std::size_t N>
+std::vector<Layout> layouts(const std::array<std::string_view, N>& /*words*/, bool all) {
+    std::vector<Layout> list;
+    for (std::size_t i = 0; i < (all ? N : 1); ++i) list.push_back(static_cast<Layout>(i));
+    return list;
 }
 
-std::string_view words_of(code_layout c) {
-    switch (c) {
-        case code_layout::documented:
-            break;
-        case code_layout::low_bits:
-            return "codes in low bits of bytes";
-        case code_layout::middle_bits:
-            return "codes two bits up in bytes";
-        case code_layout::high_bits:
-            return "codes in high bits of bytes";
-        case code_layout::packed:
-            return "codes packed by 16";
-    }
-    return "";
-}
-
-std::string_view words_of(scale_layout s) {
-    switch (s) {
-        case scale_layout::documented:
-            break;
-        case scale_layout::other_lanes:
-            return "scales in other lanes";
-        case scale_layout::other_pairs:
-            return "scales in other pairs";
-        case scale_layout::reversed:
-            return "scales reversed";
-    }
-    return "";
-}
-
-std::string_view words_of(result_layout r) {
-    return r == result_layout::high_half ? "results in high halves" : "";
+template <typename Layout, std::size_t N>
+std::string_view word_of(const std::array<std::string_view, N>& words, Layout layout) {
+    return words.at(static_cast<std::size_t>(layout));
 }
 
 }  // namespace
 
 std::vector<placement> placements_of(const instruction& i) {
-    std::vector<matrix_layout> matrices{matrix_layout::documented};
-    if (i.by == unit::tcgen05) {
-        matrices = {matrix_layout::documented, matrix_layout::offsets_swapped,
-                    matrix_layout::swizzled};
-    }
-    std::vector<code_layout> codes{code_layout::documented};
     const bool narrow = std::min(i.what.a->code_bits(), i.what.b->code_bits()) < 8;
-    if (narrow && i.what.instruction_k == 32) {
-        codes = {code_layout::documented, code_layout::low_bits, code_layout::middle_bits,
-                 code_layout::high_bits, code_layout::packed};
-    }
-    std::vector<scale_layout> scales{scale_layout::documented};
-    if (i.what.scale != nullptr) {
-        scales = {scale_layout::documented, scale_layout::other_lanes, scale_layout::other_pairs,
-                  scale_layout::reversed};
-    }
-    std::vector<result_layout> results{result_layout::documented};
-    if (i.by == unit::tcgen05 && i.what.f16) results.push_back(result_layout::high_half);
+    const bool by_tcgen05 = i.by == unit::tcgen05;
+    const auto matrices = layouts<matrix_layout>(matrix_words, by_tcgen05);
+    const auto codes = layouts<code_layout>(code_words, narrow && i.what.instruction_k == 32);
+    const auto scales = layouts<scale_layout>(scale_words, i.what.scale != nullptr);
+    const auto results = layouts<result_layout>(result_words, by_tcgen05 && i.what.f16);
 
     std::vector<placement> list;
     for (const matrix_layout m : matrices) {
@@ -101,7 +67,8 @@ std::vector<placement> placements_of(const instruction& i) {
 std::string to_string(const placement& p) {
     std::string text;
     for (const std::string_view words :
-         {words_of(p.matrix), words_of(p.codes), words_of(p.scales), words_of(p.results)}) {
+         {word_of(matrix_words, p.matrix), word_of(code_words, p.codes),
+          word_of(scale_words, p.scales), word_of(result_words, p.results)}) {
         if (words.empty()) continue;
         if (!text.empty()) text += ", ";
         text += words;

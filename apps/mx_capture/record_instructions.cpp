@@ -5,10 +5,9 @@
 
 #include "apps/mx_capture/known_products.hpp"
 #include "apps/mx_capture/parts.hpp"
-#include "apps/mx_capture/recording_file.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/conformance/vectors/output_hash.hpp"
-#include "libmx/conformance/verify/captured.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
 
 namespace mx::capture {
 namespace {
@@ -28,7 +27,7 @@ struct plan {
 
 // Records a distribution; returns the hash of its inputs.
 std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, device& d,
-                                  recording_file& file) {
+                                  recording& to) {
     const bool probe = dist.probes != nullptr;
     const std::size_t whole = probe ? dist.probes(p.what) : p.tiles;
     const std::size_t groups = probe ? 0 : p.groups;
@@ -57,45 +56,29 @@ std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, d
             hashes[beyond / hash_tiles] += hash_term(place, got[j]);
         }
     }
-    file.add(fmt::format("{}.D", dist.name), p.what.f16 ? tensor::dtype::u16 : tensor::dtype::u32,
-             {whole, mma_tile_rows, mma_tile_cols}, outputs);
-    if (groups != 0) file.add_words64(fmt::format("{}.H", dist.name), hashes);
+    to.add(fmt::format("{}.D", dist.name), p.what.f16 ? tensor::dtype::u16 : tensor::dtype::u32,
+           {whole, mma_tile_rows, mma_tile_cols}, outputs);
+    if (groups != 0) to.add_words64(fmt::format("{}.H", dist.name), hashes);
     return inputs;
 }
 
-void record(plan p, device& d, const std::string& path, const io::metadata_map& common) {
-    const std::string placed = settle(p.i, p.what, d);
-    const bool known = gives_known_products(p.i, p.what, d);
-    recording_file file;
+void record(plan p, device& d, recording& to) {
+    note_placement(p.i, p.what, d, to);
     std::uint64_t inputs = 0;
     for (const mma_distribution& dist : mma_distributions()) {
         if (!dist.accumulate && !p.i.can_discard()) continue;
         if (dist.probes != nullptr && dist.probes(p.what) == 0) continue;
-        inputs += mixed(record_distribution(p, dist, d, file));
+        inputs += mixed(record_distribution(p, dist, d, to));
     }
-    io::metadata_map m = common;
-    m["kind"] = "mma";
-    m["name"] = p.i.name;
-    m["instruction"] = p.i.ptx;
+    to.note_operands(p.what);
+    to.note_generator(mma_inputs_version, p.seed);
+    to.note("hash_tiles", hash_tiles);
+    to.metadata["kind"] = "mma";
+    to.metadata["mode"] = p.what.steps == 1 ? "single" : "chain";
+    to.metadata["inputs_hash"] = hash_text(inputs);
     if (p.i.by == unit::tcgen05) {
-        m["instruction_descriptor"] = fmt::format("{:#010x}", p.i.descriptor);
+        to.metadata["instruction_descriptor"] = fmt::format("{:#010x}", p.i.descriptor);
     }
-    m["placement"] = placed;
-    m["known_products"] = known ? known_products_given : known_products_missed;
-    m["a_format"] = p.what.a->name;
-    m["b_format"] = p.what.b->name;
-    m["acc_format"] = p.what.f16 ? "f16" : "f32";
-    m["scale_format"] = p.what.scale == nullptr ? "none" : p.what.scale->format;
-    m["scale_block"] = fmt::format("{}", p.what.scale == nullptr ? 0 : p.what.scale->block);
-    m["instruction_k"] = fmt::format("{}", p.what.instruction_k);
-    m["k_total"] = fmt::format("{}", p.what.depth());
-    m["mode"] = p.what.steps == 1 ? "single" : "chain";
-    m["inputs"] = "generated";
-    m["inputs_hash"] = hash_text(inputs);
-    m["generator"] = mma_inputs_version;
-    m["seed"] = fmt::format("{}", p.seed);
-    m["hash_tiles"] = fmt::format("{}", hash_tiles);
-    file.write(path, m);
 }
 
 }  // namespace
@@ -109,9 +92,7 @@ void append_instructions(std::vector<part>& parts, const chip& c, const amounts&
             p.what.steps = steps;
             parts.push_back(
                 {fmt::format("mma/{}.{}.safetensors", i.name, chain ? "chain" : "single"),
-                 [p](device& d, const std::string& path, const io::metadata_map& common) {
-                     record(p, d, path, common);
-                 }});
+                 [p](device& d, recording& to) { record(p, d, to); }});
         }
     }
 }

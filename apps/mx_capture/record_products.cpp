@@ -4,7 +4,6 @@
 #include <array>
 
 #include "apps/mx_capture/parts.hpp"
-#include "apps/mx_capture/recording_file.hpp"
 
 namespace mx::capture {
 namespace {
@@ -50,32 +49,21 @@ constexpr std::array shapes{shape{128, 128}, shape{256, 128}, shape{128, 384}, s
 constexpr std::array<std::size_t, 4> depths{128, 256, 1024, 4096};
 
 void record(const product_kind& kind, const library_problem& p, const chip& c, device& d,
-            const std::string& path, const io::metadata_map& common) {
+            recording& to) {
     const library_product product = d.multiply_by_library(p);
-    recording_file file;
-    file.add("D", p.bf16 ? tensor::dtype::u16 : tensor::dtype::u32, {p.rows, p.columns},
-             product.outputs);
-    io::metadata_map m = common;
-    m.insert(product.facts.begin(), product.facts.end());
-    m["kind"] = "gemm";
-    m["instruction"] = instruction_of(kind, c);
-    if (kind.hopper()) m["fast_accumulation"] = kind.fast ? "true" : "false";
-    m["a_format"] = kind.a;
-    m["b_format"] = kind.b;
-    m["acc_format"] = "f32";
-    m["out_format"] = p.bf16 ? "bf16" : "f32";
-    m["scale_format"] = kind.hopper() ? "none" : kind.scale;
-    m["scale_block"] = fmt::format("{}", kind.block);
-    m["instruction_k"] = fmt::format("{}", kind.instruction_k);
-    m["k_total"] = fmt::format("{}", p.what.depth());
-    m["m"] = fmt::format("{}", p.rows);
-    m["n"] = fmt::format("{}", p.columns);
-    m["alpha"] = "1";
-    m["beta"] = "0";
-    m["inputs"] = "generated";
-    m["generator"] = mma_inputs_version;
-    m["seed"] = fmt::format("{}", p.seed);
-    file.write(path, m);
+    to.add("D", p.bf16 ? tensor::dtype::u16 : tensor::dtype::u32, {p.rows, p.columns},
+           product.outputs);
+    to.metadata.insert(product.facts.begin(), product.facts.end());
+    to.note_operands(p.what);
+    to.note_generator(mma_inputs_version, p.seed);
+    to.note("m", p.rows);
+    to.note("n", p.columns);
+    to.note("alpha", 1);
+    to.note("beta", 0);
+    to.metadata["kind"] = "gemm";
+    to.metadata["instruction"] = instruction_of(kind, c);
+    to.metadata["out_format"] = p.bf16 ? "bf16" : "f32";
+    if (kind.hopper()) to.metadata["fast_accumulation"] = kind.fast ? "true" : "false";
 }
 
 }  // namespace
@@ -102,12 +90,10 @@ void append_products(std::vector<part>& parts, const chip& c, const amounts& a) 
                     p.columns = s.columns;
                     p.bf16 = bf16;
                     p.fast_accumulation = kind.fast;
-                    parts.push_back({fmt::format("gemm/{}.{}x{}x{}.{}.safetensors", kind.name,
-                                                 s.rows, s.columns, depth, bf16 ? "bf16" : "f32"),
-                                     [&kind, p, c](device& d, const std::string& path,
-                                                   const io::metadata_map& common) {
-                                         record(kind, p, c, d, path, common);
-                                     }});
+                    parts.push_back(
+                        {fmt::format("gemm/{}.{}x{}x{}.{}.safetensors", kind.name, s.rows,
+                                     s.columns, depth, bf16 ? "bf16" : "f32"),
+                         [&kind, p, c](device& d, recording& to) { record(kind, p, c, d, to); }});
                 }
             }
         }

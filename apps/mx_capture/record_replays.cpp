@@ -8,8 +8,6 @@
 
 #include "apps/mx_capture/known_products.hpp"
 #include "apps/mx_capture/parts.hpp"
-#include "apps/mx_capture/recording_file.hpp"
-#include "libmx/conformance/verify/captured.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/io/reader.hpp"
@@ -30,13 +28,11 @@ std::string_view word_of(unit u) {
 std::optional<instruction> instruction_for(const vector_file& file, const chip& c) {
     const std::string* kind = file.find("kind");
     if (kind == nullptr || *kind != "mma" || has_generated_inputs(file)) return {};
-    const mma_operands operands = mma_operands_of(file);
-    const auto k = static_cast<std::size_t>(integer_of(file, "instruction_k", 1, 256));
-    const bool f16 = file.at("acc_format") == "f16";
+    mma_case what = mma_case_of(file);
+    what.instruction_k = size_of(file, "instruction_k", 1, 256);
+    what.f16 = file.at("acc_format") == "f16";
     for (const instruction& i : instructions_of(c)) {
-        if (i.what.a == operands.a && i.what.b == operands.b && i.what.scale == operands.scale &&
-            i.what.f16 == f16 && i.what.instruction_k == k &&
-            file.at("instruction").find(word_of(i.by)) != std::string::npos) {
+        if (i.what == what && file.at("instruction").find(word_of(i.by)) != std::string::npos) {
             return i;
         }
     }
@@ -54,7 +50,7 @@ std::vector<T> padded(const std::vector<T>& all, std::size_t t, std::size_t rows
 }
 
 void replay_distribution(const vector_file& file, const std::string& dist, const instruction& i,
-                         std::size_t steps, device& d, recording_file& out) {
+                         std::size_t steps, device& d, recording& out) {
     const auto add = [&](const std::string& tensor, const std::vector<std::uint32_t>& words) {
         const io::tensor_info& info = file.info(tensor);
         out.add(tensor, info.type, info.shape, words);
@@ -112,37 +108,28 @@ void replay_distribution(const vector_file& file, const std::string& dist, const
     add(dist + ".D", outputs);
 }
 
-void replay(const std::string& from, const chip& c, device& d, const std::string& path,
-            const io::metadata_map& common) {
+void replay(const std::string& from, const chip& c, device& d, recording& out) {
     const auto reader = io::open_model(from, {});
     const vector_file file(*reader, from);
     instruction i = *instruction_for(file, c);
-    const auto total = static_cast<std::size_t>(integer_of(file, "k_total", 1, 1 << 16));
+    const std::size_t total = size_of(file, "k_total", 1, 1 << 16);
     const std::size_t steps = total / i.what.instruction_k;
     if (steps == 0 || steps > chain_steps || steps * i.what.instruction_k != total) {
         file.fail(fmt::format("its metadata says k_total={}", total));
     }
     mma_case what = i.what;
     what.steps = steps;
-    const std::string placed = settle(i, what, d);
-    const bool known = gives_known_products(i, what, d);
-    recording_file out;
+    note_placement(i, what, d, out);
     for (const io::tensor_info& t : file.tensors()) {
         if (!t.name.ends_with(".D")) continue;
         replay_distribution(file, t.name.substr(0, t.name.size() - 2), i, steps, d, out);
     }
-    io::metadata_map m = common;
     for (const char* key : {"a_format", "b_format", "acc_format", "scale_format", "scale_block",
                             "instruction_k", "k_total", "mode", "seed"}) {
-        if (const std::string* value = file.find(key)) m[key] = *value;
+        if (const std::string* value = file.find(key)) out.metadata[key] = *value;
     }
-    m["kind"] = "mma";
-    m["name"] = i.name;
-    m["instruction"] = i.ptx;
-    m["placement"] = placed;
-    m["known_products"] = known ? known_products_given : known_products_missed;
-    m["inputs"] = fmt::format("of {}", std::filesystem::path(from).filename().string());
-    out.write(path, m);
+    out.metadata["kind"] = "mma";
+    out.metadata["inputs"] = fmt::format("of {}", std::filesystem::path(from).filename().string());
 }
 
 }  // namespace
@@ -153,9 +140,7 @@ void append_replays(std::vector<part>& parts, const chip& c, const std::string& 
         if (!instruction_for(vector_file(*reader, from), c)) continue;
         parts.push_back(
             {fmt::format("mma/replay.{}", std::filesystem::path(from).filename().string()),
-             [from, c](device& d, const std::string& path, const io::metadata_map& common) {
-                 replay(from, c, d, path, common);
-             }});
+             [from, c](device& d, recording& to) { replay(from, c, d, to); }});
     }
 }
 

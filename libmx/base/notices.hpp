@@ -13,7 +13,9 @@ namespace mx::base {
 class notices {
   public:
     /// `say` gets one line without a newline, from one thread at a time.
-    explicit notices(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+    /// `details`: whether it wants to hear details as well.
+    explicit notices(std::function<void(const std::string&)> say, bool details = false)
+        : say_(std::move(say)), details_(details) {}
 
     /// Says `text` unless something was said about `subject` before.
     void once(const std::string& subject, const std::string& text) {
@@ -21,10 +23,16 @@ class notices {
         if (said_.insert(subject).second && say_) say_(text);
     }
 
+    /// Says `text`, of use to those who ask how a result came about, once.
+    void detail(const std::string& text) {
+        if (details_) once(text, text);
+    }
+
   private:
     std::mutex guard_;
     std::set<std::string> said_;
     std::function<void(const std::string&)> say_;
+    bool details_;
 };
 
 }  // namespace mx::base

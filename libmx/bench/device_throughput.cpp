@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <string>
 
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/bench/normal_values.hpp"
+#include "libmx/bench/rounds.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
 
 namespace mx::bench {
 namespace {
 
-constexpr int least_rounds = 5;
 constexpr std::uint64_t columns = 4096;
 
 constexpr std::array outputs{pass_output::sums, pass_output::codes};
@@ -64,10 +63,11 @@ class measurement {
         }
         const double share =
             request_.seconds / static_cast<double>(std::max<std::size_t>(1, chosen.size()));
-        take_turns(staged.size(), chosen.empty() ? share : 0, [] {});
+        measure_roofs(staged.size(), chosen.empty() ? share : 0, [] {});
         for (std::size_t i = 0; i < chosen.size(); ++i) {
             measure(chosen[i], staged.size(), share);
-            report(static_cast<double>(i + 1) / static_cast<double>(chosen.size()));
+            if (!on_share_) continue;
+            on_share_(static_cast<double>(i + 1) / static_cast<double>(chosen.size()));
         }
         // Not before: the roofs are the best of all rounds.
         for (placed_rate& r : result_.rates) {
@@ -89,7 +89,7 @@ class measurement {
             meter_.prepare(request_.type, l.cols, l.segments, {&params, wanted, false});
             meter_.run_once();  // warms up
             double best = 0;
-            take_turns(staged, seconds / static_cast<double>(outputs.size()), [&] {
+            measure_roofs(staged, seconds / static_cast<double>(outputs.size()), [&] {
                 const double elements = static_cast<double>(result_.elements);
                 best = std::max(best, elements / meter_.run_once());
             });
@@ -105,25 +105,15 @@ class measurement {
     }
 
     // Rounds of the roofs and of `once` until the time is used up.
-    void take_turns(std::uint64_t staged, double seconds, const std::function<void()>& once) {
-        const auto start = std::chrono::steady_clock::now();
+    void measure_roofs(std::uint64_t staged, double seconds, const std::function<void()>& once) {
         const auto all = static_cast<double>(result_.memory);
         device_bandwidth& b = result_.bandwidth;
-        for (int round = 0;; ++round) {
-            const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
-            if (round >= least_rounds && past.count() >= seconds) return;
-            if (cancel_ != nullptr && cancel_->load()) {
-                throw base::error(base::error_kind::cancelled, "stopped before the end");
-            }
+        take_turns(seconds, cancel_, {}, [&] {
             b.read = std::max(b.read, all / meter_.read_once());
             b.copy = std::max(b.copy, all / meter_.copy_once());
             b.pinned = std::max(b.pinned, static_cast<double>(staged) / meter_.receive_once());
             once();
-        }
-    }
-
-    void report(double share) const {
-        if (on_share_) on_share_(share);
+        });
     }
 
     codec::device_meter& meter_;

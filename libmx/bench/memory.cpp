@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <new>
 
 #include "libmx/base/parallel.hpp"
-#include "libmx/bench/memory_kernels.hpp"
+#include "libmx/bench/rounds.hpp"
 
 namespace mx::bench {
 namespace {
@@ -22,13 +21,6 @@ template <typename Body>
 void on_each_part(std::size_t parts, Body&& body) {
     base::run_team(static_cast<int>(parts),
                    [&](int thread) { body(static_cast<std::size_t>(thread)); });
-}
-
-template <typename Body>
-double seconds_of(Body&& body) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace

@@ -33,6 +33,16 @@ class measured_memory {
     std::size_t parts_;
 };
 
+/// Bytes that the two loops below take at a time; counts are multiples of it, addresses of 64.
+inline constexpr std::size_t memory_step = 4096;
+
+/// Loads every byte, in the widest vectors of this processor; the return value depends on all of
+/// them, so that no load can be left out.
+std::uint64_t read_all(const std::byte* from, std::size_t bytes);
+
+/// Copies, past the caches where the processor can.
+void copy_all(const std::byte* from, std::byte* to, std::size_t bytes);
+
 /// Bytes of this processor's largest cache, 0 when the system does not tell.
 std::uint64_t largest_cache();
 

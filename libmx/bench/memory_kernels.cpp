@@ -6,7 +6,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include "libmx/bench/memory_kernels.hpp"
+#include "libmx/bench/memory.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace mx::bench::HWY_NAMESPACE {

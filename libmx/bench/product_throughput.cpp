@@ -2,12 +2,11 @@
 #include "libmx/bench/product_throughput.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <string>
 
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/bench/rounds.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/factor.hpp"
 #include "libmx/gemm/multiply.hpp"
@@ -15,7 +14,6 @@
 namespace mx::bench {
 namespace {
 
-constexpr int least_rounds = 5;
 constexpr std::size_t row_step = 32;  // a tile's
 
 gemm::operand first_rows(const gemm::operand& o, std::size_t rows) {
@@ -37,7 +35,7 @@ class measurement {
   public:
     measurement(const product_throughput_request& request, const std::atomic<bool>* cancel,
                 const std::function<void(const engine::progress&)>& on_progress)
-        : request_(request), cancel_(cancel), on_progress_(on_progress) {
+        : request_(request), cancel_(cancel), progress_(on_progress) {
         for (const gemm::accumulator& m : request.models) {
             const product_operands of = operands_for(m);
             all_.push_back({&m, make_operand(of, request.rows, request.depth, 1),
@@ -55,19 +53,20 @@ class measurement {
         for (const int threads : request.threads) {
             for (const gemm::backend* b : request.backends) cells_.push_back({b, threads});
         }
+        progress_.add_parts(cells_.size());
     }
 
     std::vector<product_rate> run() {
         std::vector<product_rate> rates;
         for (const cell& at : cells_) {
-            take_turns(*at.backend, at.threads);
+            measure(*at.backend, at.threads);
             for (std::size_t m = 0; m < all_.size(); ++m) {
                 const contestant& c = all_[m];
                 const bool kernels =
                     at.backend->name != "scalar" && at.backend->computes(*c.model, c.a, c.b);
                 rates.push_back({m, at.backend, at.threads, kernels, c.best});
             }
-            ++cells_done_;
+            progress_.end_part();
         }
         compare_with_processor(rates);
         return rates;
@@ -75,20 +74,18 @@ class measurement {
 
   private:
     // Rounds of all models until the time is used up.
-    void take_turns(const gemm::backend& b, int threads) {
+    void measure(const gemm::backend& b, int threads) {
         // Warms up, and tells how much a model can do in its share of the time.
         for (contestant& c : all_) {
             c.best = 0;
             time_once(c, b, threads, row_step);
         }
         const double share = request_.seconds / least_rounds / static_cast<double>(all_.size());
-        const auto start = std::chrono::steady_clock::now();
-        for (int round = 0;; ++round) {
-            const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
-            if (round >= least_rounds && past.count() >= request_.seconds) break;
-            report(std::min(1.0, past.count() / request_.seconds));
-            for (contestant& c : all_) time_once(c, b, threads, rows_in(c, share));
-        }
+        take_turns(
+            request_.seconds, cancel_, [this](double done) { progress_.report(done); },
+            [&] {
+                for (contestant& c : all_) time_once(c, b, threads, rows_in(c, share));
+            });
     }
 
     std::size_t rows_in(const contestant& c, double seconds) const {
@@ -105,30 +102,21 @@ class measurement {
         control.threads = threads;
         control.backend = b.name;
         control.cancel = cancel_;
-        const auto start = std::chrono::steady_clock::now();
-        gemm::multiply(a, c.b, {}, *c.model, {}, control);
-        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        const double took = seconds_of([&] { gemm::multiply(a, c.b, {}, *c.model, {}, control); });
         const double done = static_cast<double>(a.rows) * static_cast<double>(c.b.rows) *
                             static_cast<double>(a.depth);
-        c.best = std::max(c.best, done / took.count());
-    }
-
-    void report(double share) const {
-        if (!on_progress_) return;
-        const double done = (static_cast<double>(cells_done_) + share) * 1000;
-        on_progress_({static_cast<std::uint64_t>(std::lround(done)), cells_.size() * 1000});
+        c.best = std::max(c.best, done / took);
     }
 
     const product_throughput_request& request_;
     const std::atomic<bool>* cancel_;
-    const std::function<void(const engine::progress&)>& on_progress_;
+    part_progress progress_;
     std::vector<contestant> all_;
     struct cell {
         const gemm::backend* backend;
         int threads;
     };
     std::vector<cell> cells_;
-    std::size_t cells_done_ = 0;
 };
 
 }  // namespace

@@ -2,23 +2,24 @@
 #include "libmx/bench/throughput.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/bench/file_throughput.hpp"
 #include "libmx/bench/memory.hpp"
 #include "libmx/bench/normal_values.hpp"
+#include "libmx/bench/rounds.hpp"
 
 namespace mx::bench {
 namespace {
 
 // At least what a bandwidth is measured over, and twice every cache.
 constexpr std::uint64_t least_memory = std::uint64_t{512} << 20;
-constexpr int least_rounds = 5;
 
 std::uint64_t memory_to_measure() { return std::max(least_memory, 2 * largest_cache()); }
 
@@ -26,17 +27,11 @@ std::uint64_t bytes_of(tensor::dtype type) {
     return static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
 }
 
-void stop_if(const std::atomic<bool>* cancel) {
-    if (cancel != nullptr && cancel->load()) {
-        throw base::error(base::error_kind::cancelled, "stopped before the end");
-    }
-}
-
 // A matrix in memory of which every measurement takes the next rows, so that none finds its values
 // in a cache.
-class wheel {
+class row_source {
   public:
-    wheel(tensor::dtype type, std::span<const std::byte> values, std::uint64_t elements)
+    row_source(tensor::dtype type, std::span<const std::byte> values, std::uint64_t elements)
         : type_(type),
           values_(values),
           cols_(std::min(widest, elements)),
@@ -66,7 +61,7 @@ class wheel {
     std::uint64_t at_ = 0;
 };
 
-// What is measured against the others of its driver and thread count.
+// What is measured against the others of its backend and thread count.
 struct contestant {
     std::vector<std::size_t> indices;
     std::vector<codec::recipe> recipes;
@@ -90,20 +85,37 @@ std::vector<contestant> contestants_of(const throughput_request& request) {
 }
 
 void time_once(contestant& c, const analysis::matrix& m, const engine::run_control& control) {
-    const auto start = std::chrono::steady_clock::now();
-    analysis::analyze_matrix(m, c.recipes, c.histograms, control);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    c.best = std::max(c.best, static_cast<double>(m.rows * m.cols) / took.count());
+    const double took =
+        seconds_of([&] { analysis::analyze_matrix(m, c.recipes, c.histograms, control); });
+    c.best = std::max(c.best, static_cast<double>(m.rows * m.cols) / took);
+}
+
+struct amount {
+    double elements = 0, bytes = 0;
+};
+
+// What was analysed of the files, as it is stored.
+amount analysed(const std::vector<engine::tensor_ref>& tensors, const analysis::analysis& a) {
+    std::set<std::pair<std::string, std::string>> left_out;
+    for (const engine::skipped_tensor& s : a.skipped) left_out.emplace(s.file, s.tensor);
+    amount all;
+    for (const engine::tensor_ref& t : tensors) {
+        const io::tensor_info& info = t.info();
+        if (left_out.count({info.file, info.name}) != 0) continue;
+        all.elements += static_cast<double>(info.elements);
+        all.bytes += static_cast<double>(info.stored_bytes != 0 ? info.stored_bytes : info.bytes);
+    }
+    return all;
 }
 
 class measurement {
   public:
     measurement(const throughput_request& request, const std::atomic<bool>* cancel,
                 const std::function<void(const engine::progress&)>& on_progress)
-        : request_(request), cancel_(cancel), on_progress_(on_progress) {
-        for (const codec::backend* d : request.backends) {
-            cells_ += request.threads.size() * (request.files.empty() ? 1 : 2);
-            if (d->is_device()) ++cells_;
+        : request_(request), cancel_(cancel), progress_(on_progress) {
+        for (const codec::backend* b : request.backends) {
+            progress_.add_parts(request.threads.size() * (request.files.empty() ? 1 : 2));
+            if (b->is_device()) progress_.add_parts(1);
         }
     }
 
@@ -120,26 +132,46 @@ class measurement {
     void on_device(const codec::backend& d) {
         const std::unique_ptr<codec::device_meter> meter = d.make_meter();
         const device_request what{request_.recipes, d, request_.type, request_.seconds};
-        result_.devices.push_back(
-            measure_device(*meter, what, cancel_, [this](double share) { report(share); }));
+        result_.devices.push_back(measure_device(
+            *meter, what, cancel_, [this](double share) { progress_.report(share); }));
         device_of_[&d] = result_.devices.size() - 1;
-        ++cells_done_;
+        progress_.end_part();
     }
 
-    // Before the matrix takes memory: all that the system has left keeps the files.
-    void from_files(int threads, const codec::backend& d) {
+    engine::run_control control_of(int threads, const codec::backend& b) const {
         engine::run_control control;
         control.threads = threads;
-        control.backend = &d;
+        control.backend = &b;
         control.cancel = cancel_;
+        return control;
+    }
+
+    // analyze() under one recipe after the other; a pass before them brings the files into memory.
+    // Before the matrix takes memory: all that the system has left keeps the files.
+    void from_files(int threads, const codec::backend& b) {
+        const engine::run_control control = control_of(threads, b);
         const auto recipes = static_cast<double>(request_.recipes.size());
         for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
-            report(static_cast<double>(r) / recipes);
-            const file_rate got = measure_files(request_.files, request_.recipes[r],
-                                                request_.seconds / recipes, control);
-            files_.push_back({r, &d, threads, got});
+            progress_.report(static_cast<double>(r) / recipes);
+            analysis::analysis_request request;
+            request.recipes = {request_.recipes[r]};
+            const auto analyze = [&] {
+                return analysis::analyze(request_.files, request, control);
+            };
+            const amount all = analysed(request_.files, analyze());
+            if (all.elements == 0) {
+                throw base::error(base::error_kind::usage,
+                                  "recipe '" + codec::to_string(request_.recipes[r]) +
+                                      "' suits no tensor of these files; 'mx analyze' says why");
+            }
+            double best = 0;
+            take_turns(request_.seconds / recipes, cancel_, {},
+                       [&] { best = std::max(best, all.elements / seconds_of(analyze)); });
+            files_.push_back({{r, &b, threads, false, values_place::files, pass_output::sums, best,
+                               0, roof::memory_read, 0},
+                              all.bytes / all.elements});
         }
-        ++cells_done_;
+        progress_.end_part();
     }
 
     // What is left to be said when all roofs are known.
@@ -155,11 +187,7 @@ class measurement {
                       pass_output::sums, r.elements_per_second, 0, roof::pinned_copy, 0},
                      stored);
         }
-        for (const rate_of_files& f : files_) {
-            add_rate({f.recipe, f.backend, f.threads, false, values_place::files, pass_output::sums,
-                      f.rate.elements_per_second, 0, roof::memory_read, 0},
-                     f.rate.bytes_per_element);
-        }
+        for (const auto& [rate, bytes] : files_) add_rate(rate, bytes);
     }
 
     void add_rate(placed_rate r, double bytes) {
@@ -185,23 +213,17 @@ class measurement {
         result_.memory = memory.bytes().size();
         const auto moved = static_cast<double>(result_.memory);
         bandwidth b{threads, 0, 0};
-        for (int i = 0; i < least_rounds; ++i) {
-            stop_if(cancel_);
-            b.copy = std::max(b.copy, moved / memory.copy_once());
-        }
+        take_turns(0, cancel_, {}, [&] { b.copy = std::max(b.copy, moved / memory.copy_once()); });
         const std::span<std::byte> values = memory.bytes().first(wanted);
         fill_normal(request_.type, values);
-        wheel w(request_.type, values, elements);
-        result_.elements = w.elements();
+        row_source rows(request_.type, values, elements);
+        result_.elements = rows.elements();
         const std::size_t first = result_.rows.size();
         for (const codec::backend* d : request_.backends) {
-            engine::run_control control;
-            control.threads = threads;
-            control.backend = d;
-            control.cancel = cancel_;
+            const engine::run_control control = control_of(threads, *d);
             std::vector<contestant> all = contestants_of(request_);
-            take_turns(all, w, control,
-                       [&] { b.read = std::max(b.read, moved / memory.read_once()); });
+            measure(all, rows, control,
+                    [&] { b.read = std::max(b.read, moved / memory.read_once()); });
             for (const contestant& c : all) add_row(c, all, control);
         }
         for (std::size_t i = first; i < result_.rows.size(); ++i) {
@@ -213,21 +235,18 @@ class measurement {
     }
 
     // Rounds of all contestants until the time is used up; `between` runs once a round.
-    void take_turns(std::vector<contestant>& all, wheel& w, const engine::run_control& control,
-                    const std::function<void()>& between) {
+    void measure(std::vector<contestant>& all, row_source& rows, const engine::run_control& control,
+                 const std::function<void()>& between) {
         // Warms up, and tells how much a contestant can do in its share of the time.
-        for (contestant& c : all) time_once(c, w.next(0), control);
+        for (contestant& c : all) time_once(c, rows.next(0), control);
         const double share = request_.seconds / least_rounds / static_cast<double>(all.size());
-        const auto start = std::chrono::steady_clock::now();
-        for (int round = 0;; ++round) {
-            const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
-            if (round >= least_rounds && past.count() >= request_.seconds) break;
-            report(std::min(1.0, past.count() / request_.seconds));
-            stop_if(cancel_);
-            between();
-            for (contestant& c : all) time_once(c, w.next(c.best * share), control);
-        }
-        ++cells_done_;
+        take_turns(
+            request_.seconds, cancel_, [this](double done) { progress_.report(done); },
+            [&] {
+                between();
+                for (contestant& c : all) time_once(c, rows.next(c.best * share), control);
+            });
+        progress_.end_part();
     }
 
     void add_row(const contestant& c, const std::vector<contestant>& all,
@@ -244,24 +263,10 @@ class measurement {
         result_.rows.push_back(std::move(row));
     }
 
-    void report(double share) const {
-        if (!on_progress_) return;
-        const double done = (static_cast<double>(cells_done_) + share) * 1000;
-        on_progress_({static_cast<std::uint64_t>(std::lround(done)), cells_ * 1000});
-    }
-
     const throughput_request& request_;
     const std::atomic<bool>* cancel_;
-    const std::function<void(const engine::progress&)>& on_progress_;
-    struct rate_of_files {
-        std::size_t recipe;
-        const codec::backend* backend;
-        int threads;
-        file_rate rate;
-    };
-
-    std::size_t cells_ = 0, cells_done_ = 0;
-    std::vector<rate_of_files> files_;
+    part_progress progress_;
+    std::vector<std::pair<placed_rate, double>> files_;       // with the bytes of an element
     std::map<const codec::backend*, std::size_t> device_of_;  // index into result_.devices
     throughput result_{};
 };

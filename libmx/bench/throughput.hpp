@@ -23,7 +23,7 @@ struct throughput_request {
     std::vector<int> threads;                     ///< not empty, each at least 1
     tensor::dtype type = tensor::dtype::bf16;     ///< f32, bf16 or f16 (codec::is_stored)
     std::uint64_t elements = 0;                   ///< of the matrix; 0: see default_elements
-    double seconds = 3;       ///< aimed at for each driver and thread count, warming up left out
+    double seconds = 3;       ///< aimed at for each backend and thread count, warming up left out
     bool histograms = false;  ///< measure every recipe with histograms too
     bool together = false;    ///< measure all recipes in one pass too
     std::vector<engine::tensor_ref>
@@ -53,18 +53,17 @@ struct throughput {
     std::uint64_t elements;                  ///< of the matrix
     std::uint64_t memory;                    ///< bytes that bandwidths were measured over
     std::vector<bandwidth> bandwidths;       ///< one per thread count
-    std::vector<throughput_row> rows;        ///< by thread count, driver, then recipe
-    std::vector<device_throughput> devices;  ///< of drivers that have one
-    /// By place of the values. From memory: of drivers with a device, the rows above again.
+    std::vector<throughput_row> rows;        ///< by thread count, backend, then recipe
+    std::vector<device_throughput> devices;  ///< of backends that have one
+    /// By place of the values. From memory: of backends with a device, the rows above again.
     std::vector<placed_rate> placed;
 };
 
 /// Elements of a matrix that fills the memory that bandwidths are measured over.
 std::uint64_t default_elements(tensor::dtype type);
 
-/// Runs analyze_matrix over normally distributed values, and measure_device and measure_files where
-/// there is something to measure. Passes of all recipes and of plain reading
-/// take turns, so that a change of the machine's speed hits all alike. Throws base::error
+/// Runs analyze_matrix over normally distributed values, and measure_device and analyze over
+/// files where there is something to measure. Throws base::error
 /// (cancelled) soon after `cancel` is raised.
 throughput measure_throughput(const throughput_request& request, const std::atomic<bool>* cancel,
                               const std::function<void(const engine::progress&)>& on_progress);

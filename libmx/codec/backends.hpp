@@ -21,6 +21,9 @@ struct backend : base::backend {
     std::unique_ptr<caster> (*make_caster)(base::notices* notices);
     /// Of a device: what measures it. Null for processors.
     std::unique_ptr<device_meter> (*make_meter)() = nullptr;
+    /// Whether it has kernels for such blocks; backend scalar quantizes others in its place. Null:
+    /// for all. No backend of the processor but scalar has kernels for casts.
+    bool (*takes)(const block_params& p) = nullptr;
 };
 
 /// In the order of base::backends.

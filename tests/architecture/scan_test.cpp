@@ -50,7 +50,8 @@ TEST_CASE("directions of the table") {
     CHECK(includes("apps/mx/main.cpp", "#include \"apps/mx/exit.hpp\"\n").empty());
     CHECK(includes("apps/mx/main.cpp", "#include \"libmx/report/record.hpp\"\n").empty());
     CHECK(includes("apps/mx/main.cpp", "#include \"libmx/oracle/a.hpp\"\n").size() == 1);
-    CHECK(includes("apps/mx/commands/exact.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
+    CHECK(includes("apps/mx/commands/analyze_exact.cpp", "#include \"libmx/oracle/a.hpp\"\n")
+              .empty());
     CHECK(includes("apps/other/main.cpp", "#include \"apps/mx/exit.hpp\"\n").size() == 1);
     CHECK(includes("tests/unit/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
     CHECK(includes("tests/oracle/dot.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());

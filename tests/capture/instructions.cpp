@@ -145,7 +145,7 @@ TEST_CASE("a kernel issues every instruction and every conversion") {
                         wgmma_kernels(), tcgen05_kernels()}));
         }
     }
-    for (const auto& row : mx::conformance::vectors::narrowings) {
+    for (const auto& row : mx::conformance::vectors::narrowings()) {
         INFO(row.instruction);
         CHECK(has<narrow_kernel>(row.instruction, {fp8_narrow_kernels(), narrow_kernels()}));
     }

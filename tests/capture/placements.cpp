@@ -9,7 +9,7 @@
 
 #include "apps/mx_capture/known_products.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/conformance/verify/captured.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx::capture;

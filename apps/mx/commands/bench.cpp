@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "apps/mx/backends.hpp"
-#include "apps/mx/commands.hpp"
 #include "apps/mx/commands/bench_view.hpp"
-#include "apps/mx/commands/product_bench_view.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
-#include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
-#include "libmx/base/status.hpp"
-#include "libmx/bench/product_throughput.hpp"
-#include "libmx/bench/throughput.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/dtype_names.hpp"
 
@@ -57,28 +46,25 @@ struct options {
     bool quiet = false;
 };
 
-std::vector<codec::recipe> recipes_of(const options& o) {
-    std::vector<std::string> spellings = o.recipes;
-    if (spellings.empty()) spellings.assign(default_recipes.begin(), default_recipes.end());
-    return codec::parse_recipes(spellings);
-}
-
 tensor::dtype dtype_of(const std::string& name) {
     const tensor::dtype type = io::parse_dtype("--dtype", name);
     if (!codec::is_stored(type)) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("--dtype: {} is widened before anything is measured; choose "
-                                      "BF16, F16 or F32",
-                                      tensor::row_of(type).name));
+        refuse(
+            fmt::format("--dtype: {} is widened before anything is measured; choose "
+                        "BF16, F16 or F32",
+                        tensor::row_of(type).name));
     }
     return type;
 }
 
-std::vector<const codec::backend*> backends_of(const std::string& backend) {
-    if (backend != every_backend) return {&chosen_backend(backend)};
-    std::vector<const codec::backend*> all;
-    for (const codec::backend& d : codec::backends()) {
-        if (d.available()) all.push_back(&d);
+// The one asked for in `list`, or all that can run here.
+template <typename Backend>
+std::vector<const Backend*> backends_of(const std::string& asked, std::span<const Backend> list,
+                                        const Backend& (*named)(std::string_view)) {
+    if (asked != every_backend) return {&named(chosen_backend(asked).name)};
+    std::vector<const Backend*> all;
+    for (const Backend& b : list) {
+        if (b.available()) all.push_back(&b);
     }
     return all;
 }
@@ -91,21 +77,12 @@ std::vector<int> threads_of(const std::vector<int>& asked) {
     return threads;
 }
 
-std::vector<const gemm::backend*> gemm_backends_of(const std::string& backend) {
-    if (backend != every_backend) return {&gemm::backend_named(chosen_backend(backend).name)};
-    std::vector<const gemm::backend*> all;
-    for (const gemm::backend& b : gemm::backends()) {
-        if (b.available()) all.push_back(&b);
-    }
-    return all;
-}
-
 int run_products(const options& o) {
     bench::product_throughput_request request;
     std::vector<std::string> models = o.models;
     if (models.empty()) models.assign(default_models.begin(), default_models.end());
     for (const std::string& m : models) request.models.push_back(gemm::parse_accumulator(m));
-    request.backends = gemm_backends_of(o.backend);
+    request.backends = backends_of(o.backend, gemm::backends(), gemm::backend_named);
     request.threads = threads_of(o.threads);
     request.seconds = o.request.seconds;
     if (!o.mnk.empty()) {
@@ -123,15 +100,14 @@ int run_products(const options& o) {
 int run(const options& o) {
     if (o.products) return run_products(o);
     bench::throughput_request request = o.request;
-    request.recipes = recipes_of(o);
+    request.recipes = recipes_of(o.recipes, default_recipes);
     request.type = dtype_of(o.dtype);
-    request.backends = backends_of(o.backend);
+    request.backends = backends_of(o.backend, codec::backends(), codec::backend_named);
     request.threads = threads_of(o.threads);
     outputs to(o.out, o.in.files);
     std::unique_ptr<engine::model> model;
     if (!o.in.files.empty()) {
-        model = std::make_unique<engine::model>(open_inputs(o.in));
-        to.check_inputs(paths_of(*model, {}));
+        model = std::make_unique<engine::model>(open_inputs(o.in, to.paths()));
         request.files = model->select({});
     }
     const bench::throughput t = bench::measure_throughput(
@@ -141,80 +117,61 @@ int run(const options& o) {
 }
 
 void declare_products(parser& cmd, options& o) {
+    cmd.group("Matrix products");
     option* products =
         cmd.add_flag("--gemm", o.products,
                      "measure emulated matrix products: multiply-adds per second of 'mx gemm'");
-    products->group("Matrix products");
     for (const char* name :
          {"FILE", "--recipe", "--dtype", "--size", "--histograms", "--together"}) {
         products->excludes(cmd.get_option(name));
     }
-    cmd.add_option("-a,--accumulate", o.models,
+    cmd.add_option("-a,--accumulate MODEL", o.models,
                    "what to measure, a row of 'mx accumulators', e.g. sm100.mxf4; repeatable")
-        ->allow_extra_args(false)
-        ->needs(products)
-        ->type_name("MODEL")
-        ->group("Matrix products");
-    cmd.add_option("--mnk", o.mnk,
+        ->needs(products);
+    cmd.add_option("--mnk M,N,K", o.mnk,
                    "rows, columns and depth of the product; default 1024,1024,2048; fewer rows "
                    "where time is short")
         ->delimiter(',')
         ->expected(3)
         ->needs(products)
-        ->in_range(1, 1 << 16)
-        ->type_name("M,N,K")
-        ->group("Matrix products");
+        ->in_range(1, 1 << 16);
 }
 
 }  // namespace
 
 runner declare_bench(parser& cmd) {
     const auto o = std::make_shared<options>();
+    cmd.group("Measurement");
     cmd.add_option("FILE", o->in.files,
-                   "files that 'mx analyze' is measured with as well, from the page cache")
-        ->type_name("")
-        ->group("Measurement");
-    cmd.add_option("-r,--recipe", o->recipes, "what to measure, e.g. mxfp4:scale=even; repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RECIPE")
-        ->group("Measurement");
-    cmd.add_option("--dtype", o->dtype,
-                   "what the elements are stored as: BF16 (the default), F16 or F32")
-        ->type_name("DTYPE")
-        ->group("Measurement");
-    cmd.add_option("--size", o->request.elements,
+                   "files that 'mx analyze' is measured with as well, from the page cache");
+    cmd.add_option("-r,--recipe RECIPE", o->recipes,
+                   "what to measure, e.g. mxfp4:scale=even; repeatable");
+    cmd.add_option("--dtype DTYPE", o->dtype,
+                   "what the elements are stored as: BF16 (the default), F16 or F32");
+    cmd.add_option("--size N", o->request.elements,
                    "elements of the matrix; without it as many as memory is measured over: 512 MiB "
                    "or twice the caches")
-        ->in_range(std::uint64_t{1}, std::uint64_t{1} << 40)
-        ->type_name("N")
-        ->group("Measurement");
-    cmd.add_option("--seconds", o->request.seconds,
+        ->in_range(std::uint64_t{1}, std::uint64_t{1} << 40);
+    cmd.add_option("--seconds S", o->request.seconds,
                    "time for each backend and thread count, shared by all measured; default 3")
-        ->in_range(0.0, 3600.0)
-        ->type_name("S")
-        ->group("Measurement");
+        ->in_range(0.0, 3600.0);
     cmd.add_flag("--histograms", o->request.histograms,
-                 "measure every recipe with histograms as well")
-        ->group("Measurement");
+                 "measure every recipe with histograms as well");
     cmd.add_flag("--together", o->request.together,
-                 "measure all recipes in one pass as well, next to a pass for each")
-        ->group("Measurement");
+                 "measure all recipes in one pass as well, next to a pass for each");
     declare_products(cmd, *o);
     declare_outputs(cmd, o->out);
-    cmd.add_option("--threads", o->threads, "worker threads, e.g. 1,2,4; without it 1 and all")
+    cmd.group("Run");
+    cmd.add_option("--threads N,...", o->threads,
+                   "worker threads, e.g. 1,2,4; without it 1 and all")
         ->delimiter(',')
-        ->allow_extra_args(false)
-        ->in_range(1, 4096)
-        ->type_name("N,...")
-        ->group("Run");
+        ->in_range(1, 4096);
     std::vector<std::string_view> names = names_of(codec::backends());
     names.push_back(every_backend);
-    cmd.add_option("--backend", o->backend,
+    cmd.add_option("--backend NAME", o->backend,
                    fmt::format("one of: {}; without it the one that 'mx version' names",
-                               fmt::join(names, ", ")))
-        ->type_name("NAME")
-        ->group("Run");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table and no progress; errors only")->group("Run");
+                               fmt::join(names, ", ")));
+    cmd.add_flag("-q,--quiet", o->quiet, "no table and no progress; errors only");
     cmd.description(
         "Measures elements per second of the code that 'mx analyze' runs, over values in memory, "
         "and sets it beside this machine's memory bandwidth, measured in the same run by the same "
@@ -222,13 +179,13 @@ runner declare_bench(parser& cmd) {
         "--backend cuda also what the card does with values that lie in its own memory, beside how "
         "fast that memory and the way there are. With --gemm: multiply-adds per second of emulated "
         "matrix products.");
-    examples(cmd,
-             "mx bench\n"
-             "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"
-             "mx bench --backend all --threads 1,2 --json bench.json\n"
-             "mx bench --together --histograms\n"
-             "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
-             "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n");
+    cmd.examples(
+        "mx bench\n"
+        "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"
+        "mx bench --backend all --threads 1,2 --json bench.json\n"
+        "mx bench --together --histograms\n"
+        "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
+        "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n");
     return [o] { return run(*o); };
 }
 

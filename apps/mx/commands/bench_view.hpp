@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench` shows: records for programs, the roofline table for people.
+// What `mx bench` shows: records for programs, tables for people.
 #pragma once
 
+#include "libmx/bench/product_throughput.hpp"
 #include "libmx/bench/throughput.hpp"
 #include "libmx/report/document.hpp"
 
@@ -9,5 +10,9 @@ namespace mx::app {
 
 report::document bench_document(const bench::throughput_request& request,
                                 const bench::throughput& t);
+
+/// Of `mx bench --gemm`.
+report::document product_bench_document(const bench::product_throughput_request& request,
+                                        const std::vector<bench::product_rate>& rates);
 
 }  // namespace mx::app

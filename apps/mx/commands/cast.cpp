@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/conversion_report.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
-#include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/studies/convert/convert.hpp"
 
@@ -33,10 +22,7 @@ struct options {
 // The request with its names looked up; the errors name the option and the nearest valid name.
 convert::cast_request request_of(const options& o) {
     convert::cast_request request = o.request;
-    const std::vector<std::string_view> names = convert::castable_formats();
-    if (std::find(names.begin(), names.end(), request.element) == names.end()) {
-        unknown_name("--element", "format", request.element, names);
-    }
+    require_one_of("--element", "format", request.element, convert::castable_formats());
     request.by = codec::find_dialect(o.dialect);
     if (request.by == nullptr) {
         unknown_name("--dialect", "dialect", o.dialect, names_of(codec::dialects()));
@@ -47,12 +33,10 @@ convert::cast_request request_of(const options& o) {
     const format::rounding_row* round = format::find_rounding(name);
     if (round == nullptr) unknown_name("--round", "rounding", o.round, names_of(format::roundings));
     request.round = round->id;
-    if (o.ties != "up" && o.ties != "even") {
-        unknown_name("--ties", "tie rule", o.ties, {"up", "even"});
-    }
+    require_one_of("--ties", "tie rule", o.ties, {"up", "even"});
     request.ties = o.ties == "up" ? format::tie_rule::up : format::tie_rule::even;
-    if (!o.int_min.empty() && o.int_min != "symmetric" && o.int_min != "full") {
-        unknown_name("--int-min", "choice", o.int_min, {"symmetric", "full"});
+    if (!o.int_min.empty()) {
+        require_one_of("--int-min", "choice", o.int_min, {"symmetric", "full"});
     }
     if (o.int_min == "full") request.minimum = codec::int_min::full;
     if (o.int_min == "symmetric") request.minimum = codec::int_min::symmetric;
@@ -62,10 +46,14 @@ convert::cast_request request_of(const options& o) {
 
 int run(const options& o) {
     const convert::cast_request request = request_of(o);
-    require_distinct(o.in.files, {o.out});
-    const engine::model model = open_inputs(o.in);
-    require_distinct(paths_of(model, {}), {o.out});
-    const auto done = convert::cast(model.select(o.in.globs), request, o.out, control_of(o.run));
+    const engine::model model = open_inputs(o.in, {o.out});
+    const engine::run_control control = control_of(o.run);
+    if (!control.backend->is_device() && control.backend->name != "scalar") {
+        control.notices->detail(
+            fmt::format("casts: by backend scalar, as backend {} has no kernels for them",
+                        control.backend->name));
+    }
+    const auto done = convert::cast(model.select(o.in.globs), request, o.out, control);
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }
@@ -76,44 +64,31 @@ runner declare_cast(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
-    cmd.add_option("--element", o->request.element, "element or scale format; see 'mx formats'")
-        ->required()
-        ->type_name("FORMAT")
-        ->group("Conversion");
-    cmd.add_option("--round", o->round,
-                   "rounding; see 'mx rules' (default: rtne, or the dialect's)")
-        ->type_name("ROUNDING")
-        ->group("Conversion");
-    cmd.add_option("--dialect", o->dialect, "whose conversion; see 'mx dialects' (default ocp)")
-        ->type_name("DIALECT")
-        ->group("Conversion");
-    cmd.add_option("--ties", o->ties, "e3m0 under rtne: up, or even (the even code)")
-        ->type_name("RULE")
-        ->group("Conversion");
-    cmd.add_option("--random-bits", o->random_bits,
+    cmd.group("Conversion");
+    cmd.add_option("--element FORMAT", o->request.element,
+                   "element or scale format; see 'mx formats'")
+        ->required();
+    cmd.add_option("--round ROUNDING", o->round,
+                   "rounding; see 'mx rules' (default: rtne, or the dialect's)");
+    cmd.add_option("--dialect DIALECT", o->dialect,
+                   "whose conversion; see 'mx dialects' (default ocp)");
+    cmd.add_option("--ties RULE", o->ties, "e3m0 under rtne: up, or even (the even code)");
+    cmd.add_option("--random-bits K", o->random_bits,
                    "stochastic: random width, 1 to 32 (default 32, or the dialect's)")
-        ->in_range(1, 32)
-        ->type_name("K")
-        ->group("Conversion");
-    cmd.add_option("--seed", o->request.seed, "stochastic: seed of the counter-based generator")
-        ->not_negative()
-        ->type_name("N")
-        ->group("Conversion");
-    cmd.add_option("--int-min", o->int_min,
-                   "integers: full uses -2^(n-1), symmetric does not; default full for int8 alone")
-        ->type_name("CHOICE")
-        ->group("Conversion");
+        ->in_range(1, 32);
+    cmd.add_option("--seed N", o->request.seed, "stochastic: seed of the counter-based generator")
+        ->not_negative();
+    cmd.add_option("--int-min CHOICE", o->int_min,
+                   "integers: full uses -2^(n-1), symmetric does not; default full for int8 alone");
     cmd.add_flag("--no-saturate", o->no_saturate,
-                 "beyond the largest value: NaN (e4m3) or Inf (e5m2) instead of the largest")
-        ->group("Conversion");
-    cmd.add_flag("--packed", o->request.packed, "write codes (w.codes) instead of F32 values")
-        ->group("Conversion");
+                 "beyond the largest value: NaN (e4m3) or Inf (e5m2) instead of the largest");
+    cmd.add_flag("--packed", o->request.packed, "write codes (w.codes) instead of F32 values");
     declare_run(cmd, o->run);
     cmd.description("Rounds every element to a format as it is, without a shared scale.");
-    examples(cmd,
-             "mx cast model.safetensors -o e4m3.safetensors --element e4m3\n"
-             "mx cast w.npy -o jax.npy --element e5m2 --dialect ml_dtypes\n"
-             "mx cast w.npy -o codes.safetensors --element e2m1 --round zero --packed\n");
+    cmd.examples(
+        "mx cast model.safetensors -o e4m3.safetensors --element e4m3\n"
+        "mx cast w.npy -o jax.npy --element e5m2 --dialect ml_dtypes\n"
+        "mx cast w.npy -o codes.safetensors --element e2m1 --round zero --packed\n");
     return [o] { return run(*o); };
 }
 

@@ -1,46 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <memory>
+#include <array>
 #include <optional>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/review_page.hpp"
-#include "apps/mx/commands/role_options.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
-#include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
+#include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
-#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/cluster/doctor.hpp"
 
 namespace mx::app {
-
-using pages::integer;
-using pages::undefined;
 namespace {
 
-struct options {
-    input_options in;
-    output_options out;
-    run_options run;
-    role_options roles;
-    std::vector<std::string> recipes;
+constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
+
+struct options : measuring_options {
     std::optional<double> fail_above;
     bool all = false;
-    review_page_options page;
 };
-
-// The recipes asked for, each once: two spellings of one recipe are one.
-std::vector<codec::recipe> recipes_of(std::vector<std::string> spellings) {
-    if (spellings.empty()) spellings = {"mxfp8:scale=floor", "mxfp4:scale=floor"};
-    return codec::parse_recipes(spellings);
-}
 
 // What became of all tensors, by recipe.
 report::list health_list(const cluster::cluster_report& report,
@@ -62,12 +39,6 @@ report::list health_list(const cluster::cluster_report& report,
                                          {"in_danger", integer(h.in_danger)},
                                          {"nearest", std::move(nearest)}});
     }
-    return list;
-}
-
-report::list norms_around_zero(const cluster::norm_centres& norms) {
-    report::list list;
-    for (const std::string& name : norms.around_zero) list.emplace_back(name);
     return list;
 }
 
@@ -93,37 +64,25 @@ std::string failure_of(const report::record_list& results, double limit) {
 
 int run(const options& o) {
     analysis::analysis_request request;
-    request.recipes = recipes_of(o.recipes);
-    request.roles = finder_of(o.roles);
-    request.norm_bias = o.roles.norm_bias;
-    const engine::run_control control = control_of(o.run);
-    outputs to(o.out, o.in.files);
-    request.distributions = to.wants("html");
-    input_options in = o.in;
-    in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
-    const engine::model model = open_inputs(in);
-    to.check_inputs(paths_of(model, {}));
-    cluster::cluster_report report = cluster::examine(
-        with_roles(model.select(o.in.globs), o.roles, request.roles), request, control);
+    request.recipes = recipes_of(o.recipes, default_recipes);
+    measured_model m(o, request);
+    cluster::cluster_report report = cluster::examine(m.tensors, request, m.control);
     engine::require_any(engine::has_elements(report.results), report.skipped);
     const std::string failure =
         o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();
 
     report::document d;
     d.sections = pages::cluster_sections(report, request, o.all);
-    d.head = pages::document_head("mx.analysis/1");
-    d.head.emplace_back("inputs", input_list(model, o.page.sha256 || request.distributions));
     report::list findings;
     for (const cluster::finding& f : report.findings) {
         findings.emplace_back(cluster::finding_record(f, request.roles));
     }
-    d.tail.emplace_back("findings", std::move(findings));
-    d.tail.emplace_back("health", health_list(report, request));
-    d.tail.emplace_back("norms_around_zero", norms_around_zero(report.norms));
-    d.tail.emplace_back("skipped", skipped_list(report.skipped));
-    if (request.distributions) d.tail.emplace_back("distributions", report.sums.members());
+    d.tail = {{"findings", std::move(findings)},
+              {"health", health_list(report, request)},
+              {"norms_around_zero",
+               report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};
     d.results = std::move(report.results);
-    finish_with_page(to, d, o.page, o.run.quiet);
+    m.finish(std::move(d), report.skipped, report.sums);
     if (failure.empty()) return exit_code::fine;
     remark(failure);
     return exit_code::difference;
@@ -133,24 +92,19 @@ int run(const options& o) {
 
 runner declare_cluster(parser& cmd) {
     const auto o = std::make_shared<options>();
+    o->in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
-    cmd.add_option("-r,--recipe", o->recipes,
-                   "what to quantize to (mxfp8:scale=floor and mxfp4:scale=floor); repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RECIPE")
-        ->group("Diagnosis");
-    cmd.add_option("--fail-above", o->fail_above,
+    cmd.group("Diagnosis");
+    cmd.add_option("-r,--recipe RECIPE", o->recipes,
+                   "what to quantize to (mxfp8:scale=floor and mxfp4:scale=floor); repeatable");
+    cmd.add_option("--fail-above RATE", o->fail_above,
                    "exit with 1 when more than this share (0 to 1) of any tensor's blocks saturate "
                    "under any of the recipes")
         ->finite()
-        ->in_range(0.0, 1.0)
-        ->type_name("RATE")
-        ->group("Diagnosis");
-    cmd.add_flag("--all", o->all, "show every finding instead of the ten worst")
-        ->group("Diagnosis");
-    declare_outputs(cmd, o->out);
-    declare_page(cmd, o->page);
+        ->in_range(0.0, 1.0);
+    cmd.add_flag("--all", o->all, "show every finding instead of the ten worst");
+    declare_measured_outputs(cmd, *o);
     declare_run(cmd, o->run);
     cmd.description(
         "Finds the tensors whose blocks lose what told their elements apart: values so close "
@@ -158,11 +112,11 @@ runner declare_cluster(parser& cmd) {
         "(saturate), become zero (die) or get one magnitude (collapse). Says why, and measures "
         "what would mend each: the scale rules rceil and floor-bump, an offset, a smaller block, "
         "bf16. A tensor with one axis longer than 1, as 1x512x1, is read as the vector it is.");
-    examples(cmd,
-             "mx cluster model.safetensors\n"
-             "mx cluster model.safetensors --role norm --norm-bias 1\n"
-             "mx cluster model.safetensors -r mxfp8:scale=floor,axis=flat --json findings.json\n"
-             "mx cluster model.safetensors --fail-above 0.01 --quiet\n");
+    cmd.examples(
+        "mx cluster model.safetensors\n"
+        "mx cluster model.safetensors --role norm --norm-bias 1\n"
+        "mx cluster model.safetensors -r mxfp8:scale=floor,axis=flat --json findings.json\n"
+        "mx cluster model.safetensors --fail-above 0.01 --quiet\n");
     return [o] { return run(*o); };
 }
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/conversion_report.hpp"
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/studies/convert/convert.hpp"
 
@@ -30,13 +25,12 @@ int run(const options& o) {
 
 runner declare_dequantize(parser& cmd) {
     const auto o = std::make_shared<options>();
-    cmd.add_option("FILE", o->file, "a file written by 'mx quantize --packed'")
-        ->required()
-        ->group("Input");
+    cmd.group("Input");
+    cmd.add_option("FILE", o->file, "a file written by 'mx quantize --packed'")->required();
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
-    declare_run(cmd, o->run);
+    declare_run(cmd, o->run, false);
     cmd.description("Multiplies codes and scales out again. The recipe is in the file.");
-    examples(cmd, "mx dequantize mxfp4.safetensors -o values.safetensors\n");
+    cmd.examples("mx dequantize mxfp4.safetensors -o values.safetensors\n");
     return [o] { return run(*o); };
 }
 

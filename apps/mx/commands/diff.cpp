@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>
-#include <memory>
 #include <utility>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/role_options.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/pages/views/diff_view.hpp"
-#include "libmx/pages/views/values.hpp"
 #include "libmx/studies/diff/diff.hpp"
 
 namespace mx::app {
-
-using pages::integer;
-using pages::real;
-using pages::undefined;
 namespace {
 
 // Without --recipe: under floor, both formats have a clamp zone.
@@ -38,12 +25,6 @@ struct options {
     bool as_given = false;
     bool all = false;
 };
-
-std::vector<codec::recipe> recipes_of(const options& o) {
-    std::vector<std::string> spellings = o.recipes;
-    if (spellings.empty()) spellings.assign(default_recipes.begin(), default_recipes.end());
-    return codec::parse_recipes(spellings);
-}
 
 report::list finding_list(const diff::diff_result& d, const diff::dump_labels& labels) {
     report::list list;
@@ -77,8 +58,7 @@ std::vector<std::string> ordered(const options& o, const std::vector<std::string
     if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
     std::vector<std::string> paths = diff::by_number(given);
     if (paths != given && !o.labels.empty()) {
-        throw base::error(
-            base::error_kind::usage,
+        refuse(
             fmt::format("--labels: the dumps are not in the order of their numbers ({}); name them "
                         "in that order, or keep this one with --as-given",
                         fmt::join(diff::label_dumps(given, {}).text, ", ")));
@@ -91,10 +71,10 @@ int run(const options& o) {
     const std::vector<std::string> given = io::matched_paths(o.in.files);
     request.paths = ordered(o, given);
     request.labels = diff::label_dumps(request.paths, o.labels);
-    request.recipes = recipes_of(o);
+    request.recipes = recipes_of(o.recipes, default_recipes);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
-    const engine::run_control control = control_of(o.run);
+    const engine::run_control control = control_of(o.run, request.recipes);
     outputs to(o.out, o.in.files);
     // Each input is a model of its own, be it one file or many.
     std::vector<engine::model> models;
@@ -102,7 +82,7 @@ int run(const options& o) {
     report::list inputs;
     for (const std::string& path : request.paths) {
         models.emplace_back(std::vector{path}, o.in.open, o.in.views);
-        to.check_inputs(paths_of(models.back(), {}));
+        require_distinct(paths_of(models.back()), to.paths());
         dumps.push_back(&models.back().reader());
         for (report::value& file : input_list(models.back())) inputs.push_back(std::move(file));
     }
@@ -140,22 +120,15 @@ runner declare_diff(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
-    cmd.add_option("-r,--recipe", o->recipes,
-                   "what codes and scales are of, e.g. mxfp4:scale=even; repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RECIPE")
-        ->group("Comparison");
-    cmd.add_option("--labels", o->labels,
+    cmd.group("Comparison");
+    cmd.add_option("-r,--recipe RECIPE", o->recipes,
+                   "what codes and scales are of, e.g. mxfp4:scale=even; repeatable");
+    cmd.add_option("--labels LABEL,...", o->labels,
                    "what the dumps are called, in their order; growing whole numbers are steps")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("LABEL,...")
-        ->group("Comparison");
+        ->delimiter(',');
     cmd.add_flag("--as-given", o->as_given,
-                 "compare the dumps in the order given, not in that of the numbers in their names")
-        ->group("Comparison");
-    cmd.add_flag("--all", o->all, "show every tensor, in the order of the first dump")
-        ->group("Comparison");
+                 "compare the dumps in the order given, not in that of the numbers in their names");
+    cmd.add_flag("--all", o->all, "show every tensor, in the order of the first dump");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
     cmd.description(
@@ -167,11 +140,11 @@ runner declare_diff(parser& cmd) {
         "quoted pattern names, are put in the order of the numbers in their names (step200 before "
         "step1000) where they differ in nothing else. Without --recipe: mxfp8 and mxfp4 with the "
         "scale rule floor.");
-    examples(cmd,
-             "mx diff step100.safetensors step200.safetensors\n"
-             "mx diff step*.safetensors --role norm --json drift.json\n"
-             "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
-             "mx diff a.npz b.npz c.npz --labels 0,500,1000\n");
+    cmd.examples(
+        "mx diff step100.safetensors step200.safetensors\n"
+        "mx diff step*.safetensors --role norm --json drift.json\n"
+        "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
+        "mx diff a.npz b.npz c.npz --labels 0,500,1000\n");
     return [o] { return run(*o); };
 }
 

@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <charconv>
-#include <memory>
 #include <optional>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
-#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 namespace {
-
-using report::cell;
 
 struct options {
     std::string subject;
@@ -50,10 +39,9 @@ std::vector<report::record> meanings(const Format& f, const options& o) {
     for (const std::string& text : o.codes) {
         const std::optional<std::uint32_t> code = parse_code(text);
         if (!code || *code >= count) {
-            throw base::error(
-                base::error_kind::usage,
-                fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text, f.name,
-                            pages::hex_code(f.bits(), 0), pages::hex_code(f.bits(), count - 1)));
+            refuse(fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text,
+                               f.name, pages::hex_code(f.bits(), 0),
+                               pages::hex_code(f.bits(), count - 1)));
         }
         rows.push_back(pages::meaning_of(f, *code));
     }
@@ -110,25 +98,22 @@ report::document explain(const options& o) {
     }
     if (const format::scale_format* f = format::find_scale_format(o.subject)) {
         if (!f->has_codes()) {
-            throw base::error(
-                base::error_kind::usage,
-                fmt::format("{}: {}; 'mx formats' has its limits", f->name, f->summary));
+            refuse(fmt::format("{}: {}; 'mx formats' has its limits", f->name, f->summary));
         }
         return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
     }
     if (!o.codes.empty()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("'{}' is no element or scale format, so it has no code "
-                                      "'{}'; 'mx formats' lists them",
-                                      o.subject, o.codes.front()));
+        refuse(
+            fmt::format("'{}' is no element or scale format, so it has no code "
+                        "'{}'; 'mx formats' lists them",
+                        o.subject, o.codes.front()));
     }
     if (o.subject.find(':') == std::string::npos &&
         format::find_block_format(o.subject) == nullptr) {
         std::vector<std::string_view> names = names_of(format::block_formats);
         for (const std::string_view name : names_of(format::element_formats)) names.push_back(name);
         for (const std::string_view name : names_of(format::scale_formats)) names.push_back(name);
-        throw base::error(base::error_kind::usage,
-                          base::unknown("recipe or format", o.subject, names));
+        refuse(base::unknown("recipe or format", o.subject, names));
     }
     return recipe_document(o.subject);
 }
@@ -137,22 +122,17 @@ report::document explain(const options& o) {
 
 runner declare_explain(parser& cmd) {
     const auto o = std::make_shared<options>();
+    cmd.group("Input");
     cmd.add_option("WHAT", o->subject, "a recipe, or the name of an element or scale format")
-        ->required()
-        ->group("Input");
-    cmd.add_option("CODE", o->codes, "codes of that format: 0x7, 0b0111 or 7; all when left out")
-        ->group("Input");
+        ->required();
+    cmd.add_option("CODE", o->codes, "codes of that format: 0x7, 0b0111 or 7; all when left out");
     declare_outputs(cmd, o->out);
     cmd.description("Says in words what a recipe does, or what the codes of a format mean.");
-    examples(cmd,
-             "mx explain mxfp4:scale=even\n"
-             "mx explain e2m1 0x7\n"
-             "mx explain e4m3\n");
-    return [o] {
-        outputs to(o->out, {});
-        to.finish(explain(*o), false);
-        return exit_code::fine;
-    };
+    cmd.examples(
+        "mx explain mxfp4:scale=even\n"
+        "mx explain e2m1 0x7\n"
+        "mx explain e4m3\n");
+    return [o] { return print_document(o->out, [&] { return explain(*o); }); };
 }
 
 }  // namespace mx::app

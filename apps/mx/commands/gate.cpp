@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 
 namespace mx::app {
@@ -30,8 +25,7 @@ std::vector<analysis::gate_rule> rules_of(const options& o) {
         }
     }
     if (rules.empty()) {
-        throw base::error(base::error_kind::usage,
-                          "gate: no rule; give --rule 'clamp_rate<0.001' or --rules FILE");
+        refuse("gate: no rule; give --rule 'clamp_rate<0.001' or --rules FILE");
     }
     return rules;
 }
@@ -52,42 +46,33 @@ int run(const options& o) {
 
 runner declare_gate(parser& cmd) {
     const auto o = std::make_shared<options>();
+    cmd.group("Input");
     cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
-        ->required()
-        ->group("Input");
-    cmd.add_option("--rule", o->rules,
+        ->required();
+    cmd.group("Rules");
+    cmd.add_option("--rule RULE", o->rules,
                    "[CLASS:]METRIC OP NUMBER with OP < <= > >= == !=; CLASS is a role, the name of "
-                   "tensors (*, ?, [set]), or summary; repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RULE")
-        ->group("Rules");
-    cmd.add_option("--rules", o->rule_files, "rules from a file, one per line; # comments")
-        ->allow_extra_args(false)
-        ->type_name("FILE")
-        ->group("Rules");
-    cmd.add_option("-r,--recipe", o->recipes,
-                   "only results of this recipe, or of recipes that match; repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RECIPE")
-        ->group("Rules");
-    cmd.add_option("--top", o->top,
+                   "tensors (*, ?, [set]), or summary; repeatable");
+    cmd.add_option("--rules FILE", o->rule_files, "rules from a file, one per line; # comments");
+    cmd.add_option("-r,--recipe RECIPE", o->recipes,
+                   "only results of this recipe, or of recipes that match; repeatable");
+    cmd.add_option("--top N", o->top,
                    "show the N results of each rule that are farthest from it; default 5")
-        ->in_range(1, 1000000)
-        ->type_name("N")
-        ->group("Rules");
+        ->in_range(1, 1000000);
     declare_outputs(cmd, o->out);
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it")->group("Output");
+    cmd.group("Output");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it");
     cmd.description(
         "Holds results against rules, for scripts and CI: exit code 0 when every rule holds, 1 and "
         "what broke when not. A figure that is undefined breaks its rule unless 'or null' follows "
         "the number, and a rule that finds nothing to check fails. 0.1% is 0.001, and true is 1. "
         "JSON and CSV hold every result that broke a rule.");
-    examples(cmd,
-             "mx gate results.json --rule 'clamp_rate<0.001'\n"
-             "mx gate results.json --rule 'norm:saturated_block_rate==0 or null'\n"
-             "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule "
-             "'summary:sqnr_db>31'\n"
-             "mx gate results.json --rules limits.txt --json broken.json --quiet\n");
+    cmd.examples(
+        "mx gate results.json --rule 'clamp_rate<0.001'\n"
+        "mx gate results.json --rule 'norm:saturated_block_rate==0 or null'\n"
+        "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule "
+        "'summary:sqnr_db>31'\n"
+        "mx gate results.json --rules limits.txt --json broken.json --quiet\n");
     return [o] { return run(*o); };
 }
 

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <cmath>
-#include <memory>
 #include <optional>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/matrix_options.hpp"
-#include "apps/mx/commands/product_options.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
-#include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
-#include "libmx/base/status.hpp"
+#include "apps/mx/product_options.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/gemm_view.hpp"
-#include "libmx/pages/views/values.hpp"
 #include "libmx/studies/convert/destination.hpp"
 #include "libmx/studies/products/gemm_study.hpp"
 
@@ -38,10 +27,6 @@ struct options {
     bool growth = false;
     std::string out;
 };
-
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
 
 gemm::arrangement arrangement_of(const options& o) {
     gemm::arrangement how = arrangement_of(o.products);
@@ -100,24 +85,19 @@ void write_products(const std::string& out, const products::matrix& a, const opt
 
 int run(const options& o) {
     const products::gemm_request request = request_of(o);
-    const engine::run_control control = control_of(o.run);
+    const engine::run_control control =
+        control_of(o.run, block_recipes({request.recipe_a, request.recipe_b}));
     std::vector<std::string> paths{place_of(o.a.text).path, place_of(o.b.text).path};
     if (!o.c.text.empty()) paths.push_back(place_of(o.c.text).path);
     std::vector<std::string> more;
     if (!o.out.empty()) more.push_back(o.out);
     outputs to(o.to, paths, more);
 
-    report::list inputs;
-    const auto read = [&](const matrix_argument& m, const char* name) {
-        const matrix_input in = open_matrix(m, o.in, name);
-        to.check_inputs(paths_of(in.model, {}));
-        for (report::value& file : input_list(in.model)) inputs.push_back(std::move(file));
-        return products::read_matrix(in.tensor, control);
-    };
-    const products::matrix a = read(o.a, "A");
-    const products::matrix b = read(o.b, "B");
+    matrix_reader reader{o.in, to, control};
+    const products::matrix a = reader.read(o.a, "A");
+    const products::matrix b = reader.read(o.b, "B");
     std::optional<products::matrix> c;
-    if (!o.c.text.empty()) c = read(o.c, "--c");
+    if (!o.c.text.empty()) c = reader.read(o.c, "--c");
     const products::gemm_study s = products::study_gemm(a, b, c ? &*c : nullptr, request, control);
     if (!o.out.empty()) write_products(o.out, a, o, request, s);
 
@@ -127,7 +107,7 @@ int run(const options& o) {
     report::document d;
     d.title = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
     d.head = pages::document_head("mx.gemm/1");
-    d.head.emplace_back("inputs", std::move(inputs));
+    d.head.emplace_back("inputs", std::move(reader.inputs));
     d.head.emplace_back("a", operands[0]);
     d.head.emplace_back("b", operands[1]);
     d.head.emplace_back("arrangement", arrangement_record(request.how));
@@ -145,16 +125,12 @@ int run(const options& o) {
 }
 
 void declare_operands(parser& cmd, options& o) {
-    cmd.add_option("A", o.a.text, "FILE or FILE:TENSOR, M x K; leading axes are rows")
-        ->required()
-        ->group("Input");
-    cmd.add_option("B", o.b.text, "FILE or FILE:TENSOR, K x N")->required()->group("Input");
-    cmd.add_option("--c", o.c.text, "FILE or FILE:TENSOR, M x N; added unless --beta says else")
-        ->type_name("C")
-        ->group("Input");
-    cmd.add_flag("--transpose-a", o.transpose_a, "A is K x M")->group("Input");
-    cmd.add_flag("--transpose-b", o.transpose_b, "B is N x K, as the weights of torch are")
-        ->group("Input");
+    cmd.group("Input");
+    cmd.add_option("A", o.a.text, "FILE or FILE:TENSOR, M x K; leading axes are rows")->required();
+    cmd.add_option("B", o.b.text, "FILE or FILE:TENSOR, K x N")->required();
+    cmd.add_option("--c C", o.c.text, "FILE or FILE:TENSOR, M x N; added unless --beta says else");
+    cmd.add_flag("--transpose-a", o.transpose_a, "A is K x M");
+    cmd.add_flag("--transpose-b", o.transpose_b, "B is N x K, as the weights of torch are");
     declare_matrix_shape(cmd, o.a, "a");
     declare_matrix_shape(cmd, o.b, "b");
     declare_matrix_shape(cmd, o.c, "c");
@@ -162,14 +138,13 @@ void declare_operands(parser& cmd, options& o) {
 }
 
 void declare_recipes(parser& cmd, options& o) {
-    cmd.add_option("-r,--recipe", o.recipe,
+    cmd.group("Operands");
+    cmd.add_option("-r,--recipe RECIPE", o.recipe,
                    fmt::format("of both operands ({}), e.g. mxfp4:scale=even, nvfp4; without "
                                "blocks none, bf16, f16, tf32, e4m3, e4m3:scale=tensor, ...",
-                               default_recipe))
-        ->type_name("RECIPE")
-        ->group("Operands");
-    cmd.add_option("--recipe-a", o.recipe_a, "of A")->type_name("RECIPE")->group("Operands");
-    cmd.add_option("--recipe-b", o.recipe_b, "of B")->type_name("RECIPE")->group("Operands");
+                               default_recipe));
+    cmd.add_option("--recipe-a RECIPE", o.recipe_a, "of A");
+    cmd.add_option("--recipe-b RECIPE", o.recipe_b, "of B");
 }
 
 }  // namespace
@@ -180,23 +155,17 @@ runner declare_gemm(parser& cmd) {
     declare_recipes(cmd, *o);
     declare_products(cmd, o->products,
                      "the unit that the operands are made for, fp32.fma and exact");
-    cmd.add_option("--alpha", o->alpha, "D = alpha A B + beta C in float32, after the sum (1)")
-        ->finite()
-        ->type_name("X")
-        ->group("Product");
-    cmd.add_option("--beta", o->beta, "see --alpha (1 with --c)")
-        ->finite()
-        ->type_name("X")
-        ->group("Product");
+    cmd.group("Product");
+    cmd.add_option("--alpha X", o->alpha, "D = alpha A B + beta C in float32, after the sum (1)")
+        ->finite();
+    cmd.add_option("--beta X", o->beta, "see --alpha (1 with --c)")->finite();
     cmd.add_flag("--accumulate-into-c", o->accumulate_into_c,
-                 "C is the first accumulator of the sums")
-        ->group("Product");
-    cmd.add_flag("--growth", o->growth, "also the errors after K/8, K/4 and K/2")->group("Product");
-    cmd.add_option("-o,--output", o->out,
+                 "C is the first accumulator of the sums");
+    cmd.add_flag("--growth", o->growth, "also the errors after K/8, K/4 and K/2");
+    cmd.group("Output");
+    cmd.add_option("-o,--output OUT", o->out,
                    "the products as F32, one array per model; .npy holds the first model's")
-        ->file_name()
-        ->type_name("OUT")
-        ->group("Output");
+        ->file_name();
     declare_outputs(cmd, o->to);
     declare_run(cmd, o->run);
     cmd.description(
@@ -204,11 +173,11 @@ runner declare_gemm(parser& cmd) {
         "axis that is summed over; every model gets codes and scales where it takes them, "
         "dequantized values otherwise. Says what the sums lose against the exact product of the "
         "same operands, and what is lost in all.");
-    examples(cmd,
-             "mx gemm x.npy w.npy --transpose-b -r mxfp4\n"
-             "mx gemm acts.safetensors:mlp.input model.safetensors:mlp.up.weight --transpose-b\n"
-             "mx gemm a.npy b.npy -r mxfp8 -m sm100.mxf8f6f4 -m fp32.fma --growth\n"
-             "mx gemm a.npy b.npy --recipe-a bf16 --recipe-b mxfp4 -m sm100.f16 -o d.npy\n");
+    cmd.examples(
+        "mx gemm x.npy w.npy --transpose-b -r mxfp4\n"
+        "mx gemm acts.safetensors:mlp.input model.safetensors:mlp.up.weight --transpose-b\n"
+        "mx gemm a.npy b.npy -r mxfp8 -m sm100.mxf8f6f4 -m fp32.fma --growth\n"
+        "mx gemm a.npy b.npy --recipe-a bf16 --recipe-b mxfp4 -m sm100.f16 -o d.npy\n");
     return [o] { return run(*o); };
 }
 

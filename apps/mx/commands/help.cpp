@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/help.hpp"
-
-#include <memory>
-
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/manual.hpp"
-#include "apps/mx/names.hpp"
 #include "apps/mx/options.hpp"
+
+#include "apps/mx/manual.hpp"
 #include "apps/mx/terminal.hpp"
 
 namespace mx::app {
@@ -27,12 +22,7 @@ int run(const options& o) {
         print(overview());
         return exit_code::fine;
     }
-    const command* c = find_command(o.command_name);
-    if (c == nullptr) {
-        throw base::error(base::error_kind::usage,
-                          base::unknown("command", o.command_name, names_of(commands)));
-    }
-    print(help_text(*c));
+    print(help_text(command_named(o.command_name)));
     return exit_code::fine;
 }
 
@@ -40,11 +30,11 @@ int run(const options& o) {
 
 runner declare_help(parser& cmd) {
     const auto o = std::make_shared<options>();
-    cmd.add_option("COMMAND", o->command_name, "one of the commands")->group("Input");
-    cmd.add_option("--write-manual", o->manual_directory,
-                   "write reference/*.md and man/mx.1 into this directory")
-        ->type_name("DIR")
-        ->group("");  // for whoever works on mx itself
+    cmd.group("Input");
+    cmd.add_option("COMMAND", o->command_name, "one of the commands");
+    cmd.group("");
+    cmd.add_option("--write-manual DIR", o->manual_directory,
+                   "write reference/*.md and man/mx.1 into this directory");
     return [o] { return run(*o); };
 }
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <memory>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/pages/views/plan_view.hpp"
 
 namespace mx::app {
@@ -28,11 +23,9 @@ struct options {
 output_options outputs_of(const options& o) {
     output_options out = o.out;
     if (o.output.empty()) return out;
-    const auto json = std::find_if(report::writers.begin(), report::writers.end(),
-                                   [](const report::writer& w) { return w.name == "json"; });
-    std::string& path = out.paths[static_cast<std::size_t>(json - report::writers.begin())];
+    std::string& path = out.path_of("json");
     if (!path.empty()) {
-        throw base::error(base::error_kind::usage, "plan: -o and --json are one; give one of them");
+        refuse("plan: -o and --json are one; give one of them");
     }
     path = o.output;
     return out;
@@ -40,8 +33,7 @@ output_options outputs_of(const options& o) {
 
 int run(const options& o) {
     if (o.bits.has_value() == o.sqnr.has_value()) {
-        throw base::error(base::error_kind::usage,
-                          "plan: give a budget, --bits B, or a floor, --sqnr DB");
+        refuse("plan: give a budget, --bits B, or a floor, --sqnr DB");
     }
     plan::candidate_request request = o.request;
     for (const std::string& text : o.rules) {
@@ -61,60 +53,45 @@ int run(const options& o) {
 
 runner declare_plan(parser& cmd) {
     const auto o = std::make_shared<options>();
+    cmd.group("Input");
     cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
-        ->required()
-        ->group("Input");
-    cmd.add_option("-t,--tensor", o->request.globs,
-                   "tensors whose name matches (*, ?, [set]); repeatable")
-        ->allow_extra_args(false)
-        ->type_name("GLOB")
-        ->group("Input");
-    cmd.add_option("--bits", o->bits,
+        ->required();
+    cmd.add_option("-t,--tensor GLOB", o->request.globs,
+                   "tensors whose name matches (*, ?, [set]); repeatable");
+    cmd.group("Plan");
+    cmd.add_option("--bits B", o->bits,
                    "budget: bits per element over all tensors, scales included; the squared error "
                    "is made least")
-        ->finite()
-        ->type_name("B")
-        ->group("Plan");
-    cmd.add_option("--sqnr", o->sqnr,
+        ->finite();
+    cmd.add_option("--sqnr DB", o->sqnr,
                    "floor: SQNR of all tensors together in dB; the bits are made fewest")
-        ->finite()
-        ->type_name("DB")
-        ->group("Plan");
-    cmd.add_option("-r,--recipe", o->request.recipes,
-                   "choose among this recipe, or recipes that match; repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RECIPE")
-        ->group("Plan");
+        ->finite();
+    cmd.add_option("-r,--recipe RECIPE", o->request.recipes,
+                   "choose among this recipe, or recipes that match; repeatable");
     cmd.add_flag("--keep", o->request.keep,
-                 "a tensor may stay as it is stored: no error, all the bits of its dtype")
-        ->group("Plan");
-    cmd.add_option("--rule", o->rules,
+                 "a tensor may stay as it is stored: no error, all the bits of its dtype");
+    cmd.add_option("--rule RULE", o->rules,
                    "forbid choices that break it, as in mx gate: [CLASS:]METRIC OP NUMBER; "
-                   "repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RULE")
-        ->group("Plan");
-    cmd.add_option("--top", o->top,
+                   "repeatable");
+    cmd.add_option("--top N", o->top,
                    "show N of the tensors that got another recipe than most; default 10")
-        ->in_range(1, 1000000)
-        ->type_name("N")
-        ->group("Plan");
-    cmd.add_option("-o,--output", o->output, "the same as --json")
-        ->type_name("PLAN.json")
-        ->group("Output");
+        ->in_range(1, 1000000);
+    cmd.group("Output");
+    cmd.add_option("-o,--output PLAN.json", o->output, "the same as --json");
     declare_outputs(cmd, o->out);
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only")->group("Output");
+    cmd.group("Output");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
         "Mixed precision: chooses one of the measured recipes for every tensor so that the squared "
         "error of all together is least within a budget of bits, or the bits are fewest above a "
         "floor of SQNR. Norms, biases and routers stay as they are stored. The answer is the best "
         "there is, or says how far it may be from it. JSON "
         "holds every tensor, the Pareto curve, and what torchao and llm-compressor call the plan.");
-    examples(cmd,
-             "mx plan results.json --bits 5 -o plan.json\n"
-             "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
-             "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
-             "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
+    cmd.examples(
+        "mx plan results.json --bits 5 -o plan.json\n"
+        "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
+        "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
+        "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
     return [o] { return run(*o); };
 }
 

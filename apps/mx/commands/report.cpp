@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <array>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string_view>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/review_page.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
+#include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/analysis/results_input.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/files/file_digest.hpp"
 #include "libmx/report/members.hpp"
 
@@ -31,12 +23,6 @@ struct options {
     double min_sqnr_db = pages::default_min_sqnr_db;
     bool quiet = false;
 };
-
-std::size_t html_writer() {
-    std::size_t i = 0;
-    while (report::writers[i].name != "html") ++i;
-    return i;
-}
 
 // Histograms of single tensors are not shown.
 bool kept(std::string_view member) {
@@ -93,9 +79,9 @@ void say_computed(report::document& page, const digests& computed) {
 
 int run(const options& o) {
     output_options out = o.out;
-    std::string& html = out.paths[html_writer()];
+    std::string& html = out.path_of("html");
     if (!o.page.empty() && !html.empty()) {
-        throw base::error(base::error_kind::usage, "--output and --html: give one of them");
+        refuse("--output and --html: give one of them");
     }
     if (!o.page.empty()) html = o.page;
     outputs to(out, o.files);
@@ -124,16 +110,16 @@ int run(const options& o) {
 
 runner declare_report(parser& cmd) {
     const auto o = std::make_shared<options>();
+    cmd.group("Input");
     cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster or diff wrote with --json")
-        ->required()
-        ->group("Input");
-    cmd.add_option("-o,--output", o->page, "the page, as HTML: the same as --html")
-        ->file_name()
-        ->type_name("FILE")
-        ->group("Output");
+        ->required();
+    cmd.group("Output");
+    cmd.add_option("-o,--output FILE", o->page, "the page, as HTML: the same as --html")
+        ->file_name();
     declare_outputs(cmd, o->out);
     declare_min_sqnr(cmd, o->min_sqnr_db);
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only")->group("Output");
+    cmd.group("Output");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
         "Makes the page that a design review decides from: the recipe to use for each class of "
         "tensors, why, at what cost, and what would change that; the worst tensors; plots; and "
@@ -143,10 +129,10 @@ runner declare_report(parser& cmd) {
         "recipe the first counts. mx analyze, compare and cluster "
         "make the same page with --html. A terminal shows its beginning; JSON and CSV hold the "
         "recommendations.");
-    examples(cmd,
-             "mx report results.json -o review.html\n"
-             "mx report results.json --markdown review.md --min-sqnr 30\n"
-             "mx report analysis.json clusters.json drift.json -o review.html --quiet\n");
+    cmd.examples(
+        "mx report results.json -o review.html\n"
+        "mx report results.json --markdown review.md --min-sqnr 30\n"
+        "mx report analysis.json clusters.json drift.json -o review.html --quiet\n");
     return [o] { return run(*o); };
 }
 

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <memory>
 #include <optional>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/pages/views/rosetta_view.hpp"
-#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
-
-using pages::text;
 namespace {
 
 struct options {
@@ -30,10 +19,6 @@ struct options {
 
 constexpr const char* default_element = "e2m1";
 constexpr const char* default_block = "1x32";
-
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
 
 std::vector<codec::recipe> recipes_of(const options& o) {
     if (o.recipes.empty()) {
@@ -54,7 +39,7 @@ void judge(const options& o, const outputs& to, const std::vector<rosetta::coded
     std::optional<engine::model> original;
     if (!o.original.empty()) {
         original.emplace(std::vector<std::string>{o.original}, io::open_options{});
-        to.check_inputs(paths_of(*original, {}));
+        require_distinct(paths_of(*original), to.paths());
     }
     const auto results =
         rosetta::find_origins(tensors, original ? &*original : nullptr, control_of(o.run));
@@ -72,7 +57,7 @@ void compare(const options& o, const engine::model& model, report::document& d) 
     }
     const std::vector<codec::recipe> recipes = recipes_of(o);
     rosetta::rosetta_result result =
-        rosetta::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run));
+        rosetta::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run, recipes));
     d.sections = pages::comparison_sections(result, recipes);
     report::list skipped;
     for (const engine::skipped_tensor& s : result.skipped) {
@@ -98,8 +83,7 @@ int run(const options& o) {
         refuse("--elements and --scales: give both or neither");
     }
     outputs to(o.out, o.in.files);
-    const engine::model model = open_inputs(o.in);
-    to.check_inputs(paths_of(model, {}));
+    const engine::model model = open_inputs(o.in, to.paths());
     const std::vector<rosetta::coded_tensor> coded =
         rosetta::find_coded_tensors(model, {o.element, o.elements, o.scales});
     report::document d;
@@ -119,26 +103,15 @@ int run(const options& o) {
 runner declare_rosetta(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
-    cmd.add_option("--element", o->element, "element format to compare recipes of (e2m1)")
-        ->type_name("F")
-        ->group("Comparison");
-    cmd.add_option("--block", o->block, "rows x columns that share a scale (1x32)")
-        ->type_name("RxC")
-        ->group("Comparison");
-    cmd.add_option("-r,--recipe", o->recipes,
-                   "compare these instead of every rule and dialect; repeatable")
-        ->allow_extra_args(false)
-        ->type_name("RECIPE")
-        ->group("Comparison");
-    cmd.add_option("--elements", o->elements, "the array of element codes, with --scales")
-        ->type_name("NAME")
-        ->group("Origin");
-    cmd.add_option("--scales", o->scales, "the array of E8M0 bytes that go with --elements")
-        ->type_name("NAME")
-        ->group("Origin");
-    cmd.add_option("--original", o->original, "the tensors the codes were made from")
-        ->type_name("FILE")
-        ->group("Origin");
+    cmd.group("Comparison");
+    cmd.add_option("--element F", o->element, "element format to compare recipes of (e2m1)");
+    cmd.add_option("--block RxC", o->block, "rows x columns that share a scale (1x32)");
+    cmd.add_option("-r,--recipe RECIPE", o->recipes,
+                   "compare these instead of every rule and dialect; repeatable");
+    cmd.group("Origin");
+    cmd.add_option("--elements NAME", o->elements, "the array of element codes, with --scales");
+    cmd.add_option("--scales NAME", o->scales, "the array of E8M0 bytes that go with --elements");
+    cmd.add_option("--original FILE", o->original, "the tensors the codes were made from");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
     cmd.description(
@@ -148,12 +121,12 @@ runner declare_rosetta(parser& cmd) {
         "elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --elements "
         "with --scales) "
         "is asked instead which of them could have produced it.");
-    examples(cmd,
-             "mx rosetta model.safetensors\n"
-             "mx rosetta model.safetensors --element e4m3 --json pairs.json\n"
-             "mx rosetta model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:scale=rceil\n"
-             "mx rosetta mxfp4-checkpoint.safetensors\n"
-             "mx rosetta packed.safetensors --original model.safetensors\n");
+    cmd.examples(
+        "mx rosetta model.safetensors\n"
+        "mx rosetta model.safetensors --element e4m3 --json pairs.json\n"
+        "mx rosetta model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:scale=rceil\n"
+        "mx rosetta mxfp4-checkpoint.safetensors\n"
+        "mx rosetta packed.safetensors --original model.safetensors\n");
     return [o] { return run(*o); };
 }
 

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <array>
-#include <memory>
 #include <optional>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/matrix_options.hpp"
-#include "apps/mx/commands/product_options.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
-#include "apps/mx/names.hpp"
-#include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
-#include "libmx/base/status.hpp"
+#include "apps/mx/product_options.hpp"
 #include "libmx/pages/views/stages_view.hpp"
-#include "libmx/pages/views/values.hpp"
 #include "libmx/studies/products/stages.hpp"
 
 namespace mx::app {
@@ -64,16 +52,11 @@ products::stages_request request_of(const options& o) {
         }
     }
     if (own_transforms && !o.transforms.empty()) {
-        throw base::error(base::error_kind::usage,
-                          "--transform and a recipe with transform=: say it in one place");
+        refuse("--transform and a recipe with transform=: say it in one place");
     }
     for (const std::string& name : o.transforms) {
-        bool known = false;
-        for (const std::string_view n : transform_names) known = known || n == name;
-        if (!known) {
-            unknown_name("--transform", "transform", name,
-                         {transform_names.begin(), transform_names.end()});
-        }
+        require_one_of("--transform", "transform", name,
+                       {transform_names.begin(), transform_names.end()});
     }
     r.transforms = o.transforms;
     if (!own_transforms && r.transforms.empty()) {
@@ -89,29 +72,27 @@ products::stages_request request_of(const options& o) {
 
 int run(const options& o) {
     const products::stages_request request = request_of(o);
-    const engine::run_control control = control_of(o.run);
+    std::vector<products::operand_recipe> all;
+    for (const auto& pair : request.recipes) all.insert(all.end(), pair.begin(), pair.end());
+    const engine::run_control control = control_of(o.run, block_recipes(all));
     std::vector<std::string> paths;
     for (const matrix_argument& m : o.tensors) {
         if (!m.text.empty()) paths.push_back(place_of(m.text).path);
     }
     outputs to(o.to, paths);
-    report::list inputs;
+    matrix_reader reader{o.in, to, control};
     std::array<std::optional<products::matrix>, layer_tensor_names.size()> tensors;
     report::record described;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         if (o.tensors[t].text.empty()) continue;
-        const matrix_input in =
-            open_matrix(o.tensors[t], o.in, fmt::format("--{}", layer_tensor_names[t]));
-        to.check_inputs(paths_of(in.model, {}));
-        for (report::value& file : input_list(in.model)) inputs.push_back(std::move(file));
-        const io::tensor_info& info = in.tensor.info();
+        io::tensor_info info;
+        tensors[t] = reader.read(o.tensors[t], fmt::format("--{}", layer_tensor_names[t]), &info);
         described.emplace_back(
             std::string(layer_tensor_names[t]),
             report::record{{"file", info.file},
                            {"tensor", info.name},
                            {"dtype", std::string(tensor::row_of(info.type).name)},
                            {"shape", shape_value(info.shape)}});
-        tensors[t] = products::read_matrix(in.tensor, control);
     }
     const std::size_t w = index_of(products::layer_tensor::w);
     if (o.transpose_w) tensors[w] = products::transposed(*tensors[w]);
@@ -122,7 +103,7 @@ int run(const options& o) {
     report::document d;
     d.title = "Products of a linear layer in training";
     d.head = pages::document_head("mx.stages/1");
-    d.head.emplace_back("inputs", std::move(inputs));
+    d.head.emplace_back("inputs", std::move(reader.inputs));
     d.head.emplace_back("layer", std::move(described));
     d.head.emplace_back("arrangement", arrangement_record(request.how));
     for (const products::stage_result& r : results) d.results.push_back(stage_record(r));
@@ -139,14 +120,13 @@ void declare_tensors_of_layer(parser& cmd, options& o) {
     const std::array<const char*, layer_tensor_names.size()> help{
         "activations that enter the layer: FILE or FILE:TENSOR, tokens x in; leading axes are rows",
         "weights, out x in", "gradients of what leaves it, tokens x out; without it only Fprop"};
+    cmd.group("Input");
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
         const std::string name(layer_tensor_names[t]);
-        option* option = cmd.add_option("--" + name, o.tensors[t].text, help[t])
-                             ->type_name("FILE:TENSOR")
-                             ->group("Input");
+        option* option = cmd.add_option("--" + name + " FILE:TENSOR", o.tensors[t].text, help[t]);
         if (t != index_of(products::layer_tensor::dy)) option->required();
     }
-    cmd.add_flag("--transpose-w", o.transpose_w, "W is in x out")->group("Input");
+    cmd.add_flag("--transpose-w", o.transpose_w, "W is in x out");
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
         declare_matrix_shape(cmd, o.tensors[t], std::string(layer_tensor_names[t]));
     }
@@ -154,42 +134,32 @@ void declare_tensors_of_layer(parser& cmd, options& o) {
 }
 
 void declare_recipes(parser& cmd, options& o) {
-    cmd.add_option("-r,--recipe", o.recipe,
-                   fmt::format("of every operand ({}); see mx gemm --help", default_recipe))
-        ->type_name("RECIPE")
-        ->group("Operands");
+    cmd.group("Operands");
+    cmd.add_option("-r,--recipe RECIPE", o.recipe,
+                   fmt::format("of every operand ({}); see mx gemm --help", default_recipe));
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
-        cmd.add_option(fmt::format("--recipe-{}", layer_tensor_names[t]), o.tensor_recipes[t],
-                       fmt::format("of {} in every product", layer_tensor_names[t]))
-            ->type_name("RECIPE")
-            ->group("Operands");
+        cmd.add_option(fmt::format("--recipe-{} RECIPE", layer_tensor_names[t]),
+                       o.tensor_recipes[t],
+                       fmt::format("of {} in every product", layer_tensor_names[t]));
     }
     for (std::size_t s = 0; s < stage_rows.size(); ++s) {
         for (std::size_t i = 0; i < 2; ++i) {
             const std::string_view tensor =
                 layer_tensor_names[index_of(stage_rows[s].operands[i].tensor)];
-            cmd.add_option(fmt::format("--{}-{}", stage_rows[s].name, tensor),
+            cmd.add_option(fmt::format("--{}-{} RECIPE", stage_rows[s].name, tensor),
                            o.stage_recipes[s][i],
                            fmt::format("of {} in {} ({})", tensor, stage_rows[s].title,
-                                       stage_rows[s].product))
-                ->type_name("RECIPE")
-                ->group("Operands");
+                                       stage_rows[s].product));
         }
     }
-    cmd.add_option("--transform", o.transforms,
+    cmd.add_option("--transform NAME,...", o.transforms,
                    "rotations of both operands along the axis that is summed over "
                    "(none,hadamard,random-hadamard); the first is what others are compared with")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("NAME,...")
-        ->group("Operands");
-    cmd.add_option("--transform-size", o.transform_size,
+        ->delimiter(',');
+    cmd.add_option("--transform-size N", o.transform_size,
                    "elements that are rotated together: 16, 32, 64 or 128 (the block's)")
-        ->one_of({16, 32, 64, 128})
-        ->type_name("N")
-        ->group("Operands");
-    cmd.add_flag("--once", o.once, "only operands quantized from the tensors themselves")
-        ->group("Operands");
+        ->one_of({16, 32, 64, 128});
+    cmd.add_flag("--once", o.once, "only operands quantized from the tensors themselves");
 }
 
 }  // namespace
@@ -207,14 +177,14 @@ runner declare_stages(parser& cmd) {
         "along the axis that its product sums over, from the tensor and from a copy that was "
         "quantized along the other axis, without and with rotations. Says which stage loses most, "
         "what of the error is bias, and what rotations do about it.");
-    examples(cmd,
-             "mx stages --x x.npy --w w.npy --dy dy.npy\n"
-             "mx stages --x dump.safetensors:x --w dump.safetensors:w --dy dump.safetensors:dy -r "
-             "nvfp4\n"
-             "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp8_e5m2 --wgrad-x bf16 "
-             "--wgrad-dy bf16\n"
-             "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp4:round=stochastic --json "
-             "stages.json\n");
+    cmd.examples(
+        "mx stages --x x.npy --w w.npy --dy dy.npy\n"
+        "mx stages --x dump.safetensors:x --w dump.safetensors:w --dy dump.safetensors:dy -r "
+        "nvfp4\n"
+        "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp8_e5m2 --wgrad-x bf16 "
+        "--wgrad-dy bf16\n"
+        "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp4:round=stochastic --json "
+        "stages.json\n");
     return [o] { return run(*o); };
 }
 

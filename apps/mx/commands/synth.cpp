@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "apps/mx/terminal.hpp"
 #include "datasets/generators/checkpoint_plan.hpp"
 #include "datasets/generators/write_checkpoint.hpp"
-#include "libmx/base/status.hpp"
-#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 namespace {
@@ -33,20 +26,13 @@ struct synth_options {
     output_options tables;
 };
 
-std::string preset_names() {
-    std::vector<std::string_view> names;
-    for (const synth::preset_row& row : synth::presets) names.push_back(row.name);
-    return fmt::format("{}", fmt::join(names, ", "));
-}
-
 synth::plan_options plan_of(const synth_options& o) {
     std::string name = o.dtype;
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     const std::optional<tensor::dtype> type = tensor::find_dtype(name);
     if (!type) {
-        throw base::error(
-            base::error_kind::usage,
+        refuse(
             fmt::format("--dtype {}: unknown; choose bf16, f16 or f32", base::printable(o.dtype)));
     }
     return {*type, o.size};
@@ -97,14 +83,9 @@ synth::write_control control_for(const run_options& run) {
 }
 
 int run_synth(const synth_options& o) {
-    if (o.list) {
-        outputs to(o.tables, {});
-        to.finish(presets_document(), o.run.quiet);
-        return exit_code::fine;
-    }
+    if (o.list) return print_document(o.tables, presets_document, o.run.quiet);
     if (o.out.empty()) {
-        throw base::error(base::error_kind::usage,
-                          "synth needs -o OUT.safetensors, or --list to see the presets");
+        refuse("synth needs -o OUT.safetensors, or --list to see the presets");
     }
     const synth::preset_row& preset = preset_of(o);
     const synth::plan_options options = plan_of(o);
@@ -133,33 +114,25 @@ runner declare_synth(parser& cmd) {
         "expert weights, norm gains of which some cluster just under a power of two, activations "
         "with outlier channels, log-normal gradients. The bytes depend on preset, seed, dtype and "
         "size only.");
-    cmd.add_option("-o,--output", o->out, "safetensors file to write")
-        ->file_name()
-        ->type_name("OUT")
-        ->group("Output");
-    cmd.add_option("--preset", o->preset,
-                   fmt::format("one of: {}; default tiny, with --size bulk", preset_names()))
-        ->type_name("NAME")
-        ->group("Synthesis");
-    cmd.add_option("--seed", o->seed, "another seed gives other values; default 0")
-        ->not_negative()
-        ->type_name("N")
-        ->group("Synthesis");
-    cmd.add_option("--dtype", o->dtype, "bf16 (the default), f16 or f32")
-        ->type_name("DTYPE")
-        ->group("Synthesis");
-    cmd.add_option("--size", o->size, "bytes of tensor data, e.g. 4GiB or 500MB (bulk only)")
-        ->size_in_bytes()
-        ->type_name("BYTES")
-        ->group("Synthesis");
-    cmd.add_flag("--list", o->list, "list the presets and write nothing")->group("Synthesis");
-    declare_run(cmd, o->run);
+    cmd.group("Output");
+    cmd.add_option("-o,--output OUT", o->out, "safetensors file to write")->file_name();
+    cmd.group("Synthesis");
+    cmd.add_option("--preset NAME", o->preset,
+                   fmt::format("one of: {}; default tiny, with --size bulk",
+                               fmt::join(names_of(synth::presets), ", ")));
+    cmd.add_option("--seed N", o->seed, "another seed gives other values; default 0")
+        ->not_negative();
+    cmd.add_option("--dtype DTYPE", o->dtype, "bf16 (the default), f16 or f32");
+    cmd.add_option("--size BYTES", o->size, "bytes of tensor data, e.g. 4GiB or 500MB (bulk only)")
+        ->size_in_bytes();
+    cmd.add_flag("--list", o->list, "list the presets and write nothing");
+    declare_run(cmd, o->run, false);
     declare_outputs(cmd, o->tables);
-    examples(cmd,
-             "mx synth -o tiny.safetensors                    # under 1 MiB\n"
-             "mx synth -o big.safetensors --size 4GiB         # any size\n"
-             "mx synth -o norms.safetensors --preset layernorm --seed 7\n"
-             "mx synth --list --json -\n");
+    cmd.examples(
+        "mx synth -o tiny.safetensors                    # under 1 MiB\n"
+        "mx synth -o big.safetensors --size 4GiB         # any size\n"
+        "mx synth -o norms.safetensors --preset layernorm --seed 7\n"
+        "mx synth --list --json -\n");
     return [o] { return run_synth(*o); };
 }
 

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <memory>
 #include <string_view>
 #include <unordered_map>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
-#include "apps/mx/input_records.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
-
-using pages::integer;
-using pages::text;
 namespace {
-
-using report::cell;
 
 // Remarks on tensors that the table is followed by.
 constexpr std::size_t remarks_shown = 12;
@@ -111,8 +98,7 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
 
 int run(const options& o) {
     outputs to(o.out, o.in.files);
-    const engine::model model = open_inputs(o.in);
-    to.check_inputs(paths_of(model, {}));
+    const engine::model model = open_inputs(o.in, to.paths());
     const std::vector<engine::tensor_ref> tensors = model.select(o.in.globs);
 
     report::document d;
@@ -165,17 +151,18 @@ runner declare_tensors(parser& cmd) {
     const auto o = std::make_shared<options>();
     declare_inputs(cmd, o->in);
     declare_outputs(cmd, o->out);
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only")->group("Output");
+    cmd.group("Output");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
         "Reads headers only. The format is found by looking at the file, not at its name. "
         "Quantized "
         "tensors are shown as what they decode to, with the arrays they come from and why; --raw "
         "shows the arrays.");
-    examples(cmd,
-             "mx tensors model.safetensors\n"
-             "mx tensors model.safetensors.index.json --tensor '*.mlp.*' --csv -\n"
-             "mx tensors 'shards/*.safetensors'\n"
-             "mx tensors weights.bin --shape 4096x4096 --dtype BF16\n");
+    cmd.examples(
+        "mx tensors model.safetensors\n"
+        "mx tensors model.safetensors.index.json --tensor '*.mlp.*' --csv -\n"
+        "mx tensors 'shards/*.safetensors'\n"
+        "mx tensors weights.bin --shape 4096x4096 --dtype BF16\n");
     return [o] { return run(*o); };
 }
 

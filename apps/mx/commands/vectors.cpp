@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/conformance/vectors/export_vectors.hpp"
 
 namespace mx::app {
 namespace {
 
+using namespace conformance::vectors;
 namespace fs = std::filesystem;
 
 struct options {
@@ -35,14 +28,10 @@ struct options {
 
 // One recipe and where its vectors go.
 struct job {
-    conformance::vectors::vector_request request;
+    vector_request request;
     std::string out;
     std::string hex;
 };
-
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
 
 // A recipe as the name of a file: mxfp4:scale=even,block=1x16 -> mxfp4_scale-even_block-1x16.
 std::string file_name(const codec::recipe& r) {
@@ -69,14 +58,6 @@ job job_of(const options& o, const std::string& recipe) {
     return j;
 }
 
-void make_folder(const std::string& path) {
-    std::error_code failure;
-    fs::create_directories(path, failure);
-    if (!failure) return;
-    throw base::error(base::error_kind::output,
-                      fmt::format("cannot make the folder: {}", failure.message()), {path, {}, {}});
-}
-
 std::vector<job> jobs_of(const options& o) {
     std::vector<job> jobs;
     for (const std::string& recipe : o.recipes) jobs.push_back(job_of(o, recipe));
@@ -84,7 +65,7 @@ std::vector<job> jobs_of(const options& o) {
     for (const job& j : jobs) {
         outputs.push_back(j.out);
         if (j.hex.empty()) continue;
-        for (std::string& path : conformance::vectors::hex_files(j.request.recipe, j.hex)) {
+        for (std::string& path : hex_files(j.request.recipe, j.hex)) {
             outputs.push_back(std::move(path));
         }
     }
@@ -109,10 +90,9 @@ int run(const options& o) {
     if (jobs.size() > 1) make_folder(o.out);
     for (const job& j : jobs) {
         if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
-        const conformance::vectors::vector_source source =
-            o.from.empty() ? conformance::vectors::generated_source(j.request)
-                           : tensor_source_of(tensors, j.request);
-        const auto done = conformance::vectors::export_vectors(j.request, source, j.out, j.hex);
+        const vector_source source =
+            o.from.empty() ? generated_source(j.request) : tensor_source_of(tensors, j.request);
+        const auto done = export_vectors(j.request, source, j.out, j.hex);
         if (o.quiet || j.out == "-") continue;
         print(fmt::format("{}: {} blocks, {} elements of {}\n", base::printable(done.path),
                           done.blocks, done.elements, codec::to_string(j.request.recipe)));
@@ -125,33 +105,22 @@ int run(const options& o) {
 
 runner declare_vectors(parser& cmd) {
     const auto o = std::make_shared<options>();
-    cmd.add_option("-r,--recipe", o->recipes, "recipe to make vectors of; repeatable")
-        ->required()
-        ->allow_extra_args(false)
-        ->type_name("RECIPE")
-        ->group("Vectors");
-    cmd.add_option("--blocks", o->blocks,
+    cmd.group("Vectors");
+    cmd.add_option("-r,--recipe RECIPE", o->recipes, "recipe to make vectors of; repeatable")
+        ->required();
+    cmd.add_option("--blocks N", o->blocks,
                    "blocks per recipe (default 240, fewer where blocks are large)")
-        ->in_range(1, 1 << 20)
-        ->type_name("N")
-        ->group("Vectors");
-    cmd.add_option("--seed", o->seed, "another seed gives other inputs (default 0)")
-        ->not_negative()
-        ->type_name("N")
-        ->group("Vectors");
-    cmd.add_option("--from", o->from, "take whole blocks from this checkpoint, evenly spaced")
-        ->type_name("FILE")
-        ->group("Vectors");
-    cmd.add_option("-t,--tensor", o->globs, "tensors of --from whose name matches; repeatable")
-        ->allow_extra_args(false)
-        ->type_name("GLOB")
-        ->group("Vectors");
+        ->in_range(1, 1 << 20);
+    cmd.add_option("--seed N", o->seed, "another seed gives other inputs (default 0)")
+        ->not_negative();
+    cmd.add_option("--from FILE", o->from, "take whole blocks from this checkpoint, evenly spaced");
+    cmd.add_option("-t,--tensor GLOB", o->globs,
+                   "tensors of --from whose name matches; repeatable");
     declare_destination(cmd, o->out, "safetensors file; with several recipes a folder");
-    cmd.add_option("--hex", o->hex, "also write text for $readmemh, one file per array, here")
-        ->file_name()
-        ->type_name("DIR")
-        ->group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "do not name the files; errors only")->group("Output");
+    cmd.group("Output");
+    cmd.add_option("--hex DIR", o->hex, "also write text for $readmemh, one file per array, here")
+        ->file_name();
+    cmd.add_flag("-q,--quiet", o->quiet, "do not name the files; errors only");
     cmd.description(
         "Writes conformance vectors for hardware and software that implements a recipe: inputs, "
         "scale codes, element codes and dequantized values, in the form that 'mx verify' reads. "
@@ -159,8 +128,7 @@ runner declare_vectors(parser& cmd) {
         "huge values, signed zeros, clusters, Inf and NaN), so that the bytes depend on recipe, "
         "--blocks and --seed alone, or they are taken from a checkpoint. A tensor scale is that of "
         "the blocks written.");
-    examples(
-        cmd,
+    cmd.examples(
         "mx vectors --recipe mxfp4:scale=rceil -o mxfp4.safetensors --hex mxfp4-hex\n"
         "mx vectors --recipe mxfp8 --recipe mxfp4 --recipe nvfp4 -o vectors\n"
         "mx vectors --recipe nvfp4 --from model.safetensors --tensor '*.mlp.*' -o w.safetensors\n"

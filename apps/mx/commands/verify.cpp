@@ -1,36 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "apps/mx/commands.hpp"
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
-
-using pages::integer;
-using pages::undefined;
 namespace {
 
-using conformance::verify::difference;
-using conformance::verify::verification;
-using report::cell;
+using namespace conformance::verify;
 
 struct options {
     std::vector<std::string> paths;
@@ -48,7 +34,7 @@ report::value optional_integer(const std::optional<std::uint64_t>& n) {
 report::record file_record(const verification& v) {
     std::uint64_t skipped = 0;
     report::list reasons;
-    for (const conformance::verify::skipped_values& s : v.skipped) {
+    for (const skipped_values& s : v.skipped) {
         skipped += s.values;
         reasons.emplace_back(report::record{
             {"reason", s.reason}, {"places", integer(s.places)}, {"values", integer(s.values)}});
@@ -62,7 +48,7 @@ report::record file_record(const verification& v) {
                      {"skipped_because", std::move(reasons)}};
     if (v.differences != 0 && !v.tensors.empty()) {
         report::list tensors;
-        for (const conformance::verify::tensor_differences& t : v.tensors) {
+        for (const tensor_differences& t : v.tensors) {
             tensors.emplace_back(report::record{{"tensor", t.tensor},
                                                 {"compared", integer(t.compared)},
                                                 {"differences", integer(t.differences)}});
@@ -78,7 +64,7 @@ report::record file_record(const verification& v) {
     return r;
 }
 
-report::record operands_record(const conformance::verify::output_operands& o) {
+report::record operands_record(const output_operands& o) {
     return {{"tile", integer(o.tile)},
             {"row", integer(o.row)},
             {"column", integer(o.column)},
@@ -108,7 +94,7 @@ report::record difference_record(const verification& v, const difference& d) {
 
 // "mma/x.safetensors: best fit MODEL, 3 of 18432 outputs differ (as few: MODEL, MODEL)".
 std::string fit_text(const verification& v) {
-    const conformance::verify::model_fit& f = *v.fit;
+    const model_fit& f = *v.fit;
     std::string text = fmt::format("- best fit of {}: {}, {} of {} outputs differ", v.file, f.model,
                                    f.differences, f.compared);
     if (f.equally.empty()) return text;
@@ -123,7 +109,7 @@ std::string place_text(const difference& d) {
     return fmt::format("{}", d.index);
 }
 
-std::string number_text(const conformance::verify::shown_number& n) {
+std::string number_text(const shown_number& n) {
     return n.hex.empty() ? "-" : fmt::format("{} = {}", n.hex, n.decimal);
 }
 
@@ -136,7 +122,7 @@ totals totals_of(const std::vector<verification>& files) {
     for (const verification& v : files) {
         t.compared += v.compared;
         t.differences += v.differences;
-        for (const conformance::verify::skipped_values& s : v.skipped) t.skipped += s.values;
+        for (const skipped_values& s : v.skipped) t.skipped += s.values;
     }
     return t;
 }
@@ -148,10 +134,10 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
         files.size() == 1 ? "one file" : fmt::format("{} files", files.size()),
         t.differences == 0 ? std::string("all are equal")
                            : fmt::format("{} differ", t.differences))};
-    std::vector<conformance::verify::skipped_values> all;
+    std::vector<skipped_values> all;
     for (const verification& v : files) {
         if (v.fit) notes.push_back(fit_text(v));
-        for (const conformance::verify::skipped_values& s : v.skipped) {
+        for (const skipped_values& s : v.skipped) {
             auto same = std::find_if(all.begin(), all.end(),
                                      [&](const auto& a) { return a.reason == s.reason; });
             if (same == all.end()) {
@@ -162,7 +148,7 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
             same->values += s.values;
         }
     }
-    for (const conformance::verify::skipped_values& s : all) {
+    for (const skipped_values& s : all) {
         notes.push_back(
             fmt::format("- skipped: {} ({} places, {} values)", s.reason, s.places, s.values));
     }
@@ -195,8 +181,8 @@ std::vector<report::record> table_rows(std::vector<report::record> rows) {
 // A recording may lack what the card refused.
 void note_missing_parts(report::document& d, const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
-        if (!conformance::verify::is_capture(path)) continue;
-        const std::size_t count = conformance::verify::parts_not_recorded(path);
+        if (!is_capture(path)) continue;
+        const std::size_t count = parts_not_recorded(path);
         if (count == 0) continue;
         d.sections.front().notes.push_back(
             fmt::format("- not recorded in {}: {}, its manifest says why", path,
@@ -253,9 +239,9 @@ report::document document_of(const std::vector<verification>& files) {
 }
 
 int run(const options& o) {
-    const std::vector<std::string> paths = conformance::verify::vector_paths(o.paths);
+    const std::vector<std::string> paths = vector_paths(o.paths);
     outputs to(o.out, paths);
-    conformance::verify::verify_options what;
+    verify_options what;
     if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
     std::vector<verification> files;
@@ -265,7 +251,7 @@ int run(const options& o) {
         for (const verification& v : files) shown += v.first.size();
         what.show = o.show - std::min(o.show, shown);
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
-        files.push_back(conformance::verify::verify_vectors(*file, path, what));
+        files.push_back(verify_vectors(*file, path, what));
     }
     report::document d = document_of(files);
     note_missing_parts(d, o.paths);
@@ -275,7 +261,7 @@ int run(const options& o) {
 
 std::string kinds_text() {
     std::string list;
-    for (const conformance::verify::vector_kind& k : conformance::verify::vector_kinds) {
+    for (const vector_kind& k : vector_kinds) {
         list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", k.name, k.summary);
     }
     return fmt::format("Kinds: {}.", list);
@@ -285,27 +271,23 @@ std::string kinds_text() {
 
 runner declare_verify(parser& cmd) {
     const auto o = std::make_shared<options>();
+    cmd.group("Input");
     cmd.add_option(
            "VECTORS", o->paths,
            "vector files (safetensors whose metadata says what they are), or folders of them")
-        ->required()
-        ->group("Input");
-    cmd.add_option("-r,--recipe", o->recipe,
+        ->required();
+    cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    "recipe in place of what the metadata says; elements and stochastic files take "
-                   "its element format")
-        ->type_name("RECIPE")
-        ->group("Input");
-    cmd.add_option("--accumulate", o->accumulator,
+                   "its element format");
+    cmd.add_option("--accumulate MODEL", o->accumulator,
                    "accumulator model in place of the one that a file of matrix instructions "
-                   "calls for (mx accumulators)")
-        ->type_name("MODEL")
-        ->group("Input");
-    cmd.add_option("--show", o->show, "differences listed in full (default 10)")
-        ->in_range(0, 1000000)
-        ->type_name("N")
-        ->group("Output");
+                   "calls for (mx accumulators)");
+    cmd.group("Output");
+    cmd.add_option("--show N", o->show, "differences listed in full (default 10)")
+        ->in_range(0, 1000000);
     declare_outputs(cmd, o->out);
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code tells")->group("Output");
+    cmd.group("Output");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code tells");
     cmd.description(
         "Compares the emulator with vectors that other implementations, or hardware, made: every "
         "tensor that the file declares as contract, bit for bit. NaNs are one class (of matrix "
@@ -313,11 +295,11 @@ runner declare_verify(parser& cmd) {
         "instruction differs, or nothing models it, the model that fits best is named, and --json "
         "has the operands. Exit code 0 when all is equal, 1 when anything differs. " +
         kinds_text());
-    examples(cmd,
-             "mx verify datasets/vectors/blocks\n"
-             "mx verify captured.safetensors --recipe mxfp4:scale=rceil,dialect=torchao\n"
-             "mx verify mma/ --accumulate sm100.mxf8f6f4:fraction_bits=24\n"
-             "mx verify vectors/ --show 50 --json differences.json\n");
+    cmd.examples(
+        "mx verify datasets/vectors/blocks\n"
+        "mx verify captured.safetensors --recipe mxfp4:scale=rceil,dialect=torchao\n"
+        "mx verify mma/ --accumulate sm100.mxf8f6f4:fraction_bits=24\n"
+        "mx verify vectors/ --show 50 --json differences.json\n");
     return [o] { return run(*o); };
 }
 

@@ -1,69 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <memory>
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/build_facts.hpp"
-#include "apps/mx/commands.hpp"
-#include "apps/mx/commands/device_words.hpp"
-#include "apps/mx/commands/exact.hpp"
-#include "apps/mx/exit_code.hpp"
 #include "apps/mx/options.hpp"
-#include "apps/mx/outputs.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/io/readers.hpp"
-#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
-
-using pages::text;
 namespace {
 
-int run(const output_options& o) {
-    outputs to(o, {});
+// What is to be said of a backend here, besides what it is.
+std::string state_of(const codec::backend& b) {
+    std::string state;
+    if (&b == &chosen_backend("")) {
+        state = " (chosen)";
+    } else if (!b.available()) {
+        state = b.is_device() ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
+    }
+    if (b.is_device() && b.available()) {
+        const base::cuda::device_facts device = b.make_meter()->facts();
+        state += fmt::format(" ({}; CUDA {}, driver for CUDA {})", device_words(device),
+                             cuda_version_text(device.runtime), cuda_version_text(device.driver));
+    }
+    return state;
+}
+
+report::document version_document() {
     report::document d;
     d.head = pages::document_head("mx.version/1");
-    std::vector<report::record> rows{
-        {{"item", text("version")}, {"value", text(MX_VERSION)}},
-        {{"item", text("compiler")}, {"value", text(compiler)}},
-        {{"item", text("build type")}, {"value", text(build_type)}},
-        {{"item", text("threads")},
-         {"value",
-          text(fmt::format("{} unless --threads says otherwise", base::thread_count(0)))}}};
-    rows.push_back({{"item", text("oracle")},
-                    {"value", text(oracle_available() ? "yes (mx analyze --exact)" : "no")}});
+    const auto add = [&](std::string item, std::string value) {
+        d.results.push_back({{"item", std::move(item)}, {"value", std::move(value)}});
+    };
+    add("version", MX_VERSION);
+    add("compiler", std::string(compiler));
+    add("build type", std::string(build_type));
+    add("threads", fmt::format("{} unless --threads says otherwise", base::thread_count(0)));
+    add("oracle", has_oracle ? "yes (mx analyze --exact)" : "no");
     const std::string protobuf = io::onnx_support();
-    rows.push_back(
-        {{"item", text("ONNX files")},
-         {"value", text(protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
-                                         : fmt::format("yes (Protobuf {})", protobuf))}});
-    const codec::backend& chosen = chosen_backend("");
+    add("ONNX files", protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
+                                       : fmt::format("yes (Protobuf {})", protobuf));
     for (const codec::backend& b : codec::backends()) {
-        std::string state;
-        if (&b == &chosen) {
-            state = " (chosen)";
-        } else if (!b.available()) {
-            state = b.is_device() ? fmt::format(" (not here: {})", b.missing()) : " (not here)";
-        }
-        if (b.is_device() && b.available()) {
-            const base::cuda::device_facts device = b.make_meter()->facts();
-            state +=
-                fmt::format(" ({}; CUDA {}, driver for CUDA {})", device_words(device),
-                            cuda_version_text(device.runtime), cuda_version_text(device.driver));
-        }
-        rows.push_back({{"item", text(fmt::format("backend {}", b.name))},
-                        {"value", text(fmt::format("{}{}", b.summary, state))}});
+        add(fmt::format("backend {}", b.name), fmt::format("{}{}", b.summary, state_of(b)));
     }
-    d.results = rows;
-    d.sections = {{fmt::format("mx {}", MX_VERSION),
-                   {{"item", "item"}, {"value", "value"}},
-                   {rows.begin() + 1, rows.end()},
-                   {},
-                   {}}};
-    to.finish(d, false);
-    return exit_code::fine;
+    report::section s{
+        fmt::format("mx {}", MX_VERSION), {{"item", "item"}, {"value", "value"}}, {}, {}, {}};
+    for (const report::record& r : d.results) s.rows.push_back(r);
+    s.rows.erase(s.rows.begin());
+    d.sections.push_back(std::move(s));
+    return d;
 }
 
 }  // namespace
@@ -71,8 +56,8 @@ int run(const output_options& o) {
 runner declare_version(parser& cmd) {
     const auto o = std::make_shared<output_options>();
     declare_outputs(cmd, *o);
-    examples(cmd, "mx version\n");
-    return [o] { return run(*o); };
+    cmd.examples("mx version\n");
+    return [o] { return print_document(*o, version_document); };
 }
 
 }  // namespace mx::app

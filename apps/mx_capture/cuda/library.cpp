@@ -174,8 +174,8 @@ std::string cublaslt_version() {
 // is our B and its second our A, both with k contiguous.
 library_product multiply_by_cublaslt(const library_problem& p) {
     if (!library().loaded) decline("libcublasLt cannot be loaded");
-    const gemm::operand a = conformance::vectors::generated_a(p.what, p.seed, p.rows);
-    const gemm::operand b = conformance::vectors::generated_b(p.what, p.seed, p.columns);
+    const gemm::operand a = vectors::generated_a(p.what, p.seed, p.rows);
+    const gemm::operand b = vectors::generated_b(p.what, p.seed, p.columns);
     const device_array<std::uint8_t> first(packed(b));
     const device_array<std::uint8_t> second(packed(a));
     const device_array<std::uint8_t> first_scales(swizzled(b));

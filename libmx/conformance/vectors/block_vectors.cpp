@@ -11,19 +11,15 @@
 #include "libmx/codec/dialect_scale.hpp"
 
 namespace mx::conformance::vectors {
-namespace {
 
-codec::tensor_facts facts_of(const codec::recipe& r, std::span<const float> input) {
+codec::tensor_facts facts_of(std::span<const float> values) {
     codec::tensor_facts facts;
-    if (!codec::needs_tensor_facts(r)) return facts;
-    for (const float x : input) {
+    for (const float x : values) {
         const std::uint32_t magnitude = base::bits_of(x) & base::f32_magnitude_mask;
         if (magnitude < base::f32_infinity) facts.amax_bits = std::max(facts.amax_bits, magnitude);
     }
     return facts;
 }
-
-}  // namespace
 
 std::size_t elements_of_block(const codec::recipe& r) {
     return static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
@@ -42,7 +38,7 @@ std::size_t row_blocks_of(const codec::recipe& r) { return codec::bumps_position
 block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> input,
                               std::size_t row_blocks, std::optional<float> tensor_scale) {
     require_blocks_alone(r);
-    codec::block_params p = codec::params_of(r, facts_of(r, input));
+    codec::block_params p = codec::params_of(r, facts_of(input));
     block_vectors out;
     if (codec::needs_tensor_facts(r)) out.tensor_scale = base::bits_of(p.tensor.stored);
     if (tensor_scale) codec::set_tensor_scale(p, *tensor_scale);

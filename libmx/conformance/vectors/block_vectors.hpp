@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 
 namespace mx::conformance::vectors {
 
@@ -28,6 +29,9 @@ struct block_vectors {
 
     std::size_t blocks() const { return scale_code.size(); }
 };
+
+/// The largest finite magnitude.
+codec::tensor_facts facts_of(std::span<const float> values);
 
 /// The elements of a block of `r`.
 std::size_t elements_of_block(const codec::recipe& r);

@@ -5,7 +5,9 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
-#include "libmx/conformance/vectors/input_categories.hpp"
+#include "libmx/base/parallel.hpp"
+#include "libmx/conformance/vectors/output_hash.hpp"
+#include "libmx/conformance/vectors/word_stream.hpp"
 #include "libmx/format/decode.hpp"
 
 namespace mx::conformance::vectors {
@@ -95,6 +97,17 @@ std::vector<std::uint32_t> stratified_floats(std::uint64_t seed) {
     }
     all.insert(all.end(), nan_payloads.begin(), nan_payloads.end());
     return all;
+}
+
+std::vector<std::uint64_t> cell_hashes(const narrower& convert, std::uint32_t stride) {
+    std::vector<std::uint64_t> hash(float_cells);
+    base::parallel_for(float_cells, 0, nullptr, [&](std::uint64_t cell, int) {
+        const auto first = static_cast<std::uint32_t>(cell) << 23;
+        for (std::uint32_t m = 0; m < cell_floats; m += stride) {
+            hash[cell] += hash_term(first | m, convert(first | m));
+        }
+    });
+    return hash;
 }
 
 std::vector<stochastic_input> stochastic_inputs(const stochastic_narrowing& row, std::uint64_t seed,

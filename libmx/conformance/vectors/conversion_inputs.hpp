@@ -28,6 +28,9 @@ std::vector<std::uint32_t> stratified_floats(std::uint64_t seed);
 inline constexpr std::uint32_t float_cells = 512;
 inline constexpr std::uint32_t cell_floats = 1u << 23;
 
+/// Per cell the sum of hash_term(x, convert(x)) over every `stride`-th float32 x of it.
+std::vector<std::uint64_t> cell_hashes(const narrower& convert, std::uint32_t stride);
+
 /// Four values (lowest part of the result first; two for pairs) and the random word.
 struct stochastic_input {
     std::array<std::uint32_t, 4> x;

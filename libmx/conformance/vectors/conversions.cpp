@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/conformance/vectors/conversions.hpp"
 
+#include <fmt/format.h>
+
 #include "libmx/base/bits.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
@@ -69,12 +71,66 @@ std::uint32_t f16_of(std::uint32_t x, std::uint32_t random13, bool saturate) {
     return at_most(0x7bffu, sign | (e.unbounded > 0x7bffu ? 0x7c00u : e.magnitude), saturate);
 }
 
+narrowing row_of(std::string_view format, conversion_input from, conversion_rounding how, bool relu,
+                 bool saturate = true) {
+    const bool scale = format == "e8m0";
+    const std::string_view ptx = scale ? "ue8m0" : format;
+    constexpr std::string_view sources[] = {"f32", "bf16x2", "f16x2"};
+    constexpr std::string_view endings[] = {"", ".bf16", ".f16"};
+    constexpr std::string_view roundings[] = {"rn", "rp", "rz"};
+    const auto source = static_cast<std::size_t>(from);
+    const std::string_view round = roundings[static_cast<std::size_t>(how)];
+    const bool fp8 = format == "e4m3" || format == "e5m2";
+    return {fmt::format("{}.{}{}{}{}", ptx, round, scale && saturate ? ".sat" : "",
+                        relu ? ".relu" : "", endings[source]),
+            fmt::format("cvt.{}{}{}.{}x2.{}", round, saturate ? ".satfinite" : "",
+                        relu ? ".relu" : "", ptx, sources[source]),
+            format,
+            from,
+            how,
+            relu,
+            saturate,
+            fp8 ? conversion_since::sm89 : conversion_since::sm100};
+}
+
 }  // namespace
 
-const narrowing* find_narrowing(std::string_view name) { return find_row(narrowings, name); }
+const std::vector<narrowing>& narrowings() {
+    static const std::vector<narrowing> all = [] {
+        using enum conversion_input;
+        using enum conversion_rounding;
+        std::vector<narrowing> list;
+        for (const char* format : {"e4m3", "e5m2", "e2m1", "e2m3", "e3m2"}) {
+            for (const bool relu : {false, true}) {
+                list.push_back(row_of(format, f32, nearest, relu));
+            }
+        }
+        for (const char* format : {"e4m3", "e5m2", "e2m1"}) {
+            for (const bool relu : {false, true}) {
+                list.push_back(row_of(format, f16x2, nearest, relu));
+            }
+        }
+        for (const conversion_input from : {f32, bf16x2}) {
+            for (const bool saturate : {true, false}) {
+                list.push_back(row_of("e8m0", from, up, false, saturate));
+                list.push_back(row_of("e8m0", from, zero, false, saturate));
+            }
+        }
+        return list;
+    }();
+    return all;
+}
+
+const narrowing* find_narrowing(std::string_view name) { return find_row(narrowings(), name); }
 const widening* find_widening(std::string_view name) { return find_row(widenings, name); }
 const stochastic_narrowing* find_stochastic_narrowing(std::string_view name) {
     return find_row(stochastic_narrowings, name);
+}
+
+std::size_t widening::codes() const {
+    return format == "e8m0"
+               ? 256
+               : static_cast<std::size_t>(format::find_element_format(format)->codes());
 }
 
 narrower::narrower(const narrowing& row)

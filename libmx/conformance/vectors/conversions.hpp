@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "libmx/format/element_formats.hpp"
 
@@ -21,9 +23,9 @@ enum class conversion_rounding : std::uint8_t { nearest, up, zero };
 
 /// cvt to codes of one byte or less. Both halves of a pair are recorded.
 struct narrowing {
-    std::string_view name;         ///< of the file
-    std::string_view instruction;  ///< PTX
-    std::string_view format;       ///< an element format, or "e8m0"
+    std::string name;         ///< of the file
+    std::string instruction;  ///< PTX
+    std::string_view format;  ///< an element format, or "e8m0"
     conversion_input from = conversion_input::f32;
     conversion_rounding how = conversion_rounding::nearest;
     bool relu = false;
@@ -31,60 +33,9 @@ struct narrowing {
     conversion_since since = conversion_since::sm100;
 };
 
-inline constexpr std::array narrowings{
-#define MX_NARROWING(format, since)                          \
-    narrowing{#format ".rn",                                 \
-              "cvt.rn.satfinite." #format "x2.f32",          \
-              #format,                                       \
-              conversion_input::f32,                         \
-              conversion_rounding::nearest,                  \
-              false,                                         \
-              true,                                          \
-              since},                                        \
-        narrowing{#format ".rn.relu",                        \
-                  "cvt.rn.satfinite.relu." #format "x2.f32", \
-                  #format,                                   \
-                  conversion_input::f32,                     \
-                  conversion_rounding::nearest,              \
-                  true,                                      \
-                  true,                                      \
-                  since}
-    MX_NARROWING(e4m3, conversion_since::sm89),
-    MX_NARROWING(e5m2, conversion_since::sm89),
-    MX_NARROWING(e2m1, conversion_since::sm100),
-    MX_NARROWING(e2m3, conversion_since::sm100),
-    MX_NARROWING(e3m2, conversion_since::sm100),
-#undef MX_NARROWING
-    narrowing{"e4m3.rn.f16", "cvt.rn.satfinite.e4m3x2.f16x2", "e4m3", conversion_input::f16x2,
-              conversion_rounding::nearest, false, true, conversion_since::sm89},
-    narrowing{"e4m3.rn.relu.f16", "cvt.rn.satfinite.relu.e4m3x2.f16x2", "e4m3",
-              conversion_input::f16x2, conversion_rounding::nearest, true, true,
-              conversion_since::sm89},
-    narrowing{"e5m2.rn.f16", "cvt.rn.satfinite.e5m2x2.f16x2", "e5m2", conversion_input::f16x2,
-              conversion_rounding::nearest, false, true, conversion_since::sm89},
-    narrowing{"e5m2.rn.relu.f16", "cvt.rn.satfinite.relu.e5m2x2.f16x2", "e5m2",
-              conversion_input::f16x2, conversion_rounding::nearest, true, true,
-              conversion_since::sm89},
-    narrowing{"e2m1.rn.f16", "cvt.rn.satfinite.e2m1x2.f16x2", "e2m1", conversion_input::f16x2},
-    narrowing{"e2m1.rn.relu.f16", "cvt.rn.satfinite.relu.e2m1x2.f16x2", "e2m1",
-              conversion_input::f16x2, conversion_rounding::nearest, true},
-    narrowing{"ue8m0.rp.sat", "cvt.rp.satfinite.ue8m0x2.f32", "e8m0", conversion_input::f32,
-              conversion_rounding::up},
-    narrowing{"ue8m0.rz.sat", "cvt.rz.satfinite.ue8m0x2.f32", "e8m0", conversion_input::f32,
-              conversion_rounding::zero},
-    narrowing{"ue8m0.rp", "cvt.rp.ue8m0x2.f32", "e8m0", conversion_input::f32,
-              conversion_rounding::up, false, false},
-    narrowing{"ue8m0.rz", "cvt.rz.ue8m0x2.f32", "e8m0", conversion_input::f32,
-              conversion_rounding::zero, false, false},
-    narrowing{"ue8m0.rp.sat.bf16", "cvt.rp.satfinite.ue8m0x2.bf16x2", "e8m0",
-              conversion_input::bf16x2, conversion_rounding::up},
-    narrowing{"ue8m0.rz.sat.bf16", "cvt.rz.satfinite.ue8m0x2.bf16x2", "e8m0",
-              conversion_input::bf16x2, conversion_rounding::zero},
-    narrowing{"ue8m0.rp.bf16", "cvt.rp.ue8m0x2.bf16x2", "e8m0", conversion_input::bf16x2,
-              conversion_rounding::up, false, false},
-    narrowing{"ue8m0.rz.bf16", "cvt.rz.ue8m0x2.bf16x2", "e8m0", conversion_input::bf16x2,
-              conversion_rounding::zero, false, false},
-};
+/// THE LIST: fp8, fp6 and fp4 of float32 and, fp8 and fp4, of binary16, negative numbers kept or
+/// not; scales of float32 and bfloat16, rounded up or down, within their range or not.
+const std::vector<narrowing>& narrowings();
 
 /// cvt from all codes of a format to f16 or bf16.
 struct widening {
@@ -94,6 +45,9 @@ struct widening {
     bool to_bf16 = false;
     conversion_since since = conversion_since::sm100;
     bool relu = false;
+
+    /// How many codes the format has.
+    std::size_t codes() const;
 };
 inline constexpr std::array widenings{
     widening{"e4m3.f16", "cvt.rn.f16x2.e4m3x2", "e4m3", false, conversion_since::sm89},

@@ -6,19 +6,67 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <system_error>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/conformance/vectors/hex_text.hpp"
-#include "libmx/conformance/vectors/input_categories.hpp"
-#include "libmx/conformance/vectors/vector_arrays.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::conformance::vectors {
 namespace {
 
+using tensor::dtype;
 namespace fs = std::filesystem;
+
+template <typename T>
+std::vector<std::uint32_t> words_of(const std::vector<T>& values) {
+    return {values.begin(), values.end()};
+}
+
+// The dialects that store what multiplies before encoding, not what multiplies after decoding.
+bool stores_encode_scale(const codec::recipe& r) {
+    const codec::two_level_kind kind = r.by->two_level.value;
+    return kind == codec::two_level_kind::te || kind == codec::two_level_kind::compressed_tensors;
+}
+
+// The arrays that vectors of `r` have, in the order in which they are written; of no input, without
+// words.
+std::vector<vector_array> arrays_of(const codec::recipe& r, std::span<const float> input = {},
+                                    const block_vectors& made = {}) {
+    const std::size_t n = elements_of_block(r);
+    std::vector<std::uint32_t> x;
+    for (const float value : input) x.push_back(base::bits_of(value));
+    std::vector<vector_array> all{{"input", "input", dtype::f32, 32, n, false,
+                                   "float32 words to be quantized", std::move(x)}};
+    if (codec::scales_have_codes(r)) {
+        all.push_back({"scale_code", "scale", dtype::u8, 8, 1, true, "scale codes",
+                       words_of(made.scale_code)});
+    } else {
+        all.push_back({"scale", "scale", dtype::f32, 32, 1, true, "float32 scales", made.scale});
+    }
+    if (r.offset != codec::offset_kind::none) {
+        all.push_back({"offset", "offset", dtype::f16, 16, 1, true, "binary16 offsets",
+                       words_of(made.offset)});
+    }
+    if (codec::needs_tensor_facts(r)) {
+        all.push_back({stores_encode_scale(r) ? "global_encode_scale" : "per_tensor_scale",
+                       "tensor_scale",
+                       dtype::f32,
+                       32,
+                       0,
+                       true,
+                       "float32 scale that all blocks share",
+                       {made.tensor_scale.value_or(0)}});
+    }
+    all.push_back({"code", "codes", dtype::u8, r.element->bits(), n, true, "element codes",
+                   words_of(made.code)});
+    all.push_back({"dequant", "dequant", dtype::f32, 32, n, true, "float32 dequantized values",
+                   made.dequant});
+    return all;
+}
 
 std::vector<std::byte> bytes_of(const vector_array& a) {
     std::vector<std::byte> bytes;
@@ -68,7 +116,7 @@ tensor::shape shape_of(const vector_array& a, std::uint64_t blocks, std::uint64_
 void write_safetensors(const std::string& out, const vector_request& request,
                        const vector_source& source, const std::vector<vector_array>& arrays,
                        std::uint64_t blocks) {
-    const std::uint64_t row_blocks = conformance::vectors::row_blocks_of(request.recipe);
+    const std::uint64_t row_blocks = row_blocks_of(request.recipe);
     std::vector<io::planned_array> plan;
     std::vector<std::vector<std::byte>> data;
     for (const vector_array& a : arrays) {
@@ -95,13 +143,7 @@ std::string hex_path(const std::string& folder, const vector_array& a) {
 std::vector<std::string> write_hex(const std::string& folder, const vector_request& request,
                                    const vector_source& source,
                                    const std::vector<vector_array>& arrays) {
-    std::error_code failure;
-    fs::create_directories(folder, failure);
-    if (failure) {
-        throw base::error(base::error_kind::output,
-                          fmt::format("cannot make the folder: {}", failure.message()),
-                          {folder, {}, {}});
-    }
+    make_folder(folder);
     const hex_heading heading{codec::to_string(request.recipe), request.made_by, source.words};
     std::vector<std::string> paths;
     for (const vector_array& a : arrays) {
@@ -115,13 +157,43 @@ std::vector<std::string> write_hex(const std::string& folder, const vector_reque
 
 }  // namespace
 
+std::string hex_text(const vector_array& a, const hex_heading& heading) {
+    std::string text;
+    const auto out = std::back_inserter(text);
+    const std::size_t line = a.per_block == 0 ? a.words.size() : a.per_block;
+    fmt::format_to(out, "// {}: {} of recipe {}\n", a.text, a.meaning, heading.recipe);
+    fmt::format_to(out, "// written by {}; inputs: {}\n", heading.made_by, heading.source);
+    if (a.per_block == 0) {
+        fmt::format_to(out, "// layout: one word for all blocks\n");
+    } else {
+        fmt::format_to(out, "// layout: one block per line, {} word{} each, first element first\n",
+                       line, line == 1 ? "" : "s");
+    }
+    fmt::format_to(out, "// $readmemh: reg [{}:0] {} [0:{}], {} words of {} bits\n", a.bits - 1,
+                   a.text, a.words.size() - 1, a.words.size(), a.bits);
+    const int digits = (a.bits + 3) / 4;
+    for (std::size_t i = 0; i < a.words.size(); ++i) {
+        const char end = (i + 1) % line == 0 ? '\n' : ' ';
+        fmt::format_to(out, "{:0{}x}{}", a.words[i], digits, end);
+    }
+    return text;
+}
+
+void make_folder(const std::string& path) {
+    std::error_code failure;
+    fs::create_directories(path, failure);
+    if (!failure) return;
+    throw base::error(base::error_kind::output,
+                      fmt::format("cannot make the folder: {}", failure.message()), {path, {}, {}});
+}
+
 std::uint64_t default_vector_blocks(const codec::recipe& r) {
-    const std::uint64_t fitting = 16384 / conformance::vectors::elements_of_block(r);
-    return std::clamp<std::uint64_t>(fitting, input_categories.size(), 240);
+    const std::uint64_t fitting = 16384 / elements_of_block(r);
+    return std::clamp<std::uint64_t>(fitting, input_category_count, 240);
 }
 
 vector_source generated_source(const vector_request& request) {
-    const std::size_t row = conformance::vectors::row_blocks_of(request.recipe);
+    const std::size_t row = row_blocks_of(request.recipe);
     std::size_t blocks =
         request.blocks != 0 ? request.blocks : default_vector_blocks(request.recipe);
     blocks = (blocks + row - 1) / row * row;  // whole rows
@@ -132,8 +204,8 @@ vector_source generated_source(const vector_request& request) {
 vector_report export_vectors(const vector_request& request, const vector_source& source,
                              const std::string& out, const std::string& hex) {
     const std::vector<float>& input = source.inputs.values;
-    const conformance::vectors::block_vectors made = conformance::vectors::quantize_blocks(
-        request.recipe, input, conformance::vectors::row_blocks_of(request.recipe));
+    const block_vectors made =
+        quantize_blocks(request.recipe, input, row_blocks_of(request.recipe));
     const std::vector<vector_array> arrays = arrays_of(request.recipe, input, made);
     vector_report report{out, made.blocks(), input.size(), {}};
     write_safetensors(out, request, source, arrays, made.blocks());

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/conformance/vectors/block_vectors.hpp"
 #include "libmx/conformance/vectors/vector_inputs.hpp"
 #include "libmx/engine/model.hpp"
+#include "libmx/tensor/dtypes.hpp"
 
 namespace mx::conformance::vectors {
 
@@ -37,6 +40,29 @@ vector_source generated_source(const vector_request& request);
 vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
                                const vector_request& request);
 
+/// One array: unsigned words, a fixed number per block (0: one for all blocks).
+struct vector_array {
+    std::string_view name;  ///< of the tensor
+    std::string_view text;  ///< of the file for $readmemh, without its ending
+    tensor::dtype type = tensor::dtype::u8;
+    int bits = 8;  ///< that a word uses
+    std::size_t per_block = 1;
+    bool contract = true;  ///< what an implementation must reproduce; otherwise an input
+    std::string_view meaning;
+    std::vector<std::uint32_t> words{};
+};
+
+/// What the comment at the head of a file says besides the array itself.
+struct hex_heading {
+    std::string recipe;
+    std::string made_by;
+    std::string source;
+};
+
+/// Comment lines that name recipe, tool, layout and width; then one block per line, its words from
+/// the first element on, in as many digits as their bits take.
+std::string hex_text(const vector_array& a, const hex_heading& heading);
+
 /// What was written.
 struct vector_report {
     std::string path;
@@ -49,6 +75,9 @@ struct vector_report {
 /// folder, which is made when missing. Every file appears whole or not at all.
 vector_report export_vectors(const vector_request& request, const vector_source& source,
                              const std::string& out, const std::string& hex);
+
+/// Makes a folder that is not there. Throws base::error (output).
+void make_folder(const std::string& path);
 
 /// The names of the files that export_vectors writes into `hex` for this recipe.
 std::vector<std::string> hex_files(const codec::recipe& r, const std::string& hex);

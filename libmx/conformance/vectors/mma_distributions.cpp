@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include "libmx/conformance/vectors/mma_fills.hpp"
 
@@ -24,6 +25,13 @@ int least_product(const mma_case& w) {
 }
 
 }  // namespace
+
+bool reaches_floor(const mma_case& what) {
+    if (what.scale != nullptr) return !ue4m3_scales(what);
+    return least_product(what) <= (what.f16 ? -26 : -150);
+}
+
+namespace {
 
 void fill_bits(mma_tile_maker& t) {
     // One special in sixteen is kept, of a chain one per instruction, or few outputs were numbers.
@@ -161,11 +169,6 @@ void fill_align(mma_tile_maker& t) {
     });
 }
 
-bool reaches_floor(const mma_case& what) {
-    if (what.scale != nullptr) return !ue4m3_scales(what);
-    return least_product(what) <= (what.f16 ? -26 : -150);
-}
-
 void fill_floor(mma_tile_maker& t) {
     if (!reaches_floor(t.what())) return fill_tiny_products(t);
     const int goal = t.what().f16 ? -24 : -146;
@@ -176,5 +179,26 @@ void fill_floor(mma_tile_maker& t) {
     }
     t.elements([&](const format& f) { return t.near(f, goal / 2 + t.words().between(-8, 4)); });
 }
+
+// THE LIST.
+constexpr std::array list{
+    mma_distribution{"bits", "uniform bit patterns, specials thinned, all scale codes", fill_bits},
+    mma_distribution{"finite", "uniform finite patterns", fill_finite},
+    mma_distribution{"gauss", "near a normal law", fill_gauss},
+    mma_distribution{"wide", "wide spread of exponents: truncation", fill_wide_products},
+    mma_distribution{"cancel", "pairs that cancel and small remainders", fill_cancel},
+    mma_distribution{"tiny", "zeros, -0, subnormal codes, small scales", fill_tiny_products},
+    mma_distribution{"huge", "the largest codes: overflow", fill_huge_products},
+    mma_distribution{"align", "the two largest products cancel, one may be of a subnormal code",
+                     fill_align},
+    mma_distribution{"floor", "c = 0 and products at the alignment floor; else a second tiny set",
+                     fill_floor},
+    mma_distribution{"discard", "uniform finite patterns, the accumulator not read", fill_finite,
+                     false},
+};
+
+}  // namespace
+
+std::span<const mma_distribution> random_distributions() { return list; }
 
 }  // namespace mx::conformance::vectors

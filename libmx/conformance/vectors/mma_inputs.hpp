@@ -23,6 +23,7 @@ struct mma_case {
     std::size_t instruction_k = 0;
     std::size_t steps = 1;
 
+    bool operator==(const mma_case&) const = default;
     std::size_t depth() const { return instruction_k * steps; }
     std::size_t blocks() const { return scale == nullptr ? 0 : depth() / scale->block; }
     /// The format of C and D.

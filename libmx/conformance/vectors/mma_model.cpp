@@ -19,6 +19,20 @@ gemm::operand empty_operand(const mma_case& what, const gemm::operand_format* fo
     return x;
 }
 
+// The rows of tiles of the gauss distribution: of A, or of B.
+gemm::operand generated(const mma_case& what, std::uint64_t seed, std::size_t rows, bool is_a) {
+    const mma_distribution& gauss = *find_mma_distribution("gauss");
+    gemm::operand x = empty_operand(what, is_a ? what.a : what.b, rows);
+    for (std::size_t i = 0; i < rows / (is_a ? mma_tile_rows : mma_tile_cols); ++i) {
+        const mma_tile tile = generate_mma_tile(what, gauss, seed, i);
+        const std::vector<std::uint32_t>& codes = is_a ? tile.a : tile.b;
+        const std::vector<std::uint8_t>& scales = is_a ? tile.sfa : tile.sfb;
+        x.codes.insert(x.codes.end(), codes.begin(), codes.end());
+        x.scales.insert(x.scales.end(), scales.begin(), scales.end());
+    }
+    return x;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& tile,
@@ -38,25 +52,16 @@ std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& t
 }
 
 gemm::operand generated_a(const mma_case& what, std::uint64_t seed, std::size_t rows) {
-    const mma_distribution& gauss = *find_mma_distribution("gauss");
-    gemm::operand x = empty_operand(what, what.a, rows);
-    for (std::size_t i = 0; i < rows / mma_tile_rows; ++i) {
-        const mma_tile tile = generate_mma_tile(what, gauss, seed, i);
-        x.codes.insert(x.codes.end(), tile.a.begin(), tile.a.end());
-        x.scales.insert(x.scales.end(), tile.sfa.begin(), tile.sfa.end());
-    }
-    return x;
+    return generated(what, seed, rows, true);
 }
 
 gemm::operand generated_b(const mma_case& what, std::uint64_t seed, std::size_t rows) {
-    const mma_distribution& gauss = *find_mma_distribution("gauss");
-    gemm::operand x = empty_operand(what, what.b, rows);
-    for (std::size_t i = 0; i < rows / mma_tile_cols; ++i) {
-        const mma_tile tile = generate_mma_tile(what, gauss, seed, i);
-        x.codes.insert(x.codes.end(), tile.b.begin(), tile.b.end());
-        x.scales.insert(x.scales.end(), tile.sfb.begin(), tile.sfb.end());
-    }
-    return x;
+    return generated(what, seed, rows, false);
+}
+
+std::uint32_t rounded_to_bf16(std::uint32_t bits) {
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
 }
 
 }  // namespace mx::conformance::vectors

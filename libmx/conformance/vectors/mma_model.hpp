@@ -20,4 +20,7 @@ std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& t
 gemm::operand generated_a(const mma_case& what, std::uint64_t seed, std::size_t rows);
 gemm::operand generated_b(const mma_case& what, std::uint64_t seed, std::size_t rows);
 
+/// The bfloat16 nearest to a float32, ties to even; a NaN is 0x7fff.
+std::uint32_t rounded_to_bf16(std::uint32_t bits);
+
 }  // namespace mx::conformance::vectors

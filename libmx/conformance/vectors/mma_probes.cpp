@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directed probes: all of a tile is zero but for the few terms that are in question.
 #include <algorithm>
+#include <array>
 
 #include "libmx/conformance/vectors/mma_fills.hpp"
 
@@ -30,8 +31,6 @@ void set_c(mma_tile_maker& t, Make make) {
 }
 
 std::size_t last_step(const mma_tile_maker& t) { return t.depth() - t.what().instruction_k; }
-
-}  // namespace
 
 std::size_t eight_tiles(const mma_case&) { return 8; }
 std::size_t floor_tiles(const mma_case& what) { return reaches_floor(what) ? 8 : 0; }
@@ -254,5 +253,33 @@ void probe_underflow(mma_tile_maker& t) {
         return t.index() % 4 == 3 ? negated(t.c_format(), code) : code;
     });
 }
+
+// THE LIST.
+constexpr std::array list{
+    mma_distribution{"probe_alignment", "2^x, -2^x and one term 20 to 40 binades below",
+                     probe_alignment_bits, true, eight_tiles},
+    mma_distribution{"probe_subnormal", "a subnormal operand in the largest term",
+                     probe_subnormal_largest, true, eight_tiles},
+    mma_distribution{"probe_floor", "c = 0 and products of 2^-149 to 2^-180", probe_floor, true,
+                     floor_tiles},
+    mma_distribution{"probe_group", "a group of 16 cancels, others lie far below",
+                     probe_group_cancels, true, group_tiles},
+    mma_distribution{"probe_scales", "a product of 1 under every pair of scale codes",
+                     probe_scale_pairs, true, scale_pair_tiles},
+    mma_distribution{"probe_nan_scale", "NaN scales over zeros", probe_nan_scales, true,
+                     scaled_tiles},
+    mma_distribution{"probe_overflow", "partial sums beyond the largest number that cancel",
+                     probe_overflow, true, eight_tiles},
+    mma_distribution{"probe_zeros", "products of +0, -0 or cancelling on c = +0 and -0",
+                     probe_zeros, true, eight_tiles},
+    mma_distribution{"probe_zeros_discard", "the same, the accumulator not read", probe_zeros,
+                     false, eight_tiles},
+    mma_distribution{"probe_underflow", "sums below the least number, of both signs",
+                     probe_underflow, true, eight_tiles},
+};
+
+}  // namespace
+
+std::span<const mma_distribution> directed_probes() { return list; }
 
 }  // namespace mx::conformance::vectors

@@ -86,12 +86,7 @@ std::uint32_t mma_tile_maker::near(const gemm::operand_format& f, int exponent) 
 }
 
 std::uint32_t mma_tile_maker::normal(const gemm::operand_format& f, int exponent) {
-    // Eight 16-bit words around their mean: deviation about 2^15.7.
-    std::int32_t sum = -8 * 32768;
-    for (int i = 0; i < 4; ++i) {
-        const std::uint32_t w = words_.next();
-        sum += static_cast<std::int32_t>(w & 0xffffu) + static_cast<std::int32_t>(w >> 16);
-    }
+    const std::int32_t sum = words_.bell();
     const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
     return nearest_code(f, sum < 0, magnitude, exponent - 16);
 }

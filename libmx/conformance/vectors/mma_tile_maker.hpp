@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "libmx/conformance/vectors/input_categories.hpp"
 #include "libmx/conformance/vectors/mma_inputs.hpp"
+#include "libmx/conformance/vectors/word_stream.hpp"
 
 namespace mx::conformance::vectors {
 

@@ -41,11 +41,9 @@ whole_blocks blocks_of(const io::tensor_info& info, const codec::recipe& r) {
     const auto lies = engine::lay_out(info.shape, r, reason);
     if (!lies) refuse(info, reason);
     const whole_blocks blocks{lies->grid};
-    const bool whole = blocks.grid.block_rows * blocks.grid.block_cols ==
-                       conformance::vectors::elements_of_block(r);
+    const bool whole = blocks.grid.block_rows * blocks.grid.block_cols == elements_of_block(r);
     if (!whole || blocks.count() == 0) {
-        refuse(info, fmt::format("has no whole block of {} elements",
-                                 conformance::vectors::elements_of_block(r)));
+        refuse(info, fmt::format("has no whole block of {} elements", elements_of_block(r)));
     }
     return blocks;
 }
@@ -67,7 +65,7 @@ void append_block(const io::byte_source& source, const io::tensor_info& info,
 vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
                                const vector_request& request) {
     const codec::recipe& r = request.recipe;
-    const std::uint64_t row = conformance::vectors::row_blocks_of(r);
+    const std::uint64_t row = row_blocks_of(r);
     const std::uint64_t wanted = request.blocks != 0 ? request.blocks : default_vector_blocks(r);
     const std::uint64_t each = (wanted + tensors.size() - 1) / tensors.size();
     vector_source out;

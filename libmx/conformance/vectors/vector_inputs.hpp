@@ -11,7 +11,10 @@
 
 namespace mx::conformance::vectors {
 
-/// Blocks one after the other, and what kind each is (a row of input_categories).
+/// Kinds of blocks: vector_inputs.cpp has the list.
+inline constexpr std::size_t input_category_count = 12;
+
+/// Blocks one after the other, and what kind each is.
 struct vector_inputs {
     std::vector<float> values;
     std::vector<std::uint8_t> category;  ///< one per block

@@ -20,18 +20,13 @@ constexpr std::size_t searched_tiles = 160;
 constexpr int most_changes = 6;
 constexpr std::size_t most_equals = 8;
 
-std::uint64_t differences(const conformance::vectors::mma_case& what,
-                          std::span<const recorded_tile> tiles, std::size_t stride,
-                          const accumulator& model) {
+std::uint64_t differences(const vectors::mma_case& what, std::span<const recorded_tile> tiles,
+                          std::size_t stride, const accumulator& model) {
     std::atomic<std::uint64_t> count = 0;
     base::parallel_for((tiles.size() + stride - 1) / stride, 0, nullptr, [&](std::uint64_t i, int) {
         const recorded_tile& t = tiles[i * stride];
-        const auto got = conformance::vectors::multiply_tile(what, t.inputs, t.accumulate, model);
-        std::uint64_t different = 0;
-        for (std::size_t j = 0; j < got.size(); ++j) {
-            different += got[j] != t.outputs[j] ? 1u : 0u;
-        }
-        count += different;
+        const auto got = vectors::multiply_tile(what, t.inputs, t.accumulate, model);
+        count += differences_in(got, t.outputs);
     });
     return count;
 }
@@ -52,7 +47,7 @@ accumulator shortened(accumulator row, std::size_t instruction_k) {
     return row;
 }
 
-std::vector<accumulator> rows_for(const conformance::vectors::mma_case& what) {
+std::vector<accumulator> rows_for(const vectors::mma_case& what) {
     const std::uint32_t scaling = what.scale == nullptr ? 0u : std::uint32_t{what.scale->bit};
     std::vector<accumulator> rows;
     for (const accumulator& row : gemm::accumulators()) {
@@ -64,8 +59,7 @@ std::vector<accumulator> rows_for(const conformance::vectors::mma_case& what) {
 }
 
 // Models that differ from `m` in one field.
-std::vector<accumulator> neighbours(const accumulator& m,
-                                    const conformance::vectors::mma_case& what) {
+std::vector<accumulator> neighbours(const accumulator& m, const vectors::mma_case& what) {
     std::vector<accumulator> list;
     const auto add = [&](auto change) {
         accumulator n = m;
@@ -96,7 +90,7 @@ std::vector<accumulator> neighbours(const accumulator& m,
 
 }  // namespace
 
-std::optional<model_fit> best_fit(const conformance::vectors::mma_case& what,
+std::optional<model_fit> best_fit(const vectors::mma_case& what,
                                   std::span<const recorded_tile> tiles,
                                   const std::optional<accumulator>& model) {
     const std::size_t stride = std::max<std::size_t>(1, tiles.size() / searched_tiles);
@@ -122,7 +116,7 @@ std::optional<model_fit> best_fit(const conformance::vectors::mma_case& what,
     }
     model_fit fit;
     fit.model = to_string(best);
-    fit.compared = tiles.size() * conformance::vectors::mma_tile_outputs;
+    fit.compared = tiles.size() * vectors::mma_tile_outputs;
     fit.differences = differences(what, tiles, 1, best);
     for (const accumulator& m : neighbours(best, what)) {
         if (fit.equally.size() == most_equals) break;

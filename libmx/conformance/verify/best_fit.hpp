@@ -15,7 +15,7 @@
 namespace mx::conformance::verify {
 
 struct recorded_tile {
-    conformance::vectors::mma_tile inputs;
+    vectors::mma_tile inputs;
     bool accumulate = true;                  ///< see mma_distribution
     std::span<const std::uint32_t> outputs;  ///< bits, rows x columns
 };
@@ -23,7 +23,7 @@ struct recorded_tile {
 /// Starts from the row of the list that differs in the fewest outputs (`model`, if there is one, of
 /// those that differ in as few) and changes one field at a time for as long as that helps. None
 /// where no row multiplies such operands.
-std::optional<model_fit> best_fit(const conformance::vectors::mma_case& what,
+std::optional<model_fit> best_fit(const vectors::mma_case& what,
                                   std::span<const recorded_tile> tiles,
                                   const std::optional<gemm::accumulator>& model);
 

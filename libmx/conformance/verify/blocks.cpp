@@ -9,8 +9,8 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/conformance/vectors/block_vectors.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/vector_recipe.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -60,7 +60,7 @@ struct block_file {
     std::vector<std::uint32_t> input;
     std::size_t block_elements;
     std::size_t row_blocks;
-    conformance::vectors::block_vectors ours;
+    vectors::block_vectors ours;
     std::vector<bool> skipped;
     std::string skip_reason;
 };
@@ -95,7 +95,7 @@ std::vector<float> as_floats(const std::vector<std::uint32_t>& bits) {
 
 block_file open_blocks(const vector_file& file, const verify_options& options) {
     block_file f{file, options.recipe ? *options.recipe : recipe_of(file), {}, 0, 1, {}, {}, {}};
-    f.block_elements = conformance::vectors::elements_of_block(f.recipe);
+    f.block_elements = vectors::elements_of_block(f.recipe);
     const tensor::shape& shape = file.info("input").shape;
     if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0 || shape[1] % f.block_elements != 0) {
         file.fail(fmt::format("is {}; blocks of {} want rows of a multiple of that",
@@ -179,11 +179,11 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
     } else {
         expected = f.file.f32(t.name, f.input.size());
     }
-    conformance::vectors::block_vectors plain;
+    vectors::block_vectors plain;
     if (t.holds == content::plain_dequant) {
         codec::recipe r = f.recipe;
         r.rule = scale::find_scale_rule("floor");
-        plain = conformance::vectors::quantize_blocks(r, as_floats(f.input), f.row_blocks);
+        plain = vectors::quantize_blocks(r, as_floats(f.input), f.row_blocks);
     }
     const std::vector<std::uint32_t>& got = t.holds == content::plain_dequant ? plain.dequant
                                             : t.holds == content::value       ? f.ours.element_value
@@ -213,7 +213,7 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
 // follows from the whole input.
 void quantize_input(block_file& f, comparison& found, const std::string& by) {
     const std::vector<float> input = as_floats(f.input);
-    f.ours = conformance::vectors::quantize_blocks(f.recipe, input, f.row_blocks);
+    f.ours = vectors::quantize_blocks(f.recipe, input, f.row_blocks);
     if (!f.ours.tensor_scale) return;
     for (const block_tensor& t : known_tensors) {
         if (t.holds != content::tensor_scale || !f.file.has(t.name)) continue;
@@ -222,8 +222,8 @@ void quantize_input(block_file& f, comparison& found, const std::string& by) {
         found.check_f32({}, stated, *f.ours.tensor_scale);
         const bool usable = stated < base::f32_infinity;  // neither negative nor NaN or Inf
         if (usable && stated != *f.ours.tensor_scale) {
-            f.ours = conformance::vectors::quantize_blocks(f.recipe, input, f.row_blocks,
-                                                           base::float_from_bits(stated));
+            f.ours = vectors::quantize_blocks(f.recipe, input, f.row_blocks,
+                                              base::float_from_bits(stated));
             return;
         }
     }

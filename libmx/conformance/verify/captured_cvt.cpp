@@ -4,15 +4,9 @@
 // sign and exponent. Widening: codes.value. Stochastic: results.word.
 #include <fmt/format.h>
 
-#include <array>
-#include <numeric>
-
-#include "libmx/base/parallel.hpp"
 #include "libmx/conformance/vectors/conversion_inputs.hpp"
-#include "libmx/conformance/vectors/output_hash.hpp"
-#include "libmx/conformance/verify/captured.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -31,32 +25,20 @@ void require_tensors(const vector_file& file, std::size_t count) {
                           file.tensors().size(), count));
 }
 
-std::uint64_t codes_of(const conformance::vectors::widening& row) {
-    if (row.format == "e8m0") return 256;
-    return static_cast<std::uint64_t>(format::find_element_format(row.format)->codes());
-}
-
 void compare_codes(const vector_file& file, const std::string& tensor,
-                   const conformance::vectors::narrower& convert,
-                   const std::vector<std::uint32_t>& x, comparison& found) {
+                   const vectors::narrower& convert, const std::vector<std::uint32_t>& x,
+                   comparison& found) {
     const auto expected = file.u8(tensor, x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
         found.check_integer({i, {}, {}, x[i]}, expected[i], convert(x[i]));
     }
 }
 
-void compare_cells(const vector_file& file, const conformance::vectors::narrower& convert,
-                   comparison& found) {
-    const auto expected = words64(file, "cells.hash", conformance::vectors::float_cells);
-    const auto stride = static_cast<std::uint32_t>(
-        integer_of(file, "cell_stride", 1, conformance::vectors::cell_floats));
-    std::vector<std::uint64_t> hash(conformance::vectors::float_cells);
-    base::parallel_for(conformance::vectors::float_cells, 0, nullptr, [&](std::uint64_t cell, int) {
-        const auto first = static_cast<std::uint32_t>(cell) << 23;
-        for (std::uint32_t m = 0; m < conformance::vectors::cell_floats; m += stride) {
-            hash[cell] += conformance::vectors::hash_term(first | m, convert(first | m));
-        }
-    });
+void compare_cells(const vector_file& file, const vectors::narrower& convert, comparison& found) {
+    const auto expected = words64(file, "cells.hash", vectors::float_cells);
+    const auto stride =
+        static_cast<std::uint32_t>(integer_of(file, "cell_stride", 1, vectors::cell_floats));
+    const std::vector<std::uint64_t> hash = vectors::cell_hashes(convert, stride);
     for (std::size_t cell = 0; cell < hash.size(); ++cell) {
         found.check_integer({cell, {}, {}, static_cast<std::uint32_t>(cell) << 23}, expected[cell],
                             hash[cell]);
@@ -64,20 +46,17 @@ void compare_cells(const vector_file& file, const conformance::vectors::narrower
 }
 
 std::string verify_narrowing(const vector_file& file, comparison& found) {
-    const conformance::vectors::narrowing& row =
-        known(file, conformance::vectors::find_narrowing(file.at("conversion")));
-    const std::uint64_t seed =
-        generator_seed(file, conformance::vectors::conversion_inputs_version);
-    const conformance::vectors::narrower convert(row);
+    const vectors::narrowing& row = known(file, vectors::find_narrowing(file.at("conversion")));
+    const std::uint64_t seed = generator_seed(file, vectors::conversion_inputs_version);
+    const vectors::narrower convert(row);
     found.about("all.code", std::string(row.format));
-    compare_codes(file, "all.code", convert, conformance::vectors::all_halves(row.from), found);
-    if (row.from != conformance::vectors::conversion_input::f32) {
+    compare_codes(file, "all.code", convert, vectors::all_halves(row.from), found);
+    if (row.from != vectors::conversion_input::f32) {
         require_tensors(file, 1);
         return std::string(row.instruction);
     }
     found.about("strata.code", std::string(row.format));
-    compare_codes(file, "strata.code", convert, conformance::vectors::stratified_floats(seed),
-                  found);
+    compare_codes(file, "strata.code", convert, vectors::stratified_floats(seed), found);
     if (!row.relu) {
         found.about("cells.hash", std::string(row.format));
         compare_cells(file, convert, found);
@@ -87,41 +66,38 @@ std::string verify_narrowing(const vector_file& file, comparison& found) {
 }
 
 std::string verify_widening(const vector_file& file, comparison& found) {
-    const conformance::vectors::widening& row =
-        known(file, conformance::vectors::find_widening(file.at("conversion")));
-    const auto expected = file.u16("codes.value", codes_of(row));
+    const vectors::widening& row = known(file, vectors::find_widening(file.at("conversion")));
+    const auto expected = file.u16("codes.value", row.codes());
     require_tensors(file, 1);
     found.about("codes.value", std::string(row.format));
     for (std::uint32_t code = 0; code < expected.size(); ++code) {
-        found.check_integer({code, {}, {}, {}}, expected[code],
-                            conformance::vectors::widened(row, code));
+        found.check_integer({code, {}, {}, {}}, expected[code], vectors::widened(row, code));
     }
     return std::string(row.instruction);
 }
 
 // Which byte of the random word goes where is not known of every chip: the order that fits best.
 std::string verify_stochastic_narrowing(const vector_file& file, comparison& found) {
-    const conformance::vectors::stochastic_narrowing& row =
-        known(file, conformance::vectors::find_stochastic_narrowing(file.at("conversion")));
+    const vectors::stochastic_narrowing& row =
+        known(file, vectors::find_stochastic_narrowing(file.at("conversion")));
     const int random = integer_of(file, "random_inputs", 0, 1 << 24);
     // Before inputs are made: the outputs must be there.
     if (file.info("results.word").elements < static_cast<std::uint64_t>(random)) {
         file.fail(fmt::format("has fewer values than its metadata says: random_inputs={}", random),
                   "results.word");
     }
-    const auto inputs = conformance::vectors::stochastic_inputs(
-        row, generator_seed(file, conformance::vectors::conversion_inputs_version),
-        static_cast<std::size_t>(random));
+    const auto inputs =
+        vectors::stochastic_inputs(row, generator_seed(file, vectors::conversion_inputs_version),
+                                   static_cast<std::size_t>(random));
     const auto expected = file.u32("results.word", inputs.size());
     require_tensors(file, 1);
-    const conformance::vectors::random_byte_order* best = nullptr;
+    const vectors::random_byte_order* best = nullptr;
     std::size_t fewest = inputs.size() + 1;
-    for (const conformance::vectors::random_byte_order& order :
-         conformance::vectors::random_byte_orders) {
+    for (const vectors::random_byte_order& order : vectors::random_byte_orders) {
         std::size_t different = 0;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
-            const auto got = conformance::vectors::stochastic_result(row, order, inputs[i].x.data(),
-                                                                     inputs[i].random);
+            const auto got =
+                vectors::stochastic_result(row, order, inputs[i].x.data(), inputs[i].random);
             different += got != expected[i] ? 1 : 0;
         }
         if (different >= fewest) continue;
@@ -130,9 +106,9 @@ std::string verify_stochastic_narrowing(const vector_file& file, comparison& fou
     }
     found.about("results.word", std::string(best->name));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        found.check_integer({i, {}, {}, inputs[i].x[0]}, expected[i],
-                            conformance::vectors::stochastic_result(row, *best, inputs[i].x.data(),
-                                                                    inputs[i].random));
+        found.check_integer(
+            {i, {}, {}, inputs[i].x[0]}, expected[i],
+            vectors::stochastic_result(row, *best, inputs[i].x.data(), inputs[i].random));
     }
     return row.values == 2 ? std::string(row.instruction)
                            : fmt::format("{}, random bytes {}", row.instruction, best->name);

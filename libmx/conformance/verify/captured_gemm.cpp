@@ -8,46 +8,22 @@
 #include <utility>
 
 #include "libmx/conformance/vectors/mma_model.hpp"
-#include "libmx/conformance/verify/captured.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
 
 namespace mx::conformance::verify {
-namespace {
-
-// To nearest even; NaN stays one.
-std::uint32_t rounded_to_bf16(std::uint32_t bits) {
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
-    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
-
-std::size_t differences(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1u : 0u;
-    return count;
-}
-
-}  // namespace
-
 std::string verify_gemm(const vector_file& file, const verify_options& options, comparison& found) {
-    mma_facts facts;
-    facts.operands = mma_operands_of(file);
-    facts.instruction_k = integer_of(file, "instruction_k", 1, 256);
-    const auto rows = static_cast<std::size_t>(integer_of(file, "m", 16, 8192));
-    const auto columns = static_cast<std::size_t>(integer_of(file, "n", 8, 8192));
-    const auto depth = static_cast<std::size_t>(integer_of(file, "k_total", 32, 1 << 16));
+    vectors::mma_case what = mma_case_of(file);
+    what.instruction_k = size_of(file, "instruction_k", 1, 256);
+    const std::size_t rows = size_of(file, "m", 16, 8192);
+    const std::size_t columns = size_of(file, "n", 8, 8192);
+    const std::size_t depth = size_of(file, "k_total", 32, 1 << 16);
     const std::string& out = file.at("out_format");
-    conformance::vectors::mma_case what{facts.operands.a,
-                                        facts.operands.b,
-                                        facts.operands.scale,
-                                        false,
-                                        static_cast<std::size_t>(facts.instruction_k),
-                                        0};
     what.steps = depth / what.instruction_k;
-    if (what.depth() != depth || rows % conformance::vectors::mma_tile_rows != 0 ||
-        columns % conformance::vectors::mma_tile_cols != 0 ||
+    if (what.depth() != depth || rows % vectors::mma_tile_rows != 0 ||
+        columns % vectors::mma_tile_cols != 0 ||
         (what.scale != nullptr && what.instruction_k % what.scale->block != 0)) {
         file.fail(
             fmt::format("its metadata describes a product of {} x {} x {}", rows, columns, depth));
@@ -63,21 +39,20 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     } else {
         recorded = file.u32("D", rows * columns);
     }
-    auto model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
+    auto model = options.accumulator ? options.accumulator : captured_model_of(file, what);
     if (!model) {
         found.skip(no_model, 1, recorded.size());
         return "no model";
     }
-    const std::uint64_t seed = generator_seed(file, conformance::vectors::mma_inputs_version);
+    const std::uint64_t seed = generator_seed(file, vectors::mma_inputs_version);
     gemm::arrangement how;
-    how.slices = static_cast<std::size_t>(
-        file.find("split_k") == nullptr ? 1 : integer_of(file, "split_k", 1, 1024));
-    const gemm::operand a = conformance::vectors::generated_a(what, seed, rows);
-    const gemm::operand b = conformance::vectors::generated_b(what, seed, columns);
+    how.slices = file.find("split_k") == nullptr ? 1 : size_of(file, "split_k", 1, 1024);
+    const gemm::operand a = vectors::generated_a(what, seed, rows);
+    const gemm::operand b = vectors::generated_b(what, seed, columns);
     const auto outputs_of = [&](const gemm::accumulator& m) {
         auto outputs = gemm::multiply(a, b, {}, m, how, {});
         if (bf16) {
-            for (std::uint32_t& bits : outputs) bits = rounded_to_bf16(bits);
+            for (std::uint32_t& bits : outputs) bits = vectors::rounded_to_bf16(bits);
         }
         return outputs;
     };
@@ -86,12 +61,12 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     if (fast != nullptr && *fast == "false" && !options.accumulator) {
         // After how many k the library leaves the matrix unit is its own: what fits best.
         std::optional<gemm::accumulator> best;
-        std::size_t fewest = differences(recorded, got);
+        std::size_t fewest = differences_in(recorded, got);
         for (std::size_t every = what.instruction_k; every < depth; every *= 2) {
             gemm::accumulator m = *model;
             m.promote_every = static_cast<int>(every);
             auto outputs = outputs_of(m);
-            const std::size_t count = differences(recorded, outputs);
+            const std::size_t count = differences_in(recorded, outputs);
             if (count >= fewest) continue;
             fewest = count;
             got = std::move(outputs);

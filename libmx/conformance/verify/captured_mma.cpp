@@ -12,9 +12,8 @@
 #include "libmx/conformance/vectors/mma_model.hpp"
 #include "libmx/conformance/vectors/output_hash.hpp"
 #include "libmx/conformance/verify/best_fit.hpp"
-#include "libmx/conformance/verify/captured.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
 
 namespace mx::conformance::verify {
@@ -26,17 +25,17 @@ constexpr std::size_t most_fitted = 512;                  // of a distribution
 
 // What a distribution holds in full.
 struct recorded_outputs {
-    const conformance::vectors::mma_distribution* distribution;
+    const vectors::mma_distribution* distribution;
     std::vector<std::uint32_t> bits;
 };
 
 struct capture {
     const vector_file& file;
     comparison& found;
-    conformance::vectors::mma_case what;
+    vectors::mma_case what;
     std::uint64_t seed = 0;
-    std::optional<gemm::accumulator> model;
-    std::string_view without_model;  // why there is none
+    std::optional<gemm::accumulator> model = {};
+    std::string_view without_model = no_model;  // why there is none
     std::size_t hash_tiles = 0;
     std::vector<recorded_outputs> outputs = {};
 };
@@ -48,30 +47,27 @@ struct tile_results {
     std::vector<std::uint64_t> hashes;   // of groups of the others
 };
 
-tile_results results_of(const capture& c, const conformance::vectors::mma_distribution& d,
-                        std::size_t whole, std::size_t groups) {
+tile_results results_of(const capture& c, const vectors::mma_distribution& d, std::size_t whole,
+                        std::size_t groups) {
     const std::size_t count = whole + groups * c.hash_tiles;
     std::vector<std::uint64_t> inputs(count);
     std::vector<std::uint64_t> terms(count);
     tile_results r;
-    r.outputs.resize(whole * conformance::vectors::mma_tile_outputs);
+    r.outputs.resize(whole * vectors::mma_tile_outputs);
     base::parallel_for(count, 0, nullptr, [&](std::uint64_t i, int) {
-        const conformance::vectors::mma_tile tile =
-            conformance::vectors::generate_mma_tile(c.what, d, c.seed, i);
-        inputs[i] = conformance::vectors::hash_of(tile, i);
+        const vectors::mma_tile tile = vectors::generate_mma_tile(c.what, d, c.seed, i);
+        inputs[i] = vectors::hash_of(tile, i);
         if (!c.model) return;
-        const auto outputs =
-            conformance::vectors::multiply_tile(c.what, tile, d.accumulate, *c.model);
+        const auto outputs = vectors::multiply_tile(c.what, tile, d.accumulate, *c.model);
         if (i < whole) {
-            std::copy(outputs.begin(), outputs.end(),
-                      r.outputs.begin() +
-                          static_cast<std::ptrdiff_t>(i * conformance::vectors::mma_tile_outputs));
+            std::copy(
+                outputs.begin(), outputs.end(),
+                r.outputs.begin() + static_cast<std::ptrdiff_t>(i * vectors::mma_tile_outputs));
             return;
         }
-        const std::uint64_t first =
-            (i - whole) % c.hash_tiles * conformance::vectors::mma_tile_outputs;
+        const std::uint64_t first = (i - whole) % c.hash_tiles * vectors::mma_tile_outputs;
         for (std::size_t j = 0; j < outputs.size(); ++j) {
-            terms[i] += conformance::vectors::hash_term(first + j, outputs[j]);
+            terms[i] += vectors::hash_term(first + j, outputs[j]);
         }
     });
     for (const std::uint64_t hash : inputs) r.inputs += hash;
@@ -83,12 +79,11 @@ tile_results results_of(const capture& c, const conformance::vectors::mma_distri
 // Tiles of DIST.D; hostile shapes end here.
 std::size_t whole_tiles(const vector_file& file, const std::string& tensor) {
     const tensor::shape& shape = file.info(tensor).shape;
-    if (shape.size() != 3 || shape[1] != conformance::vectors::mma_tile_rows ||
-        shape[2] != conformance::vectors::mma_tile_cols) {
-        file.fail(
-            fmt::format("is {}; tiles x {} x {} is called for", tensor::to_string(shape),
-                        conformance::vectors::mma_tile_rows, conformance::vectors::mma_tile_cols),
-            tensor);
+    if (shape.size() != 3 || shape[1] != vectors::mma_tile_rows ||
+        shape[2] != vectors::mma_tile_cols) {
+        file.fail(fmt::format("is {}; tiles x {} x {} is called for", tensor::to_string(shape),
+                              vectors::mma_tile_rows, vectors::mma_tile_cols),
+                  tensor);
     }
     return static_cast<std::size_t>(shape[0]);
 }
@@ -110,14 +105,13 @@ std::string hex_of(std::span<const std::uint32_t> codes, int bits) {
     return text;
 }
 
-output_operands operands_of(const capture& c, const conformance::vectors::mma_distribution& d,
+output_operands operands_of(const capture& c, const vectors::mma_distribution& d,
                             std::uint64_t index) {
     output_operands o;
-    o.tile = index / conformance::vectors::mma_tile_outputs;
-    o.row = index % conformance::vectors::mma_tile_outputs / conformance::vectors::mma_tile_cols;
-    o.column = index % conformance::vectors::mma_tile_cols;
-    const conformance::vectors::mma_tile tile =
-        conformance::vectors::generate_mma_tile(c.what, d, c.seed, o.tile);
+    o.tile = index / vectors::mma_tile_outputs;
+    o.row = index % vectors::mma_tile_outputs / vectors::mma_tile_cols;
+    o.column = index % vectors::mma_tile_cols;
+    const vectors::mma_tile tile = vectors::generate_mma_tile(c.what, d, c.seed, o.tile);
     const auto part = [](const auto& all, std::uint64_t row, std::size_t width) {
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * width);
         return std::vector<std::uint32_t>(begin, begin + static_cast<std::ptrdiff_t>(width));
@@ -129,14 +123,14 @@ output_operands operands_of(const capture& c, const conformance::vectors::mma_di
         o.sfa = hex_of(part(tile.sfa, o.row, c.what.blocks()), 8);
         o.sfb = hex_of(part(tile.sfb, o.column, c.what.blocks()), 8);
     }
-    const std::uint32_t bits = tile.c[index % conformance::vectors::mma_tile_outputs];
+    const std::uint32_t bits = tile.c[index % vectors::mma_tile_outputs];
     o.c = d.accumulate ? hex_of({&bits, 1}, c.what.f16 ? 16 : 32) : "not read";
     return o;
 }
 
 // What the case has of the distribution, and no more than anybody records.
-void require_tiles(const capture& c, const conformance::vectors::mma_distribution& d,
-                   std::size_t whole, std::size_t groups) {
+void require_tiles(const capture& c, const vectors::mma_distribution& d, std::size_t whole,
+                   std::size_t groups) {
     const std::string outputs = fmt::format("{}.D", d.name);
     if (d.probes != nullptr && (whole != d.probes(c.what) || groups != 0)) {
         c.file.fail(fmt::format("holds {} tiles; of {} x {}, k_total={}, there are {}", whole,
@@ -152,14 +146,14 @@ void require_tiles(const capture& c, const conformance::vectors::mma_distributio
 }
 
 // Compares one distribution; returns the hash of its inputs.
-std::uint64_t compare_distribution(capture& c, const conformance::vectors::mma_distribution& d) {
+std::uint64_t compare_distribution(capture& c, const vectors::mma_distribution& d) {
     const std::string outputs = fmt::format("{}.D", d.name);
     const std::string hashes = fmt::format("{}.H", d.name);
     const std::size_t whole = whole_tiles(c.file, outputs);
     const std::size_t groups = hash_groups(c.file, hashes);
     require_tiles(c, d, whole, groups);
-    auto recorded = accumulator_bits(c.file, outputs, c.what.f16,
-                                     whole * conformance::vectors::mma_tile_outputs);
+    auto recorded =
+        accumulator_bits(c.file, outputs, c.what.f16, whole * vectors::mma_tile_outputs);
     const auto recorded_hashes =
         groups == 0 ? std::vector<std::uint64_t>{} : words64(c.file, hashes, groups);
     const tile_results r = results_of(c, d, whole, groups);
@@ -187,14 +181,12 @@ std::uint64_t compare_distribution(capture& c, const conformance::vectors::mma_d
 std::optional<model_fit> fit_of(const capture& c) {
     std::vector<recorded_tile> tiles;
     for (const recorded_outputs& o : c.outputs) {
-        const std::size_t count =
-            std::min(o.bits.size() / conformance::vectors::mma_tile_outputs, most_fitted);
+        const std::size_t count = std::min(o.bits.size() / vectors::mma_tile_outputs, most_fitted);
         for (std::size_t t = 0; t < count; ++t) {
-            tiles.push_back(
-                {conformance::vectors::generate_mma_tile(c.what, *o.distribution, c.seed, t),
-                 o.distribution->accumulate,
-                 std::span(o.bits).subspan(t * conformance::vectors::mma_tile_outputs,
-                                           conformance::vectors::mma_tile_outputs)});
+            tiles.push_back({vectors::generate_mma_tile(c.what, *o.distribution, c.seed, t),
+                             o.distribution->accumulate,
+                             std::span(o.bits).subspan(t * vectors::mma_tile_outputs,
+                                                       vectors::mma_tile_outputs)});
         }
     }
     return best_fit(c.what, tiles, c.model);
@@ -205,8 +197,7 @@ void require_known_tensors(const vector_file& file) {
         const std::size_t dot = t.name.rfind('.');
         const std::string dist = t.name.substr(0, dot == std::string::npos ? 0 : dot);
         const bool known = t.name == dist + ".D" || t.name == dist + ".H";
-        if (!known || conformance::vectors::find_mma_distribution(dist) == nullptr ||
-            !file.has(dist + ".D")) {
+        if (!known || vectors::find_mma_distribution(dist) == nullptr || !file.has(dist + ".D")) {
             file.fail("is no tensor that this version knows in a recording of generated inputs",
                       t.name);
         }
@@ -217,26 +208,19 @@ void require_known_tensors(const vector_file& file) {
 
 std::string verify_captured_mma(const vector_file& file, const verify_options& options,
                                 comparison& found) {
-    mma_facts facts;
-    facts.operands = mma_operands_of(file);
-    facts.f16_result = file.at("acc_format") == "f16";
-    facts.instruction_k = integer_of(file, "instruction_k", 1, 256);
-    capture c{file, found,    {}, generator_seed(file, conformance::vectors::mma_inputs_version),
-              {},   no_model, 0};
-    c.what.a = facts.operands.a;
-    c.what.b = facts.operands.b;
-    c.what.scale = facts.operands.scale;
-    c.what.f16 = facts.f16_result;
-    c.what.instruction_k = static_cast<std::size_t>(facts.instruction_k);
-    const auto total = static_cast<std::size_t>(integer_of(file, "k_total", 1, 1 << 16));
+    capture c{file, found, mma_case_of(file)};
+    c.what.f16 = file.at("acc_format") == "f16";
+    c.what.instruction_k = size_of(file, "instruction_k", 1, 256);
+    c.seed = generator_seed(file, vectors::mma_inputs_version);
+    const std::size_t total = size_of(file, "k_total", 1, 1 << 16);
     c.what.steps = total / c.what.instruction_k;
     if (c.what.depth() != total || c.what.instruction_k % 4 != 0 ||
         (c.what.scale != nullptr && c.what.instruction_k % c.what.scale->block != 0)) {
         file.fail(fmt::format("its metadata says k_total={} of instructions of {}", total,
                               c.what.instruction_k));
     }
-    c.hash_tiles = static_cast<std::size_t>(integer_of(file, "hash_tiles", 1, 256));
-    c.model = options.accumulator ? options.accumulator : captured_model_of(file, facts);
+    c.hash_tiles = size_of(file, "hash_tiles", 1, 256);
+    c.model = options.accumulator ? options.accumulator : captured_model_of(file, c.what);
     if (!is_placed(file)) {
         c.model.reset();
         c.without_model = not_placed;
@@ -245,10 +229,9 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     require_known_tensors(file);
     found.spread(std::max<std::size_t>(2, options.show / 8));
     std::uint64_t inputs = 0;
-    for (const conformance::vectors::mma_distribution& d :
-         conformance::vectors::mma_distributions()) {
+    for (const vectors::mma_distribution& d : vectors::mma_distributions()) {
         if (file.has(fmt::format("{}.D", d.name)))
-            inputs += conformance::vectors::mixed(compare_distribution(c, d));
+            inputs += vectors::mixed(compare_distribution(c, d));
     }
     if (const std::string& stated = file.at("inputs_hash"); stated != hash_text(inputs)) {
         file.fail(

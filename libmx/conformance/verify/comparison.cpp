@@ -53,6 +53,12 @@ code_table e8m0_codes() {
     return t;
 }
 
+std::size_t differences_in(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1u : 0u;
+    return count;
+}
+
 void comparison::about(std::string tensor, std::string by) {
     tensor_ = std::move(tensor);
     by_ = std::move(by);
@@ -60,14 +66,14 @@ void comparison::about(std::string tensor, std::string by) {
 }
 
 void comparison::check_f32(const vector_place& at, std::uint32_t expected, std::uint32_t got) {
-    ++compared_;
+    ++found_.compared;
     if (expected == got || (is_nan(expected) && is_nan(got))) return;
     differ(at, show_f32(expected), show_f32(got));
 }
 
 bool comparison::check_bits(const vector_place& at, int bits, std::uint32_t expected,
                             std::uint32_t got) {
-    ++compared_;
+    ++found_.compared;
     if (expected == got) return false;
     if (bits == 32) return differ(at, show_f32(expected), show_f32(got));
     return differ(at, show_f16(expected), show_f16(got));
@@ -75,7 +81,7 @@ bool comparison::check_bits(const vector_place& at, int bits, std::uint32_t expe
 
 void comparison::check_code(const vector_place& at, const code_table& codes, std::uint32_t expected,
                             int got) {
-    ++compared_;
+    ++found_.compared;
     if (got >= 0 && expected == static_cast<std::uint32_t>(got)) return;
     const bool both_nan =
         got >= 0 && codes.has(expected) && codes.has(static_cast<std::uint32_t>(got)) &&
@@ -85,28 +91,28 @@ void comparison::check_code(const vector_place& at, const code_table& codes, std
 
 void comparison::check_integer(const vector_place& at, std::optional<std::uint64_t> expected,
                                std::optional<std::uint64_t> got) {
-    ++compared_;
+    ++found_.compared;
     if (expected != got) differ(at, show_integer(expected), show_integer(got));
 }
 
 void comparison::skip(std::string_view reason, std::uint64_t places, std::uint64_t values) {
-    for (skipped_values& s : skipped_) {
+    for (skipped_values& s : found_.skipped) {
         if (s.reason != reason) continue;
         s.places += places;
         s.values += values;
         return;
     }
-    skipped_.push_back({std::string(reason), places, values});
+    found_.skipped.push_back({std::string(reason), places, values});
 }
 
 bool comparison::differ(const vector_place& at, shown_number expected, shown_number got) {
-    ++differences_;
-    if (first_.size() >= show_ || kept_ >= each_) return false;
+    ++found_.differences;
+    if (found_.first.size() >= show_ || kept_ >= each_) return false;
     ++kept_;
     difference d{tensor_,        by_, at.index, at.block, at.position, {}, std::move(expected),
                  std::move(got), {}};
     if (at.input) d.input = show_f32(*at.input);
-    first_.push_back(std::move(d));
+    found_.first.push_back(std::move(d));
     return true;
 }
 

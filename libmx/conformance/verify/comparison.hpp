@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +83,23 @@ struct vector_place {
     std::optional<std::uint32_t> input;  ///< float32 bits
 };
 
+/// What one file came to.
+struct verification {
+    std::string file;
+    std::string kind;
+    std::string by;  ///< the canonical recipe, or the format and the dialects compared
+    std::uint64_t compared = 0;
+    std::uint64_t differences = 0;
+    std::vector<skipped_values> skipped;
+    std::vector<difference> first;  ///< at most verify_options::show
+    /// Of recordings of matrix instructions.
+    std::vector<tensor_differences> tensors;
+    std::optional<model_fit> fit;  ///< where the model differs, or there is none
+};
+
+/// In how many places two lists of as many outputs differ.
+std::size_t differences_in(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b);
+
 /// Collects. Differences are counted all, kept up to `show`.
 class comparison {
   public:
@@ -103,20 +121,19 @@ class comparison {
     void check_integer(const vector_place& at, std::optional<std::uint64_t> expected,
                        std::optional<std::uint64_t> got);
 
-    void operands(output_operands made_from) { first_.back().operands = std::move(made_from); }
+    void operands(output_operands made_from) {
+        found_.first.back().operands = std::move(made_from);
+    }
     /// Keeps at most so many differences of one about(), so that others are seen.
     void spread(std::size_t each) { each_ = each; }
-    void fit(model_fit best) { fit_ = std::move(best); }
-    void tally(tensor_differences of) { tensors_.push_back(std::move(of)); }
+    void fit(model_fit best) { found_.fit = std::move(best); }
+    void tally(tensor_differences of) { found_.tensors.push_back(std::move(of)); }
 
     void skip(std::string_view reason, std::uint64_t places, std::uint64_t values);
 
-    std::uint64_t compared() const { return compared_; }
-    std::uint64_t differences() const { return differences_; }
-    const std::vector<difference>& first() const { return first_; }
-    const std::vector<skipped_values>& skipped() const { return skipped_; }
-    const std::optional<model_fit>& fit() const { return fit_; }
-    const std::vector<tensor_differences>& tensors() const { return tensors_; }
+    std::uint64_t differences() const { return found_.differences; }
+    /// All of it; file, kind and by are the caller's.
+    verification& found() { return found_; }
 
   private:
     bool differ(const vector_place& at, shown_number expected, shown_number got);
@@ -126,12 +143,7 @@ class comparison {
     std::size_t kept_ = 0;  // since about()
     std::string tensor_;
     std::string by_;
-    std::uint64_t compared_ = 0;
-    std::uint64_t differences_ = 0;
-    std::vector<difference> first_;
-    std::vector<skipped_values> skipped_;
-    std::optional<model_fit> fit_;
-    std::vector<tensor_differences> tensors_;
+    verification found_;
 };
 
 }  // namespace mx::conformance::verify

@@ -47,6 +47,14 @@ converter converter_of(const vector_format& f, const implementation& by,
     return [c](std::uint32_t x, std::uint32_t draw) { return codec::convert(c, x, draw); };
 }
 
+void compare_decode_table(const vector_file& file, const vector_format& f, comparison& found) {
+    const auto expected = file.f32("decode_table", f.codes.value.size());
+    found.about("decode_table", f.name);
+    for (std::size_t code = 0; code < expected.size(); ++code) {
+        found.check_f32({code, {}, {}, {}}, expected[code], base::bits_of(f.codes.value[code]));
+    }
+}
+
 const std::vector<std::uint32_t>& input_sets::of(std::string_view set, std::string_view tensor) {
     const auto found = sets_.find(set);
     if (found != sets_.end()) return found->second;

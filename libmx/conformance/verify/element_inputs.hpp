@@ -30,6 +30,9 @@ struct vector_format {
 /// The format named `name`; throws base::error (input) when there is none.
 vector_format format_named(const vector_file& file, const std::string& name);
 
+/// Compares the tensor `decode_table`: what each code stands for.
+void compare_decode_table(const vector_file& file, const vector_format& f, comparison& found);
+
 /// Converts float32 bits (and a random word) as an implementation does.
 using converter = std::function<codec::converted(std::uint32_t x, std::uint32_t draw)>;
 converter converter_of(const vector_format& f, const implementation& by,

@@ -5,12 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cmath>
+#include <optional>
 #include <set>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/conformance/verify/departures.hpp"
 #include "libmx/conformance/verify/element_inputs.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -54,6 +55,115 @@ struct element_file {
     }
 };
 
+// Where one implementation departs from the codes of another: PREFIX.diff_index, .diff_bits and
+// .diff_code list every finite input, its result and its code.
+struct departure_list {
+    std::string prefix;   // "bf16.quark"
+    std::string by;       // the dialect that departs
+    converter convert;    // the implementation
+    converter reference;  // the one it departs from
+};
+
+struct departure {
+    std::uint64_t index;
+    std::uint32_t bits;
+    int code;
+};
+
+// How a result compares with the value that the reference code stands for.
+enum class agreement : std::uint8_t { same, zero_sign, different };
+
+agreement compare_values(float reference, float result) {
+    if (std::isnan(reference) || std::isnan(result)) {
+        return std::isnan(reference) == std::isnan(result) ? agreement::same : agreement::different;
+    }
+    if (reference != result) return agreement::different;
+    return std::signbit(reference) == std::signbit(result) ? agreement::same : agreement::zero_sign;
+}
+
+// What the emulator's own list would hold.
+struct own_departures {
+    std::vector<departure> list;
+    std::uint64_t zero_signs = 0;
+};
+
+own_departures departures_of(const vector_format& format, const std::vector<std::uint32_t>& x,
+                             const departure_list& list) {
+    own_departures own;
+    const bool unsigned_format = format.number != nullptr && !format.number->has_sign;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if ((x[i] & base::f32_magnitude_mask) >= base::f32_infinity) continue;
+        // The sets stand for their magnitudes where the format has no sign.
+        const codec::converted got =
+            list.convert(unsigned_format ? x[i] & base::f32_magnitude_mask : x[i], 0);
+        // By its code, which has no sign of zero in integers.
+        const auto code = static_cast<std::size_t>(list.reference(x[i], 0).code);
+        const agreement how = compare_values(format.codes.value.at(code), got.value);
+        if (how == agreement::zero_sign) ++own.zero_signs;
+        if (how == agreement::different) {
+            own.list.push_back({i, base::bits_of(got.value), got.code});
+        }
+    }
+    return own;
+}
+
+// Compares the list with where `convert` departs from `reference` on the finite inputs `x`.
+// Results that differ in the sign of zero only are not listed; where the metadata has their
+// number, it is compared, too.
+void compare_departure_list(const vector_file& file, const vector_format& format,
+                            const std::vector<std::uint32_t>& x, const departure_list& list,
+                            comparison& found) {
+    const std::string index_name = list.prefix + ".diff_index";
+    const std::string bits_name = list.prefix + ".diff_bits";
+    const std::string code_name = list.prefix + ".diff_code";
+    const auto index = file.u32(index_name, vector_file::any_count);
+    const auto bits = file.u32(bits_name, index.size());
+    const auto codes =
+        file.has(code_name) ? file.u8(code_name, index.size()) : std::vector<std::uint8_t>{};
+    const own_departures own = departures_of(format, x, list);
+
+    // Both lists ascend; what one has and the other lacks is a difference where it stands.
+    const auto input_at = [&](std::uint64_t i) {
+        return i < x.size() ? std::optional(x[i]) : std::nullopt;
+    };
+    std::size_t theirs = 0;
+    std::size_t ours = 0;
+    while (theirs < index.size() || ours < own.list.size()) {
+        found.about(index_name, list.by);
+        const bool only_theirs = ours == own.list.size() ||
+                                 (theirs < index.size() && index[theirs] < own.list[ours].index);
+        if (only_theirs) {
+            found.check_integer({theirs, {}, {}, input_at(index[theirs])}, index[theirs], {});
+            ++theirs;
+            continue;
+        }
+        const departure& d = own.list[ours];
+        if (theirs == index.size() || index[theirs] > d.index) {
+            found.check_integer({theirs, {}, {}, x[d.index]}, {}, d.index);
+            ++ours;
+            continue;
+        }
+        const vector_place at{theirs, {}, {}, x[d.index]};
+        found.check_integer(at, index[theirs], d.index);
+        found.about(bits_name, list.by);
+        found.check_f32(at, bits[theirs], d.bits);
+        if (!codes.empty()) {
+            found.about(code_name, list.by);
+            found.check_code(at, format.codes, codes[theirs], d.code);
+        }
+        ++theirs;
+        ++ours;
+    }
+
+    const std::string count_key = list.prefix + ".zero_sign_only_differences_not_listed";
+    if (const std::string* text = file.find(count_key)) {
+        found.about("metadata " + count_key, list.by);
+        const std::optional<std::uint64_t> stated = whole_number(*text);
+        if (!stated) file.fail(fmt::format("its metadata '{}' is no number", count_key));
+        found.check_integer({}, *stated, own.zero_signs);
+    }
+}
+
 // Who made SET.code. Searches for the nearest value are nobody's implementation: dialect ocp.
 implementation primary_of(const vector_file& file) {
     const std::string& text = file.at("primary_oracle");
@@ -68,15 +178,6 @@ implementation primary_of(const vector_file& file) {
 implementation other_roundings_of(const implementation& primary) {
     const bool searched = primary.by == codec::dialect_id::ocp;
     return *find_implementation(searched ? "microxcaling" : "gfloat");
-}
-
-void compare_decode_table(element_file& f) {
-    const auto expected = f.file.f32("decode_table", f.format.codes.value.size());
-    f.found.about("decode_table", f.format.name);
-    for (std::size_t code = 0; code < expected.size(); ++code) {
-        f.found.check_f32({code, {}, {}, {}}, expected[code],
-                          base::bits_of(f.format.codes.value[code]));
-    }
 }
 
 // The rows that count for other roundings. microxcaling, where it is the source, gets two kinds of
@@ -199,7 +300,7 @@ void compare_departures(element_file& f, const std::string& tensor, const name_p
 void compare_tensor(element_file& f, const std::string& tensor, const implementation& primary) {
     const name_parts part = parts_of(tensor);
     if (tensor == "fp32.input") return;
-    if (tensor == "decode_table") return compare_decode_table(f);
+    if (tensor == "decode_table") return compare_decode_table(f.file, f.format, f.found);
     if (tensor == "fp32.finite_mask") return compare_mask(f, other_roundings_of(primary));
     // Read with the diff_index they belong to.
     if (part.last == "diff_bits" || part.last == "diff_code") {

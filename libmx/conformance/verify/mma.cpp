@@ -4,14 +4,13 @@
 // scale per block of K.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
-#include "libmx/conformance/verify/captured.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/gemm/multiply.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -23,9 +22,8 @@ struct tiles {
 struct mma_run {
     const vector_file& file;
     comparison& found;
-    mma_operands operands;
-    gemm::accumulator model;
-    bool f16;
+    const vectors::mma_case& what;
+    const gemm::accumulator& model;
 };
 
 void require_shape(const vector_file& file, const std::string& tensor,
@@ -55,36 +53,11 @@ tiles tiles_of(const vector_file& file, const std::string& dist) {
             static_cast<std::size_t>(b[1]), static_cast<std::size_t>(a[2])};
 }
 
-// One operand of all tiles, and the parts of it.
-struct stack {
-    gemm::operand one;  // without values
-    std::vector<std::uint32_t> codes;
-    std::vector<std::uint8_t> scales;
-
-    gemm::operand tile(std::size_t t) const {
-        gemm::operand x = one;
-        const auto part = [t](const auto& all, std::size_t size) {
-            const auto begin = all.begin() + static_cast<std::ptrdiff_t>(t * size);
-            return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(size));
-        };
-        x.codes = part(codes, x.rows * x.depth);
-        if (x.scaling != 0) {
-            x.scales = part(scales, x.rows * ((x.depth + x.scale_block - 1) / x.scale_block));
-        }
-        return x;
-    }
-};
-
-stack stack_of(const mma_run& run, const std::string& dist, char side, const tiles& t) {
-    const gemm::operand_format* format = side == 'A' ? run.operands.a : run.operands.b;
-    stack s;
-    s.one.rows = side == 'A' ? t.m : t.n;
-    s.one.depth = t.k;
-    s.one.format = format;
-    s.codes = mma_codes(run.file, fmt::format("{}.{}", dist, side), *format);
-    if (run.operands.scale == nullptr) return s;
-    s.one.scaling = run.operands.scale->bit;
-    s.one.scale_block = run.operands.scale->block;
+operand_stack operand_of(const mma_run& run, const std::string& dist, char side, const tiles& t) {
+    const gemm::operand_format* format = side == 'A' ? run.what.a : run.what.b;
+    operand_stack s = stack_of(run.what, format, side == 'A' ? t.m : t.n, t.k,
+                               mma_codes(run.file, fmt::format("{}.{}", dist, side), *format));
+    if (run.what.scale == nullptr) return s;
     const std::size_t blocks = (t.k + s.one.scale_block - 1) / s.one.scale_block;
     const std::string tensor = fmt::format("{}.SF{}", dist, side);
     require_shape(run.file, tensor, {t.count, s.one.rows, blocks});
@@ -95,30 +68,19 @@ stack stack_of(const mma_run& run, const std::string& dist, char side, const til
 void compare_distribution(mma_run& run, const std::string& dist) {
     const tiles t = tiles_of(run.file, dist);
     if (run.file.find("k_total") != nullptr) {
-        const int stated = integer_of(run.file, "k_total", 1, 1 << 30);
-        if (static_cast<std::size_t>(stated) != t.k) {
+        const std::size_t stated = size_of(run.file, "k_total", 1, 1 << 30);
+        if (stated != t.k) {
             run.file.fail(fmt::format("has {} elements along k; the metadata says {}", t.k, stated),
                           dist + ".A");
         }
     }
-    const stack a = stack_of(run, dist, 'A', t);
-    const stack b = stack_of(run, dist, 'B', t);
-    const std::size_t outputs = t.m * t.n;
-    const auto c = accumulator_bits(run.file, dist + ".C", run.f16, t.count * outputs);
-    const auto d = accumulator_bits(run.file, dist + ".D", run.f16, t.count * outputs);
-    gemm::arrangement how;
-    how.accumulate_c = true;
-    gemm::multiply_control control;
-    control.threads = 1;
+    const operand_stack a = operand_of(run, dist, 'A', t);
+    const operand_stack b = operand_of(run, dist, 'B', t);
+    const std::uint64_t outputs = t.count * t.m * t.n;
+    const auto c = accumulator_bits(run.file, dist + ".C", run.what.f16, outputs);
+    const auto d = accumulator_bits(run.file, dist + ".D", run.what.f16, outputs);
     run.found.about(dist + ".D", to_string(run.model));
-    for (std::size_t tile = 0; tile < t.count; ++tile) {
-        const std::span<const std::uint32_t> start(c.data() + tile * outputs, outputs);
-        const auto got = gemm::multiply(a.tile(tile), b.tile(tile), start, run.model, how, control);
-        for (std::size_t i = 0; i < outputs; ++i) {
-            const std::size_t at = tile * outputs + i;
-            run.found.check_bits({at, {}, {}, {}}, run.f16 ? 16 : 32, d[at], got[i]);
-        }
-    }
+    compare_tiles(a, b, c, d, run.model, run.found);
 }
 
 // The distributions: what stands before ".D". Everything else must belong to one of them.
@@ -152,26 +114,23 @@ bool f16_of(const vector_file& file, std::string_view key) {
 
 std::string verify_mma(const vector_file& file, const verify_options& options, comparison& found) {
     if (has_generated_inputs(file)) return verify_captured_mma(file, options, found);
-    mma_facts facts;
-    facts.operands = mma_operands_of(file);
-    facts.f16_result = f16_of(file, "acc_format");
-    facts.instruction_k = integer_of(file, "instruction_k", 1, 1 << 20);
-    facts.conversion_key = "rounding";
+    vectors::mma_case what = mma_case_of(file);
+    what.f16 = f16_of(file, "acc_format");
+    what.instruction_k = size_of(file, "instruction_k", 1, 1 << 20);
     std::optional<gemm::accumulator> model = options.accumulator;
     // A recording states no parameters.
-    if (!model && is_recording(file)) model = captured_model_of(file, facts);
+    if (!model && is_recording(file)) model = captured_model_of(file, what);
     if (!is_placed(file) || (!model && is_recording(file))) {
         found.skip(is_placed(file) ? no_model : not_placed, 1, file.tensors().size());
         return "no model";
     }
-    if (!model) model = mma_model_of(file, facts);
-    mma_run run{file, found, facts.operands, *model, facts.f16_result};
-    require_result(file, run.model, run.f16);
-    for (const std::string& dist : distributions_of(file, run.operands.scale != nullptr)) {
+    if (!model) model = mma_model_of(file, what, "rounding");
+    require_result(file, *model, what.f16);
+    mma_run run{file, found, what, *model};
+    for (const std::string& dist : distributions_of(file, what.scale != nullptr)) {
         compare_distribution(run, dist);
     }
-    return fmt::format("{}: {} x {}", to_string(run.model), facts.operands.a->name,
-                       facts.operands.b->name);
+    return fmt::format("{}: {} x {}", to_string(*model), what.a->name, what.b->name);
 }
 
 }  // namespace mx::conformance::verify

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
+#include <utility>
 
 #include "libmx/gemm/accumulator_keys.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/multiply.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -104,20 +107,19 @@ bool is_instruction(const gemm::accumulator& row, const std::string& instruction
     return std::find(theirs.begin(), theirs.end(), ours[0]) != theirs.end();
 }
 
-bool fits(const gemm::accumulator& row, const mma_facts& facts) {
-    const std::uint32_t scaling =
-        facts.operands.scale != nullptr ? std::uint32_t{facts.operands.scale->bit} : 0u;
-    return (scaling != 0) == (row.scales != 0) && gives_f16(row) == facts.f16_result &&
-           row.c == facts.c && takes(row, *facts.operands.a, *facts.operands.b, scaling);
+bool fits(const gemm::accumulator& row, const vectors::mma_case& what, gemm::entry c) {
+    const std::uint32_t scaling = what.scale != nullptr ? std::uint32_t{what.scale->bit} : 0u;
+    return (scaling != 0) == (row.scales != 0) && gives_f16(row) == what.f16 && row.c == c &&
+           takes(row, *what.a, *what.b, scaling);
 }
 
 const gemm::accumulator* row_for(const std::string& chip, const std::string& instruction,
-                                 const mma_facts& facts) {
+                                 const vectors::mma_case& what, gemm::entry c) {
     const gemm::accumulator* found = nullptr;
     for (const gemm::accumulator& row : gemm::accumulators()) {
         if (!row.name.starts_with(chip + ".")) continue;
-        if (!is_instruction(row, instruction) || !fits(row, facts)) continue;
-        if (row.fused_length == facts.instruction_k) return &row;
+        if (!is_instruction(row, instruction) || !fits(row, what, c)) continue;
+        if (static_cast<std::size_t>(row.fused_length) == what.instruction_k) return &row;
         if (found == nullptr) found = &row;
     }
     return found;
@@ -133,30 +135,77 @@ void require_agreement(const vector_file& file, std::string_view key, const gemm
 }
 
 // What a file says of the model has to be so. Who recorded it on a chip had no way of knowing.
-void require_agreement(const vector_file& file, const mma_facts& facts,
+void require_agreement(const vector_file& file, std::string_view conversion_key,
                        const gemm::accumulator& row) {
     require_agreement(file, "F", row, row.fraction_bits);
     require_agreement(file, "exponent_floor", row, row.exponent_floor);
-    const std::string* conversion = file.find(facts.conversion_key);
+    const std::string* conversion = file.find(conversion_key);
     if (conversion == nullptr) return;
     for (const conversion_spelling& c : conversions) {
         if (c.theirs == *conversion && c.ours == row.convert) return;
     }
-    file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}",
-                          facts.conversion_key, *conversion, row.name,
+    file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}", conversion_key,
+                          *conversion, row.name,
                           word_of(gemm::conversion_words, row.convert).name));
 }
 
 // An instruction of fewer products than a step of the row's is a step of its own: mma.sync m16n8k8
 // beside m16n8k16.
-gemm::accumulator of_length(const gemm::accumulator& row, int instruction_k) {
+gemm::accumulator of_length(const gemm::accumulator& row, std::size_t instruction_k) {
+    const auto k = static_cast<int>(instruction_k);
     gemm::accumulator m = row;
-    const bool shorter = instruction_k > 0 && instruction_k < row.fused_length;
-    if (shorter && row.how != gemm::algorithm::grouped) m.fused_length = instruction_k;
+    const bool shorter = k > 0 && k < row.fused_length;
+    if (shorter && row.how != gemm::algorithm::grouped) m.fused_length = k;
     return m;
 }
 
 }  // namespace
+
+bool is_recording(const vector_file& file) {
+    return file.find("recorded_from_hardware") != nullptr;
+}
+
+bool is_placed(const vector_file& file) {
+    const std::string* where = file.find("placement");
+    return where == nullptr || *where != no_placement;
+}
+
+bool has_generated_inputs(const vector_file& file) {
+    const std::string* inputs = file.find("inputs");
+    return inputs != nullptr && *inputs == "generated";
+}
+
+std::uint64_t generator_seed(const vector_file& file, std::string_view version) {
+    const std::string& made = file.at("generator");
+    if (made != version) {
+        file.fail(
+            fmt::format("its inputs are of generator '{}'; this program has '{}'. Verify it "
+                        "with the mx that it was recorded with",
+                        made, version));
+    }
+    const std::string& text = file.at("seed");
+    const std::optional<std::uint64_t> seed = whole_number(text);
+    if (!seed) {
+        file.fail(fmt::format("its metadata says seed={}; a whole number is called for", text));
+    }
+    return *seed;
+}
+
+std::vector<std::uint64_t> words64(const vector_file& file, const std::string& tensor,
+                                   std::uint64_t count) {
+    const auto halves = file.u32(tensor, 2 * count);
+    std::vector<std::uint64_t> words(halves.size() / 2);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        words[i] = halves[2 * i] | std::uint64_t{halves[2 * i + 1]} << 32;
+    }
+    return words;
+}
+
+std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+std::size_t size_of(const vector_file& file, std::string_view key, int low, int high) {
+    return static_cast<std::size_t>(integer_of(file, key, low, high));
+}
 
 int integer_of(const vector_file& file, std::string_view key, int low, int high) {
     const std::string& text = file.at(key);
@@ -169,58 +218,57 @@ int integer_of(const vector_file& file, std::string_view key, int low, int high)
     return n;
 }
 
-mma_operands mma_operands_of(const vector_file& file) {
-    mma_operands o;
-    o.a = format_named(file, "a_format");
-    o.b = format_named(file, "b_format");
+vectors::mma_case mma_case_of(const vector_file& file) {
+    vectors::mma_case what;
+    what.a = format_named(file, "a_format");
+    what.b = format_named(file, "b_format");
     const std::string* scale = file.find("scale_format");
-    if (scale == nullptr || *scale == "none") return o;
+    if (scale == nullptr || *scale == "none") return what;
     // PTX calls E8M0 ue8m0.
     const std::string_view name = *scale == "ue8m0" ? "e8m0" : std::string_view(*scale);
     const int block = integer_of(file, "scale_block", 1, 1 << 20);
-    o.scale = gemm::find_operand_scale(name, static_cast<std::size_t>(block));
-    if (o.scale == nullptr) {
+    what.scale = gemm::find_operand_scale(name, static_cast<std::size_t>(block));
+    if (what.scale == nullptr) {
         file.fail(fmt::format("its metadata says scales {} per {}, which no matrix unit takes",
                               *scale, block));
     }
-    return o;
+    return what;
 }
 
-gemm::accumulator mma_model_of(const vector_file& file, const mma_facts& facts) {
+gemm::accumulator mma_model_of(const vector_file& file, const vectors::mma_case& what,
+                               std::string_view conversion_key, gemm::entry c) {
     const std::string& instruction = file.at("instruction");
     const gemm::accumulator* first = nullptr;
     for (const std::string& chip : chips_of(file)) {
-        const gemm::accumulator* row = row_for(chip, instruction, facts);
+        const gemm::accumulator* row = row_for(chip, instruction, what, c);
         if (row == nullptr) {
-            file.fail(fmt::format(
-                "no accumulator model is for {} '{}' of {} x {}{}{}; "
-                "'mx accumulators' lists those there are, --accumulate names one",
-                chip, instruction, facts.operands.a->name, facts.operands.b->name,
-                facts.operands.scale ? ", scaled" : "", facts.f16_result ? ", giving f16" : ""));
+            file.fail(
+                fmt::format("no accumulator model is for {} '{}' of {} x {}{}{}; "
+                            "'mx accumulators' lists those there are, --accumulate names one",
+                            chip, instruction, what.a->name, what.b->name,
+                            what.scale ? ", scaled" : "", what.f16 ? ", giving f16" : ""));
         }
-        require_agreement(file, facts, *row);
+        require_agreement(file, conversion_key, *row);
         if (first == nullptr) first = row;
     }
-    return of_length(*first, facts.instruction_k);
+    return of_length(*first, what.instruction_k);
 }
 
 std::optional<gemm::accumulator> captured_model_of(const std::string& architecture,
                                                    const std::string& instruction,
-                                                   const mma_facts& facts) {
+                                                   const vectors::mma_case& what) {
     for (const std::string& chip : chips_in(architecture)) {
         for (const gemm::entry c : {gemm::entry::term, gemm::entry::afterwards}) {
-            mma_facts wanted = facts;
-            wanted.c = c;
-            const gemm::accumulator* row = row_for(chip, instruction, wanted);
-            if (row != nullptr) return of_length(*row, facts.instruction_k);
+            const gemm::accumulator* row = row_for(chip, instruction, what, c);
+            if (row != nullptr) return of_length(*row, what.instruction_k);
         }
     }
     return {};
 }
 
 std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
-                                                   const mma_facts& facts) {
-    return captured_model_of(file.at("architecture"), file.at("instruction"), facts);
+                                                   const vectors::mma_case& what) {
+    return captured_model_of(file.at("architecture"), file.at("instruction"), what);
 }
 
 void require_result(const vector_file& file, const gemm::accumulator& model, bool f16) {
@@ -256,6 +304,50 @@ std::vector<std::uint32_t> accumulator_bits(const vector_file& file, const std::
     if (!f16) return file.u32(tensor, count);
     const auto narrow = file.u16(tensor, count);
     return {narrow.begin(), narrow.end()};
+}
+
+gemm::operand operand_stack::tile(std::size_t t) const {
+    gemm::operand x = one;
+    const auto part = [t](const auto& all, std::size_t size) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(t * size);
+        return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(size));
+    };
+    x.codes = part(codes, x.rows * x.depth);
+    if (x.scaling != 0) {
+        x.scales = part(scales, x.rows * ((x.depth + x.scale_block - 1) / x.scale_block));
+    }
+    return x;
+}
+
+operand_stack stack_of(const vectors::mma_case& what, const gemm::operand_format* format,
+                       std::size_t rows, std::size_t depth, std::vector<std::uint32_t> codes) {
+    operand_stack s{{}, std::move(codes)};
+    s.one.rows = rows;
+    s.one.depth = depth;
+    s.one.format = format;
+    if (what.scale != nullptr) {
+        s.one.scaling = what.scale->bit;
+        s.one.scale_block = what.scale->block;
+    }
+    return s;
+}
+
+void compare_tiles(const operand_stack& a, const operand_stack& b,
+                   const std::vector<std::uint32_t>& c, const std::vector<std::uint32_t>& d,
+                   const gemm::accumulator& model, comparison& found) {
+    const std::size_t outputs = a.one.rows * b.one.rows;
+    gemm::arrangement how;
+    how.accumulate_c = true;
+    gemm::multiply_control control;
+    control.threads = 1;
+    for (std::size_t tile = 0; tile < d.size() / outputs; ++tile) {
+        const std::span<const std::uint32_t> start(c.data() + tile * outputs, outputs);
+        const auto got = gemm::multiply(a.tile(tile), b.tile(tile), start, model, how, control);
+        for (std::size_t i = 0; i < outputs; ++i) {
+            const std::size_t at = tile * outputs + i;
+            found.check_bits({at, {}, {}, {}}, gives_f16(model) ? 16 : 32, d[at], got[i]);
+        }
+    }
 }
 
 }  // namespace mx::conformance::verify

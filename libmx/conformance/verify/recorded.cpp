@@ -3,10 +3,11 @@
 // C and D n values. `model` in the metadata says how the accumulator took part.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
-#include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/terms.hpp"
@@ -38,17 +39,6 @@ const recording_rule& rule_of(const vector_file& file) {
     file.fail(fmt::format("its metadata says model={}, which this version does not know", words));
 }
 
-gemm::operand row_of(const gemm::operand_format* format, const std::vector<std::uint32_t>& codes,
-                     std::size_t row, std::size_t depth) {
-    gemm::operand x;
-    x.rows = 1;
-    x.depth = depth;
-    x.format = format;
-    const auto begin = codes.begin() + static_cast<std::ptrdiff_t>(row * depth);
-    x.codes.assign(begin, begin + static_cast<std::ptrdiff_t>(depth));
-    return x;
-}
-
 // n and k.
 std::pair<std::size_t, std::size_t> shape_of(const vector_file& file) {
     const tensor::shape& a = file.info("A").shape;
@@ -68,42 +58,28 @@ std::pair<std::size_t, std::size_t> shape_of(const vector_file& file) {
 std::string verify_recorded(const vector_file& file, const verify_options& options,
                             comparison& found) {
     const recording_rule& rule = rule_of(file);
-    mma_facts facts;
-    facts.operands = mma_operands_of(file);
+    vectors::mma_case what = mma_case_of(file);
     const std::string& out = file.at("out_format");
-    facts.f16_result = out == "f16";
-    facts.conversion_key = "conversion";
-    facts.c = rule.c;
+    what.f16 = out == "f16";
     if (out != "f16" && out != "f32") {
         file.fail(fmt::format("its metadata says out_format={}; f32 or f16 is called for", out));
     }
-    if (rule.rounds_c != facts.f16_result) {
+    if (rule.rounds_c != what.f16) {
         file.fail(fmt::format("its metadata says model={} of results in {}", rule.words, out));
     }
-    if (facts.operands.scale != nullptr) file.fail("recordings have no scales");
+    if (what.scale != nullptr) file.fail("recordings have no scales");
     const gemm::accumulator model =
-        options.accumulator ? *options.accumulator : mma_model_of(file, facts);
-    require_result(file, model, facts.f16_result);
+        options.accumulator ? *options.accumulator : mma_model_of(file, what, "conversion", rule.c);
+    require_result(file, model, what.f16);
     const auto [rows, depth] = shape_of(file);
-    const auto a = mma_codes(file, "A", *facts.operands.a);
-    const auto b = mma_codes(file, "B", *facts.operands.b);
-    const auto c = file.u32("C", rows);
-    const auto d = accumulator_bits(file, "D", facts.f16_result, rows);
-
-    gemm::arrangement how;
-    how.accumulate_c = true;
-    gemm::multiply_control control;
-    control.threads = 1;
+    const operand_stack a = stack_of(what, what.a, 1, depth, mma_codes(file, "A", *what.a));
+    const operand_stack b = stack_of(what, what.b, 1, depth, mma_codes(file, "B", *what.b));
+    std::vector<std::uint32_t> c = file.u32("C", rows);
+    if (rule.rounds_c) std::transform(c.begin(), c.end(), c.begin(), gemm::f16_from_f32);
+    const auto d = accumulator_bits(file, "D", what.f16, rows);
     found.about("D", to_string(model));
-    for (std::size_t i = 0; i < rows; ++i) {
-        const std::uint32_t start = rule.rounds_c ? gemm::f16_from_f32(c[i]) : c[i];
-        const auto got =
-            gemm::multiply(row_of(facts.operands.a, a, i, depth),
-                           row_of(facts.operands.b, b, i, depth), {&start, 1}, model, how, control);
-        found.check_bits({i, {}, {}, {}}, facts.f16_result ? 16 : 32, d[i], got[0]);
-    }
-    return fmt::format("{}: {} x {}", to_string(model), facts.operands.a->name,
-                       facts.operands.b->name);
+    compare_tiles(a, b, c, d, model, found);
+    return fmt::format("{}: {} x {}", to_string(model), what.a->name, what.b->name);
 }
 
 }  // namespace mx::conformance::verify

@@ -12,7 +12,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/dialect_scale.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 
 namespace mx::conformance::verify {
 namespace {

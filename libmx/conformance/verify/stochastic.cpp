@@ -5,12 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <charconv>
 #include <set>
 
-#include "libmx/base/bits.hpp"
 #include "libmx/conformance/verify/element_inputs.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/verify.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -44,26 +42,17 @@ stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
     const std::size_t k = rest.rfind(".k");
     if (k != std::string_view::npos) {
         const std::string_view digits = rest.substr(k + 2);
-        const auto [end, failure] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), bits);
-        if (failure != std::errc{} || end != digits.data() + digits.size() || bits < 1 ||
-            bits > 32) {
+        const std::optional<std::uint64_t> stated = whole_number(digits);
+        if (!stated || *stated < 1 || *stated > 32) {
             file.fail("names no number of random bits from 1 to 32", tensor);
         }
+        bits = static_cast<int>(*stated);
         rest = rest.substr(0, k);
     }
     for (const stochastic_name& n : stochastic_names) {
         if (n.name == rest) return {{n.name, n.by}, bits};
     }
     file.fail(fmt::format("no dialect answers for '{}'", rest), tensor);
-}
-
-void compare_decode_table(const vector_file& file, const vector_format& f, comparison& found) {
-    const auto expected = file.f32("decode_table", f.codes.value.size());
-    found.about("decode_table", f.name);
-    for (std::size_t code = 0; code < expected.size(); ++code) {
-        found.check_f32({code, {}, {}, {}}, expected[code], base::bits_of(f.codes.value[code]));
-    }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <span>
 
 #include "libmx/base/status.hpp"
@@ -66,25 +67,12 @@ std::vector<T> vector_file::read(std::string_view tensor, tensor::dtype type,
     return values;
 }
 
-std::vector<std::uint8_t> vector_file::u8(std::string_view tensor, std::uint64_t elements) const {
-    return read<std::uint8_t>(tensor, tensor::dtype::u8, elements);
-}
-
-std::vector<std::uint16_t> vector_file::u16(std::string_view tensor, std::uint64_t elements) const {
-    return read<std::uint16_t>(tensor, tensor::dtype::u16, elements);
-}
-
-std::vector<std::uint16_t> vector_file::f16(std::string_view tensor, std::uint64_t elements) const {
-    return read<std::uint16_t>(tensor, tensor::dtype::f16, elements);
-}
-
-std::vector<std::uint32_t> vector_file::u32(std::string_view tensor, std::uint64_t elements) const {
-    return read<std::uint32_t>(tensor, tensor::dtype::u32, elements);
-}
-
-std::vector<std::uint32_t> vector_file::f32(std::string_view tensor, std::uint64_t elements) const {
-    return read<std::uint32_t>(tensor, tensor::dtype::f32, elements);
-}
+template std::vector<std::uint8_t> vector_file::read(std::string_view, tensor::dtype,
+                                                     std::uint64_t) const;
+template std::vector<std::uint16_t> vector_file::read(std::string_view, tensor::dtype,
+                                                      std::uint64_t) const;
+template std::vector<std::uint32_t> vector_file::read(std::string_view, tensor::dtype,
+                                                      std::uint64_t) const;
 
 void vector_file::fail(const std::string& message) const {
     throw base::error(base::error_kind::input, message, {path_, {}, {}});
@@ -92,6 +80,13 @@ void vector_file::fail(const std::string& message) const {
 
 void vector_file::fail(const std::string& message, std::string_view tensor) const {
     throw base::error(base::error_kind::input, message, {path_, std::string(tensor), {}});
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+    std::uint64_t n = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, failure] = std::from_chars(text.data(), end, n);
+    return failure == std::errc{} && stop == end ? std::optional(n) : std::nullopt;
 }
 
 std::vector<std::string_view> words_of(std::string_view text, char separator) {

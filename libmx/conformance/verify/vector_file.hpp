@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,11 +33,21 @@ class vector_file {
 
     /// The values of a tensor of this dtype with this number of elements; any_count takes as many
     /// as there are. 32-bit values come as their bits.
-    std::vector<std::uint8_t> u8(std::string_view tensor, std::uint64_t elements) const;
-    std::vector<std::uint16_t> u16(std::string_view tensor, std::uint64_t elements) const;
-    std::vector<std::uint16_t> f16(std::string_view tensor, std::uint64_t elements) const;
-    std::vector<std::uint32_t> u32(std::string_view tensor, std::uint64_t elements) const;
-    std::vector<std::uint32_t> f32(std::string_view tensor, std::uint64_t elements) const;
+    auto u8(std::string_view tensor, std::uint64_t elements) const {
+        return read<std::uint8_t>(tensor, tensor::dtype::u8, elements);
+    }
+    auto u16(std::string_view tensor, std::uint64_t elements) const {
+        return read<std::uint16_t>(tensor, tensor::dtype::u16, elements);
+    }
+    auto f16(std::string_view tensor, std::uint64_t elements) const {
+        return read<std::uint16_t>(tensor, tensor::dtype::f16, elements);
+    }
+    auto u32(std::string_view tensor, std::uint64_t elements) const {
+        return read<std::uint32_t>(tensor, tensor::dtype::u32, elements);
+    }
+    auto f32(std::string_view tensor, std::uint64_t elements) const {
+        return read<std::uint32_t>(tensor, tensor::dtype::f32, elements);
+    }
     static constexpr std::uint64_t any_count = ~std::uint64_t{0};
 
     /// Throws base::error (input) about this file, and about one of its tensors.
@@ -50,6 +61,9 @@ class vector_file {
     const io::reader* file_;
     std::string path_;
 };
+
+/// `text` as a decimal number that fits; none where it is something else.
+std::optional<std::uint64_t> whole_number(std::string_view text);
 
 /// The parts of `text` between separators; empty parts are left out.
 std::vector<std::string_view> words_of(std::string_view text, char separator);

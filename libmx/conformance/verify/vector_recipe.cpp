@@ -66,7 +66,7 @@ codec::recipe recipe_of(const vector_file& file) {
     const std::string text = recipe_text(file);
     try {
         const codec::recipe r = codec::parse_recipe(text);
-        conformance::vectors::require_blocks_alone(r);
+        vectors::require_blocks_alone(r);
         return r;
     } catch (const base::error& e) {
         file.fail(fmt::format("its metadata describes a {}", e.message()));

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
-#include "libmx/conformance/verify/captured.hpp"
-#include "libmx/conformance/verify/kinds.hpp"
+#include "libmx/conformance/verify/mma_file.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -37,20 +37,14 @@ verification verify_vectors(const io::reader& file, const std::string& path,
     const vector_file vectors(file, path);
     const vector_kind& kind = kind_of(vectors, options);
     comparison found(options.show);
-    verification result;
+    verification& result = found.found();
     result.file = path;
     result.kind = kind.name;
     result.by = kind.compare(vectors, options, found);
-    result.compared = found.compared();
-    result.differences = found.differences();
-    result.skipped = found.skipped();
-    result.first = found.first();
-    result.tensors = found.tensors();
-    result.fit = found.fit();
     // A recording of an instruction that nothing models is kept for the day when something does.
     const bool unmodelled = is_recording(vectors) && !result.skipped.empty();
     if (result.compared == 0 && !unmodelled) vectors.fail("holds no value that could be compared");
-    return result;
+    return std::move(result);
 }
 
 std::vector<std::string> vector_paths(const std::vector<std::string>& paths) {

@@ -2,14 +2,17 @@
 // Vector files against the emulator, bit for bit.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
 #include "libmx/conformance/verify/comparison.hpp"
+#include "libmx/conformance/verify/vector_file.hpp"
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/io/reader.hpp"
 
@@ -24,20 +27,6 @@ struct verify_options {
     std::size_t show = 10;  ///< how many differences are kept
 };
 
-/// What one file came to.
-struct verification {
-    std::string file;
-    std::string kind;
-    std::string by;  ///< the canonical recipe, or the format and the dialects compared
-    std::uint64_t compared = 0;
-    std::uint64_t differences = 0;
-    std::vector<skipped_values> skipped;
-    std::vector<difference> first;  ///< at most verify_options::show
-    /// Of recordings of matrix instructions.
-    std::vector<tensor_differences> tensors;
-    std::optional<model_fit> fit;  ///< where the model differs, or there is none
-};
-
 /// Compares every contract tensor of an opened file. Throws base::error: input when the metadata
 /// or a tensor is missing, unknown or misshapen, or when nothing in the file is contract.
 verification verify_vectors(const io::reader& file, const std::string& path,
@@ -47,5 +36,44 @@ verification verify_vectors(const io::reader& file, const std::string& path,
 /// recording by the files that its manifest lists, once they are those that were recorded. Throws
 /// base::error (input) for a folder without any.
 std::vector<std::string> vector_paths(const std::vector<std::string>& paths);
+
+/// Compares a file; returns what it was compared with (verification::by).
+using verify_function = std::string (*)(const vector_file& file, const verify_options& options,
+                                        comparison& found);
+
+std::string verify_blocks(const vector_file& file, const verify_options& options,
+                          comparison& found);
+std::string verify_elements(const vector_file& file, const verify_options& options,
+                            comparison& found);
+std::string verify_scales(const vector_file& file, const verify_options& options,
+                          comparison& found);
+std::string verify_stochastic(const vector_file& file, const verify_options& options,
+                              comparison& found);
+std::string verify_mma(const vector_file& file, const verify_options& options, comparison& found);
+/// The part of verify_mma for inputs made from a seed.
+std::string verify_captured_mma(const vector_file& file, const verify_options& options,
+                                comparison& found);
+std::string verify_cvt(const vector_file& file, const verify_options& options, comparison& found);
+std::string verify_gemm(const vector_file& file, const verify_options& options, comparison& found);
+std::string verify_recorded(const vector_file& file, const verify_options& options,
+                            comparison& found);
+
+/// THE LIST of kinds of vector files: what `kind` in the metadata may say, and who compares it.
+struct vector_kind {
+    std::string_view name;
+    verify_function compare;
+    std::string_view summary;
+};
+
+inline constexpr std::array vector_kinds{
+    vector_kind{"blocks", verify_blocks, "blocks with their scales, codes and dequantized values"},
+    vector_kind{"elements", verify_elements, "conversions of single values by implementation"},
+    vector_kind{"scales", verify_scales, "shared scales for a list of block maxima"},
+    vector_kind{"stochastic", verify_stochastic, "stochastic rounding with the random words"},
+    vector_kind{"mma", verify_mma, "matrix instructions, from models or of mx_capture"},
+    vector_kind{"cvt", verify_cvt, "conversion instructions, of mx_capture"},
+    vector_kind{"gemm", verify_gemm, "a library's products, of mx_capture"},
+    vector_kind{"recorded", verify_recorded, "matrix instructions, recorded on GPUs"},
+};
 
 }  // namespace mx::conformance::verify

@@ -7,6 +7,7 @@
 #include "libmx/base/half.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/gemm/backends.hpp"
 #include "libmx/studies/products/conversions.hpp"
 
 namespace mx::products {
@@ -39,6 +40,13 @@ std::vector<float> product_runner::multiply(const gemm::operand& a, const gemm::
             const double units = share * static_cast<double>(work);
             control_.on_progress({done_ + static_cast<std::uint64_t>(units), total_});
         };
+    }
+    const gemm::backend& by = gemm::backend_named(backend_);
+    if (control_.notices && !by.computes(model, a, b)) {
+        control_.notices->detail(
+            fmt::format("accumulator {}: by the plain loop of backend scalar, as backend {} has no "
+                        "kernels for it",
+                        gemm::to_string(model), by.name));
     }
     const std::vector<std::uint32_t> bits = gemm::multiply(a, b, start, model, how, control);
     done_ += work;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of matrix units in words, for `mx accumulators` and docs/design/gemm.md.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "libmx/gemm/accumulator.hpp"
+
+namespace mx::app {
+
+/// "fp8 fp6 fp4", "all"; "e8m0/32 ue4m3/16", "none".
+std::string operands_text(const gemm::accumulator& m);
+std::string scales_text(const gemm::accumulator& m);
+
+/// "sm100: B200" for the chip of a row, "software" where there is none.
+std::string chip_text(const gemm::accumulator& m);
+
+/// "published", or "published in part" where some operands are extrapolated.
+std::string evidence_text(const gemm::accumulator& m);
+
+/// A number of a model that models without such a field print as "-".
+std::string field_text(const gemm::accumulator& m, std::string_view key);
+
+}  // namespace mx::app

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mx bench --gemm` shows.
+#include "apps/mx/commands/bench_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/mx/backends.hpp"
+#include "apps/mx/outputs.hpp"
+#include "libmx/gemm/accumulators.hpp"
+
+namespace mx::app {
+namespace {
+
+using bench::product_operands;
+using bench::product_rate;
+using bench::product_throughput_request;
+
+report::value scales_of(const product_operands& o) {
+    if (o.scale == nullptr) return undefined();
+    return fmt::format("{} per {}", o.scale->format, o.scale->block);
+}
+
+report::record result_of(const product_throughput_request& request, const product_rate& r) {
+    const gemm::accumulator& m = request.models[r.model];
+    const product_operands o = bench::operands_for(m);
+    report::record record{{"accumulator", gemm::to_string(m)},
+                          {"operands", text(o.format->name)},
+                          {"scales", scales_of(o)},
+                          {"backend", text(r.backend->name)},
+                          {"kernels", r.by_kernels},
+                          {"threads", integer(r.threads)},
+                          {"multiply_adds_per_second", real(r.multiply_adds_per_second)}};
+    if (r.times_processor > 0) {
+        record.emplace_back("times_two_threads_of_the_processor", real(r.times_processor));
+    }
+    return record;
+}
+
+report::record table_row(const product_throughput_request& request, const product_rate& r) {
+    const gemm::accumulator& m = request.models[r.model];
+    const product_operands o = bench::operands_for(m);
+    const bool plain_only = !r.by_kernels && r.backend->name != "scalar";
+    return {{"group", fmt::format("{}, {}", r.backend->name, threads_text(r.threads))},
+            {"accumulator", gemm::to_string(m) + (plain_only ? " (plain loop)" : "")},
+            {"operands", text(o.format->name)},
+            {"scales", scales_of(o)},
+            {"rate", real(r.multiply_adds_per_second * 1e-9)},
+            {"each", real(r.multiply_adds_per_second / r.threads * 1e-9)},
+            {"times", r.times_processor > 0 ? real(r.times_processor) : undefined()}};
+}
+
+}  // namespace
+
+report::document product_bench_document(const product_throughput_request& request,
+                                        const std::vector<product_rate>& rates) {
+    report::document d;
+    d.head = pages::document_head("mx.bench/1");
+    d.head.emplace_back("rows", integer(request.rows));
+    d.head.emplace_back("columns", integer(request.columns));
+    d.head.emplace_back("depth", integer(request.depth));
+    report::section s;
+    s.heading = fmt::format("Emulated matrix products, up to {} x {} x {}", request.rows,
+                            request.columns, request.depth);
+    s.columns = {{"accumulator", "accumulator"},
+                 {"operands", "operands"},
+                 {"scales", "scales"},
+                 {"rate", "G multiply-\nadds/s", cell::fixed, 3},
+                 {"each", "per\nthread", cell::fixed, 3}};
+    const bool device = std::any_of(rates.begin(), rates.end(),
+                                    [](const product_rate& r) { return r.times_processor > 0; });
+    if (device) {
+        s.columns.push_back(
+            {"times", fmt::format("times {}\nthreads", bench::processor_threads), cell::fixed, 1});
+    }
+    s.group_field = "group";
+    for (const product_rate& r : rates) {
+        d.results.push_back(result_of(request, r));
+        s.rows.push_back(table_row(request, r));
+    }
+    s.notes.push_back(fmt::format(
+        "Every figure is the best of its passes; all take turns, for {} s per backend and thread "
+        "count. A pass is a whole product, operands unpacked anew; it has fewer rows where the "
+        "time would not be enough. Every backend gives the same bits.",
+        request.seconds));
+    if (device) {
+        s.notes.push_back(
+            fmt::format("Times {0} threads: the rate of a card as a multiple of that of the "
+                        "processor's fastest "
+                        "backend with {0} threads, in this run.",
+                        bench::processor_threads));
+    }
+    d.sections = {std::move(s)};
+    return d;
+}
+
+}  // namespace mx::app

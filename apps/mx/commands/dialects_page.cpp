@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/design/dialects.md, made from the lists of dialects, columns and disagreements.
+#include <set>
+
+#include "apps/mx/manual.hpp"
+#include "libmx/codec/dialect_columns.hpp"
+#include "libmx/codec/disagreements.hpp"
+
+namespace mx::app {
+namespace {
+
+using codec::dialect;
+using codec::dialect_column;
+
+std::string marks() {
+    return lines_of(codec::evidence_marks(), [](codec::evidence e) {
+        const codec::trait_words w = codec::words_of(e);
+        return fmt::format("| {} | {} |", w.word, plain(w.meaning));
+    });
+}
+
+std::string offers() {
+    return lines_of(codec::dialects(), [](const dialect& d) {
+        return fmt::format("| **{}** | {} | {} | {} | {} | {} | {} |", plain(d.name),
+                           plain(d.summary), d.blocks ? plain(d.rules) : "(conversions only)",
+                           plain(d.roundings), d.elements.empty() ? "all" : plain(d.elements),
+                           plain(d.source), plain(d.verified_by));
+    });
+}
+
+std::string answers() {
+    std::string out = "| dialect |";
+    std::string line = "|---|";
+    for (const dialect_column& c : codec::dialect_columns()) {
+        out += fmt::format(" {} |", plain(c.title));
+        line += "---|";
+    }
+    out += "\n" + line + "\n";
+    return out + lines_of(codec::dialects(), [](const dialect& d) {
+               std::string row = fmt::format("| **{}** |", plain(d.name));
+               for (const dialect_column& c : codec::dialect_columns()) {
+                   const codec::dialect_answer a = c.answer(d);
+                   const std::string word(a.words.word);
+                   row += fmt::format(" {} {} |", plain(a.applies ? word : "(" + word + ")"),
+                                      codec::words_of(a.mark).word);
+               }
+               return row;
+           });
+}
+
+std::string words() {
+    return lines_of(codec::dialect_columns(), [](const dialect_column& c) {
+        std::string out = fmt::format("\n**{}**: {}\n", plain(c.title), plain(c.question));
+        std::set<std::string_view> said;
+        for (const dialect& d : codec::dialects()) {
+            const codec::dialect_answer a = c.answer(d);
+            if (!a.applies || !said.insert(a.words.word).second) continue;
+            out += fmt::format("\n- *{}*: {}", plain(a.words.word), plain(a.words.meaning));
+        }
+        return out;
+    });
+}
+
+std::string question(const codec::disagreement& d, const codec::respondent& who) {
+    const std::string_view asked = d.kind == codec::probe::row ? " under" : " to";
+    const std::string_view what = d.kind == codec::probe::e8m0 ? "e8m0" : who.question;
+    return fmt::format("**{}**{} `{}`", plain(who.dialect), asked, what);
+}
+
+std::string disagreements() {
+    return lines_of(codec::disagreements(), [](const codec::disagreement& d) {
+        return fmt::format("| {} | {}: {} | {} | {} | {} | {} | {} |", d.number, plain(d.title),
+                           plain(d.story), plain(codec::input_words(d)), question(d, d.a),
+                           plain(codec::to_string(codec::ask(d, d.a))), question(d, d.b),
+                           plain(codec::to_string(codec::ask(d, d.b))));
+    });
+}
+
+}  // namespace
+
+std::string dialects_page() {
+    return filled(dialects_md(), fmt::arg("marks", marks()), fmt::arg("offers", offers()),
+                  fmt::arg("answers", answers()), fmt::arg("disagreements", disagreements()),
+                  fmt::arg("words", words()));
+}
+
+}  // namespace mx::app

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/inputs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "apps/mx/options.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/files/file_digest.hpp"
+#include "libmx/io/readers.hpp"
+
+namespace mx::app {
+
+void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
+    cmd.group("Input");
+    cmd.add_option("FILE", in.files,
+                   fmt::format("{}, or raw binary; several files, directories and quoted "
+                               "patterns are one model",
+                               io::readable_formats()))
+        ->required();
+    cmd.add_option("-t,--tensor GLOB", in.globs,
+                   "tensors whose name matches (*, ?, [set]); repeatable");
+    cmd.add_option("--as DTYPE", in.open.as,
+                   "dtype that opaque or unsigned data really has: bf16, f16");
+    cmd.add_option("--shape NxM", in.open.shape, "raw binary: extents, slowest first, e.g. 64x128");
+    cmd.add_option("--dtype DTYPE", in.open.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...");
+    cmd.add_option(fmt::format("{} BYTES", byte_offset), in.open.offset,
+                   "raw binary: byte offset of the first element")
+        ->not_negative();
+    cmd.add_flag("--raw", in.views.raw, "arrays as they are stored: nothing is decoded");
+    cmd.add_flag("--integers", in.views.integers,
+                 "take in integers of 32 and 64 bits, which are left out as indices and counts");
+    cmd.add_flag("--swizzled", in.views.swizzled,
+                 "scales of quantized tensors are in the 128x4 order of cuBLAS");
+    cmd.add_option("--split NAME=PARTS", in.views.splits,
+                   "parts of a fused tensor: NAME=q:4096,k:1024,v:1024 along axis 0, NAME@1=... "
+                   "along axis 1; NAME may be a pattern; repeatable");
+    cmd.add_option("--transpose GLOB", in.views.transposed,
+                   "swap the last two axes of matching tensors ([in,out] kernels); repeatable");
+}
+
+engine::model open_inputs(const input_options& in, const std::vector<std::string>& outputs) {
+    require_distinct(in.files, outputs);
+    engine::model model(in.files, in.open, in.views);
+    require_distinct(paths_of(model), outputs);
+    return model;
+}
+
+void declare_roles(parser& cmd, role_options& o) {
+    cmd.group("Input");
+    cmd.add_option("--role ROLE,...", o.roles,
+                   fmt::format("only tensors of these roles: {}",
+                               fmt::join(names_of(engine::roles()), ", ")))
+        ->delimiter(',');
+    cmd.add_option("--role-pattern ROLE=GLOB", o.patterns,
+                   "gives the tensors that match GLOB a role; goes before the built-in patterns; "
+                   "repeatable");
+    cmd.add_option("--norm-bias X", o.norm_bias,
+                   "added to the values of norm tensors: 1 where a model stores gamma - 1 (Gemma)")
+        ->finite();
+}
+
+engine::role_finder finder_of(const role_options& o) {
+    std::vector<engine::role_override> overrides;
+    for (const std::string& p : o.patterns) {
+        overrides.push_back(engine::parse_role_override(p));
+    }
+    return engine::role_finder(std::move(overrides));
+}
+
+std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tensors,
+                                           const role_options& o,
+                                           const engine::role_finder& finder) {
+    if (o.roles.empty()) return tensors;
+    const std::vector<std::string_view> known = names_of(engine::roles());
+    for (const std::string& role : o.roles) {
+        if (std::find(known.begin(), known.end(), role) == known.end()) {
+            refuse(base::unknown("role", role, known));
+        }
+    }
+    const auto unwanted = [&](const engine::tensor_ref& t) {
+        return std::find(o.roles.begin(), o.roles.end(), finder.role_of(t.info())) == o.roles.end();
+    };
+    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), unwanted), tensors.end());
+    if (tensors.empty()) {
+        refuse(fmt::format("--role {}: no tensor has it; name them with --role-pattern ROLE=GLOB",
+                           fmt::join(o.roles, ",")));
+    }
+    return tensors;
+}
+
+report::list input_list(const engine::model& model, bool sha256) {
+    report::list files;
+    for (const auto& [path, bytes] : model.files()) {
+        report::record file{{"path", path}, {"bytes", integer(bytes)}};
+        if (sha256) file.emplace_back("sha256", io::sha256_of(path, &interrupted()));
+        files.emplace_back(std::move(file));
+    }
+    return files;
+}
+
+report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
+    report::list list;
+    for (const engine::skipped_tensor& s : skipped) {
+        list.emplace_back(
+            report::record{{"file", s.file},
+                           {"tensor", s.tensor},
+                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
+                           {"reason", s.reason}});
+    }
+    return list;
+}
+
+report::list shape_value(const tensor::shape& shape) {
+    report::list extents;
+    for (const std::uint64_t extent : shape) extents.push_back(integer(extent));
+    return extents;
+}
+
+std::vector<std::string> paths_of(const engine::model& model) {
+    std::vector<std::string> paths;
+    for (const auto& [path, bytes] : model.files()) paths.push_back(path);
+    return paths;
+}
+
+}  // namespace mx::app

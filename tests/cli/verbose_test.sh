@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What --verbose says on stderr, and that nothing else depends on it. verbose_test.sh MX SOURCE
+set -eu
+mx=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+fail() { echo "$*" >&2; exit 1; }
+unset MX_BACKEND
+"$mx" synth -o tiny.safetensors --quiet
+
+# says LINES ARGUMENT...: stderr with --verbose is these lines, without it nothing; stdout is the same.
+says() {
+    lines=$1
+    shift
+    "$mx" "$@" >plain 2>stderr
+    [ ! -s stderr ] || fail "not asked for: $*: $(cat stderr)"
+    "$mx" "$@" --verbose >stdout 2>stderr
+    printf '%s' "$lines" >expected
+    diff expected stderr || fail "on stderr: $*"
+    cmp plain stdout || fail "another result: $*"
+    "$mx" "$@" --verbose --quiet >stdout 2>stderr
+    diff expected stderr || fail "on stderr: $* --quiet"
+}
+instead="by backend scalar, as backend"
+checked=0
+for backend in $("$mx" version | sed -n '/not here/d; s/^backend \([a-z0-9]*\) .*/\1/p'); do
+    first="mx: backend $backend, 2 threads
+"
+    run="--threads 2 --backend $backend"
+    says "$first" analyze tiny.safetensors --recipe mxfp4 $run
+    case $backend in
+    scalar)
+        says "$first" analyze tiny.safetensors --recipe nvfp4 --recipe mxfp4 $run
+        says "$first" cast tiny.safetensors --element e4m3 -o e4m3.safetensors $run
+        ;;
+    neon | sse4 | avx2 | avx512)
+        nvfp4="mx: recipe nvfp4: $instead $backend has no kernels for it
+"
+        says "$first$nvfp4" analyze tiny.safetensors --recipe nvfp4 --recipe mxfp4 $run
+        says "$first$nvfp4" compare tiny.safetensors --recipe nvfp4 --recipe mxfp4 $run
+        says "$first$nvfp4" cluster tiny.safetensors --recipe nvfp4 $run
+        says "$first$nvfp4" diff tiny.safetensors tiny.safetensors --recipe nvfp4 $run
+        says "$first$nvfp4" quantize tiny.safetensors --recipe nvfp4 -o q.safetensors $run
+        says "${first}mx: casts: $instead $backend has no kernels for them
+" cast tiny.safetensors --element e4m3 -o e4m3.safetensors $run
+        says "${first}mx: --blocks: $instead $backend has no kernels for what it writes
+" analyze tiny.safetensors --recipe mxfp4 --blocks blocks.h5 $run
+        weight=$("$mx" tensors tiny.safetensors --csv - | sed -n 's/^[^,]*,\([^,]*mlp[^,]*weight\),.*/\1/p' | head -1)
+        says "${first}mx: accumulator fp32.pairwise: by the plain loop of backend scalar, as backend $backend has no kernels for it
+" gemm tiny.safetensors:"$weight" tiny.safetensors:"$weight" --transpose-b -r mxfp4 \
+            -m fp32.pairwise -m sm100.mxf8f6f4 $run
+        checked=$((checked + 1))
+        ;;
+    esac
+done
+[ "$checked" -gt 0 ] || echo 'this processor has no vector backend: scalar only'
+
+# Commands that neither quantize nor multiply have no backend to name.
+for command in synth dequantize tensors; do
+    code=0
+    "$mx" "$command" --verbose >stdout 2>stderr || code=$?
+    [ "$code" -eq 2 ] || fail "$command --verbose: exit code $code"
+done
