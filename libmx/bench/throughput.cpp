@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 
-#include "libmx/analysis/analyze_matrix.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/bench/file_throughput.hpp"
 #include "libmx/bench/memory.hpp"

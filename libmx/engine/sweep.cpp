@@ -78,6 +78,16 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
     return passes;
 }
 
+std::vector<pass> flat_passes(const std::vector<tensor_ref>& tensors, std::uint64_t target) {
+    std::vector<pass> passes;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        const block::grid row{{1, 1, tensors[t].info().elements}, 1, 1};
+        if (row.over.cols == 0) continue;
+        passes.push_back({t, {{t, row}}, panel_plan(row.over, std::span(&row, 1), target)});
+    }
+    return passes;
+}
+
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
@@ -115,6 +125,13 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         }
         report.add(where.elements() * p.jobs.size());
     });
+}
+
+void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,
+                  const std::function<void(std::size_t, const loaded_panel&)>& body) {
+    control.on_progress = nullptr;
+    sweep(tensors, flat_passes(tensors), control, panel_form::widened,
+          [&](const loaded_panel& p) { body(p.of->tensor, p); });
 }
 
 }  // namespace mx::engine

@@ -35,6 +35,10 @@ struct pass {
 std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
                               std::uint64_t target = panel_target);
 
+/// A pass over each tensor that has elements, as one row of them; its job is the tensor's index.
+std::vector<pass> flat_passes(const std::vector<tensor_ref>& tensors,
+                              std::uint64_t target = panel_target);
+
 /// The size of panels that suits a backend.
 std::uint64_t panel_target_of(const codec::backend& b);
 
@@ -44,7 +48,7 @@ struct loaded_panel {
     std::size_t pass_index;
     panel where;
     std::span<const float> x;     ///< batches x rows x cols, when widened
-    codec::stored_values values;  ///< the same as stored or widened; stride is where.cols
+    codec::stored_values values;  ///< the same as stored or widened
     std::uint64_t inexact;        ///< values that widening rounded
     int thread;
 };
@@ -59,5 +63,9 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
            const std::vector<std::vector<float>>& kept = {});
+
+/// Calls `body` for panels of all tensors, by flat_passes, widened. Progress is not reported.
+void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,
+                  const std::function<void(std::size_t tensor, const loaded_panel&)>& body);
 
 }  // namespace mx::engine

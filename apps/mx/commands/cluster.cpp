@@ -17,7 +17,7 @@
 #include "libmx/pages/views/cluster_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/studies/cluster/doctor.hpp"
+#include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::app {
 
@@ -47,7 +47,7 @@ report::list health_list(const cluster::cluster_report& report,
                          const analysis::analysis_request& request) {
     report::list list;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const cluster::recipe_health& h = report.health[r];
+        const cluster::recipe_summary& h = report.summaries[r];
         report::value nearest = undefined();
         if (h.nearest) {
             nearest = report::record{{"tensor", h.nearest_tensor},
@@ -103,7 +103,7 @@ int run(const options& o) {
     in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
     const engine::model model = open_inputs(in);
     to.check_inputs(paths_of(model, {}));
-    cluster::cluster_report report = cluster::examine(
+    cluster::cluster_report report = cluster::diagnose(
         with_roles(model.select(o.in.globs), o.roles, request.roles), request, control);
     engine::require_any(engine::has_elements(report.results), report.skipped);
     const std::string failure =

@@ -16,7 +16,7 @@
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/gemm_view.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/studies/convert/destination.hpp"
+#include "libmx/studies/convert/output.hpp"
 #include "libmx/studies/products/gemm_study.hpp"
 
 namespace mx::app {

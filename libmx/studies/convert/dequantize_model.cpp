@@ -9,9 +9,7 @@
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/packed_source.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/studies/convert/convert.hpp"
-#include "libmx/studies/convert/destination.hpp"
-#include "libmx/studies/convert/kept_tensors.hpp"
+#include "libmx/studies/convert/output.hpp"
 
 namespace mx::convert {
 namespace {
@@ -31,32 +29,24 @@ std::uint64_t piece_of(const block::grid& g) {
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const engine::run_control& control) {
     const engine::packed_model model = engine::read_packed(file);
-    conversion result;
-    std::vector<io::planned_array> plan;
+    output o;
     std::vector<bool> packed(file.tensors().size());
     for (const engine::packed_tensor& t : model.tensors) {
         for (const std::size_t part : t.parts()) packed[part] = true;
     }
-    kept_tensors kept;
     for (std::size_t i = 0; i < packed.size(); ++i) {
-        if (packed[i]) continue;
+        if (packed[i] || o.keep({&file, i}, "not packed")) continue;
         const io::tensor_info& info = file.tensors()[i];
-        if (kept.add({&file, i}, "not packed", result)) continue;
-        result.skipped.push_back({info.file, info.name, "", engine::why_left_out(info)});
+        o.result.skipped.push_back({info.file, info.name, "", engine::why_left_out(info)});
     }
-    kept.plan_first(plan);
-    const std::size_t first_array = plan.size();
+    std::vector<std::size_t> arrays;
     for (const engine::packed_tensor& t : model.tensors) {
-        plan.push_back({t.name, tensor::dtype::f32, t.shape});
-        result.elements += *tensor::element_count(t.shape);
+        arrays.push_back(o.add({t.name, tensor::dtype::f32, t.shape}));
+        o.result.elements += *tensor::element_count(t.shape);
     }
-    kept.plan_last(plan);
-    result.tensors = model.tensors.size();
-    for (const io::planned_array& a : plan) {
-        result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
-    }
-    const std::unique_ptr<io::array_writer> writer =
-        create_destination(out, plan, {{engine::recipe_key_name, codec::to_string(model.recipe)}});
+    o.result.tensors = model.tensors.size();
+    o.metadata = {{engine::recipe_key_name, codec::to_string(model.recipe)}};
+    io::array_writer& writer = o.create(to_file(out));
     std::uint64_t done = 0;
     for (std::size_t i = 0; i < model.tensors.size(); ++i) {
         const engine::packed_tensor& t = model.tensors[i];
@@ -71,14 +61,12 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
                                std::vector<std::byte> bytes(static_cast<std::size_t>(
                                    std::min(piece, elements - first) * sizeof(float)));
                                values->read(first * sizeof(float), bytes);
-                               writer->write(first_array + i, first * sizeof(float), bytes);
+                               writer.write(arrays[i], first * sizeof(float), bytes);
                            });
         done += elements;
-        if (control.on_progress) control.on_progress({done, result.elements});
+        if (control.on_progress) control.on_progress({done, o.result.elements});
     }
-    kept.write(*writer, control);
-    writer->commit();
-    return result;
+    return o.finish(control);
 }
 
 }  // namespace mx::convert

@@ -11,11 +11,11 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/engine/panel_quantizer.hpp"
-#include "libmx/engine/skip.hpp"
+#include "libmx/engine/run.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/io/packed_read.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/rosetta/producible.hpp"
 #include "libmx/studies/rosetta/rosetta.hpp"
 
@@ -23,14 +23,14 @@ namespace mx::rosetta {
 namespace {
 
 // One recipe that may have been at work.
-struct suspect {
+struct candidate {
     codec::recipe recipe;
     std::unique_ptr<producible> possible;
     codec::block_params params;
 };
-using suspects = std::vector<suspect>;
+using candidates = std::vector<candidate>;
 
-suspects suspects_of(const coded_tensor& t) {
+candidates candidates_of(const coded_tensor& t) {
     std::vector<codec::recipe> recipes = recipes_of_element(std::string(t.element->name), t.block);
     if (t.has_recipe) {
         codec::recipe own = t.recipe;
@@ -40,7 +40,7 @@ suspects suspects_of(const coded_tensor& t) {
             own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
         if (!listed && !random) recipes.push_back(own);
     }
-    suspects all;
+    candidates all;
     for (const codec::recipe& r : recipes) {
         all.push_back({r, std::make_unique<producible>(r), codec::params_of(r)});
     }
@@ -124,14 +124,14 @@ struct panel_tally {
 // Blocks of one tensor, from every thread.
 class origin_search {
   public:
-    origin_search(const coded_tensor& t, const suspects& who)
+    origin_search(const coded_tensor& t, const candidates& by)
         : tensor_(t),
-          suspects_(who),
+          candidates_(by),
           codes_(t.codes.file->open(t.codes.index)),
           scales_(t.scales.file->open(t.scales.index)),
           tensor_id_(base::tensor_id(t.name)) {
-        total_.of.resize(suspects_.size());
-        for (const suspect& s : suspects_) {
+        total_.of.resize(candidates_.size());
+        for (const candidate& s : candidates_) {
             requests_.push_back({&s.params, codec::detail_for_scales(s.params)});
         }
     }
@@ -139,7 +139,7 @@ class origin_search {
     /// Of a file alone.
     void judge(const engine::panel& p) {
         panel_tally here;
-        here.of.resize(suspects_.size());
+        here.of.resize(candidates_.size());
         judge_bytes({tensor_, *codes_, *scales_, p}, here);
         merge(here);
     }
@@ -147,7 +147,7 @@ class origin_search {
     /// Beside the panel `x` of the original.
     void judge(const engine::panel& p, const codec::stored_values& x, engine::panel_quantizer& by) {
         panel_tally here;
-        here.of.resize(suspects_.size());
+        here.of.resize(candidates_.size());
         const coded_panel coded(tensor_, *codes_, *scales_, p);
         judge_bytes(coded, here);
         std::vector<std::uint8_t> codes;
@@ -165,9 +165,9 @@ class origin_search {
     origin_result finish(bool compared) const {
         origin_result r{tensor_,           total_.blocks,   total_.elements, total_.zero,
                         total_.nan_scales, total_.unjudged, compared,        {}};
-        for (std::size_t i = 0; i < suspects_.size(); ++i) {
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
             const tally& t = total_.of[i];
-            r.rows.push_back({suspects_[i].recipe, t.excluded, t.excluded_zero,
+            r.rows.push_back({candidates_[i].recipe, t.excluded, t.excluded_zero,
                               t.excluded == 0 ? 0 : t.first, t.scales_differ, t.codes_differ});
         }
         return r;
@@ -185,8 +185,8 @@ class origin_search {
                 to.zero += zero && !nan_scale ? 1u : 0u;
                 to.nan_scales += nan_scale ? 1u : 0u;
                 to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
-                for (std::size_t i = 0; i < suspects_.size(); ++i) {
-                    if (suspects_[i].possible->can_be(scale, top)) continue;
+                for (std::size_t i = 0; i < candidates_.size(); ++i) {
+                    if (candidates_[i].possible->can_be(scale, top)) continue;
                     tally& t = to.of[i];
                     ++t.excluded;
                     t.excluded_zero += zero && !nan_scale ? 1u : 0u;
@@ -198,9 +198,9 @@ class origin_search {
     void compare(const engine::quantized_segment& s, std::size_t block, std::uint8_t scale,
                  std::span<const std::uint8_t> codes, panel_tally& to) const {
         const float stored = static_cast<float>(format::decode_e8m0(scale));
-        for (std::size_t i = 0; i < suspects_.size(); ++i) {
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
             const codec::block_results& d = s.by_recipe[i].of_blocks;
-            const float own = codec::scale_of_block(suspects_[i].params, d, block);
+            const float own = codec::scale_of_block(candidates_[i].params, d, block);
             const bool both_nan = own != own && stored != stored;
             to.of[i].scales_differ += own == stored || both_nan ? 0u : 1u;
             const std::uint8_t* own_codes = d.codes + block * d.stride;
@@ -228,10 +228,10 @@ class origin_search {
     }
 
     const coded_tensor& tensor_;
-    const suspects& suspects_;
+    const candidates& candidates_;
     std::unique_ptr<io::byte_source> codes_, scales_;
     std::uint64_t tensor_id_;
-    std::vector<codec::recipe_request> requests_;  // by suspect
+    std::vector<codec::recipe_request> requests_;  // by candidate
     std::mutex guard_;
     panel_tally total_;
 };
@@ -271,7 +271,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     std::uint64_t all = 0;
     for (const coded_tensor& t : tensors) all += t.grid.over.elements();
     std::uint64_t finished = 0;
-    std::map<std::string, suspects> who;             // tensors of a kind share the search
+    std::map<std::string, candidates> by_kind;       // tensors of a kind share the search
     std::deque<engine::panel_quantizer> quantizers;  // by thread
     for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
     std::vector<origin_result> results;
@@ -280,22 +280,16 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
         const std::string kind =
             fmt::format("{} {} {}", t.element->name, t.block,
                         t.has_recipe ? codec::to_string(t.recipe) : std::string());
-        const auto known = who.find(kind);
-        origin_search search(t, known != who.end()
+        const auto known = by_kind.find(kind);
+        origin_search search(t, known != by_kind.end()
                                     ? known->second
-                                    : who.emplace(kind, suspects_of(t)).first->second);
+                                    : by_kind.emplace(kind, candidates_of(t)).first->second);
         const std::uint64_t elements = t.grid.over.elements();
         if (elements != 0 && original != nullptr) {
-            engine::run_control steered = control;
-            if (control.on_progress) {
-                steered.on_progress = [&](const engine::progress& p) {
-                    control.on_progress({finished + p.done, all});
-                };
-            }
             const engine::pass once{
                 0, {{0, t.grid}}, engine::panel_plan(t.grid.over, std::span(&t.grid, 1))};
-            engine::sweep({originals[i]}, {once}, steered, engine::panel_form::stored,
-                          [&](const engine::loaded_panel& p) {
+            engine::sweep({originals[i]}, {once}, engine::part_of(control, finished, elements, all),
+                          engine::panel_form::stored, [&](const engine::loaded_panel& p) {
                               search.judge(p.where, p.values,
                                            quantizers[static_cast<std::size_t>(p.thread)]);
                           });
@@ -312,7 +306,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
 }
 
 report::record origin_record(const origin_result& result, const origin_row& row) {
-    const auto tally = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+    using report::tally;
     report::record r{{"file", result.tensor.codes.info().file},
                      {"tensor", result.tensor.name},
                      {"recipe", codec::to_string(row.recipe)},
