@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "libmx/base/parallel.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
-#include "libmx/engine/packed_source.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/studies/convert/output.hpp"
 
 namespace mx::convert {
-namespace {
-
-// Elements that a thread decodes and writes at a time: whole groups of rows where a rotation along
-// columns keeps them together, as long as they are not too many.
-std::uint64_t piece_of(const block::grid& g) {
-    constexpr std::uint64_t target = std::uint64_t{1} << 17;
-    constexpr std::uint64_t most = std::uint64_t{1} << 22;
-    const std::uint64_t group = g.over.cols <= most ? g.joint_rows * g.over.cols : most + 1;
-    if (group > most || group == 0) return target;
-    return (target + group - 1) / group * group;
-}
-
-}  // namespace
-
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const engine::run_control& control) {
     const engine::packed_model model = engine::read_packed(file);
@@ -54,15 +37,13 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         if (elements == 0) continue;
         const std::unique_ptr<io::byte_source> values = engine::open_packed(file, model, t);
         std::string reason;
-        const std::uint64_t piece = piece_of(engine::lay_out(t.shape, model.recipe, reason)->grid);
-        base::parallel_for((elements + piece - 1) / piece, control.threads, control.cancel,
-                           [&](std::uint64_t at, int) {
-                               const std::uint64_t first = at * piece;
-                               std::vector<std::byte> bytes(static_cast<std::size_t>(
-                                   std::min(piece, elements - first) * sizeof(float)));
-                               values->read(first * sizeof(float), bytes);
-                               writer.write(arrays[i], first * sizeof(float), bytes);
-                           });
+        const block::grid grid = engine::lay_out(t.shape, model.recipe, reason)->grid;
+        engine::for_each_piece(
+            grid, control.threads, control.cancel, [&](std::uint64_t first, std::uint64_t count) {
+                std::vector<std::byte> bytes(static_cast<std::size_t>(count * sizeof(float)));
+                values->read(first * sizeof(float), bytes);
+                writer.write(arrays[i], first * sizeof(float), bytes);
+            });
         done += elements;
         if (control.on_progress) control.on_progress({done, o.result.elements});
     }

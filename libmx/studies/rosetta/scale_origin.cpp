@@ -61,16 +61,14 @@ class coded_panel {
         }
         for (std::uint8_t& c : codes_) c &= static_cast<std::uint8_t>(t.element->code_mask());
         across_ = (p.cols + grid_.block_cols - 1) / grid_.block_cols;
-        engine::for_each_block(
-            grid_, {1, across_}, p,
-            [&](const engine::block_in_panel& b) {
-                if (firsts_.empty() || b.index - firsts_.back() >= across_) {
-                    firsts_.push_back(b.index);
-                    const auto row = io::read_run<std::uint8_t>(scales, b.index, across_);
-                    scales_.insert(scales_.end(), row.begin(), row.end());
-                }
-            },
-            [] {});
+        for (std::uint64_t b = p.batch; b < p.batch + p.batches; ++b) {
+            for (std::uint64_t r = p.row; r < p.row + p.rows; r += grid_.block_rows) {
+                firsts_.push_back((b * grid_.rows() + r / grid_.block_rows) * grid_.cols() +
+                                  p.col / grid_.block_cols);
+                const auto run = io::read_run<std::uint8_t>(scales, firsts_.back(), across_);
+                scales_.insert(scales_.end(), run.begin(), run.end());
+            }
+        }
     }
 
     std::uint8_t scale(std::uint64_t block) const {
@@ -79,27 +77,30 @@ class coded_panel {
         return scales_[at * across_ + (block - firsts_[at])];
     }
 
-    /// The codes of a block that begins at element `at` of the panel, row by row.
-    void block(std::uint64_t at, std::uint64_t rows, std::uint64_t cols,
+    /// The codes of block `b` of a segment, row by row.
+    void block(const engine::quantized_segment& s, std::size_t b,
                std::vector<std::uint8_t>& to) const {
+        const codec::block_extent e = codec::extent_of(s.place, b);
         to.clear();
-        for (std::uint64_t r = 0; r < rows; ++r) {
-            const auto row = std::span(codes_).subspan(at + r * where_.cols, cols);
-            to.insert(to.end(), row.begin(), row.end());
+        for (std::uint64_t r = 0; r < e.rows; ++r) {
+            const std::uint64_t row = s.at.batch * where_.rows + s.at.row + e.row + r;
+            const auto run =
+                std::span(codes_).subspan(row * where_.cols + s.at.col + e.col, e.cols);
+            to.insert(to.end(), run.begin(), run.end());
         }
     }
 
     template <typename OnBlock>
     void for_each(OnBlock&& on_block) const {
         std::vector<std::uint8_t> codes;
-        engine::for_each_block(
-            grid_, {1, across_}, where_,
-            [&](const engine::block_in_panel& b) {
-                block(b.at, static_cast<std::uint64_t>(b.rows), static_cast<std::uint64_t>(b.cols),
-                      codes);
-                on_block(b.index, scale(b.index), std::span<const std::uint8_t>(codes));
-            },
-            [] {});
+        engine::for_each_segment(grid_, where_, [&](const engine::segment_in_panel& at) {
+            const codec::segment_place place = engine::place_of(at, grid_, 0);
+            const engine::quantized_segment s{at, place, grid_, {}};
+            for (std::size_t b = 0; b < place.blocks(); ++b) {
+                block(s, b, codes);
+                on_block(s.index_of(b), scale(s.index_of(b)), std::span<const std::uint8_t>(codes));
+            }
+        });
     }
 
   private:
@@ -153,9 +154,7 @@ class origin_search {
         std::vector<std::uint8_t> codes;
         by.run(tensor_.grid, p, x, tensor_id_, requests_, [&](const engine::quantized_segment& s) {
             for (std::size_t b = 0; b < s.place.blocks(); ++b) {
-                const codec::block_extent e = codec::extent_of(s.place, b);
-                coded.block((s.at.batch * p.rows + s.at.row + e.row) * p.cols + s.at.col + e.col,
-                            e.rows, e.cols, codes);
+                coded.block(s, b, codes);
                 compare(s, b, coded.scale(s.index_of(b)), codes, here);
             }
         });
