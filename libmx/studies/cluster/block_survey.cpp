@@ -97,8 +97,10 @@ class block_tally {
             return false;
         }
         place(d.amax[b], least, largest, recipe);
-        keep(near_block{index, number_of(least), number_of(largest),
-                        recipe.judge->nearness({least, 0, largest})});
+        if (!nearest_ || recipe.judge->may_be_nearer(least, d.scale_code[b], nearest_->nearness)) {
+            keep(near_block{index, number_of(least), number_of(largest),
+                            recipe.judge->nearness({least, 0, largest})});
+        }
         return true;
     }
 

@@ -8,7 +8,6 @@
 #include <deque>
 #include <mutex>
 
-#include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/format/block_formats.hpp"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/control.hpp"
