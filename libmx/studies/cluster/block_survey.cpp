@@ -88,7 +88,7 @@ class block_tally {
   public:
     // Adds a block of which its extremes tell that nothing happens to it; false when they do not,
     // and all of it must be looked at. Only for recipes whose judge knows codes by magnitudes.
-    bool add_sound(std::uint64_t index, const codec::block_results& d, std::size_t b,
+    bool add_sound(const engine::quantized_segment& s, const codec::block_results& d, std::size_t b,
                    const survey_recipe& recipe) {
         const std::uint32_t least = d.x_min[b], largest = d.x_max[b];
         // One magnitude may be one element; more than one are two elements or more.
@@ -98,7 +98,7 @@ class block_tally {
         }
         place(d.amax[b], least, largest, recipe);
         if (!nearest_ || recipe.judge->may_be_nearer(least, d.scale_code[b], nearest_->nearness)) {
-            keep(near_block{index, number_of(least), number_of(largest),
+            keep(near_block{s.index_of(b), number_of(least), number_of(largest),
                             recipe.judge->nearness({least, 0, largest})});
         }
         return true;
@@ -261,8 +261,8 @@ class panel_survey final : public engine::panel_visitor {
         const codec::block_params& params = *j.params[0];
         const bool quick = r.magnitudes_decide();
         for (std::size_t b = 0; b < d.blocks; ++b) {
+            if (quick && to.add_sound(s, d, b, r)) continue;
             const std::uint64_t index = s.index_of(b);
-            if (quick && to.add_sound(index, d, b, r)) continue;
             const codec::block_extent extent = codec::extent_of(s.place, b);
             const std::span x(d.inputs + b * d.stride, extent.size());
             if (!quick) {
