@@ -2,38 +2,33 @@
 #include "libmx/analysis/block_table.hpp"
 
 #include <array>
+#include <cstddef>
 #include <set>
 #include <string_view>
 
 namespace mx::analysis {
 namespace {
 
-// An array of the table: the fact of a block, and where its bytes are.
+using block::block_stats;
+using tensor::dtype;
+
+// An array of the table, and where its values are in the statistics of a block.
 struct column {
     std::string_view name;
-    tensor::dtype type;
-    const void* (*of)(const block::block_stats&);
+    dtype type;
+    std::size_t offset;
 };
 
 constexpr std::array columns{
-    column{"scale_code", tensor::dtype::u8,
-           [](const block::block_stats& s) -> const void* { return &s.scale_code; }},
-    column{"offset", tensor::dtype::f16,
-           [](const block::block_stats& s) -> const void* { return &s.offset; }},
-    column{"amax", tensor::dtype::f32,
-           [](const block::block_stats& s) -> const void* { return &s.amax; }},
-    column{"nonzero", tensor::dtype::u32,
-           [](const block::block_stats& s) -> const void* { return &s.count.nonzero; }},
-    column{"overflow", tensor::dtype::u32,
-           [](const block::block_stats& s) -> const void* { return &s.count.overflow; }},
-    column{"clamp", tensor::dtype::u32,
-           [](const block::block_stats& s) -> const void* { return &s.count.clamp; }},
-    column{"top_code", tensor::dtype::u32,
-           [](const block::block_stats& s) -> const void* { return &s.count.top_code; }},
-    column{"underflow", tensor::dtype::u32,
-           [](const block::block_stats& s) -> const void* { return &s.count.underflow; }},
-    column{"squared_error", tensor::dtype::f64,
-           [](const block::block_stats& s) -> const void* { return &s.sum.error2; }},
+    column{"scale_code", dtype::u8, offsetof(block_stats, scale_code)},
+    column{"offset", dtype::f16, offsetof(block_stats, offset)},
+    column{"amax", dtype::f32, offsetof(block_stats, amax)},
+    column{"nonzero", dtype::u32, offsetof(block_stats, count.nonzero)},
+    column{"overflow", dtype::u32, offsetof(block_stats, count.overflow)},
+    column{"clamp", dtype::u32, offsetof(block_stats, count.clamp)},
+    column{"top_code", dtype::u32, offsetof(block_stats, count.top_code)},
+    column{"underflow", dtype::u32, offsetof(block_stats, count.underflow)},
+    column{"squared_error", dtype::f64, offsetof(block_stats, sum.error2)},
 };
 
 // A group name of its own for every tensor, also when two files hold the same name.
@@ -51,12 +46,12 @@ class run_of_blocks {
     run_of_blocks(io::array_writer& writer, std::size_t first_array)
         : writer_(writer), first_array_(first_array) {}
 
-    void put(std::uint64_t block, const block::block_stats& s) {
+    void put(std::uint64_t block, const block_stats& s) {
         if (count_ != 0 && block != first_ + count_) flush();
         if (count_ == 0) first_ = block;
         ++count_;
         for (std::size_t c = 0; c < columns.size(); ++c) {
-            const auto* from = static_cast<const std::byte*>(columns[c].of(s));
+            const auto* from = reinterpret_cast<const std::byte*>(&s) + columns[c].offset;
             bytes_[c].insert(bytes_[c].end(), from, from + bytes_of(c));
         }
     }

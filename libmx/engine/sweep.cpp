@@ -34,19 +34,6 @@ class reporter {
     std::chrono::steady_clock::time_point last_{};
 };
 
-// A panel of values in memory: a view where its elements are contiguous, else a copy.
-std::span<const float> cut(std::span<const float> values, const block::view& v, const panel& p,
-                           panel_room& room) {
-    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
-    if (p.cols == v.cols) return values.subspan(start, p.elements());
-    room.x.resize(p.elements());
-    for (std::uint64_t r = 0; r < p.rows; ++r) {
-        const auto row = values.subspan(start + r * v.cols, p.cols);
-        std::copy(row.begin(), row.end(), room.x.begin() + static_cast<std::ptrdiff_t>(r * p.cols));
-    }
-    return room.x;
-}
-
 }  // namespace
 
 std::uint64_t panel_target_of(const codec::backend& b) {
@@ -113,10 +100,11 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         const panel where = p.panels.at(i - before);
         panel_room& room = rooms[static_cast<std::size_t>(thread)];
         if (p.tensor < kept.size() && !kept[p.tensor].empty()) {
-            const auto x = cut(kept[p.tensor], p.panels.over(), where, room);
-            const codec::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(),
-                                              where.cols};
-            body({&p, pass_index, where, x, values, 0, thread});
+            const block::view& v = p.panels.over();
+            const std::uint64_t start = (where.batch * v.rows + where.row) * v.cols + where.col;
+            const auto bytes = std::as_bytes(std::span(kept[p.tensor]).subspan(start));
+            body(
+                {&p, pass_index, where, {}, {tensor::dtype::f32, bytes.data(), v.cols}, 0, thread});
         } else {
             std::uint64_t inexact = 0;
             const codec::stored_values values =

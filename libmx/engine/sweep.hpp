@@ -47,7 +47,7 @@ struct loaded_panel {
     const pass* of;
     std::size_t pass_index;
     panel where;
-    std::span<const float> x;     ///< batches x rows x cols, when widened
+    std::span<const float> x;     ///< batches x rows x cols, when widened and not kept
     codec::stored_values values;  ///< the same as stored or widened
     std::uint64_t inexact;        ///< values that widening rounded
     int thread;
@@ -58,7 +58,7 @@ enum class panel_form : std::uint8_t { widened, stored };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
 /// Progress counts elements times jobs. Tensors with values in `kept` (by tensor, in C order) are
-/// not read again; their panels come widened and count no inexact values.
+/// not read again; their panels are float32 values and count no inexact ones.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,

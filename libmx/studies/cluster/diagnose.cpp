@@ -77,92 +77,58 @@ report::value member(const report::record& r, std::string_view name) {
     return v == nullptr ? report::value() : *v;
 }
 
-class diagnosis {
-  public:
-    diagnosis(const std::vector<engine::tensor_ref>& tensors,
-              const analysis::analysis_request& request, const engine::run_control& control)
-        : request_(request), control_(control) {
-        std::vector<engine::skipped_tensor> left_out;  // the analysis says so as well
-        tensors_ = engine::numeric_only(tensors, left_out);
-        report_.summaries.resize(request.recipes.size());
-        analysis::analysis_request wanted = request;
-        wanted.decompose = true;
-        block_surveyor surveyor(wanted);
-        analysis::analysis a = analysis::analyze(tensors, wanted, control, &surveyor);
-        report_.skipped = std::move(a.skipped);
-        report_.sums = std::move(a.sums);
-        for (std::size_t i = 0; i < surveyor.surveys.size(); ++i) {
-            const block_survey& s = surveyor.surveys[i];
-            report::record r = a.results[i];
-            add_members(r, s);
-            note(tensors_[s.tensor], s, r);
-            report_.results.push_back(r);
-        }
-        for (std::size_t r = 0; r < request_.recipes.size(); ++r) find_remedies(r);
-        std::stable_sort(report_.findings.begin(), report_.findings.end(), more_severe);
-        report_.norms = find_norm_centres(tensors_, request_.roles, control_);
+// What a survey, and the record of the same tensor and recipe, say about them.
+void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::recipe& recipe,
+          const block_survey& s, const report::record& r) {
+    recipe_summary& h = to.summaries[s.recipe];
+    ++h.tensors;
+    h.judged += s.eligible > 0 ? 1u : 0u;
+    h.eligible += s.eligible;
+    h.saturated += s.saturated;
+    h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
+    // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
+    const bool nothing =
+        member(r, "rmse") == report::value() || member(r, "zero_blocks") == member(r, "blocks");
+    if (s.eligible == 0 && s.blocks > 1 && !nothing) {
+        to.unjudged.push_back({tensor.info().name, codec::to_string(recipe)});
     }
-
-    cluster_report report() { return std::move(report_); }
-
-  private:
-    void note(const engine::tensor_ref& tensor, const block_survey& s, const report::record& r) {
-        recipe_summary& h = report_.summaries[s.recipe];
-        ++h.tensors;
-        h.judged += s.eligible > 0 ? 1u : 0u;
-        h.eligible += s.eligible;
-        h.saturated += s.saturated;
-        h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
-        // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
-        const bool nothing =
-            member(r, "rmse") == report::value() || member(r, "zero_blocks") == member(r, "blocks");
-        if (s.eligible == 0 && s.blocks > 1 && !nothing) {
-            report_.unjudged.push_back(
-                {tensor.info().name, codec::to_string(request_.recipes[s.recipe])});
-        }
-        if (const std::optional<defect> what = danger_of(s)) {
-            ++h.in_danger;
-            finding f;
-            f.tensor = tensor;
-            f.recipe = request_.recipes[s.recipe];
-            f.what = *what;
-            f.survey = s;
-            f.collapsed_block_rate = member(r, "collapsed_block_rate");
-            f.nrmse = member(r, "nrmse");
-            report_.findings.push_back(std::move(f));
-            return;
-        }
-        // The first of equals: tensors come in order.
-        if (s.nearest && (!h.nearest || s.nearest->nearness > h.nearest->nearness)) {
-            h.nearest = s.nearest;
-            h.nearest_tensor = tensor.info().name;
-        }
+    if (const std::optional<defect> what = danger_of(s)) {
+        ++h.in_danger;
+        finding f;
+        f.tensor = tensor;
+        f.recipe = recipe;
+        f.what = *what;
+        f.survey = s;
+        f.collapsed_block_rate = member(r, "collapsed_block_rate");
+        f.nrmse = member(r, "nrmse");
+        to.findings.push_back(std::move(f));
+        return;
     }
-
-    void find_remedies(std::size_t recipe) {
-        std::vector<finding*> affected;
-        std::vector<engine::tensor_ref> tensors;
-        for (finding& f : report_.findings) {
-            if (f.survey.recipe != recipe) continue;
-            affected.push_back(&f);
-            tensors.push_back(f.tensor);
-        }
-        if (affected.empty()) return;
-        engine::run_control quiet = control_;
-        quiet.on_progress = nullptr;
-        auto measured = measure_remedies(tensors, request_.recipes[recipe], request_, quiet);
-        for (std::size_t i = 0; i < affected.size(); ++i) {
-            finding& f = *affected[i];
-            f.remedies = std::move(measured[i]);
-            f.chosen = choose_remedy(f.remedies, f.what, f.survey.rmse);
-        }
+    // The first of equals: tensors come in order.
+    if (s.nearest && (!h.nearest || s.nearest->nearness > h.nearest->nearness)) {
+        h.nearest = s.nearest;
+        h.nearest_tensor = tensor.info().name;
     }
+}
 
-    const analysis::analysis_request& request_;
-    const engine::run_control& control_;
-    std::vector<engine::tensor_ref> tensors_;
-    cluster_report report_;
-};
+void find_remedies(cluster_report& to, std::size_t recipe, const engine::run_request& request,
+                   engine::run_control control) {
+    std::vector<finding*> affected;
+    std::vector<engine::tensor_ref> tensors;
+    for (finding& f : to.findings) {
+        if (f.survey.recipe != recipe) continue;
+        affected.push_back(&f);
+        tensors.push_back(f.tensor);
+    }
+    if (affected.empty()) return;
+    control.on_progress = nullptr;
+    auto measured = measure_remedies(tensors, request.recipes[recipe], request, control);
+    for (std::size_t i = 0; i < affected.size(); ++i) {
+        finding& f = *affected[i];
+        f.remedies = std::move(measured[i]);
+        f.chosen = choose_remedy(f.remedies, f.what, f.survey.rmse);
+    }
+}
 
 }  // namespace
 
@@ -235,7 +201,29 @@ norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
 cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
                         const analysis::analysis_request& request,
                         const engine::run_control& control) {
-    return diagnosis(tensors, request, control).report();
+    cluster_report report;
+    std::vector<engine::skipped_tensor> left_out;  // the analysis says so as well
+    const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, left_out);
+    report.summaries.resize(request.recipes.size());
+    analysis::analysis_request wanted = request;
+    wanted.decompose = true;
+    block_surveyor surveyor(wanted);
+    analysis::analysis a = analysis::analyze(tensors, wanted, control, &surveyor);
+    report.skipped = std::move(a.skipped);
+    report.sums = std::move(a.sums);
+    for (std::size_t i = 0; i < surveyor.surveys.size(); ++i) {
+        const block_survey& s = surveyor.surveys[i];
+        report::record r = a.results[i];
+        add_members(r, s);
+        note(report, numeric[s.tensor], request.recipes[s.recipe], s, r);
+        report.results.push_back(r);
+    }
+    for (std::size_t r = 0; r < request.recipes.size(); ++r) {
+        find_remedies(report, r, request, control);
+    }
+    std::stable_sort(report.findings.begin(), report.findings.end(), more_severe);
+    report.norms = find_norm_centres(numeric, request.roles, control);
+    return report;
 }
 
 }  // namespace mx::cluster

@@ -29,24 +29,17 @@ struct reading {
 
 bool same_scale(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Sums of one segment in plain doubles, added to the exact ones when it ends: like the segments of
-// every other sum here, they are fixed by the block's index in its tensor.
+// Sums of a pair over one segment in plain doubles, added to the exact ones when it ends: like the
+// segments of every other sum here, they are fixed by the block's index in its tensor.
 struct segment_sums {
-    std::vector<double> own_a, crossed_a, own_b, crossed_b;
+    double own_a = 0, crossed_a = 0, own_b = 0, crossed_b = 0;
 
-    explicit segment_sums(std::size_t pairs)
-        : own_a(pairs), crossed_a(pairs), own_b(pairs), crossed_b(pairs) {}
-
-    void flush(rosetta_counts& to) {
-        for (std::size_t i = 0; i < own_a.size(); ++i) {
-            to.pairs[i].a_read_by_b.own.add(own_a[i]);
-            to.pairs[i].a_read_by_b.crossed.add(crossed_a[i]);
-            to.pairs[i].b_read_by_a.own.add(own_b[i]);
-            to.pairs[i].b_read_by_a.crossed.add(crossed_b[i]);
-        }
-        for (auto* sums : {&own_a, &crossed_a, &own_b, &crossed_b}) {
-            std::fill(sums->begin(), sums->end(), 0.0);
-        }
+    void flush(rosetta_pair& to) {
+        to.a_read_by_b.own.add(own_a);
+        to.a_read_by_b.crossed.add(crossed_a);
+        to.b_read_by_a.own.add(own_b);
+        to.b_read_by_a.crossed.add(crossed_b);
+        *this = {};
     }
 };
 
@@ -86,7 +79,7 @@ class panel_pairs final : public engine::panel_visitor {
     // All recipes lie over the same blocks, in their order.
     void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
         for (std::size_t b = 0; b < s.place.blocks(); ++b) add(s, b);
-        sums_.flush(counts_);
+        for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i].flush(counts_.pairs[i]);
     }
 
     void end() override {
@@ -153,10 +146,10 @@ class panel_pairs final : public engine::panel_visitor {
         // A code that means NaN to one of them.
         if (!std::isfinite(aa + ab + bb + ba)) return;
         to.compared += finite;
-        sums_.own_a[pair] += aa;
-        sums_.crossed_a[pair] += ab;
-        sums_.own_b[pair] += bb;
-        sums_.crossed_b[pair] += ba;
+        sums_[pair].own_a += aa;
+        sums_[pair].crossed_a += ab;
+        sums_[pair].own_b += bb;
+        sums_[pair].crossed_b += ba;
     }
 
     // Codes of `codes` under the scale of `scale`; recipes that agree share one computation.
@@ -184,7 +177,7 @@ class panel_pairs final : public engine::panel_visitor {
     std::vector<double> errors_;
     std::vector<bool> known_;
     rosetta_counts counts_;
-    segment_sums sums_;
+    std::vector<segment_sums> sums_;  // by pair
 };
 
 // Tensors whose sums (a megabyte each) are held at a time.

@@ -112,127 +112,112 @@ class coded_panel {
     std::vector<std::uint8_t> scales_;
 };
 
-struct tally {
-    std::uint64_t excluded = 0, excluded_zero = 0, first = ~std::uint64_t{0};
-    std::uint64_t scales_differ = 0, codes_differ = 0;
-};
-
-struct panel_tally {
-    std::uint64_t blocks = 0, elements = 0, zero = 0, nan_scales = 0, unjudged = 0;
-    std::vector<tally> of;
-};
+// Adds `count` blocks that a recipe excludes, `zero` of them zero; `first` is the first of them.
+void exclude(origin_row& row, std::uint64_t count, std::uint64_t zero, std::uint64_t first) {
+    if (count == 0) return;
+    row.first_excluded = row.excluded == 0 ? first : std::min(row.first_excluded, first);
+    row.excluded += count;
+    row.excluded_zero += zero;
+}
 
 // Blocks of one tensor, from every thread.
 class origin_search {
   public:
     origin_search(const coded_tensor& t, const candidates& by)
-        : tensor_(t),
-          candidates_(by),
+        : candidates_(by),
           codes_(t.codes.file->open(t.codes.index)),
           scales_(t.scales.file->open(t.scales.index)),
           tensor_id_(base::tensor_id(t.name)) {
-        total_.of.resize(candidates_.size());
-        for (const candidate& s : candidates_) {
-            requests_.push_back({&s.params, codec::detail_for_scales(s.params)});
+        total_.tensor = t;
+        for (const candidate& c : by) {
+            requests_.push_back({&c.params, codec::detail_for_scales(c.params)});
+            total_.rows.push_back({});
+            total_.rows.back().recipe = c.recipe;
         }
+        nothing_ = total_.rows;
     }
 
-    /// Of a file alone.
-    void judge(const engine::panel& p) {
-        panel_tally here;
-        here.of.resize(candidates_.size());
-        judge_bytes({tensor_, *codes_, *scales_, p}, here);
-        merge(here);
-    }
-
-    /// Beside the panel `x` of the original.
-    void judge(const engine::panel& p, const codec::stored_values& x, engine::panel_quantizer& by) {
-        panel_tally here;
-        here.of.resize(candidates_.size());
-        const coded_panel coded(tensor_, *codes_, *scales_, p);
+    /// Of a file alone; with an original, beside its panel `x`.
+    void judge(const engine::panel& p, const codec::stored_values* x = nullptr,
+               engine::panel_quantizer* by = nullptr) {
+        origin_result here;
+        here.rows = nothing_;
+        const coded_panel coded(total_.tensor, *codes_, *scales_, p);
         judge_bytes(coded, here);
         std::vector<std::uint8_t> codes;
-        by.run(tensor_.grid, p, x, tensor_id_, requests_, [&](const engine::quantized_segment& s) {
+        const auto compare_segment = [&](const engine::quantized_segment& s) {
             for (std::size_t b = 0; b < s.place.blocks(); ++b) {
                 coded.block(s, b, codes);
                 compare(s, b, coded.scale(s.index_of(b)), codes, here);
             }
-        });
+        };
+        if (x != nullptr) {
+            by->run(total_.tensor.grid, p, *x, tensor_id_, requests_, compare_segment);
+        }
         merge(here);
     }
 
-    origin_result finish(bool compared) const {
-        origin_result r{tensor_,           total_.blocks,   total_.elements, total_.zero,
-                        total_.nan_scales, total_.unjudged, compared,        {}};
-        for (std::size_t i = 0; i < candidates_.size(); ++i) {
-            const tally& t = total_.of[i];
-            r.rows.push_back({candidates_[i].recipe, t.excluded, t.excluded_zero,
-                              t.excluded == 0 ? 0 : t.first, t.scales_differ, t.codes_differ});
-        }
-        return r;
+    origin_result finish(bool compared) {
+        total_.compared = compared;
+        return std::move(total_);
     }
 
   private:
-    void judge_bytes(const coded_panel& panel, panel_tally& to) const {
+    void judge_bytes(const coded_panel& panel, origin_result& to) const {
         panel.for_each(
             [&](std::uint64_t index, std::uint8_t scale, std::span<const std::uint8_t> codes) {
-                const block_top top = top_of(*tensor_.element, codes);
-                const bool zero = top.positive == 0 && top.negative == 0;
+                const block_top top = top_of(*total_.tensor.element, codes);
                 const bool nan_scale = scale == format::e8m0_nan;
+                const bool zero = top.positive == 0 && top.negative == 0 && !nan_scale;
                 ++to.blocks;
                 to.elements += codes.size();
-                to.zero += zero && !nan_scale ? 1u : 0u;
+                to.zero_blocks += zero ? 1u : 0u;
                 to.nan_scales += nan_scale ? 1u : 0u;
                 to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
                 for (std::size_t i = 0; i < candidates_.size(); ++i) {
                     if (candidates_[i].possible->can_be(scale, top)) continue;
-                    tally& t = to.of[i];
-                    ++t.excluded;
-                    t.excluded_zero += zero && !nan_scale ? 1u : 0u;
-                    t.first = std::min(t.first, index);
+                    exclude(to.rows[i], 1, zero ? 1 : 0, index);
                 }
             });
     }
 
     void compare(const engine::quantized_segment& s, std::size_t block, std::uint8_t scale,
-                 std::span<const std::uint8_t> codes, panel_tally& to) const {
+                 std::span<const std::uint8_t> codes, origin_result& to) const {
         const float stored = static_cast<float>(format::decode_e8m0(scale));
         for (std::size_t i = 0; i < candidates_.size(); ++i) {
             const codec::block_results& d = s.by_recipe[i].of_blocks;
             const float own = codec::scale_of_block(candidates_[i].params, d, block);
             const bool both_nan = own != own && stored != stored;
-            to.of[i].scales_differ += own == stored || both_nan ? 0u : 1u;
+            to.rows[i].scales_differ += own == stored || both_nan ? 0u : 1u;
             const std::uint8_t* own_codes = d.codes + block * d.stride;
             for (std::size_t k = 0; k < codes.size(); ++k) {
-                to.of[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
+                to.rows[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
             }
         }
     }
 
-    void merge(const panel_tally& here) {
+    void merge(const origin_result& here) {
         const std::lock_guard lock(guard_);
         total_.blocks += here.blocks;
         total_.elements += here.elements;
-        total_.zero += here.zero;
+        total_.zero_blocks += here.zero_blocks;
         total_.nan_scales += here.nan_scales;
         total_.unjudged += here.unjudged;
-        for (std::size_t i = 0; i < here.of.size(); ++i) {
-            tally& t = total_.of[i];
-            t.excluded += here.of[i].excluded;
-            t.excluded_zero += here.of[i].excluded_zero;
-            t.first = std::min(t.first, here.of[i].first);
-            t.scales_differ += here.of[i].scales_differ;
-            t.codes_differ += here.of[i].codes_differ;
+        for (std::size_t i = 0; i < here.rows.size(); ++i) {
+            const origin_row& row = here.rows[i];
+            exclude(total_.rows[i], row.excluded, row.excluded_zero, row.first_excluded);
+            total_.rows[i].scales_differ += row.scales_differ;
+            total_.rows[i].codes_differ += row.codes_differ;
         }
     }
 
-    const coded_tensor& tensor_;
     const candidates& candidates_;
     std::unique_ptr<io::byte_source> codes_, scales_;
     std::uint64_t tensor_id_;
     std::vector<codec::recipe_request> requests_;  // by candidate
+    std::vector<origin_row> nothing_;              // by candidate
     std::mutex guard_;
-    panel_tally total_;
+    origin_result total_;
 };
 
 // The tensor that the codes were made from.
@@ -289,8 +274,8 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
                 0, {{0, t.grid}}, engine::panel_plan(t.grid.over, std::span(&t.grid, 1))};
             engine::sweep({originals[i]}, {once}, engine::part_of(control, finished, elements, all),
                           engine::panel_form::stored, [&](const engine::loaded_panel& p) {
-                              search.judge(p.where, p.values,
-                                           quantizers[static_cast<std::size_t>(p.thread)]);
+                              search.judge(p.where, &p.values,
+                                           &quantizers[static_cast<std::size_t>(p.thread)]);
                           });
         } else if (elements != 0) {
             const engine::panel_plan panels(t.grid.over, std::span(&t.grid, 1));
