@@ -77,6 +77,42 @@ report::value member(const report::record& r, std::string_view name) {
     return v == nullptr ? report::value() : *v;
 }
 
+// The worst defect that at least danger_share of the eligible blocks have.
+std::optional<defect> danger_of(const block_survey& s) {
+    for (std::size_t a = 0; a < defect_count; ++a) {
+        const auto what = static_cast<defect>(a);
+        if (s.defective[a] > 0 && s.share(what) >= danger_share) return what;
+    }
+    return std::nullopt;
+}
+
+// By what blocks lose, by the share of them that do, and by nrmse.
+bool more_severe(const finding& a, const finding& b) {
+    const auto severity = [](const finding& f) {
+        return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what),
+                          report::number_of(f.nrmse).value_or(0));
+    };
+    return severity(b) < severity(a);
+}
+
+norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
+                               const engine::role_finder& roles,
+                               const engine::run_control& control) {
+    std::vector<engine::tensor_ref> norms;
+    for (const engine::tensor_ref& t : tensors) {
+        if (t.info().elements != 0 && roles.role_of(t.info()) == "norm") norms.push_back(t);
+    }
+    std::vector<counts> found(norms.size());
+    engine::sweep_values(norms, control,
+                         [&](std::size_t t, const engine::loaded_panel& p) { found[t].add(p.x); });
+    norm_centres centres;
+    centres.norms = norms.size();
+    for (std::size_t i = 0; i < norms.size(); ++i) {
+        if (found[i].around_zero()) centres.around_zero.push_back(norms[i].info().name);
+    }
+    return centres;
+}
+
 // What a survey, and the record of the same tensor and recipe, say about them.
 void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::recipe& recipe,
           const block_survey& s, const report::record& r) {
@@ -134,22 +170,6 @@ void find_remedies(cluster_report& to, std::size_t recipe, const engine::run_req
 
 const defect_words& words_of(defect a) { return words[static_cast<std::size_t>(a)]; }
 
-std::optional<defect> danger_of(const block_survey& s) {
-    for (std::size_t a = 0; a < defect_count; ++a) {
-        const auto what = static_cast<defect>(a);
-        if (s.defective[a] > 0 && s.share(what) >= danger_share) return what;
-    }
-    return std::nullopt;
-}
-
-bool more_severe(const finding& a, const finding& b) {
-    const auto severity = [](const finding& f) {
-        return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what),
-                          report::number_of(f.nrmse).value_or(0));
-    };
-    return severity(b) < severity(a);
-}
-
 report::record finding_record(const finding& f, const engine::role_finder& roles) {
     const io::tensor_info& info = f.tensor.info();
     const block_survey& s = f.survey;
@@ -178,24 +198,6 @@ report::record finding_record(const finding& f, const engine::role_finder& roles
             {"mend_rmse", chosen.rmse},
             {"mends", std::move(remedies)},
             {"worst_blocks", std::move(worst)}};
-}
-
-norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
-                               const engine::role_finder& roles,
-                               const engine::run_control& control) {
-    std::vector<engine::tensor_ref> norms;
-    for (const engine::tensor_ref& t : tensors) {
-        if (t.info().elements != 0 && roles.role_of(t.info()) == "norm") norms.push_back(t);
-    }
-    std::vector<counts> found(norms.size());
-    engine::sweep_values(norms, control,
-                         [&](std::size_t t, const engine::loaded_panel& p) { found[t].add(p.x); });
-    norm_centres centres;
-    centres.norms = norms.size();
-    for (std::size_t i = 0; i < norms.size(); ++i) {
-        if (found[i].around_zero()) centres.around_zero.push_back(norms[i].info().name);
-    }
-    return centres;
 }
 
 cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,

@@ -29,18 +29,14 @@ struct finding {
     std::size_t chosen = 0;  ///< index of the one to recommend
 };
 
-/// The worst defect of which at least danger_share of the eligible blocks suffer.
-std::optional<defect> danger_of(const block_survey& s);
-
-/// Whether `a` is more severe than `b`: by what they suffer from, by the share of the blocks that
-/// do, and by nrmse.
-bool more_severe(const finding& a, const finding& b);
-
 /// The finding as an element of the JSON list `findings`.
 report::record finding_record(const finding& f, const engine::role_finder& roles);
 
 /// Whether the norms of a model are stored as gamma - 1: their values then lie around 0, where
 /// those of other models lie around 1.
+/// Values as stored are looked at. A norm lies around zero when more than half of its values are
+/// below 1/2 in magnitude and at least a tenth are negative (or all are zero, as before training):
+/// a gain is hardly ever negative.
 struct norm_centres {
     std::size_t norms = 0;                 ///< tensors whose role is norm, with values
     std::vector<std::string> around_zero;  ///< names of those that look like gamma - 1
@@ -48,13 +44,6 @@ struct norm_centres {
     /// Most norms do: a single shift that was taken for a norm proves nothing.
     bool look_like_gamma_minus_one() const { return 2 * around_zero.size() > norms; }
 };
-
-/// Looks at the values as stored. A norm lies around zero when more than half of its values are
-/// below 1/2 in magnitude and at least a tenth are negative (or all are zero, as before training):
-/// a gain is hardly ever negative. Throws base::error.
-norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
-                               const engine::role_finder& roles,
-                               const engine::run_control& control);
 
 /// All tensors under one recipe.
 struct recipe_summary {

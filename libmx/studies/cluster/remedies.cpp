@@ -33,17 +33,21 @@ bool halve_block(recipe& r) {
     return r.block.rows * r.block.cols >= 2;
 }
 
-constexpr std::array rows{
-    remedy_row{"rceil", "scale=rceil: no block maximum overflows",
-               [](recipe& r) { return set_rule(r, "rceil"); }},
-    remedy_row{"bump", "scale=floor-bump: floor, one exponent higher above 1.75",
-               [](recipe& r) { return set_rule(r, "floor-bump"); }},
-    remedy_row{"offset", "offset=fp16: the block's centre is subtracted",
-               [](recipe& r) {
-                   r.offset = codec::offset_kind::fp16;
-                   return r.scale_format->power_of_two();
-               }},
-    remedy_row{"block", "a block of half the size", halve_block},
+// A change of a recipe; false where it changes nothing or has no meaning.
+using change = bool (*)(recipe&);
+
+// THE LIST of remedies but bf16, in the order that decides between equals.
+constexpr std::array changes{
+    // No block maximum overflows.
+    change{[](recipe& r) { return set_rule(r, "rceil"); }},
+    // floor, one exponent higher above 1.75.
+    change{[](recipe& r) { return set_rule(r, "floor-bump"); }},
+    // The block's centre is subtracted.
+    change{[](recipe& r) {
+        r.offset = codec::offset_kind::fp16;
+        return r.scale_format->power_of_two();
+    }},
+    change{halve_block},
 };
 
 // The recipe with its members in canonical form, or none when it makes no sense.
@@ -123,13 +127,11 @@ struct cast_error {
 
 }  // namespace
 
-std::span<const remedy_row> remedies() { return rows; }
-
 std::vector<remedy> remedies_of(const recipe& r) {
     std::vector<remedy> out;
-    for (const remedy_row& row : rows) {
+    for (const change make : changes) {
         recipe changed = r;
-        if (!row.change(changed)) continue;
+        if (!make(changed)) continue;
         std::optional<recipe> sound = sensible(changed);
         if (!sound) {
             changed.by = &codec::row_of(codec::dialect_id::ocp);

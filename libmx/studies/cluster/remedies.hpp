@@ -4,27 +4,13 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "libmx/engine/stored_precision.hpp"
 #include "libmx/studies/cluster/block_survey.hpp"
 
 namespace mx::cluster {
-
-/// A change of a recipe.
-struct remedy_row {
-    std::string_view name;
-    std::string_view summary;
-    /// Makes the change; false where it changes nothing or has no meaning.
-    bool (*change)(codec::recipe&);
-};
-
-/// Every remedy but bf16, in the order that decides between equals.
-std::span<const remedy_row> remedies();
 
 /// A remedy for a certain recipe.
 struct remedy {
