@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "libmx/base/cuda/device_facts.hpp"
+#include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/recipe.hpp"
 

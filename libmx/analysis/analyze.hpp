@@ -2,48 +2,36 @@
 // The main job: every metric of every tensor under every recipe, in one pass over the file.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/analysis/distributions.hpp"
 #include "libmx/analysis/scale_pairs.hpp"
-#include "libmx/codec/recipe.hpp"
-#include "libmx/engine/control.hpp"
-#include "libmx/engine/model.hpp"
-#include "libmx/engine/preparation.hpp"
-#include "libmx/engine/roles.hpp"
-#include "libmx/engine/skip.hpp"
+#include "libmx/engine/run.hpp"
+#include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/row.hpp"
+#include "libmx/metrics/totals.hpp"
 #include "libmx/report/record_list.hpp"
 
 namespace mx::analysis {
 
-struct analysis_request {
-    std::vector<codec::recipe> recipes;
+/// One result per tensor, recipe and factor, factors innermost; with more than one factor each
+/// carries its index as `phase`.
+struct analysis_request : engine::run_request {
     bool histograms = false;
     bool distributions = false;  ///< histograms of all tensors of a role and recipe together
     std::string blocks_path;     ///< "" or the HDF5 file for per-block arrays (`--blocks`)
     bool decompose = false;      ///< also the squared error by origin (metrics::when::decompose)
-    engine::role_finder roles;   ///< decide the member `role` of results
-    /// Added to the values of tensors whose role is norm, in float32, before anything else: 1 for
-    /// models that store gamma - 1.
-    float norm_bias = 0;
-    /// What values are multiplied by, in float32, before a recipe's transform. One result per
-    /// tensor, recipe and factor, factors innermost; with more than one each carries its index as
-    /// `phase`.
-    std::vector<float> factors = {1.0F};
-    /// Groups of recipes (indices, a recipe in one group at most) of one block shape whose scale
-    /// bytes are compared pair by pair, under the first factor.
+    /// Groups of recipes whose scale bytes are compared: see scale_pair_counter.
     std::vector<std::vector<std::size_t>> scale_groups;
 };
 
-/// What happens to the values of a tensor before they are quantized to `r`.
-engine::preparation preparation_of(const analysis_request& request, const io::tensor_info& info,
-                                   const codec::recipe& r, float factor);
-
 struct analysis {
     /// One record per tensor, recipe and factor: tensors in file order, recipes and factors as
-    /// given; members are those of the JSON schema mx.analysis/1 (design, section 5) in that order.
+    /// given; members are those of the JSON schema mx.analysis/1, in that order.
     report::record_list results;
     std::vector<metrics::row> rows;  ///< the figures of each result
     std::vector<engine::skipped_tensor> skipped;
@@ -51,9 +39,31 @@ struct analysis {
     distributions sums;  ///< under the first factor; empty unless they were asked for
 };
 
-/// Runs the analysis. Output does not depend on control.threads or on what else is in the
-/// request. Throws base::error.
+/// Runs the analysis; the visitor `beside` sees the same segments. Output does not depend on
+/// control.threads or on what else is in the request. Throws base::error.
 analysis analyze(const std::vector<engine::tensor_ref>& tensors, const analysis_request& request,
-                 const engine::run_control& control);
+                 const engine::run_control& control, engine::visitor* beside = nullptr);
+
+/// A matrix in memory of stored numbers in C order. `data` is aligned to the element's size and
+/// holds rows * cols of them; the type is f32, bf16 or f16 (codec::is_stored).
+struct matrix {
+    tensor::dtype type = tensor::dtype::f32;
+    const std::byte* data = nullptr;
+    std::uint64_t rows = 0;
+    std::uint64_t cols = 0;
+    std::string_view name;  ///< keys the draws of stochastic rounding
+};
+
+/// What a matrix becomes under one recipe.
+struct matrix_totals {
+    metrics::totals totals;  ///< `distribution` points to the histograms, when there are any
+    std::unique_ptr<metrics::histograms> histograms;
+};
+
+/// The totals of every recipe, in order, with the parts of the squared error where `decompose` says
+/// so: `analyze` without figures, and without the pass that finds facts of a tensor first.
+std::vector<matrix_totals> analyze_matrix(const matrix& m, std::span<const codec::recipe> recipes,
+                                          bool histograms, const engine::run_control& control,
+                                          bool decompose = false);
 
 }  // namespace mx::analysis

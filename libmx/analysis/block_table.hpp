@@ -7,30 +7,29 @@
 #include <string>
 #include <vector>
 
-#include "libmx/block/block_stats.hpp"
+#include "libmx/engine/run.hpp"
 #include "libmx/io/writer.hpp"
-#include "libmx/tensor/shape.hpp"
 
 namespace mx::analysis {
 
-/// Arrays of a block table per tensor and recipe.
-inline constexpr std::size_t block_array_count = 9;
-
-/// Their names and types, in order.
-std::vector<io::planned_array> block_arrays(const std::string& group, const tensor::shape& grid);
-
-/// Buffers the blocks of one panel and writes them in runs. `first_array` is the position of the
-/// group's first array in the writer's plan.
-class block_rows {
+/// Writes the blocks of a run to an HDF5 file: a group per tensor, recipe and factor.
+class block_table final : public engine::visitor {
   public:
-    block_rows(io::array_writer& writer, std::size_t first_array);
-    ~block_rows();
-    void put(std::uint64_t block, const block::block_stats& stats);
-    void flush();
+    /// Plans the arrays of all `tensors`. Throws base::error.
+    block_table(const std::string& path, const std::vector<engine::tensor_ref>& tensors,
+                const engine::run_request& request);
+
+    codec::recipe_request wanted(const engine::run_job&) const override {
+        return {nullptr, codec::detail::stats};
+    }
+    void begin(const engine::run_batch& b) override;
+    std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
+    void commit() { writer_->commit(); }
 
   private:
-    struct columns;
-    std::unique_ptr<columns> columns_;
+    std::unique_ptr<io::array_writer> writer_;
+    std::size_t next_array_ = 0;            // of the jobs to come
+    std::vector<std::size_t> first_array_;  // by job of the batch
 };
 
 }  // namespace mx::analysis

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "libmx/analysis/recipe_totals.hpp"
+#include "libmx/analysis/totals.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/report/members.hpp"
 
@@ -67,25 +67,6 @@ void distributions::add(const io::tensor_info& info, std::string_view role, std:
         n.spread[i] = *report::find(quantiles, spread_quantiles[i]);
     }
     norms_.push_back(std::move(n));
-}
-
-void distributions::merge(const distributions& other) {
-    if (recipes_.empty()) {
-        recipes_ = other.recipes_;
-        first_of_its_blocks_ = other.first_of_its_blocks_;
-    }
-    for (const sum& from : other.sums_) {
-        sum& to = sum_of(from.role, from.recipe);
-        to.tensors += from.tensors;
-        add_bins(to.codes, from.codes);
-        add_bins(to.scales, from.scales);
-        add_bins(to.amax_mantissa, from.amax_mantissa);
-    }
-    const std::size_t room = most_norm_histograms - norms_.size();
-    const std::size_t taken = std::min(room, other.norms_.size());
-    norms_.insert(norms_.end(), other.norms_.begin(),
-                  other.norms_.begin() + static_cast<std::ptrdiff_t>(taken));
-    norms_left_out_ += other.norms_left_out_ + (other.norms_.size() - taken);
 }
 
 report::record distributions::members() const {

@@ -30,8 +30,6 @@ class distributions {
     /// Adds what `t.distribution` holds of one tensor under recipe `recipe`.
     void add(const io::tensor_info& info, std::string_view role, std::size_t recipe,
              const metrics::totals& t);
-    /// Adds what was gathered of other tensors under the same recipes.
-    void merge(const distributions& other);
 
     bool empty() const { return sums_.empty(); }
 

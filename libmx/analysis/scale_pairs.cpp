@@ -6,10 +6,10 @@
 namespace mx::analysis {
 namespace {
 
-std::uint64_t differences(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1u : 0u;
-    return count;
+std::vector<scale_pairs> none_of(const std::vector<std::vector<std::size_t>>& groups) {
+    std::vector<scale_pairs> counts;
+    for (const std::vector<std::size_t>& g : groups) counts.emplace_back(g.size());
+    return counts;
 }
 
 }  // namespace
@@ -19,39 +19,63 @@ void scale_pairs::merge(const scale_pairs& other) {
     for (std::size_t i = 0; i < differ.size(); ++i) differ[i] += other.differ[i];
 }
 
-void scale_watch::see(shared_scale_pairs& group, std::size_t member,
-                      std::span<const std::uint8_t> codes) {
-    auto at = std::find_if(groups_.begin(), groups_.end(),
-                           [&](const seen_group& g) { return g.to == &group; });
-    if (at == groups_.end()) {
-        groups_.push_back({&group, scale_pairs(group.members), {}, false});
-        at = groups_.end() - 1;
-        at->codes.resize(group.members);
-    }
-    at->codes[member].assign(codes.begin(), codes.end());
-    at->fresh = true;
-}
+class scale_pair_counter::panel_pairs final : public engine::panel_visitor {
+  public:
+    panel_pairs(scale_pair_counter& to, const engine::run_panel& p)
+        : to_(to), panel_(p), counts_(none_of(to.groups_)) {}
 
-void scale_watch::end_segment() {
-    for (seen_group& g : groups_) {
-        if (!g.fresh) continue;
-        g.fresh = false;
-        g.pairs.blocks += g.codes.front().size();
+    void segment(const engine::quantized_segment& s,
+                 std::span<const std::size_t> members) override {
+        for (std::size_t g = 0; g < counts_.size(); ++g) {
+            const std::vector<std::size_t>& group = to_.groups_[g];
+            std::vector<const codec::block_results*> of(group.size());
+            for (std::size_t i = 0; i < members.size(); ++i) {
+                const engine::run_job& j = panel_.job(members[i]);
+                const auto at = std::find(group.begin(), group.end(), j.recipe) - group.begin();
+                if (j.phase != 0 || at == std::ssize(group)) continue;
+                of[static_cast<std::size_t>(at)] = &s.by_recipe[i].of_blocks;
+            }
+            if (std::find(of.begin(), of.end(), nullptr) == of.end()) compare(of, counts_[g]);
+        }
+    }
+
+    void end() override {
+        const std::lock_guard lock(to_.guard_);
+        for (std::size_t g = 0; g < counts_.size(); ++g) to_.counts_[g].merge(counts_[g]);
+    }
+
+  private:
+    static void compare(const std::vector<const codec::block_results*>& of, scale_pairs& to) {
+        const std::size_t blocks = of.front()->blocks;
+        to.blocks += blocks;
         std::size_t pair = 0;
-        for (std::size_t a = 0; a < g.codes.size(); ++a) {
-            for (std::size_t b = a + 1; b < g.codes.size(); ++b, ++pair) {
-                g.pairs.differ[pair] += differences(g.codes[a], g.codes[b]);
+        for (std::size_t a = 0; a < of.size(); ++a) {
+            for (std::size_t b = a + 1; b < of.size(); ++b, ++pair) {
+                for (std::size_t i = 0; i < blocks; ++i) {
+                    to.differ[pair] += of[a]->scale_code[i] != of[b]->scale_code[i] ? 1u : 0u;
+                }
             }
         }
     }
+
+    scale_pair_counter& to_;
+    engine::run_panel panel_;
+    std::vector<scale_pairs> counts_;
+};
+
+scale_pair_counter::scale_pair_counter(const std::vector<std::vector<std::size_t>>& groups)
+    : groups_(groups), counts_(none_of(groups)) {}
+
+codec::recipe_request scale_pair_counter::wanted(const engine::run_job& j) const {
+    const bool compared =
+        j.phase == 0 && std::any_of(groups_.begin(), groups_.end(), [&](const auto& g) {
+            return std::find(g.begin(), g.end(), j.recipe) != g.end();
+        });
+    return {nullptr, compared ? codec::detail::codes : codec::detail::none};
 }
 
-void scale_watch::flush() {
-    for (seen_group& g : groups_) {
-        const std::lock_guard lock(g.to->guard);
-        g.to->pairs.merge(g.pairs);
-    }
-    groups_.clear();
+std::unique_ptr<engine::panel_visitor> scale_pair_counter::visit(const engine::run_panel& p) {
+    return std::make_unique<panel_pairs>(*this, p);
 }
 
 }  // namespace mx::analysis

@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <vector>
+
+#include "libmx/engine/run.hpp"
 
 namespace mx::analysis {
 
@@ -25,33 +26,22 @@ struct scale_pairs {
     void merge(const scale_pairs& other);
 };
 
-/// The pairs of one tensor; several threads add to them.
-struct shared_scale_pairs {
-    explicit shared_scale_pairs(std::size_t recipes) : members(recipes), pairs(recipes) {}
-    std::size_t members;
-    std::mutex guard;
-    scale_pairs pairs;
-};
-
-/// What one thread has seen of the segment it works on. All members of a group lie over the same
-/// blocks and are seen between two calls of end_segment.
-class scale_watch {
+/// Counts them for groups of recipes (indices, each group of one block shape and transform), under
+/// the first factor.
+class scale_pair_counter final : public engine::visitor {
   public:
-    /// The scale bytes of member `member` in the segment.
-    void see(shared_scale_pairs& group, std::size_t member, std::span<const std::uint8_t> codes);
-    /// Compares what was seen since the last call.
-    void end_segment();
-    /// Adds what was counted to the groups.
-    void flush();
+    explicit scale_pair_counter(const std::vector<std::vector<std::size_t>>& groups);
+
+    codec::recipe_request wanted(const engine::run_job& j) const override;
+    std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
+    /// By group, over all tensors.
+    const std::vector<scale_pairs>& counts() const { return counts_; }
 
   private:
-    struct seen_group {
-        shared_scale_pairs* to;
-        scale_pairs pairs;
-        std::vector<std::vector<std::uint8_t>> codes;  // by member
-        bool fresh = false;
-    };
-    std::vector<seen_group> groups_;
+    class panel_pairs;
+    const std::vector<std::vector<std::size_t>>& groups_;
+    std::mutex guard_;
+    std::vector<scale_pairs> counts_;
 };
 
 }  // namespace mx::analysis

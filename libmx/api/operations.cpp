@@ -8,17 +8,16 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/base/glob.hpp"
-#include "libmx/base/parallel.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/block_kernel.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/model.hpp"
-#include "libmx/engine/preparation.hpp"
+#include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/io/memory_tensor.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/studies/convert/convert.hpp"
 #include "libmx/studies/products/operand_forms.hpp"
@@ -159,39 +158,21 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
     codec::block_params params = codec::params_of(r);
     if (q.tensor_scale()) codec::set_tensor_scale(params, *q.tensor_scale());
     const block::grid g = layout_of(q.extents(), r).grid;
-    std::vector<float> values(q.codes().size());
-    if (values.empty()) return values;
-    const engine::panel_plan panels(g.over, std::span(&g, 1));
-    const auto one_panel = [&](std::uint64_t index, int) {
-        const engine::panel p = panels.at(index);
-        std::vector<float> room(static_cast<std::size_t>(p.elements())), made;
-        std::vector<std::uint8_t> codes;
-        const std::uint64_t first = (p.batch * g.over.rows + p.row) * g.over.cols + p.col;
-        engine::for_each_block(
-            g, block::segments_of(g), p,
-            [&](const engine::block_in_panel& b) {
-                const auto cols = static_cast<std::size_t>(b.cols);
-                codes.clear();
-                for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(b.rows); ++k) {
-                    const auto row = q.codes().subspan(b.first + k * g.over.cols, cols);
-                    codes.insert(codes.end(), row.begin(), row.end());
-                }
-                made.resize(codes.size());
-                codec::dequantize_block(
-                    params, q.scales()[b.index],
-                    q.offsets().empty() ? std::uint16_t{0} : q.offsets()[b.index], codes, made);
-                for (std::size_t k = 0; k < static_cast<std::size_t>(b.rows); ++k) {
-                    std::copy_n(made.data() + k * cols, cols, room.data() + b.at + k * p.cols);
-                }
-            },
-            [] {});
-        if (r.rotate.what != transform::kind::none) engine::rotate_back(r.rotate, g, p, room);
-        for (std::uint64_t row = 0; row < p.batches * p.rows; ++row) {
-            std::copy_n(room.data() + row * p.cols, p.cols,
-                        values.data() + first + row * g.over.cols);
-        }
+    const auto source = [](const auto& span, dtype type) -> io::shared_source {
+        return io::memory_tensor(span.data(), type, {span.size()}, {})->open(0);
     };
-    base::parallel_for(panels.count(), how.threads, how.cancel, one_panel);
+    const bool coded = codec::scales_have_codes(r);
+    const auto decoded = engine::open_blocks(
+        r, params, g, 8,
+        {source(q.codes(), dtype::u8),
+         coded ? source(q.scale_codes(), dtype::u8) : source(q.scales(), dtype::f32),
+         q.offsets().empty() ? nullptr : source(q.offsets(), dtype::f16)});
+    std::vector<float> values(q.codes().size());
+    engine::for_each_piece(g, how.threads, how.cancel,
+                           [&](std::uint64_t first, std::uint64_t count) {
+                               const auto piece = std::span(values).subspan(first, count);
+                               decoded->read(first * sizeof(float), std::as_writable_bytes(piece));
+                           });
     return values;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "libmx/api/memory_tensor.hpp"
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/engine/skip.hpp"
+#include "libmx/io/memory_tensor.hpp"
 #include "libmx/io/widen.hpp"
 
 namespace mx {
@@ -18,10 +18,10 @@ view::view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols
 }
 
 view::view(const void* data, dtype type, shape extents, std::vector<std::int64_t> strides)
-    : file_(api::memory_tensor(data, type, std::move(extents), std::move(strides))) {}
+    : file_(io::memory_tensor(data, type, std::move(extents), std::move(strides))) {}
 
 view view::named(std::string name) const {
-    auto file = api::renamed(*file_, std::move(name));
+    auto file = io::renamed(*file_, std::move(name));
     if (!file) {
         throw error(error_kind::usage, "only arrays in memory can be given a name",
                     {info().file, info().name, {}});

@@ -76,6 +76,12 @@ block_judge::block_judge(const recipe& r)
     : params_(params_of(r)),
       positive_(threshold_of(params_, false)),
       negative_(threshold_of(params_, true)) {
+    for (int i = 0; i < 64; ++i) {
+        const auto power = static_cast<float>(base::exact_pow2(lowest_power + i));
+        const bool step =
+            !same_code(base::bits_of(power / 2), base::bits_of(power), format::e8m0_bias);
+        steps_ |= std::uint64_t{step} << i;
+    }
     const clamp_zone clamped = clamp_zone_of(r);
     if (clamped.empty()) return;
     // A maximum inside the zone, in the binade [1, 2), tells the scale there: 2^n is 2.
@@ -120,12 +126,13 @@ double block_judge::nearness(const block_extremes& block) const {
     return nearest;
 }
 
-bool block_judge::one_code(std::uint32_t least, std::uint32_t largest, int scale_code) const {
-    const auto code = [&](std::uint32_t x) {
-        const int exponent = scale_code - format::e8m0_bias;
-        return format::encode_magnitude(params_.element, params_.mode, x, exponent, 0).magnitude;
-    };
-    return code(least) == code(largest);
+std::uint32_t block_judge::code_of(std::uint32_t x, int scale_code) const {
+    const int exponent = scale_code - format::e8m0_bias;
+    return format::encode_magnitude(params_.element, params_.mode, x, exponent, 0).magnitude;
+}
+
+bool block_judge::same_code(std::uint32_t least, std::uint32_t largest, int scale_code) const {
+    return code_of(least, scale_code) == code_of(largest, scale_code);
 }
 
 bool block_judge::magnitudes_decide() const {

@@ -7,8 +7,10 @@
 #include <optional>
 #include <span>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::codec {
 
@@ -57,6 +59,14 @@ class block_judge {
     /// Both false for a block of zeros and for one without a finite scale.
     block_verdict judge(const block_extremes& block) const;
 
+    /// Whether the block, with this scale code, can be nearer to saturating than `nearness`.
+    /// Cheaper than nearness() itself; asked only where magnitudes decide.
+    bool may_be_nearer(std::uint32_t least, int scale_code, double nearness) const {
+        // A little less than the product covers the rounding of both sides.
+        const double y = static_cast<double>(base::float_from_bits(least)) *
+                         base::exact_pow2(format::e8m0_bias - scale_code);
+        return !(y < nearness * positive_.at * (1 - 0x1p-40));
+    }
     /// How near the block is to saturating: its smallest magnitude over the one from which on all
     /// its elements would take the largest code, at most 1. 0 for a block of zeros.
     double nearness(const block_extremes& block) const;
@@ -64,7 +74,14 @@ class block_judge {
     /// Whether all magnitudes from `least` to `largest` (not 0, float32 bits, of either sign) get
     /// one magnitude code under the scale with code `scale_code`: the block saturates, dies or
     /// collapses as a whole. Asked only where magnitudes decide that.
-    bool one_code(std::uint32_t least, std::uint32_t largest, int scale_code) const;
+    bool one_code(std::uint32_t least, std::uint32_t largest, int scale_code) const {
+        // Most blocks are told by exponents alone: `least` lies below the power of two one octave
+        // below that of `largest`, and the codes of these two powers differ.
+        const int octaves = static_cast<int>(largest >> 23) - static_cast<int>(least >> 23);
+        const int power = static_cast<int>(largest >> 23) - scale_code - lowest_power;
+        if (octaves >= 2 && power >= 0 && power < 64 && (steps_ >> power & 1) != 0) return false;
+        return same_code(least, largest, scale_code);
+    }
     /// Whether magnitudes decide the codes: no random rounding, no difference between the signs.
     bool magnitudes_decide() const;
 
@@ -81,8 +98,12 @@ class block_judge {
   private:
     explicit block_judge(const recipe& r);
     std::optional<int> scale_exponent(std::uint32_t amax) const;
+    std::uint32_t code_of(std::uint32_t x, int scale_code) const;
+    bool same_code(std::uint32_t least, std::uint32_t largest, int scale_code) const;
 
+    static constexpr int lowest_power = -32;
     block_params params_;
+    std::uint64_t steps_ = 0;  // by power of two from 2^lowest_power on: its half has another code
     saturation_threshold positive_, negative_;
     std::optional<saturation_zone> zone_;
 };

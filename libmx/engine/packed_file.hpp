@@ -3,14 +3,20 @@
 // --packed` and `cast --packed` write and `dequantize` reads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "libmx/block/view.hpp"
+#include "libmx/codec/block_params.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/io/reader.hpp"
+#include "libmx/io/sources.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::engine {
@@ -57,5 +63,27 @@ struct packed_model {
 
 /// Understands a packed file; throws base::error (input) saying what is missing or does not fit.
 packed_model read_packed(const io::reader& file);
+
+/// Where the parts of quantized blocks are read from; no offsets: null.
+struct block_sources {
+    io::shared_source codes, scales, offsets;
+};
+
+/// The dequantized values of blocks as F32, from codes of `code_bits` bits (packed) and scales as
+/// scales_type says.
+std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
+                                             const codec::block_params& params,
+                                             const block::grid& g, int code_bits,
+                                             const block_sources& from);
+
+/// Those of a tensor of a packed file: what `mx dequantize` writes. Throws base::error (input) for
+/// a tensor scale that is not finite, or negative.
+std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_model& model,
+                                             const packed_tensor& t);
+
+/// Calls body(first, count) on several threads for pieces of a tensor under `g` that are well read
+/// as a whole.
+void for_each_piece(const block::grid& g, int threads, const std::atomic<bool>* cancel,
+                    const std::function<void(std::uint64_t first, std::uint64_t count)>& body);
 
 }  // namespace mx::engine

@@ -17,7 +17,7 @@ codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
 }
 
 void panel_quantizer::run(const block::grid& g, const panel& where,
-                          const codec::stored_values& values, std::uint64_t tensor_id,
+                          std::span<const codec::stored_values> models, std::uint64_t tensor_id,
                           std::span<const codec::recipe_request> recipes,
                           const std::function<void(const quantized_segment&)>& visit) {
     segments_.clear();
@@ -26,10 +26,18 @@ void panel_quantizer::run(const block::grid& g, const panel& where,
         segments_.push_back(s);
         places_.push_back({place_of(s, g, tensor_id), s.batch * where.rows + s.row, s.col});
     });
-    quantizer_->run({values, where.batches * where.rows, where.cols}, places_, recipes,
-                    [&](std::size_t s, std::span<const codec::segment_result> results) {
-                        visit({segments_[s], places_[s].place, g, results});
-                    });
+    const std::size_t each = recipes.size() / models.size();
+    const std::size_t at_once = models.size() == 1 ? places_.size() : 1;
+    for (std::size_t first = 0; first < places_.size(); first += at_once) {
+        for (std::size_t m = 0; m < models.size(); ++m) {
+            quantizer_->run(
+                {models[m], where.batches * where.rows, where.cols},
+                std::span(places_).subspan(first, at_once), recipes.subspan(m * each, each),
+                [&](std::size_t s, std::span<const codec::segment_result> results) {
+                    visit({segments_[first + s], places_[first + s].place, g, results, m});
+                });
+        }
+    }
 }
 
 }  // namespace mx::engine

@@ -25,6 +25,7 @@ struct quantized_segment {
     const codec::segment_place& place;
     const block::grid& grid;
     std::span<const codec::segment_result> by_recipe;
+    std::size_t model = 0;  ///< of several whose values are quantized side by side
 
     /// Index of a block of the segment in the tensor's grid of blocks.
     std::uint64_t index_of(std::size_t block) const {
@@ -42,6 +43,13 @@ class panel_quantizer {
     /// Calls `visit` for every segment of `g` in `where`, in a fixed order. `values` begins at the
     /// panel's first element; matrices follow each other at where.rows * values.stride elements.
     void run(const block::grid& g, const panel& where, const codec::stored_values& values,
+             std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
+             const std::function<void(const quantized_segment&)>& visit) {
+        run(g, where, std::span(&values, 1), tensor_id, recipes, visit);
+    }
+    /// The same for values of several models; `recipes` are those of the first one, then those of
+    /// the next, as many each. Every segment is visited for one model after the other.
+    void run(const block::grid& g, const panel& where, std::span<const codec::stored_values> models,
              std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit);
 

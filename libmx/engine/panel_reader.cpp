@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/engine/panel_reader.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 
@@ -20,6 +21,10 @@ codec::stored_values load(const io::byte_source& source, tensor::dtype type, con
                           std::uint64_t& inexact) {
     const bool as_stored = form == panel_form::stored && codec::is_stored(type);
     const auto bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
+    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
+    if (const std::byte* all = source.in_memory(); as_stored && all != nullptr) {
+        return {type, all + start * bytes, v.cols};
+    }
     const auto read = [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
         if (as_stored) {
             source.read(first * bytes, std::span(room.bytes).subspan(at * bytes, count * bytes));
@@ -34,7 +39,6 @@ codec::stored_values load(const io::byte_source& source, tensor::dtype type, con
     } else {
         room.x.resize(p.elements());
     }
-    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
     if (p.cols == v.cols) {
         read(start, 0, p.elements());
     } else {
@@ -44,7 +48,33 @@ codec::stored_values load(const io::byte_source& source, tensor::dtype type, con
     return {tensor::dtype::f32, std::as_bytes(std::span(room.x)).data(), p.cols};
 }
 
+// Copies from the system's cache are several times faster, a single disk is slower.
+constexpr double slow_bytes_per_second = 2e9;
+
+// Reads that ran into what was asked for are fast, and say nothing about the rest of the file.
+constexpr int windows_at_once = 16;
+
 }  // namespace
+
+void read_ahead::after_read(const io::byte_source& source, std::size_t pass, std::uint64_t bytes,
+                            std::uint64_t next, double seconds) {
+    const bool slow = static_cast<double>(bytes) < seconds * slow_bytes_per_second;
+    std::uint64_t from = 0;
+    {
+        const std::lock_guard lock(guard_);
+        if (slow) windows_left_ = windows_at_once;
+        if (windows_left_ == 0) return;
+        if (pass != pass_) {
+            pass_ = pass;
+            asked_ = 0;
+        }
+        from = std::max(asked_, next);
+        if (from > next + window / 2) return;
+        asked_ = from + window;
+        --windows_left_;
+    }
+    source.expect(from, window);
+}
 
 panel_reader::panel_reader(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes)
     : tensors_(tensors) {

@@ -80,45 +80,4 @@ void for_each_segment(const block::grid& g, const panel& where, OnSegment&& on_s
     }
 }
 
-/// One block inside a panel.
-struct block_in_panel {
-    std::uint64_t index;  ///< linear index in the tensor's block grid
-    std::uint64_t first;  ///< linear index of its first element in the tensor
-    std::uint64_t at;     ///< offset of its first element in the panel
-    int rows, cols;       ///< its own extents (short at the end of an axis)
-};
-
-/// Calls on_block for every block of `g` in `where`, segment by segment in a fixed order, and
-/// on_segment after the last block of each segment.
-template <typename OnBlock, typename OnSegment>
-void for_each_block(const block::grid& g, const block::segmentation& s, const panel& where,
-                    OnBlock&& on_block, OnSegment&& on_segment) {
-    const std::uint64_t br = g.block_rows;
-    const std::uint64_t bc = g.block_cols;
-    const std::uint64_t row_end = (where.row + where.rows + br - 1) / br;
-    const std::uint64_t col_end = (where.col + where.cols + bc - 1) / bc;
-    const auto smaller = [](std::uint64_t a, std::uint64_t b) { return a < b ? a : b; };
-    for (std::uint64_t b = where.batch; b < where.batch + where.batches; ++b) {
-        for (std::uint64_t r0 = where.row / br; r0 < row_end; r0 += s.rows) {
-            for (std::uint64_t c0 = where.col / bc; c0 < col_end; c0 += s.cols) {
-                for (std::uint64_t r = r0; r < smaller(r0 + s.rows, row_end); ++r) {
-                    for (std::uint64_t c = c0; c < smaller(c0 + s.cols, col_end); ++c) {
-                        const std::uint64_t row = r * br;
-                        const std::uint64_t col = c * bc;
-                        block_in_panel at{};
-                        at.index = (b * g.rows() + r) * g.cols() + c;
-                        at.first = (b * g.over.rows + row) * g.over.cols + col;
-                        at.at = ((b - where.batch) * where.rows + row - where.row) * where.cols +
-                                col - where.col;
-                        at.rows = static_cast<int>(smaller(br, g.over.rows - row));
-                        at.cols = static_cast<int>(smaller(bc, g.over.cols - col));
-                        on_block(at);
-                    }
-                }
-                on_segment();
-            }
-        }
-    }
-}
-
 }  // namespace mx::engine

@@ -12,6 +12,11 @@
 namespace mx::engine {
 namespace {
 
+// Whether a tensor's values are kept; decided by its size alone.
+bool is_kept(const io::tensor_info& info, const run_control& control) {
+    return info.elements <= control.kept_elements;
+}
+
 std::uint32_t finite_amax(std::span<const float> x) {
     std::uint32_t amax = 0;
     for (const float v : x) {

@@ -13,11 +13,6 @@
 
 namespace mx::engine {
 
-/// Whether a tensor's values are kept; decided by its size alone.
-inline bool is_kept(const io::tensor_info& info, const run_control& control) {
-    return info.elements <= control.kept_elements;
-}
-
 /// How many of the tensors from `first` on may share a prologue and the sweep behind it, so that
 /// what is kept stays within its bound; at least one, at most `limit`.
 std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,

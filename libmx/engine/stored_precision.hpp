@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "libmx/tensor/dtypes.hpp"
+
 namespace mx::engine {
 
 /// What leaving a tensor in its stored dtype is called among recipes: no error, all its bits.
@@ -14,6 +16,9 @@ inline constexpr std::string_view stored_choice = "stored";
 inline constexpr std::string_view bf16_name = "bf16";
 
 /// Bits per element of a dtype by its name; none for names that are no dtype.
-std::optional<int> bits_of_dtype(std::string_view name);
+inline std::optional<int> bits_of_dtype(std::string_view name) {
+    const std::optional<tensor::dtype> type = tensor::find_dtype(name);
+    return type ? std::optional(tensor::row_of(*type).bits) : std::nullopt;
+}
 
 }  // namespace mx::engine

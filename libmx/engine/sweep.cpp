@@ -34,19 +34,6 @@ class reporter {
     std::chrono::steady_clock::time_point last_{};
 };
 
-// A panel of values in memory: a view where its elements are contiguous, else a copy.
-std::span<const float> cut(std::span<const float> values, const block::view& v, const panel& p,
-                           panel_room& room) {
-    const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
-    if (p.cols == v.cols) return values.subspan(start, p.elements());
-    room.x.resize(p.elements());
-    for (std::uint64_t r = 0; r < p.rows; ++r) {
-        const auto row = values.subspan(start + r * v.cols, p.cols);
-        std::copy(row.begin(), row.end(), room.x.begin() + static_cast<std::ptrdiff_t>(r * p.cols));
-    }
-    return room.x;
-}
-
 }  // namespace
 
 std::uint64_t panel_target_of(const codec::backend& b) {
@@ -78,6 +65,16 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
     return passes;
 }
 
+std::vector<pass> flat_passes(const std::vector<tensor_ref>& tensors, std::uint64_t target) {
+    std::vector<pass> passes;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        const block::grid row{{1, 1, tensors[t].info().elements}, 1, 1};
+        if (row.over.cols == 0) continue;
+        passes.push_back({t, {{t, row}}, panel_plan(row.over, std::span(&row, 1), target)});
+    }
+    return passes;
+}
+
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
@@ -103,10 +100,11 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         const panel where = p.panels.at(i - before);
         panel_room& room = rooms[static_cast<std::size_t>(thread)];
         if (p.tensor < kept.size() && !kept[p.tensor].empty()) {
-            const auto x = cut(kept[p.tensor], p.panels.over(), where, room);
-            const codec::stored_values values{tensor::dtype::f32, std::as_bytes(x).data(),
-                                              where.cols};
-            body({&p, pass_index, where, x, values, 0, thread});
+            const block::view& v = p.panels.over();
+            const std::uint64_t start = (where.batch * v.rows + where.row) * v.cols + where.col;
+            const auto bytes = std::as_bytes(std::span(kept[p.tensor]).subspan(start));
+            body(
+                {&p, pass_index, where, {}, {tensor::dtype::f32, bytes.data(), v.cols}, 0, thread});
         } else {
             std::uint64_t inexact = 0;
             const codec::stored_values values =
@@ -115,6 +113,13 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         }
         report.add(where.elements() * p.jobs.size());
     });
+}
+
+void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,
+                  const std::function<void(std::size_t, const loaded_panel&)>& body) {
+    control.on_progress = nullptr;
+    sweep(tensors, flat_passes(tensors), control, panel_form::widened,
+          [&](const loaded_panel& p) { body(p.of->tensor, p); });
 }
 
 }  // namespace mx::engine

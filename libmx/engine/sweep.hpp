@@ -35,6 +35,10 @@ struct pass {
 std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
                               std::uint64_t target = panel_target);
 
+/// A pass over each tensor that has elements, as one row of them; its job is the tensor's index.
+std::vector<pass> flat_passes(const std::vector<tensor_ref>& tensors,
+                              std::uint64_t target = panel_target);
+
 /// The size of panels that suits a backend.
 std::uint64_t panel_target_of(const codec::backend& b);
 
@@ -43,8 +47,8 @@ struct loaded_panel {
     const pass* of;
     std::size_t pass_index;
     panel where;
-    std::span<const float> x;     ///< batches x rows x cols, when widened
-    codec::stored_values values;  ///< the same as stored or widened; stride is where.cols
+    std::span<const float> x;     ///< batches x rows x cols, when widened and not kept
+    codec::stored_values values;  ///< the same as stored or widened
     std::uint64_t inexact;        ///< values that widening rounded
     int thread;
 };
@@ -54,10 +58,14 @@ enum class panel_form : std::uint8_t { widened, stored };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
 /// Progress counts elements times jobs. Tensors with values in `kept` (by tensor, in C order) are
-/// not read again; their panels come widened and count no inexact values.
+/// not read again; their panels are float32 values and count no inexact ones.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
            const std::vector<std::vector<float>>& kept = {});
+
+/// Calls `body` for panels of all tensors, by flat_passes, widened. Progress is not reported.
+void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,
+                  const std::function<void(std::size_t tensor, const loaded_panel&)>& body);
 
 }  // namespace mx::engine

@@ -12,7 +12,7 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
-#include "libmx/engine/packed_source.hpp"
+#include "libmx/engine/packed_file.hpp"
 #include "libmx/io/quantized/pairings.hpp"
 #include "libmx/io/strided.hpp"
 

@@ -27,6 +27,8 @@ class byte_source {
     /// Says that these bytes of the tensor are read soon, so that the system can fetch them in the
     /// meantime. Never fails; does nothing where stored bytes are not those of the tensor.
     virtual void expect(std::uint64_t offset, std::uint64_t bytes) const;
+    /// All bytes of the tensor, aligned to its elements, where they lie in memory; else null.
+    virtual const std::byte* in_memory() const { return nullptr; }
 };
 
 /// What a header says about one tensor. `elements` and `bytes` are checked against the file.

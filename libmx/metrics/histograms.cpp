@@ -9,8 +9,8 @@
 namespace mx::metrics {
 namespace {
 
-// 2^(-k/16) for k = 0..15 as correctly rounded doubles, so that bins are the same everywhere.
-constexpr std::array<double, spread_bins_per_octave> edges{
+// 2^(-k/16) for k = 0..16 as correctly rounded doubles, so that bins are the same everywhere.
+constexpr std::array<double, spread_bins_per_octave + 1> edges{
     1.0,
     0x1.ea4afa2a490dap-1,
     0x1.d5818dcfba487p-1,
@@ -27,16 +27,17 @@ constexpr std::array<double, spread_bins_per_octave> edges{
     0x1.2387a6e756238p-1,
     0x1.172b83c7d517bp-1,
     0x1.0b5586cf9890fp-1,
+    0.5,
 };
 
-// By the leading five bits of a mantissa: the bin of the upper end of what begins so, at or before
-// the bin of all of it.
+// By the leading five bits of a mantissa: the bin of the upper end of what begins so. All of it
+// lies in this bin or the next, since an edge is more than 1/64 from the next one.
 constexpr std::array<std::uint8_t, 32> first_guess = [] {
     std::array<std::uint8_t, 32> guess{};
     for (std::size_t i = 0; i < guess.size(); ++i) {
         const double end = 0.5 + static_cast<double>(i + 1) / 64;
         std::size_t k = 0;
-        while (k + 1 < edges.size() && end <= edges[k + 1]) ++k;
+        while (end <= edges[k + 1]) ++k;
         guess[i] = static_cast<std::uint8_t>(k);
     }
     return guess;
@@ -54,9 +55,8 @@ int spread_bin(std::uint32_t min_bits, std::uint32_t max_bits) {
     const int exponent = static_cast<int>(bits >> 52) - 1023 + (mantissa != 0 ? 1 : 0);
     if (mantissa == 0) return -exponent * spread_bins_per_octave;
     const double m = base::double_from_bits(mantissa | std::uint64_t{1022} << 52);
-    auto k = static_cast<std::size_t>(first_guess[mantissa >> 47]);
-    while (k + 1 < edges.size() && m <= edges[k + 1]) ++k;
-    return -exponent * spread_bins_per_octave + static_cast<int>(k);
+    const std::size_t k = first_guess[mantissa >> 47];
+    return -exponent * spread_bins_per_octave + static_cast<int>(k) + (m <= edges[k + 1] ? 1 : 0);
 }
 
 double spread_edge(int bin) {

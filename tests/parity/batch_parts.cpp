@@ -2,7 +2,7 @@
 // What is kept of a panel's blocks at a time, however its tensor is shaped.
 #include <algorithm>
 
-#include "libmx/analysis/analyze_matrix.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/codec/backends.hpp"

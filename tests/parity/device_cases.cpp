@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "libmx/analysis/analyze_matrix.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/format/element_formats.hpp"

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <limits>
 
-#include "libmx/analysis/analyze_matrix.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "libmx/analysis/analyze_matrix.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 

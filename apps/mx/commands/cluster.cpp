@@ -7,7 +7,7 @@
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/studies/cluster/doctor.hpp"
+#include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::app {
 namespace {
@@ -24,7 +24,7 @@ report::list health_list(const cluster::cluster_report& report,
                          const analysis::analysis_request& request) {
     report::list list;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const cluster::recipe_health& h = report.health[r];
+        const cluster::recipe_summary& h = report.summaries[r];
         report::value nearest = undefined();
         if (h.nearest) {
             nearest = report::record{{"tensor", h.nearest_tensor},
@@ -66,7 +66,7 @@ int run(const options& o) {
     analysis::analysis_request request;
     request.recipes = recipes_of(o.recipes, default_recipes);
     measured_model m(o, request);
-    cluster::cluster_report report = cluster::examine(m.tensors, request, m.control);
+    cluster::cluster_report report = cluster::diagnose(m.tensors, request, m.control);
     engine::require_any(engine::has_elements(report.results), report.skipped);
     const std::string failure =
         o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();

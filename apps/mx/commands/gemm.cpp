@@ -5,7 +5,7 @@
 #include "apps/mx/product_options.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/gemm_view.hpp"
-#include "libmx/studies/convert/destination.hpp"
+#include "libmx/studies/convert/output.hpp"
 #include "libmx/studies/products/gemm_study.hpp"
 
 namespace mx::app {

@@ -59,12 +59,12 @@ report::section findings_section(const cluster_report& report, const analysis_re
                                  const std::vector<named_finding>& shown) {
     report::section s;
     if (report.findings.empty()) {
-        const bool judged = std::any_of(report.health.begin(), report.health.end(),
+        const bool judged = std::any_of(report.summaries.begin(), report.summaries.end(),
                                         [](const auto& h) { return h.judged > 0; });
         s.heading = judged ? "Nothing is in danger"
                            : "Nothing to judge: no block holds two finite elements that are not 0";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-            std::string text = nearest_words(report.health[r], request.recipes[r]);
+            std::string text = nearest_words(report.summaries[r], request.recipes[r]);
             if (!text.empty()) s.notes.push_back("- " + text);
         }
         return s;
@@ -139,13 +139,13 @@ report::section mends_section(const std::vector<named_finding>& shown,
                           {"rmse", f.survey.rmse},
                           {"saturated", f.survey.saturated_block_rate},
                           {"choice", text("")}});
-        for (std::size_t m = 0; m < f.mends.size(); ++m) {
+        for (std::size_t m = 0; m < f.remedies.size(); ++m) {
             s.rows.push_back({{"label", label},
-                              {"change", f.mends[m].change},
-                              {"bits", f.mends[m].bits_per_element},
-                              {"rmse", f.mends[m].rmse},
-                              {"saturated", f.mends[m].saturated_block_rate},
-                              {"choice", text(m == f.mend ? "recommended" : "")}});
+                              {"change", f.remedies[m].change},
+                              {"bits", f.remedies[m].bits_per_element},
+                              {"rmse", f.remedies[m].rmse},
+                              {"saturated", f.remedies[m].saturated_block_rate},
+                              {"choice", text(m == f.chosen ? "recommended" : "")}});
         }
     }
     s.notes = {fmt::format(
@@ -175,7 +175,7 @@ report::section health_section(const cluster_report& report, const analysis_requ
                  {"nearest", "closest of the rest", cell::name},
                  {"nearness", "at %", cell::share}};
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const cluster::recipe_health& h = report.health[r];
+        const cluster::recipe_summary& h = report.summaries[r];
         const auto eligible = static_cast<double>(h.eligible);
         s.rows.push_back(
             {{"recipe", codec::to_string(request.recipes[r])},

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libmx/report/document.hpp"
-#include "libmx/studies/cluster/doctor.hpp"
+#include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::pages {
 

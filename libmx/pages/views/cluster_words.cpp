@@ -11,8 +11,8 @@
 namespace mx::pages {
 namespace {
 
-using cluster::ailment;
 using cluster::bad_block;
+using cluster::defect;
 using cluster::finding;
 using report::plural;
 
@@ -43,16 +43,16 @@ std::string interval(const codec::saturation_zone& z) {
 
 std::string what_happens(const finding& f) {
     switch (f.what) {
-        case ailment::saturation: {
+        case defect::saturation: {
             const auto zone = zone_of(f.recipe);
             const std::string gain = figure(f.survey.saturated_block_gain);
             if (!zone) return fmt::format("every value takes the largest code, a gain of {}", gain);
             return fmt::format("every value in {} becomes {:.3g}*2^n, a gain of {}",
                                interval(*zone), zone->becomes, gain);
         }
-        case ailment::death:
+        case defect::death:
             return "every value becomes 0";
-        case ailment::collapse:
+        case defect::collapse:
             return "all values get one magnitude";
     }
     return {};
@@ -72,7 +72,7 @@ std::string example(const finding& f) {
 }
 
 std::string remedy(const finding& f) {
-    const cluster::measured_mend& m = f.mends[f.mend];
+    const cluster::measured_remedy& m = f.remedies[f.chosen];
     if (m.recipe == engine::bf16_name) {
         return fmt::format("nothing tried here mends it but bf16, with R-MSE {} instead of {}",
                            figure(m.rmse), figure(f.survey.rmse));
@@ -84,14 +84,14 @@ std::string remedy(const finding& f) {
 }  // namespace
 
 std::string finding_words(const finding& f, const std::string& tensor) {
-    const std::uint64_t ailing = f.survey.ailing[static_cast<std::size_t>(f.what)];
-    const cluster::ailment_words& verb = cluster::words_of(f.what);
+    const std::uint64_t ailing = f.survey.defective[static_cast<std::size_t>(f.what)];
+    const cluster::defect_words& verb = cluster::words_of(f.what);
     return fmt::format("{} under {}: {} of {} {}: {}{}; {}.", tensor, spelled(f.recipe), ailing,
                        plural(f.survey.eligible, "block"), ailing == 1 ? verb.one : verb.many,
                        what_happens(f), example(f), remedy(f));
 }
 
-std::string nearest_words(const cluster::recipe_health& h, const codec::recipe& r) {
+std::string nearest_words(const cluster::recipe_summary& h, const codec::recipe& r) {
     if (!h.nearest) return {};
     const cluster::near_block& b = *h.nearest;
     return fmt::format(

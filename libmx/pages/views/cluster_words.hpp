@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/studies/cluster/doctor.hpp"
+#include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::pages {
 
@@ -14,7 +14,7 @@ namespace mx::pages {
 std::string finding_words(const cluster::finding& f, const std::string& tensor);
 
 /// "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
-std::string nearest_words(const cluster::recipe_health& h, const codec::recipe& r);
+std::string nearest_words(const cluster::recipe_summary& h, const codec::recipe& r);
 
 /// What keeps findings from being complete: norms stored as gamma - 1, tensors that could not be
 /// judged or were left out.

@@ -2,230 +2,332 @@
 #include "libmx/studies/cluster/block_survey.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <cmath>
 #include <mutex>
-#include <string>
+#include <tuple>
 
-#include "libmx/analysis/recipe_totals.hpp"
-#include "libmx/base/parallel.hpp"
-#include "libmx/base/random.hpp"
+#include "libmx/analysis/totals.hpp"
+#include "libmx/base/exact_sum.hpp"
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/engine/geometry.hpp"
-#include "libmx/engine/panel_quantizer.hpp"
-#include "libmx/engine/prologue.hpp"
-#include "libmx/engine/sweep.hpp"
-#include "libmx/studies/cluster/block_tally.hpp"
+#include "libmx/codec/clamp_zone.hpp"
+#include "libmx/codec/saturation_zone.hpp"
+#include "libmx/metrics/distributions.hpp"
+#include "libmx/metrics/row.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::cluster {
+
+// What is known of a recipe before its first block.
+struct survey_recipe {
+    explicit survey_recipe(const codec::recipe& r)
+        : judge(codec::block_judge::of(r)),
+          zone(codec::clamp_zone_of(r)),
+          has_offset(r.offset != codec::offset_kind::none),
+          empty(analysis::empty_totals(r)) {}
+
+    std::optional<codec::block_judge> judge;
+    codec::clamp_zone zone;
+    bool has_offset;
+    metrics::totals empty;
+
+    // Vector kernels leave the full statistics of blocks to the reference; where extremes tell
+    // which blocks need them, these alone are looked at.
+    bool magnitudes_decide() const { return judge && judge->magnitudes_decide(); }
+};
+
 namespace {
+
+using report::share;
 
 // Tallies at work at a time: they hold tens of kilobytes each.
 constexpr std::size_t jobs_at_once = 256;
 
-// What every job of a recipe has in common.
-struct prepared_recipe {
-    codec::block_params params;
-    bool needs_facts;
-    metrics::totals empty;
-    survey_recipe known;
-
-    explicit prepared_recipe(const codec::recipe& r)
-        : params(codec::params_of(r)),
-          needs_facts(codec::needs_tensor_facts(r)),
-          empty(analysis::empty_totals(r)),
-          known(r) {}
+// A quantized block.
+struct surveyed_block {
+    std::uint64_t index;
+    std::span<const float> x;
+    std::span<const std::uint8_t> codes;
+    const block::block_stats& stats;
 };
 
-// One tensor under one recipe.
-struct job {
-    std::size_t tensor;  // of the batch
-    std::size_t recipe;
-    block::grid grid;
-    engine::preparation how;
-    std::unique_ptr<codec::block_params> own_params;  // where the tensor's facts enter
-    std::mutex guard;
-    block_tally tally;
-};
+double number_of(std::uint32_t bits) { return static_cast<double>(base::float_from_bits(bits)); }
 
-// The scratch of one thread.
-struct workspace {
-    explicit workspace(const engine::run_control& control) : quantizer(control) {}
-    engine::panel_quantizer quantizer;
-    base::aligned_buffer<float> prepared;
-    std::vector<std::uint8_t> codes;
-};
+bool has_maximum(std::uint32_t amax) { return amax != 0 && amax < base::f32_infinity; }
 
-class survey_run {
+// The mantissa in [1, 2).
+double mantissa_of(std::uint32_t bits) {
+    return static_cast<double>(base::decompose(bits).significand) * 0x1p-23;
+}
+
+std::optional<defect> defect_of(const block::block_stats& s) {
+    if (s.is.saturated && s.count.overflow > 0) return defect::saturation;
+    if (s.is.dead) return defect::death;
+    // Equal magnitudes have nothing to lose, and a collapse without an error is none.
+    const bool unequal = s.x_min != s.x_max && s.sum.error2 > 0;
+    if (s.is.collapsed && unequal) return defect::collapse;
+    return std::nullopt;
+}
+
+// Larger losses first; the index decides between equal ones, so that the choice has no order.
+bool worse(const bad_block& a, const bad_block& b) {
+    return std::tie(b.loss, a.index) < std::tie(a.loss, b.index);
+}
+
+// The magnitude that the first non-zero element became; none beyond float32.
+std::optional<double> value_of(const surveyed_block& b, const codec::block_params& params) {
+    std::size_t i = 0;
+    while (b.x[i] == 0) ++i;
+    float value[1];
+    codec::dequantize_block(params, b.stats.scale, b.stats.offset, b.codes.subspan(i, 1), value);
+    if (!std::isfinite(value[0])) return std::nullopt;
+    return std::abs(static_cast<double>(value[0]));
+}
+
+// The blocks of one tensor under one recipe, counted. Adding and merging do not depend on order.
+class block_tally {
   public:
-    survey_run(const std::vector<engine::tensor_ref>& tensors,
-               const analysis::analysis_request& request, const engine::run_control& control)
-        : tensors_(tensors), recipes_(request.recipes), request_(request), control_(control) {
-        for (const codec::recipe& r : recipes_) prepared_.emplace_back(r);
-        for (int i = 0; i < base::thread_count(control.threads); ++i) {
-            spaces_.push_back(std::make_unique<workspace>(control));
+    // Adds a block of which its extremes tell that nothing happens to it; false when they do not,
+    // and all of it must be looked at. Only for recipes whose judge knows codes by magnitudes.
+    bool add_sound(const engine::quantized_segment& s, const codec::block_results& d, std::size_t b,
+                   const survey_recipe& recipe) {
+        const std::uint32_t least = d.x_min[b], largest = d.x_max[b];
+        // One magnitude may be one element; more than one are two elements or more.
+        if (!has_maximum(largest) || d.scale_code[b] == format::e8m0_nan || least == largest ||
+            recipe.judge->one_code(least, largest, d.scale_code[b])) {
+            return false;
         }
-        for (const engine::tensor_ref& t : tensors)
-            all_work_ += t.info().elements * recipes_.size();
+        place(d.amax[b], least, largest, recipe);
+        if (!nearest_ || recipe.judge->may_be_nearer(least, d.scale_code[b], nearest_->nearness)) {
+            keep(near_block{s.index_of(b), number_of(least), number_of(largest),
+                            recipe.judge->nearness({least, 0, largest})});
+        }
+        return true;
     }
 
-    std::vector<block_survey> run() {
-        const std::size_t step =
-            std::max<std::size_t>(1, jobs_at_once / std::max<std::size_t>(1, recipes_.size()));
-        for (std::size_t first = 0; first < tensors_.size();) {
-            std::size_t count = std::min(step, tensors_.size() - first);
-            if (needs_prologue()) count = engine::prologue_share(tensors_, first, count, control_);
-            run_batch(first, count);
-            first += count;
+    void add(const surveyed_block& b, const survey_recipe& recipe,
+             const codec::block_params& params) {
+        const block::block_stats& s = b.stats;
+        if (s.count.nan + s.count.inf + s.count.poisoned != 0) return;
+        place(s.amax, s.x_min, s.x_max, recipe);
+        if (s.is.eligible) judge(b, recipe, params);
+    }
+
+    void add(const block::segment_stats& s) { totals_.add(s); }
+
+    void merge(const block_tally& other) {
+        totals_.merge(other.totals_);
+        spread_.merge(other.spread_);
+        with_maximum_ += other.with_maximum_;
+        in_zone_ += other.in_zone_;
+        overflowing_ += other.overflowing_;
+        saturating_ += other.saturating_;
+        for (std::size_t i = 0; i < defect_count; ++i) defective_[i] += other.defective_[i];
+        saturated_gain_.merge(other.saturated_gain_);
+        for (const bad_block& b : other.worst_) keep(b);
+        if (other.nearest_) keep(*other.nearest_);
+    }
+
+    // The survey, but for tensor and recipe.
+    block_survey finish(const survey_recipe& recipe) const {
+        metrics::totals t = recipe.empty;
+        t.merge(totals_);
+        t.distribution = &spread_;
+        block_survey s;
+        s.blocks = t.block.blocks;
+        s.eligible = t.block.eligible;
+        s.saturated = t.block.saturated;
+        std::copy(std::begin(defective_), std::end(defective_), std::begin(s.defective));
+        s.clamp_zone_block_rate = share(in_zone_, with_maximum_);
+        if (recipe.judge) {
+            s.certain_overflow_block_rate = share(overflowing_, s.eligible);
+            s.certain_saturation_block_rate = share(saturating_, s.eligible);
         }
-        return std::move(surveys_);
+        if (s.saturated > 0) {
+            s.saturated_block_gain = saturated_gain_.value() / static_cast<double>(s.saturated);
+        }
+        const report::value distribution = metrics::block_spread(t);
+        const report::value* quantiles =
+            report::find(std::get<report::record>(distribution), "quantiles");
+        s.spread = std::get<report::record>(*quantiles);
+        const metrics::row figures = metrics::row_of(t);
+        const auto defined = [](double x) { return std::isnan(x) ? report::value() : x; };
+        s.rmse = defined(figures.rmse);
+        s.saturated_block_rate = defined(figures.saturated_block_rate);
+        s.bits_per_element = defined(figures.bits_per_element);
+        s.worst = worst_;
+        s.nearest = nearest_;
+        return s;
     }
 
   private:
-    bool needs_prologue() const {
-        return std::any_of(prepared_.begin(), prepared_.end(),
-                           [](const prepared_recipe& r) { return r.needs_facts; });
-    }
-
-    engine::run_control batch_control() {
-        engine::run_control c = control_;
-        if (control_.on_progress) {
-            c.on_progress = [this](const engine::progress& p) {
-                control_.on_progress({finished_ + p.done, all_work_});
-            };
+    // Where the block's maximum lies, and how far apart its magnitudes.
+    void place(std::uint32_t amax, std::uint32_t least, std::uint32_t largest,
+               const survey_recipe& recipe) {
+        if (has_maximum(amax)) {
+            const double mantissa = mantissa_of(amax);
+            ++with_maximum_;
+            in_zone_ += recipe.zone.from < mantissa && mantissa < recipe.zone.to ? 1u : 0u;
         }
-        return c;
-    }
-
-    void run_batch(std::size_t first, std::size_t count) {
-        batch b;
-        b.tensors.assign(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
-                         tensors_.begin() + static_cast<std::ptrdiff_t>(first + count));
-        for (std::size_t t = 0; t < count; ++t) plan_tensor(b, t);
-        if (needs_prologue()) find_facts(b);
-        engine::sweep(
-            b.tensors, b.passes, batch_control(), engine::panel_form::stored,
-            [&](const engine::loaded_panel& p) { work(b, p); }, b.before.kept);
-        for (const std::unique_ptr<job>& j : b.jobs) {
-            const prepared_recipe& r = prepared_[j->recipe];
-            block_survey s = j->tally.finish(r.known, r.empty);
-            s.tensor = first + j->tensor;
-            s.recipe = j->recipe;
-            surveys_.push_back(std::move(s));
-            finished_ += b.tensors[j->tensor].info().elements;
+        if (has_maximum(largest)) {
+            ++spread_.spread[static_cast<std::size_t>(metrics::spread_bin(least, largest))];
         }
     }
 
-    // Some tensors of the run, with their jobs.
-    struct batch {
-        std::vector<engine::tensor_ref> tensors;
-        engine::prologue before;
-        std::vector<std::unique_ptr<job>> jobs;
-        std::vector<engine::pass> passes;
-    };
-
-    void plan_tensor(batch& b, std::size_t t) {
-        const io::tensor_info& info = b.tensors[t].info();
-        std::vector<engine::grid_job> grids;
-        for (std::size_t r = 0; r < recipes_.size(); ++r) {
-            std::string reason;
-            const std::optional<engine::geometry> layout =
-                engine::lay_out(info.shape, recipes_[r], reason);
-            if (!layout) continue;
-            auto j = std::make_unique<job>();
-            j->tensor = t;
-            j->recipe = r;
-            j->grid = layout->grid;
-            j->how = analysis::preparation_of(request_, info, recipes_[r], 1);
-            if (layout->grid.over.elements() != 0) grids.push_back({b.jobs.size(), layout->grid});
-            b.jobs.push_back(std::move(j));
+    void judge(const surveyed_block& b, const survey_recipe& recipe,
+               const codec::block_params& params) {
+        const block::block_stats& s = b.stats;
+        if (recipe.judge) {
+            const codec::block_extremes e = recipe.judge->signs_matter()
+                                                ? codec::extremes_of(b.x)
+                                                : codec::block_extremes{s.x_min, 0, s.x_max};
+            const codec::block_verdict v = recipe.judge->judge(e);
+            overflowing_ += v.overflows ? 1u : 0u;
+            saturating_ += v.saturates ? 1u : 0u;
+            const double nearness = v.saturates ? 1.0 : recipe.judge->nearness(e);
+            if (!s.is.saturated) {
+                keep(near_block{b.index, number_of(s.x_min), number_of(s.x_max), nearness});
+            }
         }
-        for (engine::pass& p : engine::plan_passes(t, grids)) b.passes.push_back(std::move(p));
+        const double gain = s.sum.x2 > 0 ? s.sum.xd / s.sum.x2 : 0.0;
+        if (s.is.saturated) saturated_gain_.add(gain);
+        const std::optional<defect> what = defect_of(s);
+        if (!what) return;
+        ++defective_[static_cast<std::size_t>(*what)];
+        bad_block bad{b.index, *what, number_of(s.x_min), number_of(s.x_max), std::nullopt,
+                      gain,    0};
+        if (!recipe.has_offset) bad.becomes = value_of(b, params);
+        bad.loss = s.sum.x2 > 0 ? s.sum.error2 / s.sum.x2 : 0.0;
+        keep(bad);
     }
 
-    // The pass that goes first, and what follows from it for the jobs that need it.
-    void find_facts(batch& b) {
-        std::vector<std::vector<engine::facts_wanted>> wanted(b.tensors.size());
-        for (const std::unique_ptr<job>& j : b.jobs) {
-            if (prepared_[j->recipe].needs_facts) wanted[j->tensor].push_back({j->how, j->grid});
-        }
-        b.before = engine::run_prologue(b.tensors, wanted, control_);
-        std::vector<std::size_t> next(b.tensors.size());
-        for (const std::unique_ptr<job>& j : b.jobs) {
-            if (!prepared_[j->recipe].needs_facts) continue;
-            j->own_params = std::make_unique<codec::block_params>(codec::params_of(
-                recipes_[j->recipe], b.before.facts[j->tensor][next[j->tensor]++]));
+    void keep(const bad_block& b) {
+        if (worst_.size() == worst_blocks && !worse(b, worst_.back())) return;
+        worst_.insert(std::upper_bound(worst_.begin(), worst_.end(), b, worse), b);
+        if (worst_.size() > worst_blocks) worst_.pop_back();
+    }
+
+    void keep(const near_block& b) {
+        if (!nearest_ ||
+            std::tie(nearest_->nearness, b.index) < std::tie(b.nearness, nearest_->index)) {
+            nearest_ = b;
         }
     }
 
-    void work(batch& b, const engine::loaded_panel& p) {
-        workspace& space = *spaces_[static_cast<std::size_t>(p.thread)];
-        const std::uint64_t id = base::tensor_id(b.tensors[p.of->tensor].info().name);
-        for (const engine::grid_job& g : p.of->jobs) {
-            job& j = *b.jobs[g.job];
-            const auto local = std::make_unique<block_tally>();
-            const codec::stored_values values =
-                j.how.nothing() ? p.values
-                                : engine::prepare(j.how, j.grid, p.where, p.values, space.prepared);
-            survey_panel(j, p.where, values, id, space, *local);
-            const std::lock_guard lock(j.guard);
-            j.tally.merge(*local);
-        }
-    }
-
-    void survey_panel(const job& j, const engine::panel& where, const codec::stored_values& values,
-                      std::uint64_t tensor_id, workspace& space, block_tally& to) const {
-        const prepared_recipe& r = prepared_[j.recipe];
-        const codec::block_params& params = j.own_params ? *j.own_params : r.params;
-        // Vector kernels leave the full statistics of blocks to the reference; where extremes tell
-        // which blocks need them, these alone are looked at.
-        const bool quick = r.known.magnitudes_decide();
-        const codec::recipe_request request{
-            &params, quick ? codec::detail::codes : codec::detail::stats, false, false, true};
-        space.quantizer.run(
-            j.grid, where, values, tensor_id, {&request, 1},
-            [&](const engine::quantized_segment& s) {
-                const codec::segment_result& result = s.by_recipe.front();
-                const codec::block_results& d = result.of_blocks;
-                to.add(*result.stats);
-                for (std::size_t b = 0; b < d.blocks; ++b) {
-                    const std::uint64_t index = s.index_of(b);
-                    if (quick &&
-                        to.add_sound({index, d.amax[b], d.x_min[b], d.x_max[b], d.scale_code[b]},
-                                     r.known)) {
-                        continue;
-                    }
-                    const codec::block_extent extent = codec::extent_of(s.place, b);
-                    const std::span x(d.inputs + b * d.stride, extent.size());
-                    if (!quick) {
-                        to.add({index, x, std::span(d.codes + b * d.stride, extent.size()),
-                                d.stats[b]},
-                               r.known, params);
-                        continue;
-                    }
-                    space.codes.resize(extent.size());
-                    const block::block_stats stats = codec::quantize_block(
-                        params, x, codec::place_of(s.place, extent), space.codes);
-                    to.add({index, x, space.codes, stats}, r.known, params);
-                }
-            });
-    }
-
-    const std::vector<engine::tensor_ref>& tensors_;
-    const std::vector<codec::recipe>& recipes_;
-    const analysis::analysis_request& request_;
-    const engine::run_control& control_;
-    std::vector<prepared_recipe> prepared_;
-    std::vector<std::unique_ptr<workspace>> spaces_;  // by thread
-    std::uint64_t all_work_ = 0, finished_ = 0;
-    std::vector<block_survey> surveys_;
+    metrics::totals totals_;
+    metrics::histograms spread_;
+    std::uint64_t with_maximum_ = 0, in_zone_ = 0;
+    std::uint64_t overflowing_ = 0, saturating_ = 0;  // by the closed forms
+    std::uint64_t defective_[defect_count] = {};
+    base::exact_sum saturated_gain_;
+    std::vector<bad_block> worst_;
+    std::optional<near_block> nearest_;
 };
 
 }  // namespace
 
+struct shared_survey {
+    std::mutex guard;
+    block_tally tally;
+};
+
+namespace {
+
+class panel_survey final : public engine::panel_visitor {
+  public:
+    panel_survey(std::span<const survey_recipe> recipes,
+                 std::span<const std::unique_ptr<shared_survey>> to, const engine::run_panel& p)
+        : recipes_(recipes), to_(to), panel_(p), tallies_(p.jobs.size()) {}
+
+    void segment(const engine::quantized_segment& s,
+                 std::span<const std::size_t> members) override {
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            tallies_[members[i]].add(*s.by_recipe[i].stats);
+            add_blocks(s, s.by_recipe[i].of_blocks, panel_.job(members[i]), tallies_[members[i]]);
+        }
+    }
+
+    void end() override {
+        for (std::size_t i = 0; i < tallies_.size(); ++i) {
+            shared_survey& all = *to_[panel_.jobs[i]];
+            const std::lock_guard lock(all.guard);
+            all.tally.merge(tallies_[i]);
+        }
+    }
+
+  private:
+    void add_blocks(const engine::quantized_segment& s, const codec::block_results& d,
+                    const engine::run_job& j, block_tally& to) {
+        const survey_recipe& r = recipes_[j.recipe];
+        const codec::block_params& params = *j.params[0];
+        const bool quick = r.magnitudes_decide();
+        for (std::size_t b = 0; b < d.blocks; ++b) {
+            if (quick && to.add_sound(s, d, b, r)) continue;
+            const std::uint64_t index = s.index_of(b);
+            const codec::block_extent extent = codec::extent_of(s.place, b);
+            const std::span x(d.inputs + b * d.stride, extent.size());
+            if (!quick) {
+                const std::span codes(d.codes + b * d.stride, extent.size());
+                to.add({index, x, codes, d.stats[b]}, r, params);
+                continue;
+            }
+            // The reference, for this block alone: a backend gives all statistics for every block
+            // of a segment or for none, and hardly any block comes here.
+            codes_.resize(extent.size());
+            const block::block_stats stats =
+                codec::quantize_block(params, x, codec::place_of(s.place, extent), codes_);
+            to.add({index, x, codes_, stats}, r, params);
+        }
+    }
+
+    std::span<const survey_recipe> recipes_;
+    std::span<const std::unique_ptr<shared_survey>> to_;  // by job of the batch
+    engine::run_panel panel_;
+    std::vector<block_tally> tallies_;  // by job of the panel
+    std::vector<std::uint8_t> codes_;
+};
+
+}  // namespace
+
+block_surveyor::block_surveyor(const engine::run_request& request) {
+    for (const codec::recipe& r : request.recipes) recipes_.emplace_back(r);
+}
+
+block_surveyor::~block_surveyor() = default;
+
+std::size_t block_surveyor::tensors_at_once() const {
+    return jobs_at_once / std::max<std::size_t>(1, recipes_.size());
+}
+
+codec::recipe_request block_surveyor::wanted(const engine::run_job& j) const {
+    const bool quick = recipes_[j.recipe].magnitudes_decide();
+    return {nullptr, quick ? codec::detail::codes : codec::detail::stats, false, false, true};
+}
+
+void block_surveyor::begin(const engine::run_batch& b) {
+    tallies_.clear();
+    for (std::size_t j = 0; j < b.jobs.size(); ++j) {
+        tallies_.push_back(std::make_unique<shared_survey>());
+    }
+}
+
+std::unique_ptr<engine::panel_visitor> block_surveyor::visit(const engine::run_panel& p) {
+    return std::make_unique<panel_survey>(recipes_, tallies_, p);
+}
+
+void block_surveyor::end(const engine::run_batch& b) {
+    for (std::size_t j = 0; j < b.jobs.size(); ++j) {
+        surveys.push_back(tallies_[j]->tally.finish(recipes_[b.jobs[j].recipe]));
+        surveys.back().tensor = b.jobs[j].tensor;
+        surveys.back().recipe = b.jobs[j].recipe;
+    }
+}
+
 std::vector<block_survey> survey_blocks(const std::vector<engine::tensor_ref>& tensors,
-                                        const analysis::analysis_request& request,
+                                        const engine::run_request& request,
                                         const engine::run_control& control) {
-    return survey_run(tensors, request, control).run();
+    block_surveyor surveyor(request);
+    engine::run(tensors, request, surveyor, control);
+    return std::move(surveyor.surveys);
 }
 
 }  // namespace mx::cluster

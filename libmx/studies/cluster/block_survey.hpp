@@ -5,27 +5,28 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "libmx/analysis/analyze.hpp"
+#include "libmx/engine/run.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::cluster {
 
-/// What a block suffers from; worse ones first. Blocks of fewer than two non-zero elements, and
+/// What a block loses; worse ones first. Blocks of fewer than two non-zero elements, and
 /// blocks without a finite scale, are not judged.
-enum class ailment : std::uint8_t {
+enum class defect : std::uint8_t {
     saturation,  ///< every non-zero element takes the largest code, some from beyond it
     death,       ///< every non-zero element becomes zero
     collapse,    ///< unequal magnitudes all become one (not by saturation)
 };
-inline constexpr std::size_t ailment_count = 3;
+inline constexpr std::size_t defect_count = 3;
 
-/// An ailing block.
+/// A block with a defect.
 struct bad_block {
     std::uint64_t index = 0;  ///< in the tensor's block grid
-    ailment what = ailment::saturation;
+    defect what = defect::saturation;
     double least = 0, largest = 0;  ///< of |x| over x != 0
     std::optional<double> becomes;  ///< the magnitude every element gets; none with an offset
     double gain = 0;                ///< sum(x d) / sum(x^2)
@@ -45,7 +46,7 @@ struct block_survey {
     std::uint64_t blocks = 0;
     std::uint64_t eligible = 0;   ///< blocks with at least two non-zero finite elements
     std::uint64_t saturated = 0;  ///< of them, as the metric saturated_block_rate counts them
-    std::uint64_t ailing[ailment_count] = {};  ///< of the eligible blocks, by ailment
+    std::uint64_t defective[defect_count] = {};  ///< of the eligible blocks, by defect
 
     /// Of blocks with a finite maximum: those whose maximum lies in the recipe's clamp zone.
     report::value clamp_zone_block_rate;
@@ -59,21 +60,41 @@ struct block_survey {
     std::vector<bad_block> worst;  ///< those with the largest loss, at most `worst_blocks`
     std::optional<near_block> nearest;
 
-    double share(ailment a) const {
-        const auto n = static_cast<double>(ailing[static_cast<std::size_t>(a)]);
+    double share(defect a) const {
+        const auto n = static_cast<double>(defective[static_cast<std::size_t>(a)]);
         return eligible == 0 ? 0.0 : n / static_cast<double>(eligible);
     }
 };
 
 inline constexpr std::size_t worst_blocks = 5;
 
-/// Surveys numeric tensors under every recipe that fits them, in one pass over each (two where a
-/// recipe needs the tensor's maximum and it is large): tensors in order, recipes innermost. Of
-/// `request`, recipes, roles and norm_bias matter. With a transform, blocks are those of the
-/// transformed values. Memory does not grow with the size of tensors, figures do not depend on
-/// threads. Throws base::error.
+struct survey_recipe;
+struct shared_survey;
+
+/// Surveys the blocks of a run under its first factor: tensors in order, recipes innermost. With a
+/// transform, blocks are those of the transformed values. Memory does not grow with the size of
+/// tensors, figures do not depend on threads.
+class block_surveyor final : public engine::visitor {
+  public:
+    explicit block_surveyor(const engine::run_request& request);
+    ~block_surveyor() override;
+
+    std::size_t tensors_at_once() const override;
+    codec::recipe_request wanted(const engine::run_job& j) const override;
+    void begin(const engine::run_batch& b) override;
+    std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
+    void end(const engine::run_batch& b) override;
+
+    std::vector<block_survey> surveys;  ///< of the batches that are done
+
+  private:
+    std::vector<survey_recipe> recipes_;
+    std::vector<std::unique_ptr<shared_survey>> tallies_;  // by job of the batch
+};
+
+/// Surveys numeric tensors in a run of their own. Throws base::error.
 std::vector<block_survey> survey_blocks(const std::vector<engine::tensor_ref>& tensors,
-                                        const analysis::analysis_request& request,
+                                        const engine::run_request& request,
                                         const engine::run_control& control);
 
 }  // namespace mx::cluster

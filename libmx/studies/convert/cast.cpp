@@ -13,9 +13,7 @@
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/sweep.hpp"
-#include "libmx/studies/convert/code_stream.hpp"
-#include "libmx/studies/convert/convert.hpp"
-#include "libmx/studies/convert/kept_tensors.hpp"
+#include "libmx/studies/convert/output.hpp"
 
 namespace mx::convert {
 namespace {
@@ -83,50 +81,35 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
                 const destination& out, const engine::run_control& control) {
     const target to = find_target(request);
     const codec::backend& backend = control.chosen_backend();
-    conversion result;
-    std::vector<io::planned_array> plan;
-    kept_tensors kept;
-    const std::vector<engine::tensor_ref> chosen = keep_others(tensors, kept, result);
-    engine::require_any(!chosen.empty(), result.kept.empty() ? result.skipped : result.kept);
-    kept.plan_first(plan);
-    const std::size_t first_array = plan.size();
-    std::vector<engine::pass> passes;
-    io::metadata_map metadata{{engine::schema_key_name, "mx.cast/1"},
-                              {"mx.element", request.element}};
-    if (request.by->id != codec::dialect_id::ocp) {
-        metadata["mx.dialect"] = request.by->name;
-    }
-    for (std::size_t t = 0; t < chosen.size(); ++t) {
-        const io::tensor_info& info = chosen[t].info();
+    output o;
+    const std::vector<engine::tensor_ref> chosen = o.keep_others(tensors);
+    engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
+    o.metadata = {{engine::schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
+    if (request.by->id != codec::dialect_id::ocp) o.metadata["mx.dialect"] = request.by->name;
+    std::vector<std::size_t> arrays;
+    for (const engine::tensor_ref& t : chosen) {
+        const io::tensor_info& info = t.info();
         if (request.packed) {
-            plan.push_back(engine::codes_array(info.name, to.type_name, to.bits, info.shape));
-            metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
+            arrays.push_back(
+                o.add(engine::codes_array(info.name, to.type_name, to.bits, info.shape)));
+            o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
         } else {
-            plan.push_back({info.name, tensor::dtype::f32, info.shape});
+            arrays.push_back(o.add({info.name, tensor::dtype::f32, info.shape}));
         }
-        const block::grid row{{1, 1, info.elements}, 1, block::segment_elements};
-        const engine::grid_job job{t, row};
-        if (info.elements != 0)
-            passes.push_back(
-                engine::plan_passes(t, std::span(&job, 1), engine::panel_target_of(backend))
-                    .front());
-        result.elements += info.elements;
+        o.result.elements += info.elements;
     }
-    kept.plan_last(plan);
-    result.tensors = chosen.size();
-    const std::unique_ptr<io::array_writer> writer = out(plan, metadata);
-    for (const io::planned_array& a : plan) {
-        result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
-    }
+    o.result.tensors = chosen.size();
+    io::array_writer& writer = o.create(out);
     std::vector<std::unique_ptr<code_stream>> streams;
     for (std::size_t t = 0; t < chosen.size(); ++t) {
-        streams.push_back(std::make_unique<code_stream>(*writer, first_array + t, to.bits,
-                                                        chosen[t].info().elements));
+        streams.push_back(
+            std::make_unique<code_stream>(writer, arrays[t], to.bits, chosen[t].info().elements));
     }
 
     std::vector<worker> workers(static_cast<std::size_t>(base::thread_count(control.threads)));
     engine::sweep(
-        chosen, passes, control, engine::panel_form::stored, [&](const engine::loaded_panel& p) {
+        chosen, engine::flat_passes(chosen, engine::panel_target_of(backend)), control,
+        engine::panel_form::stored, [&](const engine::loaded_panel& p) {
             const std::size_t t = p.of->tensor;
             const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
             const auto count = static_cast<std::size_t>(p.where.elements());
@@ -136,8 +119,8 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
                 w.values.resize(count);
                 w.by->cast(to.cast, {p.values, count, p.where.col, key},
                            {nullptr, w.values.data()});
-                writer->write(first_array + t, p.where.col * sizeof(float),
-                              std::as_bytes(std::span(w.values)));
+                writer.write(arrays[t], p.where.col * sizeof(float),
+                             std::as_bytes(std::span(w.values)));
                 return;
             }
             w.codes.resize(count);
@@ -149,9 +132,7 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
             }
             streams[t]->put(p.where.col, w.codes);
         });
-    kept.write(*writer, control);
-    writer->commit();
-    return result;
+    return o.finish(control);
 }
 
 }  // namespace mx::convert

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/model.hpp"
+#include "libmx/engine/skip.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/io/writer.hpp"

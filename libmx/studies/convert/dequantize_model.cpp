@@ -1,62 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "libmx/base/parallel.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
-#include "libmx/engine/packed_source.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/studies/convert/convert.hpp"
-#include "libmx/studies/convert/destination.hpp"
-#include "libmx/studies/convert/kept_tensors.hpp"
+#include "libmx/studies/convert/output.hpp"
 
 namespace mx::convert {
-namespace {
-
-// Elements that a thread decodes and writes at a time: whole groups of rows where a rotation along
-// columns keeps them together, as long as they are not too many.
-std::uint64_t piece_of(const block::grid& g) {
-    constexpr std::uint64_t target = std::uint64_t{1} << 17;
-    constexpr std::uint64_t most = std::uint64_t{1} << 22;
-    const std::uint64_t group = g.over.cols <= most ? g.joint_rows * g.over.cols : most + 1;
-    if (group > most || group == 0) return target;
-    return (target + group - 1) / group * group;
-}
-
-}  // namespace
-
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const engine::run_control& control) {
     const engine::packed_model model = engine::read_packed(file);
-    conversion result;
-    std::vector<io::planned_array> plan;
+    output o;
     std::vector<bool> packed(file.tensors().size());
     for (const engine::packed_tensor& t : model.tensors) {
         for (const std::size_t part : t.parts()) packed[part] = true;
     }
-    kept_tensors kept;
     for (std::size_t i = 0; i < packed.size(); ++i) {
-        if (packed[i]) continue;
+        if (packed[i] || o.keep({&file, i}, "not packed")) continue;
         const io::tensor_info& info = file.tensors()[i];
-        if (kept.add({&file, i}, "not packed", result)) continue;
-        result.skipped.push_back({info.file, info.name, "", engine::why_left_out(info)});
+        o.result.skipped.push_back({info.file, info.name, "", engine::why_left_out(info)});
     }
-    kept.plan_first(plan);
-    const std::size_t first_array = plan.size();
+    std::vector<std::size_t> arrays;
     for (const engine::packed_tensor& t : model.tensors) {
-        plan.push_back({t.name, tensor::dtype::f32, t.shape});
-        result.elements += *tensor::element_count(t.shape);
+        arrays.push_back(o.add({t.name, tensor::dtype::f32, t.shape}));
+        o.result.elements += *tensor::element_count(t.shape);
     }
-    kept.plan_last(plan);
-    result.tensors = model.tensors.size();
-    for (const io::planned_array& a : plan) {
-        result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
-    }
-    const std::unique_ptr<io::array_writer> writer =
-        create_destination(out, plan, {{engine::recipe_key_name, codec::to_string(model.recipe)}});
+    o.result.tensors = model.tensors.size();
+    o.metadata = {{engine::recipe_key_name, codec::to_string(model.recipe)}};
+    io::array_writer& writer = o.create(to_file(out));
     std::uint64_t done = 0;
     for (std::size_t i = 0; i < model.tensors.size(); ++i) {
         const engine::packed_tensor& t = model.tensors[i];
@@ -64,21 +37,17 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         if (elements == 0) continue;
         const std::unique_ptr<io::byte_source> values = engine::open_packed(file, model, t);
         std::string reason;
-        const std::uint64_t piece = piece_of(engine::lay_out(t.shape, model.recipe, reason)->grid);
-        base::parallel_for((elements + piece - 1) / piece, control.threads, control.cancel,
-                           [&](std::uint64_t at, int) {
-                               const std::uint64_t first = at * piece;
-                               std::vector<std::byte> bytes(static_cast<std::size_t>(
-                                   std::min(piece, elements - first) * sizeof(float)));
-                               values->read(first * sizeof(float), bytes);
-                               writer->write(first_array + i, first * sizeof(float), bytes);
-                           });
+        const block::grid grid = engine::lay_out(t.shape, model.recipe, reason)->grid;
+        engine::for_each_piece(
+            grid, control.threads, control.cancel, [&](std::uint64_t first, std::uint64_t count) {
+                std::vector<std::byte> bytes(static_cast<std::size_t>(count * sizeof(float)));
+                values->read(first * sizeof(float), bytes);
+                writer.write(arrays[i], first * sizeof(float), bytes);
+            });
         done += elements;
-        if (control.on_progress) control.on_progress({done, result.elements});
+        if (control.on_progress) control.on_progress({done, o.result.elements});
     }
-    kept.write(*writer, control);
-    writer->commit();
-    return result;
+    return o.finish(control);
 }
 
 }  // namespace mx::convert

@@ -1,32 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <deque>
-#include <memory>
+#include <algorithm>
 
-#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/engine/packed_file.hpp"
-#include "libmx/engine/prologue.hpp"
-#include "libmx/engine/quantize_panel.hpp"
-#include "libmx/engine/run_buffer.hpp"
-#include "libmx/engine/skip.hpp"
-#include "libmx/engine/sweep.hpp"
-#include "libmx/studies/convert/code_stream.hpp"
-#include "libmx/studies/convert/convert.hpp"
-#include "libmx/studies/convert/kept_tensors.hpp"
+#include "libmx/engine/run.hpp"
+#include "libmx/studies/convert/output.hpp"
 
 namespace mx::convert {
 namespace {
 
-// Where the parts of a tensor stand in the writer's plan.
+// Where the parts of a tensor stand among the arrays that are written.
 struct parts {
-    engine::geometry layout;
     std::size_t data = 0;  // values, or codes when packed
-    std::size_t scales = 0;
-    std::size_t offsets = 0;
-    std::size_t tensor_scale = 0;
+    std::size_t scales = 0, offsets = 0, tensor_scale = 0;
     std::unique_ptr<code_stream> codes;
+};
+
+// Bytes of one array, handed over in the order of their places; few, long writes.
+class run_buffer {
+  public:
+    run_buffer(io::array_writer& writer, std::size_t array) : writer_(writer), array_(array) {}
+
+    template <typename T>
+    void put(std::uint64_t index, std::span<const T> values) {
+        if (first_ + bytes_.size() != index * sizeof(T)) flush();
+        if (bytes_.empty()) first_ = index * sizeof(T);
+        const auto bytes = std::as_bytes(values);
+        bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    }
+    void flush() {
+        if (!bytes_.empty()) writer_.write(array_, first_, bytes_);
+        bytes_.clear();
+    }
+
+  private:
+    io::array_writer& writer_;
+    std::size_t array_;
+    std::uint64_t first_ = 0;
+    std::vector<std::byte> bytes_;
 };
 
 // Calls write(first element, offset in the panel, count) for every contiguous run of a panel.
@@ -37,93 +50,144 @@ void for_each_run(const engine::panel& p, const block::view& v, Write&& write) {
     for (std::uint64_t r = 0; r < p.rows; ++r) write(start + r * v.cols, r * p.cols, p.cols);
 }
 
-// Quantizes panels into the arrays of their tensor.
-class panel_writer {
+// Where the first element of a block of a segment lies in the panel.
+std::size_t place_in_panel(const engine::quantized_segment& s, const engine::panel& where,
+                           const codec::block_extent& e) {
+    return static_cast<std::size_t>((s.at.batch * where.rows + s.at.row + e.row) * where.cols +
+                                    s.at.col + e.col);
+}
+
+void put_codes(const engine::quantized_segment& s, const engine::panel& where,
+               const codec::block_results& d, std::vector<std::uint8_t>& to) {
+    // Rows of blocks without padding are rows of the panel.
+    const bool rows = s.place.block_rows == 1 && s.place.block_cols == d.stride;
+    const std::size_t step = rows ? static_cast<std::size_t>(s.place.grid_cols()) : 1;
+    for (std::size_t b = 0; b < d.blocks; b += step) {
+        const codec::block_extent e = codec::extent_of(s.place, b);
+        const auto width = static_cast<std::size_t>(rows ? s.place.cols : e.cols);
+        const std::uint8_t* from = d.codes + b * d.stride;
+        std::size_t at = place_in_panel(s, where, e);
+        for (std::uint64_t r = 0; r < e.rows; ++r) {
+            std::copy_n(from, width, to.data() + at);
+            from += width;
+            at += where.cols;
+        }
+    }
+}
+
+void put_values(const engine::quantized_segment& s, const engine::panel& where,
+                const codec::block_params& params, const codec::block_results& d,
+                std::vector<float>& room, std::vector<float>& to) {
+    for (std::size_t b = 0; b < d.blocks; ++b) {
+        const codec::block_extent e = codec::extent_of(s.place, b);
+        std::size_t at = place_in_panel(s, where, e);
+        if (e.rows == 1) {
+            codec::values_of_block(params, d, b, std::span(to).subspan(at, e.size()));
+            continue;
+        }
+        room.resize(e.size());
+        codec::values_of_block(params, d, b, room);
+        for (std::uint64_t r = 0; r < e.rows; ++r, at += where.cols) {
+            std::copy_n(room.data() + r * e.cols, e.cols, to.data() + at);
+        }
+    }
+}
+
+// What all panels of a conversion have in common.
+struct quantize_job {
+    const codec::recipe& recipe;
+    bool packed;
+    io::array_writer& writer;
+    std::vector<parts> of;  // by tensor
+};
+
+// A panel, laid out as the arrays of its tensor are.
+class panel_output final : public engine::panel_visitor {
   public:
-    panel_writer(const codec::recipe& recipe, bool packed, io::array_writer& writer,
-                 const engine::run_control& control)
-        : recipe_(recipe), packed_(packed), writer_(writer) {
-        for (int i = 0; i < base::thread_count(control.threads); ++i) by_.emplace_back(control);
+    panel_output(const quantize_job& job, const engine::run_panel& p)
+        : job_(job),
+          to_(job.of[p.tensor]),
+          panel_(p),
+          params_(*p.job(0).params[0]),
+          scales_(job.writer, to_.scales),
+          offsets_(job.writer, to_.offsets) {
+        const auto elements = static_cast<std::size_t>(p.where.elements());
+        (job.packed ? codes_.resize(elements) : values_.resize(elements));
     }
 
-    void run(const engine::loaded_panel& p, const codec::block_params& params,
-             const std::string& name, const parts& to) {
-        const block::grid& grid = to.layout.grid;
-        const engine::preparation how{0, 1, recipe_.rotate};
-        base::aligned_buffer<float> room;
-        const codec::stored_values x =
-            how.rotates() ? engine::prepare(how, grid, p.where, p.values, room) : p.values;
-        const auto elements = static_cast<std::size_t>(p.where.elements());
-        engine::quantized_panel made;
-        (packed_ ? made.codes.resize(elements) : made.values.resize(elements));
-        const bool has_offset = recipe_.offset == codec::offset_kind::fp16;
-        engine::run_buffer<std::uint8_t> scale_codes(writer_, to.scales);
-        engine::run_buffer<float> scales(writer_, to.scales);
-        engine::run_buffer<std::uint16_t> offsets(writer_, to.offsets);
-        const auto report = [&](std::uint64_t index, const codec::block_results& d,
-                                std::size_t first, std::size_t count) {
-            if (!packed_) return;
-            if (has_offset) offsets.put(index, std::span(d.offset + first, count));
-            if (codec::scales_have_codes(recipe_)) {
-                scale_codes.put(index, std::span(d.scale_code + first, count));
-                return;
-            }
-            for (std::size_t b = 0; b < count; ++b) {
-                scales.put(index + b, codec::scale_of_block(params, d, first + b));
-            }
-        };
-        engine::quantize_panel(by_[static_cast<std::size_t>(p.thread)], params, grid, p.where, x,
-                               base::tensor_id(name), made, report);
-        if (!packed_ && how.rotates())
-            engine::rotate_back(recipe_.rotate, grid, p.where, made.values);
-        scale_codes.flush();
-        scales.flush();
-        offsets.flush();
-        for_each_run(p.where, grid.over,
+    void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
+        const codec::block_results& d = s.by_recipe.front().of_blocks;
+        if (!job_.packed) return put_values(s, panel_.where, params_, d, room_, values_);
+        put_codes(s, panel_.where, d, codes_);
+        const auto across = static_cast<std::size_t>(s.place.grid_cols());
+        for (std::size_t b = 0; b < d.blocks; b += across) put_scales(s.index_of(b), d, b, across);
+    }
+
+    void end() override {
+        const block::grid& grid = panel_.job(0).layout.grid;
+        const transform::rotation& rotate = job_.recipe.rotate;
+        if (!job_.packed && rotate.what != transform::kind::none) {
+            engine::rotate_back(rotate, grid, panel_.where, values_);
+        }
+        scales_.flush();
+        offsets_.flush();
+        for_each_run(panel_.where, grid.over,
                      [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
-                         if (packed_) {
-                             to.codes->put(first, std::span(made.codes).subspan(at, count));
+                         if (job_.packed) {
+                             to_.codes->put(first, std::span(codes_).subspan(at, count));
                          } else {
-                             const auto run = std::span(made.values).subspan(at, count);
-                             writer_.write(to.data, first * sizeof(float), std::as_bytes(run));
+                             const auto run = std::span(values_).subspan(at, count);
+                             job_.writer.write(to_.data, first * sizeof(float), std::as_bytes(run));
                          }
                      });
     }
 
   private:
-    const codec::recipe& recipe_;
-    bool packed_;
-    io::array_writer& writer_;
-    std::deque<engine::panel_quantizer> by_;  // by thread
+    // Of consecutive blocks, the first one with this index in the tensor's grid.
+    void put_scales(std::uint64_t index, const codec::block_results& d, std::size_t first,
+                    std::size_t count) {
+        if (job_.recipe.offset == codec::offset_kind::fp16) {
+            offsets_.put(index, std::span(d.offset + first, count));
+        }
+        if (codec::scales_have_codes(job_.recipe)) {
+            return scales_.put(index, std::span(d.scale_code + first, count));
+        }
+        for (std::size_t b = 0; b < count; ++b) {
+            const float scale = codec::scale_of_block(params_, d, first + b);
+            scales_.put(index + b, std::span(&scale, 1));
+        }
+    }
+
+    const quantize_job& job_;
+    const parts& to_;
+    engine::run_panel panel_;
+    const codec::block_params& params_;
+    run_buffer scales_, offsets_;
+    std::vector<std::uint8_t> codes_;
+    std::vector<float> values_, room_;
 };
 
-void write_tensor_scale(io::array_writer& writer, const parts& to,
-                        const codec::block_params& params) {
-    writer.write(to.tensor_scale, 0, std::as_bytes(std::span(&params.tensor.stored, 1)));
-}
+class quantize_visitor final : public engine::visitor {
+  public:
+    explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
-// The passes of `count` tensors from `first` on, with these tensors counted from zero.
-std::vector<engine::pass> passes_of(const std::vector<engine::pass>& passes, std::size_t first,
-                                    std::size_t count) {
-    std::vector<engine::pass> some;
-    for (engine::pass p : passes) {
-        if (p.tensor < first || p.tensor >= first + count) continue;
-        p.tensor -= first;
-        some.push_back(std::move(p));
+    codec::recipe_request wanted(const engine::run_job& j) const override {
+        return {nullptr, codec::detail_for_scales(*j.params[0]), false, !job_.packed};
     }
-    return some;
-}
+    void begin(const engine::run_batch& b) override {
+        if (!job_.packed || !codec::needs_tensor_facts(job_.recipe)) return;
+        for (const engine::run_job& j : b.jobs) {
+            job_.writer.write(job_.of[j.tensor].tensor_scale, 0,
+                              std::as_bytes(std::span(&j.params[0]->tensor.stored, 1)));
+        }
+    }
+    std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override {
+        return std::make_unique<panel_output>(job_, p);
+    }
 
-// Progress of a part of the run as progress of the whole.
-engine::run_control share_of(const engine::run_control& control, std::uint64_t done,
-                             std::uint64_t total) {
-    engine::run_control c = control;
-    if (!control.on_progress) return c;
-    c.on_progress = [&control, done, total](const engine::progress& p) {
-        control.on_progress({done + p.done, total});
-    };
-    return c;
-}
+  private:
+    const quantize_job& job_;
+};
 
 }  // namespace
 
@@ -138,109 +202,53 @@ conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
                                       "no packed scales; write values (without --packed)",
                                       codec::to_string(recipe)));
     }
-    conversion result;
+    output o;
     std::vector<engine::tensor_ref> chosen;
     std::vector<parts> layouts;
-    std::vector<io::planned_array> plan;
-    std::vector<engine::pass> passes;
-    const std::uint64_t target = engine::panel_target_of(control.chosen_backend());
-    const bool has_offset = recipe.offset == codec::offset_kind::fp16;
-    const bool two_level = codec::needs_tensor_facts(recipe);
-    io::metadata_map metadata{{engine::recipe_key_name, codec::to_string(recipe)}};
-    if (packed) metadata[engine::schema_key_name] = engine::packed_schema;
-    kept_tensors kept;
-    const std::vector<engine::tensor_ref> numeric = keep_others(tensors, kept, result);
-    kept.plan_first(plan);
-    for (const engine::tensor_ref& t : numeric) {
+    o.metadata = {{engine::recipe_key_name, codec::to_string(recipe)}};
+    if (packed) o.metadata[engine::schema_key_name] = engine::packed_schema;
+    for (const engine::tensor_ref& t : o.keep_others(tensors)) {
         const io::tensor_info& info = t.info();
         std::string reason;
-        std::optional<engine::geometry> layout = engine::lay_out(info.shape, recipe, reason);
+        const std::optional<engine::geometry> layout = engine::lay_out(info.shape, recipe, reason);
         if (!layout) {
-            result.skipped.push_back({info.file, info.name, codec::to_string(recipe), reason});
+            o.result.skipped.push_back({info.file, info.name, codec::to_string(recipe), reason});
             continue;
         }
         parts p;
-        p.layout = *layout;
-        p.data = plan.size();
         if (packed) {
             const bool bytes = form == quantized_form::codes;
-            plan.push_back(engine::codes_array(
+            p.data = o.add(engine::codes_array(
                 info.name, bytes ? "U8" : recipe.element->safetensors, code_bits, info.shape));
-            p.scales = plan.size();
-            plan.push_back(
-                {info.name + ".scales", engine::scales_type(recipe), layout->grid_shape});
-            p.offsets = plan.size();
-            if (has_offset) {
-                plan.push_back({info.name + ".offsets", tensor::dtype::f16, layout->grid_shape});
+            p.scales =
+                o.add({info.name + ".scales", engine::scales_type(recipe), layout->grid_shape});
+            if (recipe.offset == codec::offset_kind::fp16) {
+                p.offsets = o.add({info.name + ".offsets", tensor::dtype::f16, layout->grid_shape});
             }
-            p.tensor_scale = plan.size();
-            if (two_level) {
-                plan.push_back({info.name + engine::tensor_scale_suffix, tensor::dtype::f32, {1}});
+            if (codec::needs_tensor_facts(recipe)) {
+                p.tensor_scale =
+                    o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32, {1}});
             }
-            metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
+            o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
         } else {
-            plan.push_back({info.name, tensor::dtype::f32, info.shape});
+            p.data = o.add({info.name, tensor::dtype::f32, info.shape});
         }
-        const engine::grid_job job{chosen.size(), layout->grid};
-        if (info.elements != 0) {
-            passes.push_back(
-                engine::plan_passes(chosen.size(), std::span(&job, 1), target).front());
-        }
-        result.elements += info.elements;
+        o.result.elements += info.elements;
         chosen.push_back(t);
         layouts.push_back(std::move(p));
     }
-    engine::require_any(!chosen.empty(), result.kept.empty() ? result.skipped : result.kept);
-    kept.plan_last(plan);
-    result.tensors = chosen.size();
-    for (const io::planned_array& a : plan) {
-        result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
-    }
-
-    std::uint64_t done = 0;
-    const std::unique_ptr<io::array_writer> writer = out(plan, metadata);
+    engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
+    o.result.tensors = chosen.size();
+    quantize_job job{recipe, packed, o.create(out), std::move(layouts)};
     for (std::size_t t = 0; t < chosen.size(); ++t) {
-        layouts[t].codes = std::make_unique<code_stream>(*writer, layouts[t].data, code_bits,
-                                                         chosen[t].info().elements);
+        job.of[t].codes = std::make_unique<code_stream>(job.writer, job.of[t].data, code_bits,
+                                                        chosen[t].info().elements);
     }
-
-    panel_writer work(recipe, packed, *writer, control);
-    if (!two_level) {
-        const codec::block_params params = codec::params_of(recipe);
-        engine::sweep(chosen, passes, control, engine::panel_form::stored,
-                      [&](const engine::loaded_panel& p) {
-                          work.run(p, params, chosen[p.of->tensor].info().name,
-                                   layouts[p.of->tensor]);
-                      });
-    }
-    for (std::size_t first = 0; two_level && first < chosen.size();) {
-        const std::size_t count = engine::prologue_share(chosen, first, chosen.size(), control);
-        const auto at = chosen.begin() + static_cast<std::ptrdiff_t>(first);
-        const std::vector<engine::tensor_ref> some(at, at + static_cast<std::ptrdiff_t>(count));
-        std::vector<std::vector<engine::facts_wanted>> wanted;
-        for (std::size_t t = 0; t < count; ++t) {
-            wanted.push_back({{{0, 1, recipe.rotate}, layouts[first + t].layout.grid}});
-        }
-        const engine::prologue before = engine::run_prologue(some, wanted, control);
-        std::vector<codec::block_params> params;
-        for (std::size_t t = 0; t < count; ++t) {
-            params.push_back(codec::params_of(recipe, before.facts[t].front()));
-            if (packed) write_tensor_scale(*writer, layouts[first + t], params.back());
-        }
-        engine::sweep(
-            some, passes_of(passes, first, count), share_of(control, done, result.elements),
-            engine::panel_form::stored,
-            [&](const engine::loaded_panel& p) {
-                const std::size_t t = p.of->tensor;
-                work.run(p, params[t], some[t].info().name, layouts[first + t]);
-            },
-            before.kept);
-        for (const engine::tensor_ref& t : some) done += t.info().elements;
-        first += count;
-    }
-    kept.write(*writer, control);
-    writer->commit();
-    return result;
+    quantize_visitor study(job);
+    engine::run_request request;
+    request.recipes = {recipe};
+    engine::run(chosen, request, study, control);
+    return o.finish(control);
 }
 
 }  // namespace mx::convert

@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
+#include <deque>
+#include <optional>
 #include <utility>
 
-#include "libmx/base/parallel.hpp"
-#include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/engine/geometry.hpp"
-#include "libmx/engine/prologue.hpp"
-#include "libmx/studies/diff/collect.hpp"
-#include "libmx/studies/diff/compare_panels.hpp"
+#include "libmx/report/members.hpp"
+#include "libmx/studies/diff/compare_panel.hpp"
 #include "libmx/studies/diff/match.hpp"
 
 namespace mx::diff {
@@ -23,174 +20,177 @@ namespace {
 constexpr std::size_t sums_at_once = 16384;
 constexpr std::size_t sums_of_values = 5;
 
-constexpr std::string_view norm_role = "norm";
+// One tensor under one recipe, compared.
+struct compared_under {
+    const matched_tensor* tensor;
+    std::string_view role;
+    std::size_t recipe;                 // its place in the request
+    std::vector<double> tensor_scales;  // by dump; empty where the recipe has none
+    compared_tensor figures;
+};
 
-class diff_run {
+using report::tally;
+
+// What a record says about the place of a tensor.
+void add_tensor(report::record& r, const compared_under& c, const std::string& recipe) {
+    const io::tensor_info& info = c.tensor->info();
+    report::list shape;
+    for (const std::uint64_t extent : info.shape) shape.push_back(tally(extent));
+    const std::optional<engine::layer_place> place = engine::layer_of(info.name);
+    r.emplace_back("shape", std::move(shape));
+    r.emplace_back("role", std::string(c.role));
+    r.emplace_back("layer", place ? tally(place->layer) : report::value());
+    r.emplace_back("recipe", recipe);
+}
+
+report::value scale_in(const compared_under& c, std::size_t dump) {
+    if (c.tensor_scales.empty()) return {};
+    return c.tensor_scales[dump];
+}
+
+double share_in_zone(const drift_finding& f) {
+    return static_cast<double>(f.in_zone.back()) / static_cast<double>(f.blocks);
+}
+
+// Takes the figures of tensors in their order.
+class diff_visitor final : public engine::visitor {
   public:
-    diff_run(std::span<const io::reader* const> dumps,
-             const std::vector<engine::tensor_ref>& chosen, const diff_request& request,
-             const engine::run_control& control)
-        : count_(dumps.size()),
-          request_(request),
-          control_(control),
-          collected_(request, dumps.size()) {
-        matched_dumps found = match_dumps(dumps, request.paths, chosen);
-        tensors_ = std::move(found.tensors);
-        result_.left_out = std::move(found.left_out);
+    diff_visitor(const diff_request& request, const std::vector<matched_tensor>& tensors,
+                 std::size_t dumps, diff_result& to)
+        : request_(request), tensors_(tensors), count_(dumps), result_(to) {
         for (const codec::recipe& r : request.recipes) {
+            totals_.push_back({codec::to_string(r), 0, compared_tensor(dumps)});
             zones_.push_back(codec::clamp_zone_of(r));
         }
-        for (int i = 0; i < base::thread_count(control.threads); ++i) {
-            workers_.push_back(std::make_unique<panel_comparer>(control, count_));
-        }
-        for (const matched_tensor& t : tensors_) result_.elements += t.info().elements;
-        result_.tensors = tensors_.size();
-        result_.identical = !tensors_.empty();
     }
 
-    diff_result run() {
-        const std::size_t sums = sums_of_values * (count_ - 1) + request_.recipes.size() * count_;
-        const std::size_t step = std::max<std::size_t>(1, sums_at_once / sums);
-        for (std::size_t first = 0; first < tensors_.size(); first += step) {
-            run_batch(first, std::min(step, tensors_.size() - first));
+    std::size_t tensors_at_once() const override {
+        return sums_at_once / (sums_of_values * (count_ - 1) + request_.recipes.size() * count_);
+    }
+
+    // Without codes of scales, the scale itself is among the statistics of a block.
+    codec::recipe_request wanted(const engine::run_job& j) const override {
+        const bool coded = codec::scales_have_codes(request_.recipes[j.recipe]);
+        return {nullptr, coded ? codec::detail::codes : codec::detail::stats};
+    }
+
+    void begin(const engine::run_batch& b) override {
+        values_.clear();
+        codes_.clear();
+        for (std::size_t t = 0; t < b.tensors.size(); ++t) {
+            values_.emplace_back();
+            values_.back().figures.resize(count_ - 1);
         }
-        collected_.finish(result_);
-        return std::move(result_);
+        for (const engine::run_job& j : b.jobs) {
+            codes_.push_back(std::make_unique<shared_codes>());
+            codes_.back()->figures = code_figures(count_);
+            if (request_.roles.role_of(b.info(j)) == "norm") {
+                codes_.back()->zone = zones_[j.recipe];
+            }
+        }
+    }
+
+    std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override {
+        return compare_panel(p, values_[p.tensor - p.batch.first], codes_);
+    }
+
+    void end(const engine::run_batch& b) override {
+        for (const shared_values& v : values_) {
+            for (const value_figures& f : v.figures) {
+                result_.identical = result_.identical && f.changed == 0;
+            }
+        }
+        for (std::size_t i = 0; i < b.jobs.size(); ++i) {
+            const engine::run_job& j = b.jobs[i];
+            compared_under c{
+                &tensors_[j.tensor], request_.roles.role_of(b.info(j)), j.recipe, {}, {}};
+            if (codec::needs_tensor_facts(request_.recipes[j.recipe])) {
+                for (const auto& p : j.params) c.tensor_scales.push_back(double{p->tensor.decode});
+            }
+            c.figures.values = values_[j.tensor - b.first].figures;
+            c.figures.codes = std::move(codes_[i]->figures);
+            add(c);
+        }
+    }
+
+    // All tensors are there.
+    void finish() {
+        for (const recipe_total& total : totals_) {
+            for (std::size_t k = 0; k + 1 < count_ && total.tensors > 0; ++k) {
+                report::record all = pair_members(k);
+                all.emplace_back("recipe", total.name);
+                all.emplace_back("tensors", tally(total.tensors));
+                add_pair(all, total.figures, k);
+                result_.summary.push_back(std::move(all));
+            }
+        }
+        std::stable_sort(result_.findings.begin(), result_.findings.end(),
+                         [](const drift_finding& a, const drift_finding& b) {
+                             return share_in_zone(a) > share_in_zone(b);
+                         });
     }
 
   private:
-    // Some tensors of the run.
-    struct batch {
-        std::vector<std::vector<engine::tensor_ref>> in;  // by dump and tensor
-        std::vector<std::unique_ptr<tensor_job>> jobs;
-        std::vector<engine::pass> passes;
-        std::vector<std::unique_ptr<engine::panel_reader>> readers;  // of the dumps but the first
+    // A recipe over all tensors.
+    struct recipe_total {
+        std::string name;
+        std::uint64_t tensors = 0;
+        compared_tensor figures;
     };
 
-    void run_batch(std::size_t first, std::size_t count) {
-        batch b;
-        b.in.resize(count_);
-        std::uint64_t elements = 0;
-        for (std::size_t t = 0; t < count; ++t) {
-            const matched_tensor& m = tensors_[first + t];
-            for (std::size_t d = 0; d < count_; ++d) b.in[d].push_back(m.in[d]);
-            plan_tensor(b, t, m);
-            elements += m.info().elements;
-        }
-        find_facts(b);
-        for (std::size_t d = 1; d < count_; ++d) {
-            b.readers.push_back(std::make_unique<engine::panel_reader>(b.in[d], b.passes));
-        }
-        engine::run_control steered = control_;
-        if (control_.on_progress) {
-            steered.on_progress = [&, this](const engine::progress& p) {
-                const double part = static_cast<double>(p.done) / static_cast<double>(p.total);
-                const double done = part * static_cast<double>(elements);
-                control_.on_progress(
-                    {finished_ + static_cast<std::uint64_t>(done), result_.elements});
-            };
-        }
-        engine::sweep(b.in.front(), b.passes, steered, engine::panel_form::widened,
-                      [&](const engine::loaded_panel& p) {
-                          const std::string& name = b.in.front()[p.of->tensor].info().name;
-                          workers_[static_cast<std::size_t>(p.thread)]->run(
-                              *b.jobs[p.of->tensor], base::tensor_id(name), p, b.readers);
-                      });
-        finished_ += elements;
-        for (std::size_t t = 0; t < count; ++t) report(b, first, t);
+    report::record pair_members(std::size_t pair) const {
+        report::record r;
+        r.emplace_back("file_a", request_.paths[pair]);
+        r.emplace_back("file_b", request_.paths[pair + 1]);
+        r.emplace_back("label_a", request_.labels.text[pair]);
+        r.emplace_back("label_b", request_.labels.text[pair + 1]);
+        return r;
     }
 
-    void plan_tensor(batch& b, std::size_t t, const matched_tensor& m) {
-        const io::tensor_info& info = m.info();
-        auto job = std::make_unique<tensor_job>();
-        job->role = request_.roles.role_of(info);
-        if (job->role == norm_role) job->bias = request_.norm_bias;
-        job->values.resize(count_ - 1);
-        std::string reason;
-        const engine::geometry rows = engine::lay_out(info.shape, codec::recipe{}, reason).value();
-        std::vector<engine::grid_job> grids{{values_job, rows.grid}};
-        for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
-            const codec::recipe& recipe = request_.recipes[r];
-            const auto layout = engine::lay_out(info.shape, recipe, reason);
-            job->recipes.push_back(nullptr);
-            if (!layout) {
-                result_.left_out.push_back(
-                    {info.file, info.name, codec::to_string(recipe), reason});
-                continue;
-            }
-            auto under = std::make_unique<recipe_job>();
-            under->recipe = r;
-            under->grid = layout->grid;
-            under->rotate = recipe.rotate;
-            under->scales_have_codes = codec::scales_have_codes(recipe);
-            if (job->role == norm_role) under->zone = zones_[r];
-            if (!codec::needs_tensor_facts(recipe)) {
-                under->params.push_back(codec::params_of(recipe));
-            }
-            under->codes.figures = code_figures(count_);
-            grids.push_back({r, layout->grid});
-            job->recipes.back() = std::move(under);
+    void add(const compared_under& c) {
+        recipe_total& total = totals_[c.recipe];
+        ++total.tensors;
+        for (std::size_t k = 0; k + 1 < count_; ++k)
+            total.figures.values[k].merge(c.figures.values[k]);
+        total.figures.codes.merge(c.figures.codes);
+        add_pairs(c);
+        const std::string& name = c.tensor->info().name;
+        if (auto found = drift_of(name, total.name, c.figures.codes.dumps, request_.labels)) {
+            result_.findings.push_back(std::move(*found));
         }
-        for (engine::pass& p : engine::plan_passes(t, grids)) b.passes.push_back(std::move(p));
-        b.jobs.push_back(std::move(job));
+        if (count_ < 3) return;
+        report::record r;
+        r.emplace_back("tensor", name);
+        add_tensor(r, c, total.name);
+        add_series(r, c.figures);
+        result_.series.push_back(std::move(r));
     }
 
-    // Where a recipe needs facts of the whole tensor, they are those of each dump.
-    void find_facts(batch& b) {
-        std::vector<std::vector<engine::facts_wanted>> wanted(b.jobs.size());
-        std::vector<std::vector<recipe_job*>> wanting(b.jobs.size());
-        bool any = false;
-        for (std::size_t t = 0; t < b.jobs.size(); ++t) {
-            for (const std::unique_ptr<recipe_job>& j : b.jobs[t]->recipes) {
-                if (!j || !j->params.empty()) continue;
-                wanted[t].push_back({engine::preparation{b.jobs[t]->bias, 1, j->rotate}, j->grid});
-                wanting[t].push_back(j.get());
-                any = true;
-            }
-        }
-        if (!any) return;
-        engine::run_control control = control_;
-        control.kept_elements = 0;
-        for (std::size_t d = 0; d < count_; ++d) {
-            const engine::prologue before = engine::run_prologue(b.in[d], wanted, control);
-            for (std::size_t t = 0; t < b.jobs.size(); ++t) {
-                for (std::size_t i = 0; i < wanting[t].size(); ++i) {
-                    recipe_job& j = *wanting[t][i];
-                    j.params.push_back(
-                        codec::params_of(request_.recipes[j.recipe], before.facts[t][i]));
-                }
-            }
+    void add_pairs(const compared_under& c) {
+        const auto dtype = [&](std::size_t dump) {
+            return std::string(tensor::row_of(c.tensor->in[dump].info().type).name);
+        };
+        for (std::size_t k = 0; k + 1 < count_; ++k) {
+            report::record r = pair_members(k);
+            r.emplace_back("tensor", c.tensor->info().name);
+            r.emplace_back("dtype", dtype(k));
+            r.emplace_back("dtype_b", dtype(k + 1));
+            add_tensor(r, c, totals_[c.recipe].name);
+            add_pair(r, c.figures, k);
+            r.emplace_back("tensor_scale_a", scale_in(c, k));
+            r.emplace_back("tensor_scale_b", scale_in(c, k + 1));
+            result_.results.push_back(r);
         }
     }
 
-    void report(batch& b, std::size_t first, std::size_t t) {
-        const tensor_job& job = *b.jobs[t];
-        for (const value_figures& v : job.values) {
-            result_.identical = result_.identical && v.changed == 0;
-        }
-        for (const std::unique_ptr<recipe_job>& j : job.recipes) {
-            if (!j) continue;
-            compared_under c{&tensors_[first + t], job.role, j->recipe, {}, {}};
-            if (codec::needs_tensor_facts(request_.recipes[j->recipe])) {
-                for (const codec::block_params& p : j->params) {
-                    c.tensor_scales.push_back(double{p.tensor.decode});
-                }
-            }
-            c.figures.values = job.values;
-            c.figures.codes = std::move(j->codes.figures);
-            collected_.add(c);
-        }
-    }
-
-    const std::size_t count_;
     const diff_request& request_;
-    const engine::run_control& control_;
-    std::vector<matched_tensor> tensors_;
-    std::vector<codec::clamp_zone> zones_;                  // by recipe
-    std::vector<std::unique_ptr<panel_comparer>> workers_;  // by thread
-    std::uint64_t finished_ = 0;
-    diff_collector collected_;
-    diff_result result_;
+    const std::vector<matched_tensor>& tensors_;
+    const std::size_t count_;
+    diff_result& result_;
+    std::vector<codec::clamp_zone> zones_;              // by recipe
+    std::deque<shared_values> values_;                  // by tensor of the batch
+    std::vector<std::unique_ptr<shared_codes>> codes_;  // by job of the batch
+    std::vector<recipe_total> totals_;
 };
 
 void check(std::size_t dumps, const diff_request& request) {
@@ -213,7 +213,24 @@ diff_result diff(std::span<const io::reader* const> dumps,
                  const std::vector<engine::tensor_ref>& chosen, const diff_request& request,
                  const engine::run_control& control) {
     check(dumps.size(), request);
-    return diff_run(dumps, chosen, request, control).run();
+    diff_result result;
+    matched_dumps found = match_dumps(dumps, request.paths, chosen);
+    result.left_out = std::move(found.left_out);
+    result.tensors = found.tensors.size();
+    result.identical = !found.tensors.empty();
+    std::vector<std::vector<engine::tensor_ref>> models(dumps.size());
+    for (const matched_tensor& t : found.tensors) {
+        result.elements += t.info().elements;
+        for (std::size_t d = 0; d < dumps.size(); ++d) models[d].push_back(t.in[d]);
+    }
+    diff_visitor study(request, found.tensors, dumps.size(), result);
+    engine::visitor* const visitors[] = {&study};
+    for (engine::skipped_tensor& s :
+         engine::run(models, request, visitors, control, {.values = true})) {
+        result.left_out.push_back(std::move(s));
+    }
+    study.finish();
+    return result;
 }
 
 }  // namespace mx::diff

@@ -8,11 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/codec/recipe.hpp"
-#include "libmx/engine/control.hpp"
-#include "libmx/engine/model.hpp"
-#include "libmx/engine/roles.hpp"
-#include "libmx/engine/skip.hpp"
+#include "libmx/engine/run.hpp"
 #include "libmx/report/record_list.hpp"
 #include "libmx/studies/diff/drift.hpp"
 #include "libmx/studies/diff/labels.hpp"
@@ -22,12 +18,10 @@ namespace mx::diff {
 /// A panel of every dump is in memory at a time, and three are quantized.
 inline constexpr std::size_t most_dumps = 64;
 
-struct diff_request {
+/// norm_bias goes before every figure; the only factor is 1.
+struct diff_request : engine::run_request {
     std::vector<std::string> paths;  ///< what the dumps are called in records, one each
     dump_labels labels;
-    std::vector<codec::recipe> recipes;
-    engine::role_finder roles;
-    float norm_bias = 0;  ///< see analysis_request::norm_bias; goes before every figure
 };
 
 struct diff_result {

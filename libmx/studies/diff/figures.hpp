@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a comparison of dumps counts. Counts are exact and sums enter by segments, so that the
-// result does not depend on how a tensor was divided among threads.
+// What a comparison of dumps counts, and how that is told. Counts are exact and sums enter by
+// segments, so that the result does not depend on how a tensor was divided among threads. In
+// records, undefined is null: a share of nothing, a relative error against zeros, a clamp zone that
+// there is not.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "libmx/base/exact_sum.hpp"
+#include "libmx/report/record.hpp"
 
 namespace mx::diff {
 
@@ -59,5 +62,23 @@ struct code_figures {
         : moves(count == 0 ? 0 : count - 1), dumps(count) {}
     void merge(const code_figures& other);
 };
+
+/// A tensor (or several together) under one recipe.
+struct compared_tensor {
+    std::vector<value_figures> values;  ///< one fewer than dumps
+    code_figures codes;
+
+    compared_tensor() = default;
+    explicit compared_tensor(std::size_t dumps)
+        : values(dumps == 0 ? 0 : dumps - 1), codes(dumps) {}
+};
+
+/// Adds the figures of dump `pair` against the next one: of values, of scales and codes, and of
+/// each of the two by itself (members that end in _a and _b).
+void add_pair(report::record& r, const compared_tensor& t, std::size_t pair);
+
+/// Adds one list per figure with a value per dump. What compares dump k with the one before has
+/// null for the first; `oscillation` has null at both ends.
+void add_series(report::record& r, const compared_tensor& t);
 
 }  // namespace mx::diff

@@ -17,7 +17,8 @@ int magnitude_code(const format::element_format& f, std::uint32_t code) {
     return static_cast<int>(negative ? static_cast<std::uint32_t>(f.codes()) - code : code);
 }
 
-// One element, the maximum of its block, under a recipe.
+// One element, the maximum of its block, under a recipe: by the reference, since each outcome
+// decides which one is asked for next.
 class lone_element {
   public:
     explicit lone_element(const codec::recipe& r)

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/rosetta/rosetta.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <memory>
 #include <mutex>
 
-#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/engine/geometry.hpp"
-#include "libmx/engine/panel_quantizer.hpp"
-#include "libmx/engine/prologue.hpp"
-#include "libmx/engine/skip.hpp"
-#include "libmx/engine/sweep.hpp"
+#include "libmx/engine/run.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::rosetta {
 namespace {
 
-using codec::block_params;
+using report::share;
+using report::tally;
 
 // What one block became under one recipe.
 struct reading {
@@ -30,24 +29,17 @@ struct reading {
 
 bool same_scale(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Sums of one segment in plain doubles, added to the exact ones when it ends: like the segments of
-// every other sum here, they are fixed by the block's index in its tensor.
+// Sums of a pair over one segment in plain doubles, added to the exact ones when it ends: like the
+// segments of every other sum here, they are fixed by the block's index in its tensor.
 struct segment_sums {
-    std::vector<double> own_a, crossed_a, own_b, crossed_b;
+    double own_a = 0, crossed_a = 0, own_b = 0, crossed_b = 0;
 
-    explicit segment_sums(std::size_t pairs)
-        : own_a(pairs), crossed_a(pairs), own_b(pairs), crossed_b(pairs) {}
-
-    void flush(rosetta_counts& to) {
-        for (std::size_t i = 0; i < own_a.size(); ++i) {
-            to.pairs[i].a_read_by_b.own.add(own_a[i]);
-            to.pairs[i].a_read_by_b.crossed.add(crossed_a[i]);
-            to.pairs[i].b_read_by_a.own.add(own_b[i]);
-            to.pairs[i].b_read_by_a.crossed.add(crossed_b[i]);
-        }
-        for (auto* sums : {&own_a, &crossed_a, &own_b, &crossed_b}) {
-            std::fill(sums->begin(), sums->end(), 0.0);
-        }
+    void flush(rosetta_pair& to) {
+        to.a_read_by_b.own.add(own_a);
+        to.a_read_by_b.crossed.add(crossed_a);
+        to.b_read_by_a.own.add(own_b);
+        to.b_read_by_a.crossed.add(crossed_b);
+        *this = {};
     }
 };
 
@@ -64,27 +56,35 @@ double squared_error(std::span<const float> x, std::span<const std::uint8_t> cod
     return sum;
 }
 
+// What is counted of one tensor; several threads add to it.
+struct shared_counts {
+    explicit shared_counts(std::size_t recipes) : counts(recipes) {}
+    std::mutex guard;
+    rosetta_counts counts;
+};
+
 // The blocks of one panel, every pair of recipes.
-class pair_counter {
+class panel_pairs final : public engine::panel_visitor {
   public:
-    explicit pair_counter(const std::vector<block_params>& params)
-        : params_(params),
-          readings_(params.size()),
-          errors_(params.size() * params.size()),
+    panel_pairs(const engine::run_panel& p, shared_counts& to)
+        : to_(to),
+          readings_(p.jobs.size()),
+          errors_(p.jobs.size() * p.jobs.size()),
           known_(errors_.size()),
-          counts(params.size()),
-          sums_(counts.pairs.size()) {
-        for (const block_params& p : params) {
-            requests_.push_back({&p, codec::detail_for_scales(p), false, false, true});
-        }
+          counts_(p.jobs.size()),
+          sums_(counts_.pairs.size()) {
+        for (std::size_t r = 0; r < p.jobs.size(); ++r) params_.push_back(p.job(r).params[0].get());
     }
 
-    void run(engine::panel_quantizer& by, const block::grid& g, const engine::panel& where,
-             const codec::stored_values& x, std::uint64_t tensor_id) {
-        by.run(g, where, x, tensor_id, requests_, [&](const engine::quantized_segment& s) {
-            for (std::size_t b = 0; b < s.place.blocks(); ++b) add(s, b);
-            sums_.flush(counts);
-        });
+    // All recipes lie over the same blocks, in their order.
+    void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
+        for (std::size_t b = 0; b < s.place.blocks(); ++b) add(s, b);
+        for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i].flush(counts_.pairs[i]);
+    }
+
+    void end() override {
+        const std::lock_guard lock(to_.guard);
+        to_.counts.merge(counts_);
     }
 
   private:
@@ -97,9 +97,9 @@ class pair_counter {
             const codec::block_results& d = s.by_recipe[r].of_blocks;
             reading& to = readings_[r];
             to.codes = std::span(d.codes + block * d.stride, size);
-            to.scale = codec::scale_of_block(params_[r], d, block);
+            to.scale = codec::scale_of_block(*params_[r], d, block);
             to.factor =
-                static_cast<double>(to.scale) * static_cast<double>(params_[r].tensor.decode);
+                static_cast<double>(to.scale) * static_cast<double>(params_[r]->tensor.decode);
             to.alike = r;
             for (std::size_t k = 0; k < r && to.alike == r; ++k) {
                 if (readings_[k].alike == k && same_codes(k, r) && same_values(k, r)) to.alike = k;
@@ -108,8 +108,8 @@ class pair_counter {
         std::fill(known_.begin(), known_.end(), false);
         const auto finite = static_cast<std::uint64_t>(
             std::count_if(x.begin(), x.end(), [](float v) { return std::isfinite(v); }));
-        ++counts.blocks;
-        counts.elements += x.size();
+        ++counts_.blocks;
+        counts_.elements += x.size();
         std::size_t i = 0;
         for (std::size_t a = 0; a < n; ++a) {
             for (std::size_t b = a + 1; b < n; ++b, ++i) compare(x, a, b, i, finite);
@@ -123,8 +123,8 @@ class pair_counter {
 
     // Codes mean the same in both.
     bool same_values(std::size_t a, std::size_t b) const {
-        const float* va = params_[a].conversion.value;
-        const float* vb = params_[b].conversion.value;
+        const float* va = params_[a]->conversion.value;
+        const float* vb = params_[b]->conversion.value;
         return std::all_of(readings_[a].codes.begin(), readings_[a].codes.end(),
                            [&](std::uint8_t c) { return same_scale(va[c], vb[c]); });
     }
@@ -133,7 +133,7 @@ class pair_counter {
                  std::uint64_t finite) {
         const reading& ra = readings_[a];
         const reading& rb = readings_[b];
-        rosetta_pair& to = counts.pairs[pair];
+        rosetta_pair& to = counts_.pairs[pair];
         to.scales_differ += same_scale(ra.scale, rb.scale) ? 0u : 1u;
         if (ra.alike != rb.alike) {
             for (std::size_t i = 0; i < x.size(); ++i) {
@@ -146,10 +146,10 @@ class pair_counter {
         // A code that means NaN to one of them.
         if (!std::isfinite(aa + ab + bb + ba)) return;
         to.compared += finite;
-        sums_.own_a[pair] += aa;
-        sums_.crossed_a[pair] += ab;
-        sums_.own_b[pair] += bb;
-        sums_.crossed_b[pair] += ba;
+        sums_[pair].own_a += aa;
+        sums_[pair].crossed_a += ab;
+        sums_[pair].own_b += bb;
+        sums_[pair].crossed_b += ba;
     }
 
     // Codes of `codes` under the scale of `scale`; recipes that agree share one computation.
@@ -164,34 +164,64 @@ class pair_counter {
         }
         const std::size_t at = from * params_.size() + by;
         if (!known_[at]) {
-            errors_[at] = squared_error(x, readings_[from].codes, params_[from].conversion.value,
+            errors_[at] = squared_error(x, readings_[from].codes, params_[from]->conversion.value,
                                         readings_[by].factor);
             known_[at] = true;
         }
         return errors_[at];
     }
 
-    const std::vector<block_params>& params_;
-    std::vector<codec::recipe_request> requests_;
+    shared_counts& to_;
+    std::vector<const codec::block_params*> params_;  // by recipe
     std::vector<reading> readings_;
     std::vector<double> errors_;
     std::vector<bool> known_;
-
-  public:
-    rosetta_counts counts;
-
-  private:
-    segment_sums sums_;
+    rosetta_counts counts_;
+    std::vector<segment_sums> sums_;  // by pair
 };
 
 // Tensors whose sums (a megabyte each) are held at a time.
-constexpr std::size_t tensors_at_once = 16;
+constexpr std::size_t most_tensors = 16;
 
-struct tensor_job {
-    tensor_job(std::size_t recipes) : counts(recipes) {}
-    std::vector<block_params> params;
-    std::mutex guard;
-    rosetta_counts counts;
+class pair_visitor final : public engine::visitor {
+  public:
+    pair_visitor(const std::vector<codec::recipe>& recipes, rosetta_result& to) : to_(to) {
+        for (const codec::recipe& r : recipes) names_.push_back(codec::to_string(r));
+    }
+
+    std::size_t tensors_at_once() const override { return most_tensors; }
+    codec::recipe_request wanted(const engine::run_job& j) const override {
+        return {nullptr, codec::detail_for_scales(*j.params[0]), false, false, true};
+    }
+    void begin(const engine::run_batch& b) override {
+        for (std::size_t t = 0; t < b.tensors.size(); ++t) counts_.emplace_back(names_.size());
+    }
+    std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override {
+        return std::make_unique<panel_pairs>(p, counts_[p.tensor - p.batch.first]);
+    }
+
+    void end(const engine::run_batch& b) override {
+        for (const engine::run_job& j : b.jobs) {
+            if (j.recipe != 0) continue;
+            const rosetta_counts& counts = counts_[j.tensor - b.first].counts;
+            to_.total.merge(counts);
+            for (std::size_t a = 0; a < names_.size(); ++a) {
+                for (std::size_t c = a + 1; c < names_.size(); ++c) {
+                    report::record r{{"file", b.info(j).file}, {"tensor", b.info(j).name}};
+                    for (auto& member : pair_record(counts, a, c, names_)) {
+                        r.push_back(std::move(member));
+                    }
+                    to_.results.push_back(r);
+                }
+            }
+        }
+        counts_.clear();
+    }
+
+  private:
+    rosetta_result& to_;
+    std::vector<std::string> names_;
+    std::deque<shared_counts> counts_;  // by tensor of the batch
 };
 
 void check(const std::vector<codec::recipe>& recipes) {
@@ -222,7 +252,39 @@ report::value ratio(double crossed, double own) {
     return std::sqrt(crossed / own);
 }
 
+// A preset whose element the recipe may replace.
+constexpr std::string_view any_preset = "mxfp8";
+
+std::string_view preset_of(const std::string& element) {
+    for (const format::block_format& f : format::block_formats) {
+        if (f.element == element && f.scale == "e8m0") return f.name;
+    }
+    return any_preset;
+}
+
 }  // namespace
+
+std::vector<codec::recipe> recipes_of_element(const std::string& element,
+                                              const std::string& block) {
+    std::vector<codec::recipe> recipes;
+    const std::string start =
+        fmt::format("{}:element={},block={}", preset_of(element), element, block);
+    recipes.push_back(codec::parse_recipe(start));
+    for (const codec::dialect& d : codec::dialects()) {
+        if (!d.blocks || (!d.elements.empty() && !codec::lists(d.elements, element))) continue;
+        for (const scale::scale_rule& rule : scale::scale_rules) {
+            if (!codec::lists(d.rules, rule.name) || rule.scale_format != "e8m0") continue;
+            const bool inside =
+                d.id == codec::dialect_id::systems_scaling && rule.id == scale::rule_id::floor_bump;
+            if (rule.id == scale::rule_id::stochastic || inside) continue;
+            const codec::recipe r = codec::parse_recipe(
+                fmt::format("{},scale={},dialect={}", start, rule.name, d.name));
+            if (r == recipes.front()) continue;
+            recipes.push_back(r);
+        }
+    }
+    return recipes;
+}
 
 void rosetta_pair::merge(const rosetta_pair& other) {
     scales_differ += other.scales_differ;
@@ -243,11 +305,6 @@ void rosetta_counts::merge(const rosetta_counts& other) {
 report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b,
                            const std::vector<std::string>& names) {
     const rosetta_pair& p = c.pairs[analysis::pair_index(a, b, names.size())];
-    const auto tally = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
-    const auto share = [](std::uint64_t part, std::uint64_t whole) -> report::value {
-        if (whole == 0) return {};
-        return static_cast<double>(part) / static_cast<double>(whole);
-    };
     const auto root = [&](const base::exact_sum& sum) -> report::value {
         if (p.compared == 0) return {};
         return std::sqrt(sum.value() / static_cast<double>(p.compared));
@@ -277,98 +334,17 @@ rosetta_result compare_bytes(const std::vector<engine::tensor_ref>& tensors,
                              const std::vector<codec::recipe>& recipes,
                              const engine::run_control& control) {
     check(recipes);
-    const std::size_t n = recipes.size();
-    rosetta_result result{{}, rosetta_counts(n), {}};
-    std::vector<std::string> names;
-    bool needs_facts = false;
-    for (const codec::recipe& r : recipes) {
-        names.push_back(codec::to_string(r));
-        needs_facts = needs_facts || codec::needs_tensor_facts(r);
-    }
+    rosetta_result result{{}, rosetta_counts(recipes.size()), {}};
     const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, result.skipped);
-    std::uint64_t all = 0;
-    for (const engine::tensor_ref& t : numeric) all += t.info().elements;
-    std::uint64_t finished = 0;
-    std::deque<engine::panel_quantizer> quantizers;  // by thread
-    for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
-    for (std::size_t first = 0; first < numeric.size();) {
-        const std::size_t limit = std::min(tensors_at_once, numeric.size() - first);
-        const std::size_t count =
-            needs_facts ? engine::prologue_share(numeric, first, limit, control) : limit;
-        const std::vector<engine::tensor_ref> batch(
-            numeric.begin() + static_cast<std::ptrdiff_t>(first),
-            numeric.begin() + static_cast<std::ptrdiff_t>(first + count));
-        first += count;
-        const engine::preparation how{0, 1, recipes.front().rotate};
-        engine::prologue before;
-        if (needs_facts) {
-            std::vector<std::vector<engine::facts_wanted>> wanted;
-            std::string ignored;
-            for (const engine::tensor_ref& t : batch) {
-                const auto layout = engine::lay_out(t.info().shape, recipes.front(), ignored);
-                wanted.emplace_back();
-                if (layout) wanted.back().push_back({how, layout->grid});
-            }
-            before = engine::run_prologue(batch, wanted, control);
-        }
-        std::vector<std::unique_ptr<tensor_job>> jobs;
-        std::vector<engine::pass> passes;
-        std::uint64_t elements = 0;
-        for (std::size_t t = 0; t < count; ++t) {
-            jobs.push_back(std::make_unique<tensor_job>(n));
-            const io::tensor_info& info = batch[t].info();
-            std::string reason;
-            const auto layout = engine::lay_out(info.shape, recipes.front(), reason);
-            if (!layout) {
-                result.skipped.push_back({info.file, info.name, "", reason});
-                continue;
-            }
-            for (const codec::recipe& r : recipes) {
-                jobs[t]->params.push_back(codec::params_of(
-                    r, needs_facts ? before.facts[t].front() : codec::tensor_facts{}));
-            }
-            const engine::grid_job job{t, layout->grid};
-            elements += info.elements;
-            if (info.elements == 0) continue;
-            for (engine::pass& p : engine::plan_passes(t, std::span(&job, 1)))
-                passes.push_back(std::move(p));
-        }
-        engine::run_control steered = control;
-        if (control.on_progress) {
-            steered.on_progress = [&](const engine::progress& p) {
-                control.on_progress({finished + p.done, all});
-            };
-        }
-        engine::sweep(
-            batch, passes, steered, engine::panel_form::stored,
-            [&](const engine::loaded_panel& p) {
-                tensor_job& j = *jobs[p.of->tensor];
-                pair_counter counter(j.params);
-                const block::grid& grid = p.of->jobs.front().grid;
-                base::aligned_buffer<float> room;
-                counter.run(
-                    quantizers[static_cast<std::size_t>(p.thread)], grid, p.where,
-                    how.rotates() ? engine::prepare(how, grid, p.where, p.values, room) : p.values,
-                    base::tensor_id(batch[p.of->tensor].info().name));
-                const std::lock_guard lock(j.guard);
-                j.counts.merge(counter.counts);
-            },
-            before.kept);
-        finished += elements;
-        for (std::size_t t = 0; t < count; ++t) {
-            if (jobs[t]->params.empty()) continue;
-            result.total.merge(jobs[t]->counts);
-            const io::tensor_info& info = batch[t].info();
-            for (std::size_t a = 0; a < n; ++a) {
-                for (std::size_t b = a + 1; b < n; ++b) {
-                    report::record r{{"file", info.file}, {"tensor", info.name}};
-                    for (auto& member : pair_record(jobs[t]->counts, a, b, names)) {
-                        r.push_back(std::move(member));
-                    }
-                    result.results.push_back(r);
-                }
-            }
-        }
+    engine::run_request request;
+    request.recipes = recipes;
+    pair_visitor pairs(recipes, result);
+    const std::string first = codec::to_string(recipes.front());
+    for (engine::skipped_tensor& s : engine::run(numeric, request, pairs, control)) {
+        // Where one recipe does not fit, none does.
+        if (s.recipe != first) continue;
+        s.recipe.clear();
+        result.skipped.push_back(std::move(s));
     }
     return result;
 }

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "libmx/analysis/analyze.hpp"
+#include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/model.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/report/record_list.hpp"
 
 namespace mx::rosetta {
 

@@ -11,11 +11,11 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/engine/panel_quantizer.hpp"
-#include "libmx/engine/skip.hpp"
+#include "libmx/engine/run.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/io/packed_read.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/rosetta/producible.hpp"
 #include "libmx/studies/rosetta/rosetta.hpp"
 
@@ -23,14 +23,14 @@ namespace mx::rosetta {
 namespace {
 
 // One recipe that may have been at work.
-struct suspect {
+struct candidate {
     codec::recipe recipe;
     std::unique_ptr<producible> possible;
     codec::block_params params;
 };
-using suspects = std::vector<suspect>;
+using candidates = std::vector<candidate>;
 
-suspects suspects_of(const coded_tensor& t) {
+candidates candidates_of(const coded_tensor& t) {
     std::vector<codec::recipe> recipes = recipes_of_element(std::string(t.element->name), t.block);
     if (t.has_recipe) {
         codec::recipe own = t.recipe;
@@ -40,7 +40,7 @@ suspects suspects_of(const coded_tensor& t) {
             own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
         if (!listed && !random) recipes.push_back(own);
     }
-    suspects all;
+    candidates all;
     for (const codec::recipe& r : recipes) {
         all.push_back({r, std::make_unique<producible>(r), codec::params_of(r)});
     }
@@ -61,16 +61,14 @@ class coded_panel {
         }
         for (std::uint8_t& c : codes_) c &= static_cast<std::uint8_t>(t.element->code_mask());
         across_ = (p.cols + grid_.block_cols - 1) / grid_.block_cols;
-        engine::for_each_block(
-            grid_, {1, across_}, p,
-            [&](const engine::block_in_panel& b) {
-                if (firsts_.empty() || b.index - firsts_.back() >= across_) {
-                    firsts_.push_back(b.index);
-                    const auto row = io::read_run<std::uint8_t>(scales, b.index, across_);
-                    scales_.insert(scales_.end(), row.begin(), row.end());
-                }
-            },
-            [] {});
+        for (std::uint64_t b = p.batch; b < p.batch + p.batches; ++b) {
+            for (std::uint64_t r = p.row; r < p.row + p.rows; r += grid_.block_rows) {
+                firsts_.push_back((b * grid_.rows() + r / grid_.block_rows) * grid_.cols() +
+                                  p.col / grid_.block_cols);
+                const auto run = io::read_run<std::uint8_t>(scales, firsts_.back(), across_);
+                scales_.insert(scales_.end(), run.begin(), run.end());
+            }
+        }
     }
 
     std::uint8_t scale(std::uint64_t block) const {
@@ -79,27 +77,30 @@ class coded_panel {
         return scales_[at * across_ + (block - firsts_[at])];
     }
 
-    /// The codes of a block that begins at element `at` of the panel, row by row.
-    void block(std::uint64_t at, std::uint64_t rows, std::uint64_t cols,
+    /// The codes of block `b` of a segment, row by row.
+    void block(const engine::quantized_segment& s, std::size_t b,
                std::vector<std::uint8_t>& to) const {
+        const codec::block_extent e = codec::extent_of(s.place, b);
         to.clear();
-        for (std::uint64_t r = 0; r < rows; ++r) {
-            const auto row = std::span(codes_).subspan(at + r * where_.cols, cols);
-            to.insert(to.end(), row.begin(), row.end());
+        for (std::uint64_t r = 0; r < e.rows; ++r) {
+            const std::uint64_t row = s.at.batch * where_.rows + s.at.row + e.row + r;
+            const auto run =
+                std::span(codes_).subspan(row * where_.cols + s.at.col + e.col, e.cols);
+            to.insert(to.end(), run.begin(), run.end());
         }
     }
 
     template <typename OnBlock>
     void for_each(OnBlock&& on_block) const {
         std::vector<std::uint8_t> codes;
-        engine::for_each_block(
-            grid_, {1, across_}, where_,
-            [&](const engine::block_in_panel& b) {
-                block(b.at, static_cast<std::uint64_t>(b.rows), static_cast<std::uint64_t>(b.cols),
-                      codes);
-                on_block(b.index, scale(b.index), std::span<const std::uint8_t>(codes));
-            },
-            [] {});
+        engine::for_each_segment(grid_, where_, [&](const engine::segment_in_panel& at) {
+            const codec::segment_place place = engine::place_of(at, grid_, 0);
+            const engine::quantized_segment s{at, place, grid_, {}};
+            for (std::size_t b = 0; b < place.blocks(); ++b) {
+                block(s, b, codes);
+                on_block(s.index_of(b), scale(s.index_of(b)), std::span<const std::uint8_t>(codes));
+            }
+        });
     }
 
   private:
@@ -111,129 +112,112 @@ class coded_panel {
     std::vector<std::uint8_t> scales_;
 };
 
-struct tally {
-    std::uint64_t excluded = 0, excluded_zero = 0, first = ~std::uint64_t{0};
-    std::uint64_t scales_differ = 0, codes_differ = 0;
-};
-
-struct panel_tally {
-    std::uint64_t blocks = 0, elements = 0, zero = 0, nan_scales = 0, unjudged = 0;
-    std::vector<tally> of;
-};
+// Adds `count` blocks that a recipe excludes, `zero` of them zero; `first` is the first of them.
+void exclude(origin_row& row, std::uint64_t count, std::uint64_t zero, std::uint64_t first) {
+    if (count == 0) return;
+    row.first_excluded = row.excluded == 0 ? first : std::min(row.first_excluded, first);
+    row.excluded += count;
+    row.excluded_zero += zero;
+}
 
 // Blocks of one tensor, from every thread.
 class origin_search {
   public:
-    origin_search(const coded_tensor& t, const suspects& who)
-        : tensor_(t),
-          suspects_(who),
+    origin_search(const coded_tensor& t, const candidates& by)
+        : candidates_(by),
           codes_(t.codes.file->open(t.codes.index)),
           scales_(t.scales.file->open(t.scales.index)),
           tensor_id_(base::tensor_id(t.name)) {
-        total_.of.resize(suspects_.size());
-        for (const suspect& s : suspects_) {
-            requests_.push_back({&s.params, codec::detail_for_scales(s.params)});
+        total_.tensor = t;
+        for (const candidate& c : by) {
+            requests_.push_back({&c.params, codec::detail_for_scales(c.params)});
+            total_.rows.push_back({});
+            total_.rows.back().recipe = c.recipe;
         }
+        nothing_ = total_.rows;
     }
 
-    /// Of a file alone.
-    void judge(const engine::panel& p) {
-        panel_tally here;
-        here.of.resize(suspects_.size());
-        judge_bytes({tensor_, *codes_, *scales_, p}, here);
-        merge(here);
-    }
-
-    /// Beside the panel `x` of the original.
-    void judge(const engine::panel& p, const codec::stored_values& x, engine::panel_quantizer& by) {
-        panel_tally here;
-        here.of.resize(suspects_.size());
-        const coded_panel coded(tensor_, *codes_, *scales_, p);
+    /// Of a file alone; with an original, beside its panel `x`.
+    void judge(const engine::panel& p, const codec::stored_values* x = nullptr,
+               engine::panel_quantizer* by = nullptr) {
+        origin_result here;
+        here.rows = nothing_;
+        const coded_panel coded(total_.tensor, *codes_, *scales_, p);
         judge_bytes(coded, here);
         std::vector<std::uint8_t> codes;
-        by.run(tensor_.grid, p, x, tensor_id_, requests_, [&](const engine::quantized_segment& s) {
+        const auto compare_segment = [&](const engine::quantized_segment& s) {
             for (std::size_t b = 0; b < s.place.blocks(); ++b) {
-                const codec::block_extent e = codec::extent_of(s.place, b);
-                coded.block((s.at.batch * p.rows + s.at.row + e.row) * p.cols + s.at.col + e.col,
-                            e.rows, e.cols, codes);
+                coded.block(s, b, codes);
                 compare(s, b, coded.scale(s.index_of(b)), codes, here);
             }
-        });
+        };
+        if (x != nullptr) {
+            by->run(total_.tensor.grid, p, *x, tensor_id_, requests_, compare_segment);
+        }
         merge(here);
     }
 
-    origin_result finish(bool compared) const {
-        origin_result r{tensor_,           total_.blocks,   total_.elements, total_.zero,
-                        total_.nan_scales, total_.unjudged, compared,        {}};
-        for (std::size_t i = 0; i < suspects_.size(); ++i) {
-            const tally& t = total_.of[i];
-            r.rows.push_back({suspects_[i].recipe, t.excluded, t.excluded_zero,
-                              t.excluded == 0 ? 0 : t.first, t.scales_differ, t.codes_differ});
-        }
-        return r;
+    origin_result finish(bool compared) {
+        total_.compared = compared;
+        return std::move(total_);
     }
 
   private:
-    void judge_bytes(const coded_panel& panel, panel_tally& to) const {
+    void judge_bytes(const coded_panel& panel, origin_result& to) const {
         panel.for_each(
             [&](std::uint64_t index, std::uint8_t scale, std::span<const std::uint8_t> codes) {
-                const block_top top = top_of(*tensor_.element, codes);
-                const bool zero = top.positive == 0 && top.negative == 0;
+                const block_top top = top_of(*total_.tensor.element, codes);
                 const bool nan_scale = scale == format::e8m0_nan;
+                const bool zero = top.positive == 0 && top.negative == 0 && !nan_scale;
                 ++to.blocks;
                 to.elements += codes.size();
-                to.zero += zero && !nan_scale ? 1u : 0u;
+                to.zero_blocks += zero ? 1u : 0u;
                 to.nan_scales += nan_scale ? 1u : 0u;
                 to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
-                for (std::size_t i = 0; i < suspects_.size(); ++i) {
-                    if (suspects_[i].possible->can_be(scale, top)) continue;
-                    tally& t = to.of[i];
-                    ++t.excluded;
-                    t.excluded_zero += zero && !nan_scale ? 1u : 0u;
-                    t.first = std::min(t.first, index);
+                for (std::size_t i = 0; i < candidates_.size(); ++i) {
+                    if (candidates_[i].possible->can_be(scale, top)) continue;
+                    exclude(to.rows[i], 1, zero ? 1 : 0, index);
                 }
             });
     }
 
     void compare(const engine::quantized_segment& s, std::size_t block, std::uint8_t scale,
-                 std::span<const std::uint8_t> codes, panel_tally& to) const {
+                 std::span<const std::uint8_t> codes, origin_result& to) const {
         const float stored = static_cast<float>(format::decode_e8m0(scale));
-        for (std::size_t i = 0; i < suspects_.size(); ++i) {
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
             const codec::block_results& d = s.by_recipe[i].of_blocks;
-            const float own = codec::scale_of_block(suspects_[i].params, d, block);
+            const float own = codec::scale_of_block(candidates_[i].params, d, block);
             const bool both_nan = own != own && stored != stored;
-            to.of[i].scales_differ += own == stored || both_nan ? 0u : 1u;
+            to.rows[i].scales_differ += own == stored || both_nan ? 0u : 1u;
             const std::uint8_t* own_codes = d.codes + block * d.stride;
             for (std::size_t k = 0; k < codes.size(); ++k) {
-                to.of[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
+                to.rows[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
             }
         }
     }
 
-    void merge(const panel_tally& here) {
+    void merge(const origin_result& here) {
         const std::lock_guard lock(guard_);
         total_.blocks += here.blocks;
         total_.elements += here.elements;
-        total_.zero += here.zero;
+        total_.zero_blocks += here.zero_blocks;
         total_.nan_scales += here.nan_scales;
         total_.unjudged += here.unjudged;
-        for (std::size_t i = 0; i < here.of.size(); ++i) {
-            tally& t = total_.of[i];
-            t.excluded += here.of[i].excluded;
-            t.excluded_zero += here.of[i].excluded_zero;
-            t.first = std::min(t.first, here.of[i].first);
-            t.scales_differ += here.of[i].scales_differ;
-            t.codes_differ += here.of[i].codes_differ;
+        for (std::size_t i = 0; i < here.rows.size(); ++i) {
+            const origin_row& row = here.rows[i];
+            exclude(total_.rows[i], row.excluded, row.excluded_zero, row.first_excluded);
+            total_.rows[i].scales_differ += row.scales_differ;
+            total_.rows[i].codes_differ += row.codes_differ;
         }
     }
 
-    const coded_tensor& tensor_;
-    const suspects& suspects_;
+    const candidates& candidates_;
     std::unique_ptr<io::byte_source> codes_, scales_;
     std::uint64_t tensor_id_;
-    std::vector<codec::recipe_request> requests_;  // by suspect
+    std::vector<codec::recipe_request> requests_;  // by candidate
+    std::vector<origin_row> nothing_;              // by candidate
     std::mutex guard_;
-    panel_tally total_;
+    origin_result total_;
 };
 
 // The tensor that the codes were made from.
@@ -271,7 +255,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     std::uint64_t all = 0;
     for (const coded_tensor& t : tensors) all += t.grid.over.elements();
     std::uint64_t finished = 0;
-    std::map<std::string, suspects> who;             // tensors of a kind share the search
+    std::map<std::string, candidates> by_kind;       // tensors of a kind share the search
     std::deque<engine::panel_quantizer> quantizers;  // by thread
     for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
     std::vector<origin_result> results;
@@ -280,24 +264,18 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
         const std::string kind =
             fmt::format("{} {} {}", t.element->name, t.block,
                         t.has_recipe ? codec::to_string(t.recipe) : std::string());
-        const auto known = who.find(kind);
-        origin_search search(t, known != who.end()
+        const auto known = by_kind.find(kind);
+        origin_search search(t, known != by_kind.end()
                                     ? known->second
-                                    : who.emplace(kind, suspects_of(t)).first->second);
+                                    : by_kind.emplace(kind, candidates_of(t)).first->second);
         const std::uint64_t elements = t.grid.over.elements();
         if (elements != 0 && original != nullptr) {
-            engine::run_control steered = control;
-            if (control.on_progress) {
-                steered.on_progress = [&](const engine::progress& p) {
-                    control.on_progress({finished + p.done, all});
-                };
-            }
             const engine::pass once{
                 0, {{0, t.grid}}, engine::panel_plan(t.grid.over, std::span(&t.grid, 1))};
-            engine::sweep({originals[i]}, {once}, steered, engine::panel_form::stored,
-                          [&](const engine::loaded_panel& p) {
-                              search.judge(p.where, p.values,
-                                           quantizers[static_cast<std::size_t>(p.thread)]);
+            engine::sweep({originals[i]}, {once}, engine::part_of(control, finished, elements, all),
+                          engine::panel_form::stored, [&](const engine::loaded_panel& p) {
+                              search.judge(p.where, &p.values,
+                                           &quantizers[static_cast<std::size_t>(p.thread)]);
                           });
         } else if (elements != 0) {
             const engine::panel_plan panels(t.grid.over, std::span(&t.grid, 1));
@@ -312,7 +290,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
 }
 
 report::record origin_record(const origin_result& result, const origin_row& row) {
-    const auto tally = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+    using report::tally;
     report::record r{{"file", result.tensor.codes.info().file},
                      {"tensor", result.tensor.name},
                      {"recipe", codec::to_string(row.recipe)},

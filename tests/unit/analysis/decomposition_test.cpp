@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/analysis/analyze_matrix.hpp"
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/metrics/row.hpp"
 #include "tests/catch.hpp"
 

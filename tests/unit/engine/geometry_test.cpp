@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libmx/engine/geometry.hpp"
+#include "libmx/engine/panel_quantizer.hpp"
 #include "libmx/engine/panels.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "tests/catch.hpp"
@@ -75,28 +76,24 @@ TEST_CASE("panels cover every block once and never cut a segment") {
                 std::uint64_t covered = 0;
                 bool whole = true;
                 for (std::uint64_t i = 0; i < p.panels.count(); ++i) {
-                    std::vector<std::uint64_t> current;
-                    engine::for_each_block(
-                        g, s, p.panels.at(i),
-                        [&](const engine::block_in_panel& b) {
-                            ++seen[b.index];
-                            covered += static_cast<std::uint64_t>(b.rows) *
-                                       static_cast<std::uint64_t>(b.cols);
-                            current.push_back(b.index);
-                        },
-                        [&] {
+                    engine::for_each_segment(
+                        g, p.panels.at(i), [&](const engine::segment_in_panel& at) {
+                            const codec::segment_place place = engine::place_of(at, g, 0);
+                            const engine::quantized_segment q{at, place, g, {}};
+                            for (std::size_t b = 0; b < place.blocks(); ++b) {
+                                ++seen[q.index_of(b)];
+                                covered += codec::extent_of(place, b).size();
+                            }
                             // A segment starts at multiples of its extents and ends there or at
                             // the end of the grid.
-                            const std::uint64_t first = current.front();
+                            const std::uint64_t first = at.index;
                             const std::uint64_t row = first / g.cols() % g.rows();
                             const std::uint64_t col = first % g.cols();
                             const auto rows = std::min(s.rows, g.rows() - row);
                             const auto cols = std::min(s.cols, g.cols() - col);
                             whole = whole && row % s.rows == 0 && col % s.cols == 0 &&
-                                    current.size() == rows * cols && finished.insert(first).second;
-                            current.clear();
+                                    place.blocks() == rows * cols && finished.insert(first).second;
                         });
-                    whole = whole && current.empty();
                 }
                 CHECK(whole);
                 CHECK(std::count(seen.begin(), seen.end(), 1) ==

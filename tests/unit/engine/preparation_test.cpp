@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Biases, factors and transforms of an analysis against tensors that hold the prepared values.
 #include "libmx/engine/preparation.hpp"
+#include "libmx/api/mx/mx.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +10,9 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/api/mx/mx.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/engine/geometry.hpp"
-#include "libmx/engine/quantize_panel.hpp"
 #include "libmx/studies/rosetta/rosetta.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
@@ -167,19 +168,7 @@ TEST_CASE("the error of rotated values is that of the values rotated back") {
           "mxfp4:transform=hadamard,transform_size=128", "mxint8:block=32x1,transform=hadamard"}) {
         CAPTURE(text);
         const codec::recipe r = codec::parse_recipe(text);
-        std::string reason;
-        const block::grid g = engine::lay_out({rows, cols}, r, reason)->grid;
-        const engine::panel all{0, 1, 0, rows, 0, cols};
-        const floats y = engine::prepared({0, 1, r.rotate}, g, x);
-        engine::panel_quantizer by{engine::run_control{}};
-        engine::quantized_panel made;
-        made.values.resize(y.size());
-        engine::quantize_panel(
-            by, codec::params_of(r), g, all,
-            {tensor::dtype::f32, std::as_bytes(std::span(y)).data(), cols}, 0, made,
-            [](std::uint64_t, const codec::block_results&, std::size_t, std::size_t) {});
-        floats& d = made.values;
-        engine::rotate_back(r.rotate, g, all, d);
+        const floats d = fake_quantize(view(x, rows, cols), r);
         double sum = 0;
         for (std::size_t i = 0; i < x.size(); ++i) {
             const double e = static_cast<double>(d[i]) - static_cast<double>(x[i]);

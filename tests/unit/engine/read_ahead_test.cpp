@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/engine/read_ahead.hpp"
+#include "libmx/engine/panel_reader.hpp"
 
 #include <utility>
 #include <vector>

@@ -7,8 +7,7 @@
 
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/saturation_zone.hpp"
-#include "libmx/studies/cluster/bf16_cast.hpp"
-#include "libmx/studies/cluster/doctor.hpp"
+#include "libmx/studies/cluster/diagnose.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -39,7 +38,7 @@ cluster::cluster_report examine(const tests::memory_model& model,
     request.norm_bias = norm_bias;
     engine::run_control control;
     control.threads = threads;
-    return cluster::examine(model.all(), request, control);
+    return cluster::diagnose(model.all(), request, control);
 }
 
 double number(const report::record& r, const char* name) {
@@ -50,7 +49,7 @@ double number(const report::record& r, const char* name) {
 
 double number(const report::value& v) { return std::get<double>(v); }
 
-const cluster::measured_mend& chosen(const cluster::finding& f) { return f.mends[f.mend]; }
+const cluster::measured_remedy& chosen(const cluster::finding& f) { return f.remedies[f.chosen]; }
 
 }  // namespace
 
@@ -61,7 +60,7 @@ TEST_CASE("0.99 everywhere saturates under floor, and rceil is named as the mend
     REQUIRE(report.findings.size() == 2);
     for (const cluster::finding& f : report.findings) {
         const bool fp4 = f.recipe.element->name == "e2m1";
-        CHECK(f.what == cluster::ailment::saturation);
+        CHECK(f.what == cluster::defect::saturation);
         REQUIRE(f.survey.worst.size() == 1);
         CHECK(*f.survey.worst[0].becomes == (fp4 ? 0.75 : 0.875));
         CHECK(f.survey.worst[0].gain == Approx((fp4 ? 0.75 : 0.875) / 0.99));
@@ -71,9 +70,9 @@ TEST_CASE("0.99 everywhere saturates under floor, and rceil is named as the mend
         CHECK(codec::parse_recipe(chosen(f).recipe).rule->name == "rceil");
         CHECK(number(chosen(f).rmse) == Approx(0.01).epsilon(1e-5));
         CHECK(number(chosen(f).saturated_block_rate) == 0);
-        CHECK(f.mends.size() == 5);
-        CHECK(f.mends.back().recipe == "bf16");
-        CHECK(number(f.mends.back().rmse) == Approx(0.99 - 0.98828125).epsilon(1e-4));
+        CHECK(f.remedies.size() == 5);
+        CHECK(f.remedies.back().recipe == "bf16");
+        CHECK(number(f.remedies.back().rmse) == Approx(0.99 - 0.98828125).epsilon(1e-4));
     }
 }
 
@@ -130,9 +129,9 @@ TEST_CASE("a survey counts what the kernel says block by block") {
         CHECK(s.blocks == blocks);
         CHECK(s.eligible == eligible);
         CHECK(s.saturated == saturated);
-        CHECK(s.ailing[0] == clamped);
-        CHECK(s.ailing[1] == 0);
-        CHECK(s.ailing[2] == collapsed);
+        CHECK(s.defective[0] == clamped);
+        CHECK(s.defective[1] == 0);
+        CHECK(s.defective[2] == collapsed);
         CHECK((s.worst.empty() ? 0 : s.worst[0].loss) == largest_loss);
         if (saturated > 0) {
             CHECK(number(s.saturated_block_gain) ==
@@ -145,8 +144,8 @@ TEST_CASE("a survey counts what the kernel says block by block") {
         }
         CHECK(closed != std::holds_alternative<std::monostate>(s.certain_saturation_block_rate));
     }
-    CHECK(surveys[0].ailing[0] > 3);
-    CHECK(surveys[1].ailing[2] > 3);
+    CHECK(surveys[0].defective[0] > 3);
+    CHECK(surveys[1].defective[2] > 3);
 }
 
 TEST_CASE("facts of blocks stand behind the analysis of a tensor") {
@@ -206,7 +205,7 @@ TEST_CASE("the report does not depend on threads") {
                   cluster::finding_record(one.findings[i], engine::role_finder()));
         }
         for (std::size_t r = 0; r < recipes.size(); ++r) {
-            CHECK(many.health[r].nearest_tensor == one.health[r].nearest_tensor);
+            CHECK(many.summaries[r].nearest_tensor == one.summaries[r].nearest_tensor);
         }
     }
 }
@@ -219,11 +218,11 @@ TEST_CASE("what loses nothing is not in danger") {
     add(model, "weight", {4, 64}, around(0, 1, 256, 1));
     const auto report = examine(model, {"mxfp8"});
     CHECK(report.findings.empty());
-    REQUIRE(report.health[0].nearest);
-    CHECK(report.health[0].nearest_tensor == "odd");
-    CHECK(report.health[0].nearest->nearness == Approx(1.01 * 256 / 432));
-    CHECK(report.health[0].saturating_tensors == 1);
-    CHECK(report.health[0].in_danger == 0);
+    REQUIRE(report.summaries[0].nearest);
+    CHECK(report.summaries[0].nearest_tensor == "odd");
+    CHECK(report.summaries[0].nearest->nearness == Approx(1.01 * 256 / 432));
+    CHECK(report.summaries[0].saturating_tensors == 1);
+    CHECK(report.summaries[0].in_danger == 0);
 }
 
 TEST_CASE("collapse is mended by an offset, and the worse ailment comes first") {
@@ -233,20 +232,20 @@ TEST_CASE("collapse is mended by an offset, and the worse ailment comes first") 
     const auto report = examine(model, {"mxfp4"});
     REQUIRE(report.findings.size() == 2);
     CHECK(report.findings[0].tensor.info().name == "clamped");
-    CHECK(report.findings[0].what == cluster::ailment::saturation);
+    CHECK(report.findings[0].what == cluster::defect::saturation);
     CHECK(chosen(report.findings[0]).change == "scale=rceil");
-    CHECK(report.findings[1].what == cluster::ailment::collapse);
+    CHECK(report.findings[1].what == cluster::defect::collapse);
     CHECK(chosen(report.findings[1]).change == "offset=fp16");
-    CHECK(report.health[0].in_danger == 2);
+    CHECK(report.summaries[0].in_danger == 2);
 }
 
 TEST_CASE("the mend is the cheapest recipe that removes the danger, then the best") {
-    using cluster::measured_mend;
+    using cluster::measured_remedy;
     const auto m = [](double bits, double rmse, double saturating) {
-        return measured_mend{"", "", rmse, 0.0, bits, {saturating, 0, 0}};
+        return measured_remedy{"", "", rmse, 0.0, bits, {saturating, 0, 0}};
     };
-    const auto choose = [](const std::vector<measured_mend>& list) {
-        return cluster::choose_mend(list, cluster::ailment::saturation, 0.1);
+    const auto choose = [](const std::vector<measured_remedy>& list) {
+        return cluster::choose_remedy(list, cluster::defect::saturation, 0.1);
     };
     CHECK(choose({m(8, 0.05, 0), m(8, 0.04, 0), m(9, 0.01, 0), m(16, 0, 0)}) == 1);
     CHECK(choose({m(8, 0.05, 0), m(8, 0.05, 0), m(16, 0, 0)}) == 0);  // the first of equals
@@ -259,7 +258,7 @@ TEST_CASE("the mend is the cheapest recipe that removes the danger, then the bes
 TEST_CASE("mends keep the recipe but for their change") {
     const auto changes = [](const char* text) {
         std::string all;
-        for (const cluster::mend& m : cluster::mends_of(codec::parse_recipe(text))) {
+        for (const cluster::remedy& m : cluster::remedies_of(codec::parse_recipe(text))) {
             all += codec::to_string(m.recipe) + " ";
         }
         return all;
@@ -322,7 +321,7 @@ TEST_CASE("the bias of norms decides their verdict") {
     CHECK(chosen(biased.findings[0]).change == "scale=rceil");
     // The analysis saw the same values.
     CHECK(number(biased.results.front(), "rmse") == number(biased.findings[0].survey.rmse));
-    CHECK(number(biased.findings[0].mends.back().rmse) > 0);
+    CHECK(number(biased.findings[0].remedies.back().rmse) > 0);
 }
 
 TEST_CASE("tensors without blocks to judge are named") {

@@ -9,17 +9,17 @@
 
 #include "libmx/io/reader.hpp"
 
-namespace mx::api {
+namespace mx::io {
 
 /// `data` has to outlive the reader and what it opens. `strides` are in elements; empty: C order.
 /// Throws base::error (usage) where numbers of axes differ, extents overflow, or values of less
 /// than a byte have strides.
-std::shared_ptr<const io::reader> memory_tensor(const void* data, tensor::dtype type,
-                                                tensor::shape extents,
-                                                std::vector<std::int64_t> strides,
-                                                std::string name = {});
+std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type,
+                                            tensor::shape extents,
+                                            std::vector<std::int64_t> strides,
+                                            std::string name = {});
 
 /// The same array by another name; nullptr for what is no array in memory.
-std::shared_ptr<const io::reader> renamed(const io::reader& file, std::string name);
+std::shared_ptr<const reader> renamed(const reader& file, std::string name);
 
-}  // namespace mx::api
+}  // namespace mx::io

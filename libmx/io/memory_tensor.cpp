@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/api/memory_tensor.hpp"
+#include "libmx/io/memory_tensor.hpp"
 
 #include <cstring>
 #include <map>
@@ -9,17 +9,17 @@
 #include "libmx/io/sources.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
-namespace mx::api {
+namespace mx::io {
 namespace {
 
 struct array {
     const std::byte* data;
     tensor::shape extents;
     std::vector<std::int64_t> strides;  // empty: C order
-    std::size_t width;                  // bytes of an element that has strides
+    std::size_t width;                  // bytes of an element; 0 for less than one
 };
 
-class array_source final : public io::byte_source {
+class array_source final : public byte_source {
   public:
     explicit array_source(const array& of) : of_(of) {}
 
@@ -29,9 +29,15 @@ class array_source final : public io::byte_source {
             std::memcpy(out.data(), of_.data + offset, out.size());
             return;
         }
-        io::read_whole_elements(
+        read_whole_elements(
             offset, out, of_.width,
             [this](std::uint64_t first, std::span<std::byte> bytes) { gather(first, bytes); });
+    }
+
+    const std::byte* in_memory() const override {
+        const bool aligned =
+            of_.width != 0 && reinterpret_cast<std::uintptr_t>(of_.data) % of_.width == 0;
+        return of_.strides.empty() && aligned ? of_.data : nullptr;
     }
 
   private:
@@ -65,26 +71,26 @@ class array_source final : public io::byte_source {
     array of_;
 };
 
-class memory_reader final : public io::reader {
+class memory_reader final : public reader {
   public:
-    memory_reader(array of, io::tensor_info info) : of_(std::move(of)), info_{std::move(info)} {}
+    memory_reader(array of, tensor_info info) : of_(std::move(of)), info_{std::move(info)} {}
 
-    const std::vector<io::tensor_info>& tensors() const override { return info_; }
-    std::unique_ptr<io::byte_source> open(std::size_t) const override {
+    const std::vector<tensor_info>& tensors() const override { return info_; }
+    std::unique_ptr<byte_source> open(std::size_t) const override {
         return std::make_unique<array_source>(of_);
     }
     const std::map<std::string, std::string>& metadata() const override { return metadata_; }
     std::vector<std::pair<std::string, std::uint64_t>> files() const override { return {}; }
 
-    std::shared_ptr<const io::reader> renamed(std::string name) const {
-        io::tensor_info info = info_.front();
+    std::shared_ptr<const reader> renamed(std::string name) const {
+        tensor_info info = info_.front();
         info.name = std::move(name);
         return std::make_shared<memory_reader>(of_, std::move(info));
     }
 
   private:
     array of_;
-    std::vector<io::tensor_info> info_;
+    std::vector<tensor_info> info_;
     std::map<std::string, std::string> metadata_;
 };
 
@@ -103,10 +109,9 @@ bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& s
 
 }  // namespace
 
-std::shared_ptr<const io::reader> memory_tensor(const void* data, tensor::dtype type,
-                                                tensor::shape extents,
-                                                std::vector<std::int64_t> strides,
-                                                std::string name) {
+std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type,
+                                            tensor::shape extents,
+                                            std::vector<std::int64_t> strides, std::string name) {
     const auto elements = tensor::element_count(extents);
     const auto bytes = elements ? tensor::byte_count(type, *elements) : std::nullopt;
     if (!bytes) refuse("its extents " + tensor::to_string(extents) + " are too large");
@@ -117,7 +122,7 @@ std::shared_ptr<const io::reader> memory_tensor(const void* data, tensor::dtype 
     if (*elements == 0 || (!strides.empty() && is_c_order(extents, strides))) strides.clear();
     const int bits = tensor::row_of(type).bits;
     if (!strides.empty() && bits % 8 != 0) refuse("values of less than a byte have no strides");
-    io::tensor_info info;
+    tensor_info info;
     info.name = std::move(name);
     info.type = type;
     info.shape = extents;
@@ -129,9 +134,9 @@ std::shared_ptr<const io::reader> memory_tensor(const void* data, tensor::dtype 
     return std::make_shared<memory_reader>(std::move(of), std::move(info));
 }
 
-std::shared_ptr<const io::reader> renamed(const io::reader& file, std::string name) {
+std::shared_ptr<const reader> renamed(const reader& file, std::string name) {
     const auto* memory = dynamic_cast<const memory_reader*>(&file);
     return memory == nullptr ? nullptr : memory->renamed(std::move(name));
 }
 
-}  // namespace mx::api
+}  // namespace mx::io

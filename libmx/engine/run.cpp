@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/engine/run.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/engine/panel_reader.hpp"
+#include "libmx/engine/prologue.hpp"
+#include "libmx/engine/sweep.hpp"
+
+namespace mx::engine {
+namespace {
+
+// Stands among the jobs of a pass for what is done with values alone.
+constexpr std::size_t values_job = std::numeric_limits<std::size_t>::max();
+
+// Calls `group` for the members of `all` that are alike, those of the first one first.
+template <typename Alike, typename Group>
+void for_each_group(std::vector<std::size_t> all, Alike&& alike, Group&& group) {
+    while (!all.empty()) {
+        const auto others = std::stable_partition(
+            all.begin(), all.end(),
+            [&, first = all.front()](std::size_t i) { return alike(first, i); });
+        group(std::vector<std::size_t>(all.begin(), others));
+        all.erase(all.begin(), others);
+    }
+}
+
+// The scratch of one thread, by model where there are several.
+struct workspace {
+    workspace(const run_control& control, std::size_t models)
+        : quantizer(control), rooms(models), prepared(models) {}
+
+    panel_quantizer quantizer;
+    std::vector<panel_room> rooms;
+    std::deque<base::aligned_buffer<float>> prepared;
+    std::vector<codec::stored_values> stored, ready;
+    std::vector<codec::recipe_request> requests;
+};
+
+// A batch with what the run itself needs of it.
+struct batch_at_work : run_batch {
+    std::vector<pass> passes;
+    std::vector<bool> first_pass;  // of its tensor
+    prologue before;
+    std::vector<std::unique_ptr<panel_reader>> others;  // of the models but the first
+    std::vector<std::atomic<std::uint64_t>> rounded;    // by tensor
+};
+
+class tensor_run {
+  public:
+    tensor_run(std::span<const std::vector<tensor_ref>> models, const run_request& request,
+               std::span<visitor* const> visitors, const run_control& control,
+               const run_options& options)
+        : models_(models),
+          request_(request),
+          visitors_(visitors),
+          control_(control),
+          options_(options) {
+        for (const codec::recipe& r : request.recipes) {
+            params_.push_back(std::make_shared<codec::block_params>(codec::params_of(r)));
+            needs_facts_.push_back(options.facts && codec::needs_tensor_facts(r));
+        }
+        for (const tensor_ref& t : models.front()) elements_ += t.info().elements;
+        // Panels of several models are in memory together, and tensors are not kept.
+        if (models.size() > 1) {
+            control_.kept_elements = 0;
+        } else {
+            panel_target_ = panel_target_of(control.chosen_backend());
+        }
+        for (int i = 0; i < base::thread_count(control.threads); ++i) {
+            spaces_.emplace_back(control_, models.size());
+        }
+    }
+
+    std::vector<skipped_tensor> run() {
+        const std::vector<tensor_ref>& tensors = models_.front();
+        std::size_t step = std::max<std::size_t>(1, tensors.size());
+        for (const visitor* v : visitors_) step = std::min(step, v->tensors_at_once());
+        for (std::size_t first = 0; first < tensors.size();) {
+            std::size_t count = std::min(std::max<std::size_t>(1, step), tensors.size() - first);
+            if (any_facts() && models_.size() == 1) {
+                count = prologue_share(tensors, first, count, control_);
+            }
+            run_batch_of(first, count);
+            first += count;
+        }
+        return std::move(skipped_);
+    }
+
+  private:
+    bool any_facts() const {
+        return std::find(needs_facts_.begin(), needs_facts_.end(), true) != needs_facts_.end();
+    }
+
+    std::vector<tensor_ref> tensors_of(std::size_t model, std::size_t first,
+                                       std::size_t count) const {
+        const auto from = models_[model].begin() + static_cast<std::ptrdiff_t>(first);
+        return {from, from + static_cast<std::ptrdiff_t>(count)};
+    }
+
+    void run_batch_of(std::size_t first, std::size_t count) {
+        batch_at_work b;
+        b.first = first;
+        b.tensors = tensors_of(0, first, count);
+        b.rounded = std::vector<std::atomic<std::uint64_t>>(count);
+        std::uint64_t elements = 0;
+        for (std::size_t t = 0; t < count; ++t) {
+            plan_tensor(b, t);
+            elements += b.tensors[t].info().elements;
+        }
+        std::vector<std::vector<tensor_ref>> others;
+        for (std::size_t m = 1; m < models_.size(); ++m) {
+            others.push_back(tensors_of(m, first, count));
+        }
+        if (any_facts()) {
+            find_facts(b, 0, b.tensors);
+            for (std::size_t m = 1; m < models_.size(); ++m) find_facts(b, m, others[m - 1]);
+        }
+        for (const auto& other : others) {
+            b.others.push_back(std::make_unique<panel_reader>(other, b.passes));
+        }
+        for (visitor* v : visitors_) v->begin(b);
+        sweep(
+            b.tensors, b.passes, part_of(control_, finished_, elements, elements_), form(),
+            [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
+        finished_ += elements;
+        b.inexact.assign(b.rounded.begin(), b.rounded.end());
+        for (visitor* v : visitors_) v->end(b);
+    }
+
+    panel_form form() const { return options_.values ? panel_form::widened : panel_form::stored; }
+
+    void plan_tensor(batch_at_work& b, std::size_t t) {
+        const io::tensor_info& info = b.tensors[t].info();
+        std::string reason;
+        std::vector<grid_job> grids;
+        if (options_.values) {
+            grids.push_back({values_job, lay_out(info.shape, codec::recipe{}, reason)->grid});
+        }
+        for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
+            const codec::recipe& recipe = request_.recipes[r];
+            const std::optional<geometry> layout = lay_out(info.shape, recipe, reason);
+            if (!layout) {
+                skipped_.push_back({info.file, info.name, codec::to_string(recipe), reason});
+                continue;
+            }
+            for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {
+                if (info.elements != 0) grids.push_back({b.jobs.size(), layout->grid});
+                b.jobs.push_back({b.first + t, r, phase, *layout,
+                                  preparation_of(request_, info, recipe, request_.factors[phase]),
+                                  1, std::vector(models_.size(), params_[r])});
+            }
+        }
+        for (pass& p : plan_passes(t, grids, panel_target_)) {
+            b.first_pass.push_back(b.passes.empty() || b.passes.back().tensor != t);
+            b.passes.push_back(std::move(p));
+        }
+    }
+
+    // The pass that goes first, and what follows from it for the jobs that need it.
+    void find_facts(batch_at_work& b, std::size_t model, const std::vector<tensor_ref>& tensors) {
+        std::vector<std::vector<facts_wanted>> wanted(tensors.size());
+        for (const run_job& j : b.jobs) {
+            if (needs_facts_[j.recipe])
+                wanted[j.tensor - b.first].push_back({j.how, j.layout.grid});
+        }
+        prologue found = run_prologue(tensors, wanted, control_);
+        std::vector<std::size_t> next(tensors.size());
+        for (run_job& j : b.jobs) {
+            if (!needs_facts_[j.recipe]) continue;
+            const std::size_t t = j.tensor - b.first;
+            j.params[model] = std::make_shared<codec::block_params>(
+                codec::params_of(request_.recipes[j.recipe], found.facts[t][next[t]++]));
+            // Zero elements are kept without a trace.
+            if (tensors[t].info().elements != found.kept[t].size()) j.passes = 2;
+        }
+        if (model != 0) return;
+        for (std::size_t t = 0; t < tensors.size(); ++t) b.rounded[t] = found.inexact[t];
+        b.before = std::move(found);
+    }
+
+    void work(batch_at_work& b, const loaded_panel& p) {
+        workspace& w = spaces_[static_cast<std::size_t>(p.thread)];
+        const std::size_t t = p.of->tensor;
+        const io::tensor_info& info = b.tensors[t].info();
+        // Every pass of a tensor reads all of it; the first one counts.
+        if (b.first_pass[p.pass_index]) b.rounded[t] += p.inexact;
+        w.stored.assign(1, p.values);
+        std::uint64_t ignored = 0;
+        for (std::size_t m = 1; m < models_.size(); ++m) {
+            w.stored.push_back(
+                b.others[m - 1]->read(*p.of, p.pass_index, p.where, form(), w.rooms[m], ignored));
+        }
+        std::vector<std::size_t> jobs;
+        const block::grid* rows = nullptr;
+        for (const grid_job& g : p.of->jobs) {
+            if (g.job == values_job) {
+                rows = &g.grid;
+            } else {
+                jobs.push_back(g.job);
+            }
+        }
+        if (rows != nullptr) prepare_all(preparation_of(request_, info, {}), *rows, p.where, w);
+        const run_panel panel{b, b.first + t, p.where, jobs, rows, w.ready};
+        std::vector<std::unique_ptr<panel_visitor>> visiting;
+        for (visitor* v : visitors_) {
+            if (auto one = v->visit(panel)) visiting.push_back(std::move(one));
+        }
+        std::vector<std::size_t> members(jobs.size());
+        for (std::size_t i = 0; i < members.size(); ++i) members[i] = i;
+        // The panel is prepared once for all jobs that prepare it in the same way; of these, jobs
+        // with one and the same grid share the values of a segment while they are in the cache.
+        for_each_group(
+            std::move(members),
+            [&](std::size_t i, std::size_t k) {
+                const run_job &a = panel.job(i), &c = panel.job(k);
+                return a.how == c.how && alike(a.how, c.layout.grid, a.layout.grid);
+            },
+            [&](std::vector<std::size_t> same) {
+                const run_job& like = panel.job(same.front());
+                prepare_all(like.how, like.layout.grid, p.where, w);
+                for_each_group(
+                    std::move(same),
+                    [&](std::size_t i, std::size_t k) {
+                        return panel.job(i).layout.grid == panel.job(k).layout.grid;
+                    },
+                    [&](const std::vector<std::size_t>& on_grid) {
+                        quantize(panel, on_grid, base::tensor_id(info.name), visiting, w);
+                    });
+            });
+        for (const auto& v : visiting) v->end();
+    }
+
+    // The values of every model as `how` leaves them.
+    static void prepare_all(const preparation& how, const block::grid& g, const panel& where,
+                            workspace& w) {
+        w.ready.resize(w.stored.size());
+        for (std::size_t m = 0; m < w.stored.size(); ++m) {
+            w.ready[m] =
+                how.nothing() ? w.stored[m] : prepare(how, g, where, w.stored[m], w.prepared[m]);
+        }
+    }
+
+    void quantize(const run_panel& p, const std::vector<std::size_t>& members,
+                  std::uint64_t tensor_id,
+                  const std::vector<std::unique_ptr<panel_visitor>>& visiting, workspace& w) {
+        w.requests.clear();
+        for (std::size_t m = 0; m < models_.size(); ++m) {
+            for (const std::size_t i : members) {
+                w.requests.push_back(wanted(p.job(i)));
+                w.requests.back().params = p.job(i).params[m].get();
+            }
+        }
+        w.quantizer.run(p.job(members.front()).layout.grid, p.where, w.ready, tensor_id, w.requests,
+                        [&](const quantized_segment& s) {
+                            for (const auto& v : visiting) v->segment(s, members);
+                        });
+    }
+
+    // What one visitor or another wants.
+    codec::recipe_request wanted(const run_job& j) const {
+        codec::recipe_request all;
+        for (const visitor* v : visitors_) {
+            const codec::recipe_request one = v->wanted(j);
+            all.wanted = std::max(all.wanted, one.wanted);
+            all.parts = all.parts || one.parts;
+            all.values = all.values || one.values;
+            all.inputs = all.inputs || one.inputs;
+        }
+        return all;
+    }
+
+    std::span<const std::vector<tensor_ref>> models_;
+    const run_request& request_;
+    std::span<visitor* const> visitors_;
+    run_control control_;
+    run_options options_;
+    std::vector<std::shared_ptr<const codec::block_params>> params_;  // by recipe
+    std::vector<bool> needs_facts_;                                   // by recipe
+    std::uint64_t panel_target_ = panel_target;
+    std::deque<workspace> spaces_;  // by thread
+    std::uint64_t elements_ = 0, finished_ = 0;
+    std::vector<skipped_tensor> skipped_;
+};
+
+}  // namespace
+
+preparation preparation_of(const run_request& request, const io::tensor_info& info,
+                           const codec::recipe& r, float factor) {
+    const bool is_norm = request.norm_bias != 0 && request.roles.role_of(info) == "norm";
+    return {is_norm ? request.norm_bias : 0.0f, factor, r.rotate};
+}
+
+std::vector<skipped_tensor> run(std::span<const std::vector<tensor_ref>> models,
+                                const run_request& request, std::span<visitor* const> visitors,
+                                const run_control& control, const run_options& options) {
+    return tensor_run(models, request, visitors, control, options).run();
+}
+
+std::vector<skipped_tensor> run(const std::vector<tensor_ref>& tensors, const run_request& request,
+                                visitor& study, const run_control& control) {
+    visitor* const only = &study;
+    return run(std::span(&tensors, 1), request, std::span(&only, 1), control);
+}
+
+run_control part_of(const run_control& control, std::uint64_t done, std::uint64_t part,
+                    std::uint64_t total) {
+    run_control c = control;
+    if (!control.on_progress) return c;
+    c.on_progress = [&control, done, part, total](const progress& p) {
+        const double share = static_cast<double>(p.done) / static_cast<double>(p.total);
+        const double so_far = share * static_cast<double>(part);
+        control.on_progress({done + static_cast<std::uint64_t>(so_far), total});
+    };
+    return c;
+}
+
+}  // namespace mx::engine

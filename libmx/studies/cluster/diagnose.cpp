@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/cluster/diagnose.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "libmx/engine/sweep.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::cluster {
+namespace {
+
+using report::tally;
+
+constexpr std::array words{defect_words{"saturates", "saturate"}, defect_words{"dies", "die"},
+                           defect_words{"collapses", "collapse"}};
+static_assert(words.size() == defect_count);
+
+std::string verdict(defect a) { return std::string(words_of(a).one); }
+
+report::record block_record(const bad_block& b) {
+    return {{"block", tally(b.index)},
+            {"verdict", verdict(b.what)},
+            {"min", b.least},
+            {"max", b.largest},
+            {"becomes", b.becomes ? report::value(*b.becomes) : report::value()},
+            {"gain", b.gain}};
+}
+
+report::record remedy_record(const measured_remedy& m) {
+    return {{"change", m.change},
+            {"recipe", m.recipe},
+            {"rmse", m.rmse},
+            {"saturated_block_rate", m.saturated_block_rate},
+            {"bits_per_element", m.bits_per_element}};
+}
+
+// Values of a norm.
+struct counts {
+    std::atomic<std::uint64_t> finite{0}, small{0}, negative{0}, zero{0};
+
+    void add(std::span<const float> x) {
+        std::uint64_t f = 0, s = 0, n = 0, z = 0;
+        for (const float v : x) {
+            if (!std::isfinite(v)) continue;
+            ++f;
+            s += std::abs(v) < 0.5f ? 1u : 0u;
+            n += v < 0 ? 1u : 0u;
+            z += v == 0 ? 1u : 0u;
+        }
+        finite += f;
+        small += s;
+        negative += n;
+        zero += z;
+    }
+
+    bool around_zero() const {
+        return 2 * small > finite && (10 * negative >= finite || zero == finite);
+    }
+};
+
+// What the survey adds to a record of the analysis.
+void add_members(report::record& r, const block_survey& s) {
+    r.emplace_back("clamp_zone_block_rate", s.clamp_zone_block_rate);
+    r.emplace_back("certain_overflow_block_rate", s.certain_overflow_block_rate);
+    r.emplace_back("certain_saturation_block_rate", s.certain_saturation_block_rate);
+    r.emplace_back("saturated_block_gain", s.saturated_block_gain);
+    for (const auto& [name, v] : s.spread) r.emplace_back("spread_" + name, v);
+}
+
+report::value member(const report::record& r, std::string_view name) {
+    const report::value* v = report::find(r, name);
+    return v == nullptr ? report::value() : *v;
+}
+
+// The worst defect that at least danger_share of the eligible blocks have.
+std::optional<defect> danger_of(const block_survey& s) {
+    for (std::size_t a = 0; a < defect_count; ++a) {
+        const auto what = static_cast<defect>(a);
+        if (s.defective[a] > 0 && s.share(what) >= danger_share) return what;
+    }
+    return std::nullopt;
+}
+
+// By what blocks lose, by the share of them that do, and by nrmse.
+bool more_severe(const finding& a, const finding& b) {
+    const auto severity = [](const finding& f) {
+        return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what),
+                          report::number_of(f.nrmse).value_or(0));
+    };
+    return severity(b) < severity(a);
+}
+
+norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
+                               const engine::role_finder& roles,
+                               const engine::run_control& control) {
+    std::vector<engine::tensor_ref> norms;
+    for (const engine::tensor_ref& t : tensors) {
+        if (t.info().elements != 0 && roles.role_of(t.info()) == "norm") norms.push_back(t);
+    }
+    std::vector<counts> found(norms.size());
+    engine::sweep_values(norms, control,
+                         [&](std::size_t t, const engine::loaded_panel& p) { found[t].add(p.x); });
+    norm_centres centres;
+    centres.norms = norms.size();
+    for (std::size_t i = 0; i < norms.size(); ++i) {
+        if (found[i].around_zero()) centres.around_zero.push_back(norms[i].info().name);
+    }
+    return centres;
+}
+
+// What a survey, and the record of the same tensor and recipe, say about them.
+void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::recipe& recipe,
+          const block_survey& s, const report::record& r) {
+    recipe_summary& h = to.summaries[s.recipe];
+    ++h.tensors;
+    h.judged += s.eligible > 0 ? 1u : 0u;
+    h.eligible += s.eligible;
+    h.saturated += s.saturated;
+    h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
+    // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
+    const bool nothing =
+        member(r, "rmse") == report::value() || member(r, "zero_blocks") == member(r, "blocks");
+    if (s.eligible == 0 && s.blocks > 1 && !nothing) {
+        to.unjudged.push_back({tensor.info().name, codec::to_string(recipe)});
+    }
+    if (const std::optional<defect> what = danger_of(s)) {
+        ++h.in_danger;
+        finding f;
+        f.tensor = tensor;
+        f.recipe = recipe;
+        f.what = *what;
+        f.survey = s;
+        f.collapsed_block_rate = member(r, "collapsed_block_rate");
+        f.nrmse = member(r, "nrmse");
+        to.findings.push_back(std::move(f));
+        return;
+    }
+    // The first of equals: tensors come in order.
+    if (s.nearest && (!h.nearest || s.nearest->nearness > h.nearest->nearness)) {
+        h.nearest = s.nearest;
+        h.nearest_tensor = tensor.info().name;
+    }
+}
+
+void find_remedies(cluster_report& to, std::size_t recipe, const engine::run_request& request,
+                   engine::run_control control) {
+    std::vector<finding*> affected;
+    std::vector<engine::tensor_ref> tensors;
+    for (finding& f : to.findings) {
+        if (f.survey.recipe != recipe) continue;
+        affected.push_back(&f);
+        tensors.push_back(f.tensor);
+    }
+    if (affected.empty()) return;
+    control.on_progress = nullptr;
+    auto measured = measure_remedies(tensors, request.recipes[recipe], request, control);
+    for (std::size_t i = 0; i < affected.size(); ++i) {
+        finding& f = *affected[i];
+        f.remedies = std::move(measured[i]);
+        f.chosen = choose_remedy(f.remedies, f.what, f.survey.rmse);
+    }
+}
+
+}  // namespace
+
+const defect_words& words_of(defect a) { return words[static_cast<std::size_t>(a)]; }
+
+report::record finding_record(const finding& f, const engine::role_finder& roles) {
+    const io::tensor_info& info = f.tensor.info();
+    const block_survey& s = f.survey;
+    const std::uint64_t defective = s.defective[static_cast<std::size_t>(f.what)];
+    report::list remedies, worst;
+    for (const measured_remedy& m : f.remedies) remedies.emplace_back(remedy_record(m));
+    for (const bad_block& b : s.worst) worst.emplace_back(block_record(b));
+    const measured_remedy& chosen = f.remedies[f.chosen];
+    return {{"file", info.file},
+            {"tensor", info.name},
+            {"role", std::string(roles.role_of(info))},
+            {"recipe", codec::to_string(f.recipe)},
+            {"verdict", verdict(f.what)},
+            {"eligible_blocks", tally(s.eligible)},
+            {"ailing_blocks", tally(defective)},
+            {"ailing_block_rate", s.share(f.what)},
+            {"saturated_block_rate", s.saturated_block_rate},
+            {"collapsed_block_rate", f.collapsed_block_rate},
+            {"certain_overflow_block_rate", s.certain_overflow_block_rate},
+            {"certain_saturation_block_rate", s.certain_saturation_block_rate},
+            {"clamp_zone_block_rate", s.clamp_zone_block_rate},
+            {"saturated_block_gain", s.saturated_block_gain},
+            {"rmse", s.rmse},
+            {"nrmse", f.nrmse},
+            {"mend", chosen.recipe},
+            {"mend_rmse", chosen.rmse},
+            {"mends", std::move(remedies)},
+            {"worst_blocks", std::move(worst)}};
+}
+
+cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
+                        const analysis::analysis_request& request,
+                        const engine::run_control& control) {
+    cluster_report report;
+    std::vector<engine::skipped_tensor> left_out;  // the analysis says so as well
+    const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, left_out);
+    report.summaries.resize(request.recipes.size());
+    analysis::analysis_request wanted = request;
+    wanted.decompose = true;
+    block_surveyor surveyor(wanted);
+    analysis::analysis a = analysis::analyze(tensors, wanted, control, &surveyor);
+    report.skipped = std::move(a.skipped);
+    report.sums = std::move(a.sums);
+    for (std::size_t i = 0; i < surveyor.surveys.size(); ++i) {
+        const block_survey& s = surveyor.surveys[i];
+        report::record r = a.results[i];
+        add_members(r, s);
+        note(report, numeric[s.tensor], request.recipes[s.recipe], s, r);
+        report.results.push_back(r);
+    }
+    for (std::size_t r = 0; r < request.recipes.size(); ++r) {
+        find_remedies(report, r, request, control);
+    }
+    std::stable_sort(report.findings.begin(), report.findings.end(), more_severe);
+    report.norms = find_norm_centres(numeric, request.roles, control);
+    return report;
+}
+
+}  // namespace mx::cluster

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnosis of block clustering: measures tensors under recipes, names those whose blocks lose what
+// told their elements apart, and measures what would remedy that.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+#include "libmx/studies/cluster/remedies.hpp"
+
+namespace mx::cluster {
+
+/// How a defect is told: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
+struct defect_words {
+    std::string_view one, many;
+};
+const defect_words& words_of(defect a);
+
+struct finding {
+    engine::tensor_ref tensor{};
+    codec::recipe recipe;
+    defect what = defect::saturation;  ///< the worst of those above the limit
+    block_survey survey;
+    report::value collapsed_block_rate, nrmse;
+    std::vector<measured_remedy> remedies;
+    std::size_t chosen = 0;  ///< index of the one to recommend
+};
+
+/// The finding as an element of the JSON list `findings`.
+report::record finding_record(const finding& f, const engine::role_finder& roles);
+
+/// Whether the norms of a model are stored as gamma - 1: their values then lie around 0, where
+/// those of other models lie around 1.
+/// Values as stored are looked at. A norm lies around zero when more than half of its values are
+/// below 1/2 in magnitude and at least a tenth are negative (or all are zero, as before training):
+/// a gain is hardly ever negative.
+struct norm_centres {
+    std::size_t norms = 0;                 ///< tensors whose role is norm, with values
+    std::vector<std::string> around_zero;  ///< names of those that look like gamma - 1
+
+    /// Most norms do: a single shift that was taken for a norm proves nothing.
+    bool look_like_gamma_minus_one() const { return 2 * around_zero.size() > norms; }
+};
+
+/// All tensors under one recipe.
+struct recipe_summary {
+    std::uint64_t tensors = 0;  ///< that it was measured on
+    std::uint64_t judged = 0;   ///< of them, with eligible blocks
+    std::uint64_t in_danger = 0;
+    std::uint64_t eligible = 0, saturated = 0;  ///< blocks
+    std::uint64_t saturating_tensors = 0;       ///< with a saturated block
+    /// The block that comes closest to saturation in tensors that are not in danger, and its
+    /// tensor.
+    std::optional<near_block> nearest;
+    std::string nearest_tensor;
+};
+
+/// A tensor of several blocks, not all of them zero, none with two non-zero elements.
+struct unjudged_tensor {
+    std::string tensor;
+    std::string recipe;
+};
+
+struct cluster_report {
+    /// The records of analyze() with error parts, and facts of blocks behind them: see the guide.
+    report::record_list results;
+    std::vector<engine::skipped_tensor> skipped;
+    analysis::distributions sums;           ///< see analysis_request::distributions
+    std::vector<finding> findings;          ///< most severe first
+    std::vector<recipe_summary> summaries;  ///< by recipe
+    std::vector<unjudged_tensor> unjudged;
+    norm_centres norms;
+};
+
+/// Does all of that. Tensors are read once, and those in danger again. Of `request`, recipes,
+/// roles, norm_bias and distributions matter. Output does not depend on threads. Throws
+/// base::error.
+cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
+                        const analysis::analysis_request& request,
+                        const engine::run_control& control);
+
+}  // namespace mx::cluster

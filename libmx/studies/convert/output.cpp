@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/convert/output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "libmx/base/status.hpp"
+#include "libmx/block/packing.hpp"
+#include "libmx/io/safetensors_header.hpp"
+
+namespace mx::convert {
+namespace {
+
+constexpr std::uint64_t copied_at_once = std::uint64_t{1} << 20;  // bytes
+
+constexpr int wide_bits = 64;  // results have 32 at most
+
+int bits_of(const engine::tensor_ref& t) { return tensor::row_of(t.info().type).bits; }
+
+}  // namespace
+
+std::unique_ptr<io::array_writer> create_destination(const std::string& path,
+                                                     const std::vector<io::planned_array>& plan,
+                                                     const io::metadata_map& metadata) {
+    io::check_ending(path, {".safetensors", ".npy", ".h5", ".hdf5"});
+    std::set<std::string> names;
+    for (const io::planned_array& a : plan) {
+        if (names.insert(a.name).second) continue;
+        throw base::error(base::error_kind::usage,
+                          fmt::format("two tensors would both be written as '{}'; convert the "
+                                      "input files one at a time",
+                                      base::printable(a.name)));
+    }
+    if (io::has_ending(path, ".npy")) {
+        if (plan.size() != 1) {
+            throw base::error(base::error_kind::usage,
+                              fmt::format("a .npy file holds one array, this would write {}; "
+                                          "choose one with --tensor or write .safetensors",
+                                          plan.size()),
+                              {path, "", {}});
+        }
+        return io::create_npy(path, plan.front());
+    }
+    if (io::has_ending(path, ".h5") || io::has_ending(path, ".hdf5")) {
+        return io::create_hdf5(path, plan, metadata);
+    }
+    return io::create_safetensors(path, plan, metadata);
+}
+
+destination to_file(const std::string& path) {
+    return [path](const std::vector<io::planned_array>& plan, const io::metadata_map& metadata) {
+        return create_destination(path, plan, metadata);
+    };
+}
+
+std::vector<engine::tensor_ref> output::keep_others(
+    const std::vector<engine::tensor_ref>& tensors) {
+    std::vector<engine::tensor_ref> converted;
+    for (const engine::tensor_ref& t : tensors) {
+        std::vector<engine::skipped_tensor> left_out;
+        if (!engine::numeric_only({t}, left_out).empty()) {
+            converted.push_back(t);
+        } else if (!keep(t, left_out.front().reason)) {
+            result.skipped.push_back(std::move(left_out.front()));
+        }
+    }
+    return converted;
+}
+
+bool output::keep(const engine::tensor_ref& t, const std::string& reason) {
+    const io::tensor_info& info = t.info();
+    if (!io::safetensors_has(info.type)) return false;
+    kept_.push_back({t, 0});
+    result.kept.push_back({info.file, info.name, "", reason});
+    return true;
+}
+
+void output::plan_kept(bool wide) {
+    for (kept_tensor& k : kept_) {
+        if ((bits_of(k.tensor) >= wide_bits) != wide) continue;
+        const io::tensor_info& info = k.tensor.info();
+        k.array = plan_.size();
+        plan_.push_back({info.name, info.type, info.shape});
+    }
+}
+
+void output::begin() {
+    if (!plan_.empty()) return;
+    std::stable_sort(kept_.begin(), kept_.end(), [](const kept_tensor& a, const kept_tensor& b) {
+        return bits_of(a.tensor) > bits_of(b.tensor);
+    });
+    plan_kept(true);
+}
+
+std::size_t output::add(io::planned_array array) {
+    begin();
+    plan_.push_back(std::move(array));
+    return plan_.size() - 1;
+}
+
+io::array_writer& output::create(const destination& out) {
+    begin();
+    plan_kept(false);
+    for (const io::planned_array& a : plan_) {
+        result.bytes_written += *tensor::byte_count(a.type, *tensor::element_count(a.shape));
+    }
+    writer_ = out(plan_, metadata);
+    return *writer_;
+}
+
+conversion output::finish(const engine::run_control& control) {
+    std::vector<std::byte> bytes;
+    for (const kept_tensor& k : kept_) {
+        const std::uint64_t size = k.tensor.info().bytes;
+        const std::unique_ptr<io::byte_source> source = k.tensor.file->open(k.tensor.index);
+        for (std::uint64_t at = 0; at < size; at += copied_at_once) {
+            if (control.cancel != nullptr && control.cancel->load()) {
+                throw base::error(base::error_kind::cancelled, "stopped before the end");
+            }
+            bytes.resize(static_cast<std::size_t>(std::min(copied_at_once, size - at)));
+            source->read(at, bytes);
+            writer_->write(k.array, at, bytes);
+        }
+    }
+    writer_->commit();
+    return std::move(result);
+}
+
+code_stream::code_stream(io::array_writer& writer, std::size_t array, int bits,
+                         std::uint64_t elements)
+    : writer_(writer),
+      array_(array),
+      bits_(bits),
+      elements_(elements),
+      unit_(block::packing_unit(bits)) {}
+
+void code_stream::put_edge(std::uint64_t first, std::span<const std::uint8_t> codes) {
+    if (codes.empty()) return;
+    const std::uint64_t unit = first / unit_;
+    const std::uint64_t length = std::min(unit_, elements_ - unit * unit_);
+    const std::lock_guard lock(guard_);
+    piece& p = waiting_[unit];
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+        const std::size_t at = static_cast<std::size_t>(first % unit_) + i;
+        p.code[at] = codes[i];
+        p.present |= 1u << at;
+    }
+    if (p.present != (1u << length) - 1u) return;
+    std::array<std::byte, 4> bytes{};
+    const std::size_t size = block::packed_bytes(bits_, length);
+    block::pack(bits_, std::span(p.code).first(length), bytes);
+    writer_.write(array_, block::packed_bytes(bits_, unit * unit_), std::span(bytes).first(size));
+    waiting_.erase(unit);
+}
+
+void code_stream::put(std::uint64_t first, std::span<const std::uint8_t> codes) {
+    const std::uint64_t end = first + codes.size();
+    const std::uint64_t body = std::min(end, (first + unit_ - 1) / unit_ * unit_);
+    const std::uint64_t tail = end == elements_ ? end : std::max(body, end / unit_ * unit_);
+    put_edge(first, codes.first(body - first));
+    if (tail > body) {
+        const auto middle = codes.subspan(body - first, tail - body);
+        std::vector<std::byte> bytes(block::packed_bytes(bits_, middle.size()));
+        block::pack(bits_, middle, bytes);
+        writer_.write(array_, block::packed_bytes(bits_, body), bytes);
+    }
+    put_edge(tail, codes.subspan(tail - first));
+}
+
+}  // namespace mx::convert
