@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "libmx/analysis/analyze.hpp"
-#include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/bench/memory.hpp"
 #include "libmx/bench/normal_values.hpp"

@@ -11,7 +11,7 @@
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/codec/saturation_zone.hpp"
-#include "libmx/metrics/distributions.hpp"
+#include "libmx/metrics/metrics.hpp"
 #include "libmx/metrics/row.hpp"
 #include "libmx/report/members.hpp"
 

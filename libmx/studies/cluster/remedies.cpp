@@ -11,7 +11,7 @@
 
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/codec/narrow_float.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/report/members.hpp"
@@ -104,7 +104,7 @@ struct cast_error {
         bool far = false;
         for (const float v : x) {
             if (!std::isfinite(v)) continue;
-            const float d = codec::bfloat16_arithmetic::round(v);
+            const float d = base::rounded_to_bf16(v);
             ++n;
             if (!std::isfinite(d)) {
                 far = true;
