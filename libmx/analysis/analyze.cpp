@@ -17,12 +17,9 @@
 #include "libmx/engine/sweep.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/metrics.hpp"
-#include "libmx/report/members.hpp"
 
 namespace mx::analysis {
 namespace {
-
-using report::tally;
 
 // One tensor under one recipe and factor.
 struct job {
@@ -43,20 +40,13 @@ struct job {
 struct prepared_recipe {
     codec::block_params params;
     bool needs_facts;
-    std::string name;
+    std::shared_ptr<const named_recipe> named;
     metrics::totals empty;  // totals with the recipe's facts filled in
 };
 
 prepared_recipe prepare(const codec::recipe& r) {
-    return {codec::params_of(r), codec::needs_tensor_facts(r), codec::to_string(r),
-            empty_totals(r)};
-}
-
-// How often the tensor was read for this result, and the tensor scale that the first pass was for.
-void add_prologue(report::record& r, const job& j) {
-    r.emplace_back("passes", tally(j.passes));
-    r.emplace_back("tensor_scale", j.own_params ? report::value(double{j.own_params->tensor.decode})
-                                                : report::value());
+    return {codec::params_of(r), codec::needs_tensor_facts(r),
+            std::make_shared<named_recipe>(named_recipe{codec::to_string(r), r}), empty_totals(r)};
 }
 
 bool wanted(metrics::when collected, const analysis_request& request) {
@@ -71,33 +61,31 @@ bool wanted(metrics::when collected, const analysis_request& request) {
     return true;
 }
 
-report::record finish(const io::tensor_info& info, std::string_view role, const std::string& recipe,
-                      const job& j, std::uint64_t inexact, const analysis_request& request,
-                      const metrics::row& figures) {
+std::shared_ptr<const tensor_identity> identity_of(const io::tensor_info& info,
+                                                   std::string_view role) {
+    tensor_identity of{info.file,         info.name,  std::string(tensor::row_of(info.type).name),
+                       std::string(role), info.shape, {}};
+    if (const auto place = engine::layer_of(info.name)) {
+        of.layer = static_cast<std::int64_t>(place->layer);
+    }
+    return std::make_shared<tensor_identity>(std::move(of));
+}
+
+result finish(const job& j, const analysis_request& request) {
     const metrics::totals& t = j.sums.totals;
-    report::list shape;
-    for (const std::uint64_t extent : info.shape) shape.push_back(tally(extent));
-    report::record r;
-    r.emplace_back("file", info.file);
-    r.emplace_back("tensor", info.name);
-    r.emplace_back("dtype", std::string(tensor::row_of(info.type).name));
-    r.emplace_back("shape", std::move(shape));
-    const std::optional<engine::layer_place> place = engine::layer_of(info.name);
-    r.emplace_back("role", std::string(role));
-    r.emplace_back("layer", place ? tally(place->layer) : report::value());
-    r.emplace_back("recipe", recipe);
-    if (request.factors.size() > 1) r.emplace_back("phase", tally(j.phase));
-    r.emplace_back("elements", tally(t.count.elements));
-    r.emplace_back("blocks", tally(t.block.blocks));
-    r.emplace_back("nan", tally(t.count.nan));
-    r.emplace_back("inf", tally(t.count.inf));
-    r.emplace_back("poisoned", tally(t.count.poisoned));
-    r.emplace_back("inexact_inputs", tally(inexact));
-    add_prologue(r, j);
+    result r;
+    static_cast<metrics::row&>(r) = metrics::row_of(t);
+    if (request.factors.size() > 1) r.phase = static_cast<std::int64_t>(j.phase);
+    r.elements = t.count.elements;
+    r.blocks = t.block.blocks;
+    r.nan = t.count.nan;
+    r.inf = t.count.inf;
+    r.poisoned = t.count.poisoned;
+    // How often the tensor was read for it, and the tensor scale that the first pass was for.
+    r.passes = j.passes;
+    if (j.own_params) r.tensor_scale = double{j.own_params->tensor.decode};
     for (const metrics::metric& m : metrics::all()) {
-        if (wanted(m.collected, request)) {
-            r.emplace_back(std::string(m.name), m.value_of(figures, t));
-        }
+        if (m.finish != nullptr && wanted(m.collected, request)) put(r, m.name, m.finish(t));
     }
     return r;
 }
@@ -171,7 +159,7 @@ class analysis_run {
             run_batch(first, count, report);
             first += count;
         }
-        if (table_ && engine::has_elements(result_.results)) table_->commit();
+        if (table_ && has_elements(result_.results)) table_->commit();
         return std::move(result_);
     }
 
@@ -199,7 +187,7 @@ class analysis_run {
                 const auto layout = engine::lay_out(t.info().shape, request_.recipes[r], reason);
                 if (!layout) continue;
                 for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {
-                    std::string name = group + "/" + recipes_[r].name;
+                    std::string name = group + "/" + recipes_[r].named->name;
                     if (request_.factors.size() > 1) name += "/phase" + std::to_string(phase);
                     for (io::planned_array& a : block_arrays(name, layout->grid_shape)) {
                         arrays.push_back(std::move(a));
@@ -223,15 +211,19 @@ class analysis_run {
             b.tensors, b.passes, report.for_batch(), engine::panel_form::stored,
             [&](const engine::loaded_panel& p) { work(b, p); }, b.before.kept);
         std::uint64_t done = 0;
+        std::vector<std::shared_ptr<const tensor_identity>> identities(count);
         for (const std::unique_ptr<job>& j : b.jobs) {
             const io::tensor_info& info = b.tensors[j->tensor].info();
-            const std::string_view role = request_.roles.role_of(info);
+            std::shared_ptr<const tensor_identity>& of = identities[j->tensor];
+            if (!of) of = identity_of(info, request_.roles.role_of(info));
             j->sums.totals.distribution = j->sums.histograms.get();
-            result_.rows.push_back(metrics::row_of(j->sums.totals));
-            result_.results.push_back(finish(info, role, recipes_[j->recipe].name, *j,
-                                             b.inexact[j->tensor], request_, result_.rows.back()));
+            result r = finish(*j, request_);
+            r.of = of;
+            r.under = recipes_[j->recipe].named;
+            r.inexact_inputs = b.inexact[j->tensor];
+            result_.results.push_back(std::move(r));
             if (request_.distributions && j->phase == 0) {
-                result_.sums.add(info, role, j->recipe, j->sums.totals);
+                result_.sums.add(info, of->role, j->recipe, j->sums.totals);
             }
             done += info.elements;
         }
@@ -276,7 +268,7 @@ class analysis_run {
             std::optional<engine::geometry> layout =
                 engine::lay_out(info.shape, request_.recipes[r], reason);
             if (!layout) {
-                result_.skipped.push_back({info.file, info.name, recipes_[r].name, reason});
+                result_.skipped.push_back({info.file, info.name, recipes_[r].named->name, reason});
                 continue;
             }
             for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {

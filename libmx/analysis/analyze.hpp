@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libmx/analysis/distributions.hpp"
+#include "libmx/analysis/result.hpp"
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/control.hpp"
@@ -13,8 +14,6 @@
 #include "libmx/engine/preparation.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/metrics/row.hpp"
-#include "libmx/report/record_list.hpp"
 
 namespace mx::analysis {
 
@@ -42,10 +41,8 @@ engine::preparation preparation_of(const analysis_request& request, const io::te
                                    const codec::recipe& r, float factor);
 
 struct analysis {
-    /// One record per tensor, recipe and factor: tensors in file order, recipes and factors as
-    /// given; members are those of the JSON schema mx.analysis/1 (design, section 5) in that order.
-    report::record_list results;
-    std::vector<metrics::row> rows;  ///< the figures of each result
+    /// One per tensor, recipe and factor: tensors in file order, recipes and factors as given.
+    std::vector<result> results;
     std::vector<engine::skipped_tensor> skipped;
     std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
     distributions sums;  ///< under the first factor; empty unless they were asked for

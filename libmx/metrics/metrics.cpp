@@ -67,8 +67,7 @@ constexpr std::array metrics{
 
 }  // namespace
 
-report::value metric::value_of(const row& r, const totals& t) const {
-    if (member == nullptr) return finish(t);
+report::value metric::value_of(const row& r) const {
     const double x = r.*member;
     if (std::isnan(x)) return {};
     if (unit == "count") return static_cast<std::int64_t>(x);

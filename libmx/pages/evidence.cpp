@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -26,25 +27,13 @@ const report::list* list_of(const report::record& r, std::string_view name) {
 }
 
 // A result that counts: not one of values that a phase sweep multiplied.
-bool counts(const report::record& r) { return report::number_of(r, "phase").value_or(0) == 0; }
+bool counts(const analysis::result& r) { return r.phase.value_or(0) == 0; }
 
-// Elements that a tensor can have: sums over many tensors still are whole numbers.
-constexpr double most_elements = 9007199254740992;  // 2^53
+// Left-out norms that a run can have: sums are whole numbers of a double.
+constexpr double most_norms = 9007199254740992;  // 2^53
 
-// Costs are sums over elements: refuses what none of them can be.
-void check_size(const result_set& s, const report::record& r) {
-    const double elements = report::number_of(r, "elements").value_or(0);
-    const double bits = report::number_of(r, "bits_per_element").value_or(0);
-    const auto refuse_tensor = [&](const char* what) {
-        throw base::error(base::error_kind::input, what,
-                          {s.name, report::text_of(r, "tensor"), {}});
-    };
-    if (!(elements >= 0 && elements <= most_elements)) refuse_tensor("elements is no count");
-    if (elements > 0 && !(bits > 0)) refuse_tensor("bits_per_element is no number of bits");
-}
-
-std::string identity_of(const std::string& file, const std::string& tensor) {
-    return fmt::format("{}\n{}", file, tensor);
+std::string identity_of(const analysis::tensor_identity& t) {
+    return fmt::format("{}\n{}", t.file, t.tensor);
 }
 
 bool is_analysis(const result_set& s) {
@@ -54,18 +43,8 @@ bool is_analysis(const result_set& s) {
 // Recipes in the order of their first results, and the cells they make.
 class recipe_finder {
   public:
-    void see(const result_set& set, const std::string& name) {
+    void see(const std::string& name, const codec::recipe& r) {
         if (!seen_.insert(name).second) return;
-        codec::recipe r;
-        try {
-            r = codec::parse_recipe(name);
-        } catch (const base::error& e) {
-            refuse(set.name, e.message());
-        }
-        if (codec::to_string(r) != name) {
-            refuse(set.name, fmt::format("recipe '{}' is not spelt canonically: '{}'", name,
-                                         codec::to_string(r)));
-        }
         const std::size_t run = plan_.recipes.size();
         plan_.recipes.push_back(r);
         names_.push_back(name);
@@ -109,10 +88,15 @@ class gathering {
             note_head(s);
             note_tail(s);
             if (!is_analysis(s)) continue;
-            for (const report::record& r : *s.results) {
+            for (const analysis::result& r : *s.results) {
                 if (!counts(r)) continue;
-                check_size(s, r);
-                recipes.see(s, report::text_of(r, "recipe"));
+                // Costs are sums over elements.
+                if (r.elements > 0 && !(r.bits_per_element > 0)) {
+                    throw base::error(base::error_kind::input,
+                                      "bits_per_element is no number of bits",
+                                      {s.name, r.of->tensor, {}});
+                }
+                recipes.see(r.under->name, r.under->recipe);
                 ++out_.measured;
             }
         }
@@ -184,7 +168,7 @@ class gathering {
         collect(*of, "sums", out_.sums);
         collect(*of, "norms", out_.norms);
         const double left_out = report::number_of(*of, "norms_left_out").value_or(0);
-        if (left_out > 0 && left_out < most_elements) {
+        if (left_out > 0 && left_out < most_norms) {
             out_.norms_left_out += report::whole(left_out);
         }
     }
@@ -213,8 +197,7 @@ class gathering {
     void add_results(const result_set& s, const std::vector<std::string>& names) {
         compare::board b = compare::arrange(*s.results, names, 1);
         for (compare::tensor_row& row : b.tensors) {
-            const auto [at, added] =
-                rows_.emplace(identity_of(row.file, row.tensor), out_.table.tensors.size());
+            const auto [at, added] = rows_.emplace(identity_of(*row.of), out_.table.tensors.size());
             if (added) {
                 out_.table.tensors.push_back(std::move(row));
                 continue;
@@ -230,7 +213,10 @@ class gathering {
             }
         }
     }
-    static bool measured(const compare::figures& f) { return f.rmse || f.elements > 0; }
+
+    static bool measured(const analysis::result* r) {
+        return r != nullptr && (r->elements > 0 || !std::isnan(r->rmse));
+    }
 
     // Means over the seeds of a cell; undefined where one of them is.
     void fill_metrics(const std::vector<std::string>& names) {
@@ -240,11 +226,9 @@ class gathering {
         explored_metrics explored(out_.plan, rows);
         for (const result_set& s : sets_) {
             if (!is_analysis(s)) continue;
-            for (const report::record& r : *s.results) {
-                if (!counts(r)) continue;
-                const std::string key =
-                    identity_of(report::text_of(r, "file"), report::text_of(r, "tensor"));
-                explored.add(runs.at(report::text_of(r, "recipe")), rows_.at(key), r);
+            for (const analysis::result& r : *s.results) {
+                if (counts(r))
+                    explored.add(runs.at(r.under->name), rows_.at(identity_of(*r.of)), r);
             }
         }
         out_.metrics = explored.take();
@@ -255,26 +239,26 @@ class gathering {
         for (const engine::role_row& r : engine::roles()) order.emplace_back(r.name);
         std::set<std::string> files;
         for (const compare::tensor_row& t : out_.table.tensors) {
-            if (std::find(order.begin(), order.end(), t.role) == order.end()) {
-                order.push_back(t.role);
+            if (std::find(order.begin(), order.end(), t.of->role) == order.end()) {
+                order.push_back(t.of->role);
             }
-            if (files.insert(t.file).second) out_.files.push_back(t.file);
+            if (files.insert(t.of->file).second) out_.files.push_back(t.of->file);
         }
         for (const std::string& role : order) {
             tensor_class c{role, {}};
             for (std::size_t i = 0; i < out_.table.tensors.size(); ++i) {
-                if (out_.table.tensors[i].role == role) c.tensors.push_back(i);
+                if (out_.table.tensors[i].of->role == role) c.tensors.push_back(i);
             }
             if (!c.tensors.empty()) out_.classes.push_back(std::move(c));
         }
         const auto elements = [&](const tensor_class& c) {
             double sum = 0;
             for (const std::size_t t : c.tensors) {
-                double most = 0;
-                for (const compare::figures& f : out_.table.tensors[t].at) {
-                    most = std::max(most, f.elements);
+                std::uint64_t most = 0;
+                for (std::size_t run = 0; run < out_.table.runs; ++run) {
+                    most = std::max(most, out_.table.of(t, run).elements);
                 }
-                sum += most;
+                sum += static_cast<double>(most);
             }
             return sum;
         };
@@ -292,8 +276,8 @@ class gathering {
 }  // namespace
 
 bool evidence::decomposed() const {
-    const auto has_parts = [](const compare::figures& f) {
-        return f.rates[compare::rate_index("grid_error_share")].has_value();
+    const auto has_parts = [](const analysis::result* r) {
+        return r != nullptr && !std::isnan(r->grid_error_share);
     };
     return std::any_of(table.tensors.begin(), table.tensors.end(), [&](const auto& t) {
         return std::any_of(t.at.begin(), t.at.end(), has_parts);
@@ -306,7 +290,7 @@ std::string evidence::short_path(const std::string& path) {
 }
 
 std::string evidence::tensor_name(std::size_t tensor) const {
-    const compare::tensor_row& t = table.tensors[tensor];
+    const analysis::tensor_identity& t = *table.tensors[tensor].of;
     return files.size() > 1 ? fmt::format("{}: {}", file_name(t.file), t.tensor) : t.tensor;
 }
 

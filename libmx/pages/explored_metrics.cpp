@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "libmx/metrics/metrics.hpp"
-#include "libmx/report/members.hpp"
 
 namespace mx::pages {
 namespace {
@@ -58,14 +57,13 @@ explored_metrics::explored_metrics(const compare::sweep_plan& plan, std::size_t 
     }
 }
 
-void explored_metrics::add(std::size_t run, std::size_t row, const report::record& r) {
+void explored_metrics::add(std::size_t run, std::size_t row, const analysis::result& r) {
     if (seen_[run][row]) return;
     seen_[run][row] = true;
     const std::size_t cell = cell_of_[run];
     for (report::explorer::metric& m : metrics_) {
-        const auto v = report::number_of(r, m.name);
-        m.values[cell][row] +=
-            static_cast<float>(v.value_or(undefined) / static_cast<double>(runs_[cell].size()));
+        m.values[cell][row] += static_cast<float>(r.*metrics::find(m.name)->member /
+                                                  static_cast<double>(runs_[cell].size()));
     }
 }
 

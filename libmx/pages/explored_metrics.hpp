@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "libmx/analysis/result.hpp"
 #include "libmx/report/figure.hpp"
-#include "libmx/report/record.hpp"
 #include "libmx/studies/compare/cells.hpp"
 
 namespace mx::pages {
@@ -17,7 +17,7 @@ class explored_metrics {
     explored_metrics(const compare::sweep_plan& plan, std::size_t rows);
 
     /// Adds the result of a tensor under run `run`; of several the first counts.
-    void add(std::size_t run, std::size_t row, const report::record& r);
+    void add(std::size_t run, std::size_t row, const analysis::result& r);
 
     /// The metrics; columns are the cells, with means over their seeds.
     std::vector<report::explorer::metric> take();

@@ -36,7 +36,8 @@ std::optional<std::size_t> find_tensor(const evidence& e, const report::record& 
     for (const tensor_class& c : e.classes) {
         if (c.role != "norm") continue;
         for (const std::size_t t : c.tensors) {
-            if (e.table.tensors[t].tensor == name && e.table.tensors[t].file == file) return t;
+            const analysis::tensor_identity& of = *e.table.tensors[t].of;
+            if (of.tensor == name && of.file == file) return t;
         }
     }
     return {};
@@ -110,8 +111,7 @@ double share_in(const mantissas& bins, const codec::clamp_zone& zone) {
 }
 
 double saturation_of(const evidence& e, const norm& n, const compare::cell& c) {
-    constexpr std::size_t saturated = compare::rate_index("saturated_block_rate");
-    return e.table.of(n.tensor, c.runs.front()).rates[saturated].value_or(0);
+    return analysis::value_or(e.table.of(n.tensor, c.runs.front()).saturated_block_rate, 0);
 }
 
 std::vector<std::string> groups() {

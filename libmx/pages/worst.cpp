@@ -42,8 +42,8 @@ std::vector<loss> losses_of(const evidence& e, const recommendations& all) {
         if (!at) continue;
         const std::size_t cell = r.candidates[*at].cell;
         for (const std::size_t t : r.tensors) {
-            const auto nrmse = e.table.of(t, e.plan.cells[cell].runs.front()).nrmse;
-            if (nrmse && *nrmse > 0) losses.push_back({t, cell, !r.chosen, *nrmse});
+            const double nrmse = e.table.of(t, e.plan.cells[cell].runs.front()).nrmse;
+            if (nrmse > 0) losses.push_back({t, cell, !r.chosen, nrmse});
         }
     }
     std::stable_sort(losses.begin(), losses.end(),
@@ -52,19 +52,15 @@ std::vector<loss> losses_of(const evidence& e, const recommendations& all) {
 }
 
 report::record row_of(const evidence& e, const loss& l) {
-    const compare::figures& f = e.table.of(l.tensor, e.plan.cells[l.cell].runs.front());
-    const compare::tensor_row& t = e.table.tensors[l.tensor];
-    const auto of = [&](std::string_view name) {
-        return maybe(f.rates[compare::rate_index(name)]);
-    };
+    const analysis::result& r = e.table.of(l.tensor, e.plan.cells[l.cell].runs.front());
     return {{"tensor", e.tensor_name(l.tensor)},
-            {"role", t.role},
+            {"role", e.table.tensors[l.tensor].of->role},
             {"recipe", e.cell_name(l.cell) + (l.unquantized ? " *" : "")},
-            {"elements", report::whole(f.elements)},
-            {"sqnr_db", maybe(f.sqnr_db)},
-            {"clamp_rate", of("clamp_rate")},
-            {"underflow_rate", of("underflow_rate")},
-            {"saturated_block_rate", of("saturated_block_rate")}};
+            {"elements", report::tally(r.elements)},
+            {"sqnr_db", finite_or_null(r.sqnr_db)},
+            {"clamp_rate", finite_or_null(r.clamp_rate)},
+            {"underflow_rate", finite_or_null(r.underflow_rate)},
+            {"saturated_block_rate", finite_or_null(r.saturated_block_rate)}};
 }
 
 // The rows and columns of the explorer, fewer where a page could not hold all.
@@ -97,7 +93,7 @@ report::explorer explorer_of(const evidence& e, const std::vector<loss>& losses,
     for (std::size_t c = 0; c < columns; ++c) x.columns.push_back(e.cell_name(c));
     for (const std::size_t t : rows) {
         x.rows.push_back(e.tensor_name(t));
-        x.classes.push_back(e.table.tensors[t].role);
+        x.classes.push_back(e.table.tensors[t].of->role);
     }
     for (const report::explorer::metric& m : e.metrics) {
         report::explorer::metric of = {m.name,  m.title,           m.unit,   m.definition,

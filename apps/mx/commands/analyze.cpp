@@ -15,7 +15,6 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/pages/views/analysis_summary.hpp"
 #include "libmx/pages/views/analysis_view.hpp"
 #include "libmx/pages/views/values.hpp"
 
@@ -73,19 +72,21 @@ int run(const options& o) {
     const std::vector<engine::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
     analysis::analysis a = analysis::analyze(tensors, request, control);
-    engine::require_any(engine::has_elements(a.results), a.skipped);
+    engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.exact) make_exact(a, tensors, request, control);
 
-    const std::vector<report::record> summary = pages::summarize(a.results);
+    const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
     report::document d;
     d.sections = pages::analysis_sections(a, summary, o.view);
     d.head = pages::document_head("mx.analysis/1");
     d.head.emplace_back("inputs", input_list(model, o.page.sha256 || page));
-    d.tail.emplace_back("summary", report::list(summary.begin(), summary.end()));
+    report::list totals;
+    for (const pages::recipe_summary& s : summary) totals.emplace_back(s.members);
+    d.tail.emplace_back("summary", std::move(totals));
     d.tail.emplace_back("skipped", skipped_list(a.skipped));
     if (request.distributions) d.tail.emplace_back("distributions", a.sums.members());
-    d.results = std::move(a.results);
-    finish_with_page(to, d, o.page, o.run.quiet);
+    d.results = records_of(a.results);
+    finish_with_page(to, d, a.results, o.page, o.run.quiet);
     return exit_code::fine;
 }
 

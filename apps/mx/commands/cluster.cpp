@@ -105,7 +105,7 @@ int run(const options& o) {
     to.check_inputs(paths_of(model, {}));
     cluster::cluster_report report = cluster::examine(
         with_roles(model.select(o.in.globs), o.roles, request.roles), request, control);
-    engine::require_any(engine::has_elements(report.results), report.skipped);
+    engine::require_any(analysis::has_elements(report.measured), report.skipped);
     const std::string failure =
         o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();
 
@@ -123,7 +123,7 @@ int run(const options& o) {
     d.tail.emplace_back("skipped", skipped_list(report.skipped));
     if (request.distributions) d.tail.emplace_back("distributions", report.sums.members());
     d.results = std::move(report.results);
-    finish_with_page(to, d, o.page, o.run.quiet);
+    finish_with_page(to, d, report.measured, o.page, o.run.quiet);
     if (failure.empty()) return exit_code::fine;
     remark(failure);
     return exit_code::difference;

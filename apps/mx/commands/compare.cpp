@@ -100,7 +100,7 @@ int run(const options& o) {
     const std::vector<engine::tensor_ref> tensors =
         with_roles(model.select(o.in.globs), o.roles, request.roles);
     analysis::analysis a = analysis::analyze(tensors, request, control);
-    engine::require_any(engine::has_elements(a.results), a.skipped);
+    engine::require_any(analysis::has_elements(a.results), a.skipped);
     const comparison c = evaluate(plan, a, o.phase_sweep);
 
     report::document d;
@@ -110,8 +110,8 @@ int run(const options& o) {
     d.tail = comparison_members(plan, c);
     d.tail.emplace_back("skipped", skipped_list(a.skipped));
     if (request.distributions) d.tail.emplace_back("distributions", a.sums.members());
-    d.results = std::move(a.results);
-    finish_with_page(to, d, o.page, o.run.quiet);
+    d.results = records_of(a.results);
+    finish_with_page(to, d, a.results, o.page, o.run.quiet);
     return exit_code::fine;
 }
 

@@ -38,10 +38,11 @@ report::document review_page(std::span<const pages::result_set> sets, double min
     return page;
 }
 
-void finish_with_page(outputs& to, const report::document& d, const review_page_options& o,
+void finish_with_page(outputs& to, const report::document& d,
+                      const std::vector<analysis::result>& results, const review_page_options& o,
                       bool quiet) {
     if (!to.wants("html")) return to.finish(d, quiet);
-    const pages::result_set set{"", &d.head, &d.results, &d.tail};
+    const pages::result_set set{"", &d.head, &results, &d.tail};
     const report::document page = review_page({&set, 1}, o.min_sqnr_db);
     to.finish(d, quiet, {{"html", &page}});
 }

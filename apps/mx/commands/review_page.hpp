@@ -23,8 +23,9 @@ void declare_page(parser& cmd, review_page_options& o);
 /// The page, with its head.
 report::document review_page(std::span<const pages::result_set> sets, double min_sqnr_db);
 
-/// Writes a document of results; what --html names becomes the page of a review of it.
-void finish_with_page(outputs& to, const report::document& d, const review_page_options& o,
+/// Writes a document of `results`; what --html names becomes the page of a review of them.
+void finish_with_page(outputs& to, const report::document& d,
+                      const std::vector<analysis::result>& results, const review_page_options& o,
                       bool quiet);
 
 }  // namespace mx::app

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "libmx/report/record_list.hpp"
+#include "libmx/pages/views/analysis_view.hpp"
 
 namespace mx::pages {
 
 /// Paragraphs, list items ("- ...") and a closing definition; empty when there is nothing to say.
-std::vector<std::string> verdict_of(const report::record_list& results,
-                                    const std::vector<report::record>& summary);
+std::vector<std::string> verdict_of(const std::vector<analysis::result>& results,
+                                    const std::vector<recipe_summary>& summary);
 
 }  // namespace mx::pages

@@ -4,13 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
-#include "libmx/pages/views/analysis_summary.hpp"
 #include "libmx/pages/views/analysis_verdict.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/studies/compare/ranking.hpp"
+#include "libmx/tensor/shape.hpp"
 
 namespace mx::pages {
 namespace {
@@ -18,24 +24,77 @@ namespace {
 using report::cell;
 using report::column;
 
-// A tensor with its records, one per recipe.
+// Rates that a summary has, the first of compare::pooled_rates.
+constexpr std::array summed_rates{"overflow_rate", "clamp_rate", "underflow_rate",
+                                  "saturated_block_rate"};
+constexpr std::array part_shares{"clamp_error_share", "underflow_error_share", "grid_error_share"};
+
+struct accumulator {
+    std::shared_ptr<const analysis::named_recipe> under;
+    compare::pool all;
+    std::int64_t tensors = 0;
+    bool decomposed = false;
+    std::array<double, 4> squared_error{};
+    std::string worst;
+    double worst_nrmse = 0;
+
+    void add(const analysis::result& r) {
+        ++tensors;
+        all.add(r);
+        decomposed = decomposed || r.decomposed;
+        for (std::size_t i = 0; i < squared_error.size(); ++i) {
+            squared_error[i] += analysis::value_or(r.squared_error[i], 0);
+        }
+        if (r.nrmse > worst_nrmse) {
+            worst_nrmse = r.nrmse;
+            worst = r.of->tensor;
+        }
+    }
+
+    recipe_summary finish() const {
+        recipe_summary s{under, 0, 0, decomposed, {}};
+        const auto where = [](bool any, double x) { return any ? real(x) : undefined(); };
+        const bool has_error = all.error2 > 0 && all.x2 > 0;
+        if (has_error) s.nrmse = *all.nrmse();
+        if (has_error) s.sqnr_db = -20 * std::log10(s.nrmse);
+        s.members = {{"recipe", under->name},
+                     {"tensors", integer(tensors)},
+                     {"elements", integer(static_cast<std::int64_t>(all.elements))},
+                     {"bits_per_element", where(all.elements > 0, all.bits / all.elements)},
+                     {"nrmse", where(has_error, s.nrmse)},
+                     {"sqnr_db", where(has_error, s.sqnr_db)},
+                     {"mean_sqnr_db", maybe(all.mean_sqnr_db())}};
+        for (const char* rate : summed_rates) {
+            s.members.emplace_back(rate, maybe(all.rate(compare::rate_index(rate))));
+        }
+        for (std::size_t i = 0; i < part_shares.size() && decomposed; ++i) {
+            s.members.emplace_back(part_shares[i], where(squared_error[0] > 0,
+                                                         squared_error[i + 1] / squared_error[0]));
+        }
+        s.members.emplace_back("worst_tensor", worst);
+        s.members.emplace_back("worst_sqnr_db",
+                               where(worst_nrmse > 0, -20 * std::log10(worst_nrmse)));
+        return s;
+    }
+};
+
+// A tensor with its results, one per recipe.
 struct tensor_rows {
-    std::vector<std::size_t> records;  // places in the results
+    std::vector<const analysis::result*> results;
     double worst_nrmse = -1;
 };
 
-std::vector<tensor_rows> by_tensor(const report::record_list& results) {
+std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results) {
     std::vector<tensor_rows> tensors;
-    std::map<std::string, std::size_t> places;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        const report::record r = results[i];
-        if (number(r, "elements") == 0) continue;  // nothing to show; see left_out_section
-        const std::string identity = words(r, "file") + '\n' + words(r, "tensor");
-        const auto [at, added] = places.emplace(identity, tensors.size());
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
+    for (const analysis::result& r : results) {
+        if (r.elements == 0) continue;  // nothing to show; see left_out_section
+        const auto [at, added] =
+            places.emplace(std::pair(r.of->file, r.of->tensor), tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
-        t.records.push_back(i);
-        t.worst_nrmse = std::max(t.worst_nrmse, number(r, "nrmse", -1));
+        t.results.push_back(&r);
+        t.worst_nrmse = std::max(t.worst_nrmse, analysis::value_or(r.nrmse, -1));
     }
     return tensors;
 }
@@ -58,33 +117,26 @@ const std::vector<column> figures = {
     {"bits_per_element", "bits", cell::fixed, 2},
 };
 
-std::string label_of(const report::record& r, bool with_file) {
-    const report::value* shape = report::find(r, "shape");
-    const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
-    return fmt::format("{}{}  {} {}", with_file ? words(r, "file") + ": " : "", words(r, "tensor"),
-                       words(r, "dtype"), extents == nullptr ? "" : report::extents_text(*extents));
-}
-
-// A record as a row: with its label, and "exact" where there is no error to take a logarithm of.
-report::record row_of(const report::record& r, bool with_file) {
-    report::record row = r;
-    const report::value* exact = report::find(r, "exact");
-    const bool without_error = exact != nullptr && *exact == report::value(true);
+// A result as a row: with its label, and "exact" where there is no error to take a logarithm of.
+report::record row_of(const analysis::result& r, bool with_file) {
+    const analysis::tensor_identity& t = *r.of;
+    report::record row = analysis::record_of(r);
     for (auto& [name, v] : row) {
-        if (name == "sqnr_db" && without_error) v = text("exact");
+        if (name == "sqnr_db" && r.exact == 1) v = text("exact");
     }
-    row.emplace_back("label", label_of(r, with_file));
+    row.emplace_back("label", fmt::format("{}{}  {} {}", with_file ? t.file + ": " : "", t.tensor,
+                                          t.dtype, tensor::to_string(t.shape)));
     return row;
 }
 
-bool several_files(const report::record_list& results) {
-    const std::string first = words(results.front(), "file");
-    return std::any_of(results.begin(), results.end(),
-                       [&](const report::record& r) { return words(r, "file") != first; });
+bool several_files(const std::vector<analysis::result>& results) {
+    return std::any_of(results.begin(), results.end(), [&](const analysis::result& r) {
+        return r.of->file != results.front().of->file;
+    });
 }
 
-report::section tensor_section(const report::record_list& results,
-                               const std::vector<report::record>& summary,
+report::section tensor_section(const std::vector<analysis::result>& results,
+                               const std::vector<recipe_summary>& summary,
                                const view_options& view) {
     std::vector<tensor_rows> tensors = by_tensor(results);
     const std::size_t count = shown(view, tensors.size(), summary.size());
@@ -102,7 +154,7 @@ report::section tensor_section(const report::record_list& results,
     } else {
         s.heading = fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
     }
-    if (one_recipe) s.heading += " under " + words(summary.front(), "recipe");
+    if (one_recipe) s.heading += " under " + summary.front().under->name;
     if (one_recipe) {
         s.columns = {{"tensor", "tensor", cell::name}, {"shape", "shape", cell::extents}};
         if (files) s.group_field = "file";
@@ -115,9 +167,7 @@ report::section tensor_section(const report::record_list& results,
         if (!(one_recipe && c.field == "max_abs_error")) s.columns.push_back(c);
     }
     for (std::size_t i = 0; i < count; ++i) {
-        for (const std::size_t r : tensors[i].records) {
-            s.rows.push_back(row_of(results[r], files));
-        }
+        for (const analysis::result* r : tensors[i].results) s.rows.push_back(row_of(*r, files));
     }
     return s;
 }
@@ -162,10 +212,9 @@ report::section left_out_section(const analysis::analysis& a) {
     };
     for (const engine::skipped_tensor& t : a.skipped) add(t.tensor, t.recipe, t.reason);
     std::string last;
-    for (const report::record& r : a.results) {
-        const std::string tensor = words(r, "tensor");
-        if (number(r, "elements") == 0 && tensor != last) add(tensor, "", "it has no elements");
-        last = tensor;
+    for (const analysis::result& r : a.results) {
+        if (r.elements == 0 && r.of->tensor != last) add(r.of->tensor, "", "it has no elements");
+        last = r.of->tensor;
     }
     s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
     return s;
@@ -173,17 +222,35 @@ report::section left_out_section(const analysis::analysis& a) {
 
 }  // namespace
 
+std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results) {
+    std::vector<accumulator> sums;
+    for (const analysis::result& r : results) {
+        auto at = std::find_if(sums.begin(), sums.end(), [&](const accumulator& a) {
+            return a.under->name == r.under->name;
+        });
+        if (at == sums.end()) {
+            at = sums.insert(at, accumulator());
+            at->under = r.under;
+        }
+        at->add(r);
+    }
+    std::vector<recipe_summary> summary;
+    for (const accumulator& a : sums) summary.push_back(a.finish());
+    return summary;
+}
+
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
-                                               const std::vector<report::record>& summary,
+                                               const std::vector<recipe_summary>& summary,
                                                const view_options& view) {
     std::vector<report::section> sections;
     if (a.results.empty()) {
         sections.push_back({"No numeric tensor to analyse", {}, {}, {}, {}});
     } else {
         sections.push_back(tensor_section(a.results, summary, view));
-        sections.push_back(summary_section(summary));
-        const bool decomposed = report::find(summary.front(), "grid_error_share") != nullptr;
-        if (decomposed) sections.push_back(origin_section(summary));
+        std::vector<report::record> rows;
+        for (const recipe_summary& one : summary) rows.push_back(one.members);
+        sections.push_back(summary_section(rows));
+        if (summary.front().decomposed) sections.push_back(origin_section(rows));
     }
     report::section left_out = left_out_section(a);
     if (!left_out.rows.empty()) sections.push_back(std::move(left_out));

@@ -10,6 +10,7 @@
 
 #include "libmx/pages/views/recipe_cell.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/pages/words.hpp"
 
 namespace mx::pages {
 namespace {
@@ -42,8 +43,8 @@ report::section worst_section(const sweep_plan& plan, const comparison& c) {
     const std::size_t run = plan.cells[first].runs.front();
     std::vector<std::pair<double, std::size_t>> losses;
     for (const std::size_t t : c.tensors) {
-        const figures& f = c.table.of(t, run);
-        if (f.nrmse && *f.nrmse > 0) losses.emplace_back(*f.nrmse, t);
+        const double nrmse = c.table.of(t, run).nrmse;
+        if (nrmse > 0) losses.emplace_back(nrmse, t);
     }
     std::stable_sort(losses.begin(), losses.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -55,15 +56,14 @@ report::section worst_section(const sweep_plan& plan, const comparison& c) {
                  {"clamp", "clamp\n%", cell::share},
                  {"underflow", "under-\nflow %", cell::share}};
     s.group_field = "tensor";
-    const auto maybe = [](const std::optional<double>& x) { return x ? real(*x) : undefined(); };
     const auto add = [&](std::size_t t, std::size_t which, const std::string& remark) {
-        const figures& f = c.table.of(t, plan.cells[which].runs.front());
-        s.rows.push_back({{"tensor", c.table.tensors[t].tensor},
+        const analysis::result& r = c.table.of(t, plan.cells[which].runs.front());
+        s.rows.push_back({{"tensor", c.table.tensors[t].of->tensor},
                           {"recipe", breakable(plan.cells[which].name, worst_room) + remark},
-                          {"rmse", maybe(f.rmse)},
-                          {"sqnr_db", maybe(f.sqnr_db)},
-                          {"clamp", maybe(f.rates[rate_index("clamp_rate")])},
-                          {"underflow", maybe(f.rates[rate_index("underflow_rate")])}});
+                          {"rmse", finite_or_null(r.rmse)},
+                          {"sqnr_db", finite_or_null(r.sqnr_db)},
+                          {"clamp", finite_or_null(r.clamp_rate)},
+                          {"underflow", finite_or_null(r.underflow_rate)}});
     };
     for (const auto& [loss, t] : losses) {
         add(t, first, "");
@@ -98,19 +98,19 @@ report::section crest_section(const sweep_plan& plan, const comparison& c) {
         double largest = 0;
         std::size_t where = 0;
         for (const std::size_t t : c.tensors) {
-            const std::optional<double> crest = c.table.of(t, run).crest_factor;
-            if (!crest) continue;
-            logs += std::log(*crest);
+            const double crest = c.table.of(t, run).crest_factor;
+            if (std::isnan(crest)) continue;
+            logs += std::log(crest);
             ++count;
-            if (*crest <= largest) continue;
-            largest = *crest;
+            if (crest <= largest) continue;
+            largest = crest;
             where = t;
         }
         if (count == 0) continue;
         s.rows.push_back({{"transform", name},
                           {"mean", real(std::exp(logs / count))},
                           {"largest", real(largest)},
-                          {"tensor", c.table.tensors[where].tensor}});
+                          {"tensor", c.table.tensors[where].of->tensor}});
     }
     return s;
 }

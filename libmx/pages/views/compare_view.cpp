@@ -159,8 +159,8 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
                  {"base_overflow", "over-\nflow %", cell::share},
                  {"base_underflow", "under-\nflow %", cell::share}};
     s.group_field = "series";
-    const series_figure* const overflow = &series_figures[3];
-    const series_figure* const underflow = &series_figures[5];
+    const auto overflow = &analysis::result::overflow_rate;
+    const auto underflow = &analysis::result::underflow_rate;
     for (const layer_series& one : c.series) {
         for (const std::size_t t : one.tensors) {
             const auto best = best_on(plan, c.table, t);
@@ -170,15 +170,15 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
             const auto base = rmse_of(c.table, t, plan.baseline);
             s.rows.push_back(
                 {{"series", one.name},
-                 {"layer", integer(*c.table.tensors[t].layer)},
+                 {"layer", integer(*c.table.tensors[t].of->layer)},
                  {"recipe", name_of(plan, *best, layers_room)},
                  {"rmse", maybe(rmse)},
                  {"ratio", base && *base > 0 ? real(*rmse / *base) : undefined()},
-                 {"overflow", maybe(figure_of(c.table, t, winner, *overflow))},
-                 {"underflow", maybe(figure_of(c.table, t, winner, *underflow))},
+                 {"overflow", maybe(figure_of(c.table, t, winner, overflow))},
+                 {"underflow", maybe(figure_of(c.table, t, winner, underflow))},
                  {"baseline", maybe(base)},
-                 {"base_overflow", maybe(figure_of(c.table, t, plan.baseline, *overflow))},
-                 {"base_underflow", maybe(figure_of(c.table, t, plan.baseline, *underflow))}});
+                 {"base_overflow", maybe(figure_of(c.table, t, plan.baseline, overflow))},
+                 {"base_underflow", maybe(figure_of(c.table, t, plan.baseline, underflow))}});
         }
     }
     return s;
@@ -311,9 +311,10 @@ report::section left_out_section(const sweep_plan& plan, const comparison& c,
     for (const left_out_cell& l : plan.left_out) rows.add("", l.recipe, l.reason);
     for (const engine::skipped_tensor& t : skipped) rows.add(t.tensor, t.recipe, t.reason);
     for (const tensor_row& t : c.table.tensors) {
-        const bool empty =
-            std::all_of(t.at.begin(), t.at.end(), [](const figures& f) { return f.elements == 0; });
-        if (empty) rows.add(t.tensor, "", "it has no elements");
+        const bool empty = std::all_of(t.at.begin(), t.at.end(), [](const analysis::result* r) {
+            return r == nullptr || r->elements == 0;
+        });
+        if (empty) rows.add(t.of->tensor, "", "it has no elements");
     }
     s.rows = rows.take();
     return s;

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pages/views/analysis_summary.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pages {
 namespace {
@@ -20,8 +20,13 @@ namespace {
 using report::cell;
 using report::column;
 using report::plural;
+using report::text_of;
 
 constexpr std::size_t findings_shown = 5;
+
+double number(const report::record& r, std::string_view name) {
+    return report::number_of(r, name).value_or(0);
+}
 
 bool is_null(const report::record& r, std::string_view name) {
     const report::value* v = report::find(r, name);
@@ -48,7 +53,7 @@ std::vector<tensor_rows> by_tensor(const report::record_list& results, std::size
     std::map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < results.size(); ++i) {
         const report::record r = results[i];
-        const auto [at, added] = places.emplace(words(r, "tensor"), tensors.size());
+        const auto [at, added] = places.emplace(text_of(r, "tensor"), tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         const std::size_t pair = i % pairs;
@@ -63,7 +68,7 @@ std::vector<tensor_rows> by_tensor(const report::record_list& results, std::size
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
         const report::record r = results[i];
-        tensor_rows& t = tensors[places.at(words(r, "tensor"))];
+        tensor_rows& t = tensors[places.at(text_of(r, "tensor"))];
         if (i % pairs == t.pair) t.records.push_back(i);
     }
     return tensors;
@@ -77,12 +82,12 @@ std::string significant(const report::record& r, std::string_view field) {
 std::string label_of(const report::record& r, bool with_pair) {
     const report::value* shape = report::find(r, "shape");
     const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
-    const std::string dtype = words(r, "dtype");
-    const std::string next = words(r, "dtype_b");
+    const std::string dtype = text_of(r, "dtype");
+    const std::string next = text_of(r, "dtype_b");
     std::string label =
-        fmt::format("{}  {} {}", words(r, "tensor"), dtype == next ? dtype : dtype + "/" + next,
+        fmt::format("{}  {} {}", text_of(r, "tensor"), dtype == next ? dtype : dtype + "/" + next,
                     extents == nullptr ? "" : report::extents_text(*extents));
-    if (with_pair) label += fmt::format(", {} -> {}", words(r, "label_a"), words(r, "label_b"));
+    if (with_pair) label += fmt::format(", {} -> {}", text_of(r, "label_a"), text_of(r, "label_b"));
     return label + fmt::format(": nrmse {}, {} % of the values changed", significant(r, "nrmse"),
                                report::percent_text(number(r, "values_changed")));
 }
@@ -204,7 +209,7 @@ std::vector<std::pair<std::string, recipe_counts>> counts_of(
     const std::vector<report::record>& summary) {
     std::vector<std::pair<std::string, recipe_counts>> all;
     for (const report::record& r : summary) {
-        const std::string recipe = words(r, "recipe");
+        const std::string recipe = text_of(r, "recipe");
         if (all.empty() || all.back().first != recipe) all.emplace_back(recipe, recipe_counts{});
         recipe_counts& c = all.back().second;
         c.elements += number(r, "elements");

@@ -97,7 +97,7 @@ std::vector<report::record> use_records(const candidates& from, const plan::plan
     std::vector<report::record> rows;
     for (const use& u : uses_of(from, p)) {
         rows.push_back(
-            {{"recipe", from.recipes[u.recipe]},
+            {{"recipe", from.recipes[u.recipe].name},
              {"tensors", integer(u.tensors)},
              {"elements", integer(u.elements)},
              {"element_share", report::share(u.elements, all)},
@@ -115,7 +115,7 @@ std::string most_common_recipe(const std::vector<report::record>& uses, const ca
     for (const report::record& r : uses) {
         const std::string recipe = report::text_of(r, "recipe");
         for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-            const bool its = from.recipes[chosen(from, p, i).recipe] == recipe;
+            const bool its = from.recipes[chosen(from, p, i).recipe].name == recipe;
             if (its && !from.tensors[i].kept) return recipe;
         }
     }
@@ -138,7 +138,7 @@ report::section use_section(const std::vector<report::record>& uses, const candi
 std::vector<report::record> uniform_records(const candidates& from, const plan::plan& p) {
     std::vector<report::record> rows;
     for (const plan::uniform_plan& u : p.uniform) {
-        report::record r{{"recipe", from.recipes[u.recipe]}};
+        report::record r{{"recipe", from.recipes[u.recipe].name}};
         for (auto& m : totals_record(u.totals, from.elements())) r.push_back(std::move(m));
         r.emplace_back("within", u.within);
         rows.push_back(std::move(r));
@@ -156,8 +156,8 @@ kept_tensors kept_of(const candidates& from) {
     kept_tensors kept;
     for (const plan_tensor& t : from.tensors) {
         if (!t.kept) continue;
-        if (std::find(kept.roles.begin(), kept.roles.end(), t.role) == kept.roles.end()) {
-            kept.roles.push_back(t.role);
+        if (std::find(kept.roles.begin(), kept.roles.end(), t.of->role) == kept.roles.end()) {
+            kept.roles.push_back(t.of->role);
         }
         ++kept.tensors;
         kept.elements += t.elements;
@@ -307,7 +307,7 @@ std::string dominance_sentence(const candidates& from) {
         return fmt::format(
             "{}{} {} {} % of the sum of squares in {} % of the elements: the SQNR of all tensors "
             "says little about the others. --tensor plans some of them only.",
-            all.front()->tensor, others, n == 0 ? "has" : "have",
+            all.front()->of->tensor, others, n == 0 ? "has" : "have",
             report::percent_text(signal / from.signal()),
             report::percent_text(elements / static_cast<double>(from.elements())));
     }
@@ -331,7 +331,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal,
         const plan::uniform_plan& u = p.uniform[*p.best_uniform];
         s.notes.push_back(fmt::format(
             "- The best single recipe {} is {}: {:.4f} bits, {}.",
-            goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe],
+            goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe].name,
             per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
     }
     if (const std::string few = dominance_sentence(from); !few.empty()) {
@@ -356,11 +356,11 @@ report::record_list assignments_of(const candidates& from, const plan::plan& p) 
         const plan_tensor& t = from.tensors[i];
         const plan_option& o = chosen(from, p, i);
         list.push_back(
-            {{"file", t.file},
-             {"tensor", t.tensor},
-             {"dtype", t.dtype},
-             {"role", t.role},
-             {"recipe", from.recipes[o.recipe]},
+            {{"file", t.of->file},
+             {"tensor", t.of->tensor},
+             {"dtype", t.of->dtype},
+             {"role", t.of->role},
+             {"recipe", from.recipes[o.recipe].name},
              {"elements", integer(t.elements)},
              {"bits", integer(o.bits)},
              {"bits_per_element", real(per_element(o.bits, t.elements))},

@@ -2,6 +2,7 @@
 #include "libmx/studies/cluster/doctor.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -26,8 +27,9 @@ std::size_t group_size(const std::vector<engine::tensor_ref>& tensors, std::size
     return count;
 }
 
-// A record of the analysis with what the survey adds.
-report::record joined(report::record r, const block_survey& s) {
+// The record of a result with what the survey adds.
+report::record joined(const analysis::result& from, const block_survey& s) {
+    report::record r = analysis::record_of(from);
     r.emplace_back("clamp_zone_block_rate", s.clamp_zone_block_rate);
     r.emplace_back("certain_overflow_block_rate", s.certain_overflow_block_rate);
     r.emplace_back("certain_saturation_block_rate", s.certain_saturation_block_rate);
@@ -36,9 +38,8 @@ report::record joined(report::record r, const block_survey& s) {
     return r;
 }
 
-report::value member(const report::record& r, std::string_view name) {
-    const report::value* v = report::find(r, name);
-    return v == nullptr ? report::value() : *v;
+report::value or_null(double x) {
+    return analysis::defined(x) ? report::value(x) : report::value();
 }
 
 class examination {
@@ -96,14 +97,14 @@ class examination {
             survey_blocks(group, request_, half_control(elements, 1));
         // Both leave out the same tensors and come in the same order.
         for (std::size_t i = 0; i < surveys.size(); ++i) {
-            const report::record r = joined(a.results[i], surveys[i]);
-            note(group[surveys[i].tensor], surveys[i], r);
-            report_.results.push_back(r);
+            note(group[surveys[i].tensor], surveys[i], a.results[i]);
+            report_.results.push_back(joined(a.results[i], surveys[i]));
+            report_.measured.push_back(std::move(a.results[i]));
         }
         finished_ += elements;
     }
 
-    void note(const engine::tensor_ref& tensor, const block_survey& s, const report::record& r) {
+    void note(const engine::tensor_ref& tensor, const block_survey& s, const analysis::result& r) {
         recipe_health& h = report_.health[s.recipe];
         ++h.tensors;
         h.judged += s.eligible > 0 ? 1u : 0u;
@@ -111,8 +112,7 @@ class examination {
         h.saturated += s.saturated;
         h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
         // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
-        const bool nothing =
-            member(r, "rmse") == report::value() || member(r, "zero_blocks") == member(r, "blocks");
+        const bool nothing = std::isnan(r.rmse) || r.zero_blocks == static_cast<double>(r.blocks);
         if (s.eligible == 0 && s.blocks > 1 && !nothing) {
             report_.unjudged.push_back(
                 {tensor.info().name, codec::to_string(request_.recipes[s.recipe])});
@@ -124,8 +124,8 @@ class examination {
             f.recipe = request_.recipes[s.recipe];
             f.what = *what;
             f.survey = s;
-            f.collapsed_block_rate = member(r, "collapsed_block_rate");
-            f.nrmse = member(r, "nrmse");
+            f.collapsed_block_rate = or_null(r.collapsed_block_rate);
+            f.nrmse = or_null(r.nrmse);
             report_.findings.push_back(std::move(f));
             return;
         }

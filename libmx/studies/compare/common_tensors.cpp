@@ -33,7 +33,9 @@ void choose_tensors(const board& b, const std::vector<const cell*>& cells,
             continue;
         }
         to.tensors.push_back(t);
-        const auto counted = [&](const cell* c) { return b.of(t, c->runs.front(), phase).counted; };
+        const auto counted = [&](const cell* c) {
+            return b.of(t, c->runs.front(), phase).counted();
+        };
         to.uneven += std::any_of(cells.begin(), cells.end(), [&](const cell* c) {
             return counted(c) != counted(cells.front());
         });
@@ -43,7 +45,7 @@ void choose_tensors(const board& b, const std::vector<const cell*>& cells,
 // Whether one of the runs of a cell has no error on a tensor.
 bool exact_on(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
     return std::any_of(c.runs.begin(), c.runs.end(),
-                       [&](std::size_t run) { return b.of(tensor, run, phase).rmse == 0.0; });
+                       [&](std::size_t run) { return b.of(tensor, run, phase).rmse == 0; });
 }
 
 void choose_compared(const board& b, std::vector<const cell*> cells, std::size_t phase,

@@ -50,7 +50,7 @@ std::vector<role_ranking> roles_of(const board& b, const sweep_plan& plan) {
     for (const engine::role_row& role : engine::roles()) {
         role_ranking r{std::string(role.name), {}, {}};
         for (std::size_t t = 0; t < b.tensors.size(); ++t) {
-            if (b.tensors[t].role == role.name) r.tensors.push_back(t);
+            if (b.tensors[t].of->role == role.name) r.tensors.push_back(t);
         }
         if (r.tensors.empty()) continue;
         r.ranks = rank(b, plan, r.tensors);

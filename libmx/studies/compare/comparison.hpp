@@ -56,8 +56,9 @@ struct comparison {
 /// What `analyze` is to be asked for. Its recipes are those of the plan.
 analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep);
 
-/// Evaluates what it answered.
+/// Evaluates what it answered, to which the comparison's table refers.
 comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep);
+comparison evaluate(const sweep_plan&, analysis::analysis&&, bool) = delete;
 
 /// Why the place of a cell and the next should not be trusted: their ratios differ by less than
 /// the seeds leave open.

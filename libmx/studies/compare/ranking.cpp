@@ -9,60 +9,14 @@
 namespace mx::compare {
 namespace {
 
-// Tensors taken together under one run.
-struct pool {
-    pooling how = pooling::as_stored;
-    bool lossless = true;
-    double elements = 0, bits = 0;
-    double error2 = 0, x2 = 0;
-    double decibels = 0;
-    std::int64_t tensors = 0, inexact = 0;
-    std::array<double, pooled_rates.size()> part{}, whole{};
-
-    void add(const figures& f) {
-        elements += f.elements;
-        bits += f.bits_per_element * f.elements;
-        if (!f.rmse) return;
-        ++tensors;
-        lossless = lossless && *f.rmse == 0;
-        const double error = how == pooling::equal_rms ? f.nrmse.value_or(0) : *f.rmse;
-        const double size = how == pooling::as_stored ? f.rms : f.nrmse ? 1 : 0;
-        const double e2 = error * error * f.counted;
-        error2 += e2;
-        x2 += size * size * f.counted;
-        if (f.sqnr_db) {
-            decibels += *f.sqnr_db;
-            ++inexact;
-        }
-        for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
-            if (!f.rates[i]) continue;
-            using of = pooled_rate::whole;
-            const double weight = pooled_rates[i].of == of::elements ? f.counted
-                                  : pooled_rates[i].of == of::blocks ? f.eligible
-                                                                     : e2;
-            part[i] += *f.rates[i] * weight;
-            whole[i] += weight;
-        }
-    }
-
-    std::optional<double> nrmse() const {
-        if (x2 == 0) return {};
-        return std::sqrt(error2 / x2);
-    }
-    std::optional<double> sqnr_db() const {
-        if (x2 == 0 || error2 == 0) return {};
-        return -10 * std::log10(error2 / x2);
-    }
-};
-
 // R-MSEs of one run next to the baseline's, tensor by tensor.
 struct ratios {
     double logarithms = 0;
     std::int64_t compared = 0;
 
-    void add(const std::optional<double>& rmse, const std::optional<double>& baseline) {
-        if (!rmse || !baseline || *rmse == 0 || *baseline == 0) return;
-        logarithms += std::log(*rmse / *baseline);
+    void add(double rmse, const std::optional<double>& baseline) {
+        if (std::isnan(rmse) || !baseline || rmse == 0 || *baseline == 0) return;
+        logarithms += std::log(rmse / *baseline);
         ++compared;
     }
 };
@@ -95,11 +49,11 @@ standing stand(const board& b, const sweep_plan& plan, const cell& c, const comm
         all.how = how;
         std::int64_t only_exact = 0, only_baseline_exact = 0;
         for (const std::size_t t : over.tensors) {
-            const figures& f = b.of(t, run, phase);
-            all.add(f);
+            const analysis::result& r = b.of(t, run, phase);
+            all.add(r);
             const bool baseline_exact = rmse_of(b, t, plan.baseline, phase) == 0.0;
-            only_exact += f.rmse == 0.0 && !baseline_exact ? 1 : 0;
-            only_baseline_exact += f.rmse && *f.rmse > 0 && baseline_exact ? 1 : 0;
+            only_exact += r.rmse == 0 && !baseline_exact ? 1 : 0;
+            only_baseline_exact += r.rmse > 0 && baseline_exact ? 1 : 0;
         }
         ratios relative;
         for (const std::size_t t : over.compared) {
@@ -109,13 +63,10 @@ standing stand(const board& b, const sweep_plan& plan, const cell& c, const comm
         ratio.add(relative.compared == 0 ? std::optional<double>()
                                          : std::exp(relative.logarithms / count));
         nrmse.add(all.nrmse());
-        decibels.add(all.sqnr_db());
-        mean_decibels.add(all.inexact == 0 ? std::optional<double>()
-                                           : all.decibels / static_cast<double>(all.inexact));
-        for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
-            rates[i].add(all.whole[i] == 0 ? std::optional<double>()
-                                           : std::min(1.0, all.part[i] / all.whole[i]));
-        }
+        decibels.add(all.x2 == 0 || all.error2 == 0 ? std::optional<double>()
+                                                    : -10 * std::log10(all.error2 / all.x2));
+        mean_decibels.add(all.mean_sqnr_db());
+        for (std::size_t i = 0; i < pooled_rates.size(); ++i) rates[i].add(all.rate(i));
         // Seeds change neither shapes nor what is left out; which tensors come out exact they may.
         s.tensors = all.tensors;
         s.compared = relative.compared;
@@ -160,15 +111,57 @@ double place(const standing& s) {
 
 }  // namespace
 
-std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
-                              std::size_t phase) {
+std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
+                                double analysis::result::*figure, std::size_t phase) {
     double sum = 0;
-    for (const std::size_t run : c.runs) {
-        const std::optional<double>& rmse = b.of(tensor, run, phase).rmse;
-        if (!rmse) return {};
-        sum += *rmse;
+    for (const std::size_t run : c.runs) sum += b.of(tensor, run, phase).*figure;
+    return analysis::defined(sum / static_cast<double>(c.runs.size()));
+}
+
+void pool::add(const analysis::result& r) {
+    const double counted = r.counted();
+    elements += static_cast<double>(r.elements);
+    bits += analysis::value_or(r.bits_per_element, 0) * static_cast<double>(r.elements);
+    if (std::isnan(r.rmse)) return;
+    ++tensors;
+    lossless = lossless && r.rmse == 0;
+    const double error = how == pooling::equal_rms ? analysis::value_or(r.nrmse, 0) : r.rmse;
+    const double size = how == pooling::as_stored ? analysis::value_or(r.rms, 0)
+                        : std::isnan(r.nrmse)     ? 0
+                                                  : 1;
+    const double e2 = error * error * counted;
+    error2 += e2;
+    x2 += size * size * counted;
+    if (!std::isnan(r.sqnr_db)) {
+        decibels += r.sqnr_db;
+        ++inexact;
     }
-    return sum / static_cast<double>(c.runs.size());
+    for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
+        const double rate = r.*pooled_rates[i].figure;
+        if (std::isnan(rate)) continue;
+        using of = pooled_rate::whole;
+        const double weight = pooled_rates[i].of == of::elements ? counted
+                              : pooled_rates[i].of == of::blocks
+                                  ? analysis::value_or(r.eligible_blocks, 0)
+                                  : e2;
+        part[i] += rate * weight;
+        whole[i] += weight;
+    }
+}
+
+std::optional<double> pool::nrmse() const {
+    if (x2 == 0) return {};
+    return std::sqrt(error2 / x2);
+}
+
+std::optional<double> pool::mean_sqnr_db() const {
+    if (inexact == 0) return {};
+    return decibels / static_cast<double>(inexact);
+}
+
+std::optional<double> pool::rate(std::size_t i) const {
+    if (whole[i] == 0) return {};
+    return std::min(1.0, part[i] / whole[i]);
 }
 
 bool stands_before(const standing& a, const standing& b) {

@@ -46,9 +46,30 @@ struct ranking {
     common_tensors over;          ///< what every cell's figures are over
 };
 
-/// The R-MSE of a tensor under a cell, the mean over its seeds; none where it was left out.
-std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
-                              std::size_t phase = 0);
+/// A figure of a tensor under a cell, the mean over its seeds; none where one of them has none.
+std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
+                                double analysis::result::*figure, std::size_t phase = 0);
+/// The R-MSE; none where the tensor was left out.
+inline std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
+                                     std::size_t phase = 0) {
+    return figure_of(b, tensor, c, &analysis::result::rmse, phase);
+}
+
+/// Tensors taken together under one run.
+struct pool {
+    pooling how = pooling::as_stored;
+    bool lossless = true;
+    double elements = 0, bits = 0;
+    double error2 = 0, x2 = 0;  ///< squares over all elements
+    double decibels = 0;
+    std::int64_t tensors = 0, inexact = 0;  ///< with a finite element; of them, with an error
+    std::array<double, pooled_rates.size()> part{}, whole{};
+
+    void add(const analysis::result& r);
+    std::optional<double> nrmse() const;
+    std::optional<double> mean_sqnr_db() const;  ///< of the tensors that are not exact
+    std::optional<double> rate(std::size_t i) const;
+};
 
 /// The cell with the smallest R-MSE on a tensor, the first of equals; none when the tensor was left
 /// out under all of them.

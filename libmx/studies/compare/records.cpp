@@ -87,7 +87,7 @@ report::value series_of(const sweep_plan& plan, const comparison& c) {
     report::list all;
     for (const layer_series& s : c.series) {
         report::list layers;
-        for (const std::size_t t : s.tensors) layers.emplace_back(*c.table.tensors[t].layer);
+        for (const std::size_t t : s.tensors) layers.emplace_back(*c.table.tensors[t].of->layer);
         for (const cell& one : plan.cells) {
             report::record r{{"file", s.file},
                              {"series", s.name},
@@ -97,7 +97,7 @@ report::value series_of(const sweep_plan& plan, const comparison& c) {
             for (const series_figure& f : series_figures) {
                 report::list values;
                 for (const std::size_t t : s.tensors) {
-                    values.push_back(maybe(figure_of(c.table, t, one, f)));
+                    values.push_back(maybe(figure_of(c.table, t, one, f.figure)));
                 }
                 r.emplace_back(std::string(f.name), std::move(values));
             }
@@ -178,8 +178,8 @@ report::value phase_of(const sweep_plan& plan, const comparison& c) {
             contests.push_back(contest_of(plan, judge_phases(g.cells, errors)));
             if (g.name.empty()) cells = errors_of(plan, g.cells, errors);
         }
-        tensors.emplace_back(report::record{{"file", c.table.tensors[t].file},
-                                            {"tensor", c.table.tensors[t].tensor},
+        tensors.emplace_back(report::record{{"file", c.table.tensors[t].of->file},
+                                            {"tensor", c.table.tensors[t].of->tensor},
                                             {"contests", std::move(contests)},
                                             {"cells", std::move(cells)}});
     }

@@ -28,21 +28,15 @@ std::vector<layer_series> find_series(const board& b);
 /// What a series says of every layer; means over the seeds of a cell.
 struct series_figure {
     std::string_view name;  ///< as in the records
-    std::optional<double> (*get)(const figures&);
+    double analysis::result::*figure;
 };
 inline constexpr std::array series_figures{
-    series_figure{"rmse", [](const figures& f) { return f.rmse; }},
-    series_figure{"nrmse", [](const figures& f) { return f.nrmse; }},
-    series_figure{"sqnr_db", [](const figures& f) { return f.sqnr_db; }},
-    series_figure{"overflow_rate",
-                  [](const figures& f) { return f.rates[rate_index("overflow_rate")]; }},
-    series_figure{"clamp_rate", [](const figures& f) { return f.rates[rate_index("clamp_rate")]; }},
-    series_figure{"underflow_rate",
-                  [](const figures& f) { return f.rates[rate_index("underflow_rate")]; }},
+    series_figure{"rmse", &analysis::result::rmse},
+    series_figure{"nrmse", &analysis::result::nrmse},
+    series_figure{"sqnr_db", &analysis::result::sqnr_db},
+    series_figure{"overflow_rate", &analysis::result::overflow_rate},
+    series_figure{"clamp_rate", &analysis::result::clamp_rate},
+    series_figure{"underflow_rate", &analysis::result::underflow_rate},
 };
-
-/// One figure of a tensor under a cell, the mean over its seeds; none where one of them has none.
-std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
-                                const series_figure& what);
 
 }  // namespace mx::compare

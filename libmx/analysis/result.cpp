@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/analysis/result.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "libmx/base/status.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::analysis {
+namespace {
+
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+constexpr double most = 0x1p53;  // what a count can be, so that sums are whole numbers too
+constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
+
+// A member of the schema, and where it lies.
+struct member {
+    const char* name;
+    std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
+                 std::optional<std::int64_t> tensor_identity::*, std::string named_recipe::*,
+                 std::optional<std::int64_t> result::*, std::uint64_t result::*, double result::*,
+                 std::array<double, 4> result::*>
+        where;
+};
+
+// THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
+// error_members where the error is decomposed.
+constexpr std::array members{
+    member{"file", &tensor_identity::file},
+    member{"tensor", &tensor_identity::tensor},
+    member{"dtype", &tensor_identity::dtype},
+    member{"shape", &tensor_identity::shape},
+    member{"role", &tensor_identity::role},
+    member{"layer", &tensor_identity::layer},
+    member{"recipe", &named_recipe::name},
+    member{"phase", &result::phase},
+    member{"elements", &result::elements},
+    member{"blocks", &result::blocks},
+    member{"nan", &result::nan},
+    member{"inf", &result::inf},
+    member{"poisoned", &result::poisoned},
+    member{"inexact_inputs", &result::inexact_inputs},
+    member{"passes", &result::passes},
+    member{"tensor_scale", &result::tensor_scale},
+};
+constexpr std::array error_members{
+    member{"squared_error", &result::squared_error},
+    member{"clamp_error_share", &result::clamp_error_share},
+    member{"underflow_error_share", &result::underflow_error_share},
+    member{"grid_error_share", &result::grid_error_share},
+};
+
+template <typename Members>
+const member* find(const Members& all, std::string_view name) {
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&](const member& m) { return m.name == name; });
+    return at == all.end() ? nullptr : &*at;
+}
+
+report::value whole_or_null(const std::optional<std::int64_t>& n) {
+    return n ? report::value(*n) : report::value();
+}
+
+struct member_writer {
+    const result& r;
+
+    report::value operator()(std::string tensor_identity::*m) const { return (*r.of).*m; }
+    report::value operator()(mx::tensor::shape tensor_identity::*m) const {
+        report::list extents;
+        for (const std::uint64_t extent : (*r.of).*m) extents.push_back(report::tally(extent));
+        return extents;
+    }
+    report::value operator()(std::optional<std::int64_t> tensor_identity::*m) const {
+        return whole_or_null((*r.of).*m);
+    }
+    report::value operator()(std::string named_recipe::*m) const { return (*r.under).*m; }
+    report::value operator()(std::optional<std::int64_t> result::*m) const {
+        return whole_or_null(r.*m);
+    }
+    report::value operator()(std::uint64_t result::*m) const { return report::tally(r.*m); }
+    report::value operator()(double result::*m) const {
+        return defined(r.*m) ? report::value(r.*m) : report::value();
+    }
+    report::value operator()(std::array<double, 4> result::*m) const {
+        if (std::isnan((r.*m).front())) return {};
+        report::record parts;
+        for (std::size_t i = 0; i < error_parts.size(); ++i) {
+            parts.emplace_back(error_parts[i], (r.*m)[i]);
+        }
+        return parts;
+    }
+};
+
+double figure_in(const report::value& v) {
+    if (const bool* b = std::get_if<bool>(&v)) return *b ? 1 : 0;
+    return report::number_of(v).value_or(undefined);
+}
+
+// Takes a member from a value of another type as missing.
+struct member_reader {
+    result& r;
+    tensor_identity& of;
+    const char* name;
+    const report::value& v;
+
+    double count() const {
+        const double n = report::number_of(v).value_or(0);
+        if (n >= 0 && n <= most && n == std::floor(n)) return n;
+        throw base::error(base::error_kind::input, fmt::format("{} is no count", name));
+    }
+    void operator()(std::string tensor_identity::*m) const {
+        if (const auto* s = std::get_if<std::string>(&v)) of.*m = *s;
+    }
+    void operator()(mx::tensor::shape tensor_identity::*m) const {
+        const auto* extents = std::get_if<report::list>(&v);
+        if (extents == nullptr) return;
+        for (const report::value& e : *extents) {
+            (of.*m).push_back(static_cast<std::uint64_t>(
+                member_reader{r, of, "an extent of the shape", e}.count()));
+        }
+    }
+    void operator()(std::optional<std::int64_t> tensor_identity::*m) const {
+        if (const auto n = report::number_of(v)) of.*m = report::whole(*n);
+    }
+    void operator()(std::string named_recipe::*) const {}  // see result_reader::recipe_named
+    void operator()(std::optional<std::int64_t> result::*m) const {
+        if (report::number_of(v)) r.*m = static_cast<std::int64_t>(count());
+    }
+    void operator()(std::uint64_t result::*m) const { r.*m = static_cast<std::uint64_t>(count()); }
+    void operator()(double result::*m) const { r.*m = figure_in(v); }
+    void operator()(std::array<double, 4> result::*m) const {
+        const auto* parts = std::get_if<report::record>(&v);
+        for (std::size_t i = 0; i < error_parts.size() && parts != nullptr; ++i) {
+            const report::value* part = report::find(*parts, error_parts[i]);
+            (r.*m)[i] = part == nullptr ? undefined : figure_in(*part);
+        }
+    }
+};
+
+// Reads one member; false where the description has none of that name.
+bool read_member(result& r, tensor_identity& of, std::string_view name, const report::value& v) {
+    const metrics::metric* metric = metrics::find(name);
+    if (metric != nullptr && metric->member != nullptr) {
+        r.*(metric->member) = figure_in(v);
+        return true;
+    }
+    const member* m = find(members, name);
+    if (m == nullptr) {
+        m = find(error_members, name);
+        if (m == nullptr) return false;
+        r.decomposed = true;
+    }
+    std::visit(member_reader{r, of, m->name, v}, m->where);
+    return true;
+}
+
+}  // namespace
+
+result::result()
+    : metrics::row(),
+      tensor_scale(undefined),
+      clamp_error_share(undefined),
+      underflow_error_share(undefined),
+      grid_error_share(undefined) {
+    squared_error.fill(undefined);
+    for (const metrics::metric& m : metrics::all()) {
+        if (m.member != nullptr) this->*(m.member) = undefined;
+    }
+}
+
+report::record record_of(const result& r) {
+    report::record to;
+    const member_writer write{r};
+    for (const member& m : members) {
+        if (m.where == decltype(m.where)(&result::phase) && !r.phase) continue;
+        to.emplace_back(m.name, std::visit(write, m.where));
+    }
+    for (const metrics::metric& m : metrics::all()) {
+        if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));
+    }
+    for (const member& m : error_members) {
+        if (r.decomposed) to.emplace_back(m.name, std::visit(write, m.where));
+    }
+    to.insert(to.end(), r.more.begin(), r.more.end());
+    return to;
+}
+
+report::record_list records_of(std::vector<result>& results) {
+    report::record_list records;
+    for (result& r : results) {
+        records.push_back(record_of(r));
+        r.more = {};
+    }
+    return records;
+}
+
+void put(result& r, std::string_view name, const report::value& v) {
+    tensor_identity unchanged;
+    if (read_member(r, unchanged, name, v)) return;
+    const auto at = std::find_if(r.more.begin(), r.more.end(),
+                                 [&](const auto& known) { return known.first == name; });
+    if (at == r.more.end()) {
+        r.more.emplace_back(std::string(name), v);
+    } else {
+        at->second = v;
+    }
+}
+
+std::shared_ptr<const named_recipe> result_reader::recipe_named(const std::string& name) {
+    const auto at = std::find_if(recipes_.begin(), recipes_.end(),
+                                 [&](const auto& known) { return known->name == name; });
+    if (at != recipes_.end()) return *at;
+    std::string canonical;
+    codec::recipe r;
+    try {
+        r = codec::parse_recipe(name);
+        canonical = codec::to_string(r);
+    } catch (const base::error& e) {
+        throw base::error(base::error_kind::input, e.message(), {path_, {}, {}});
+    }
+    if (canonical != name) {
+        throw base::error(
+            base::error_kind::input,
+            fmt::format("recipe '{}' is not spelt canonically: '{}'", name, canonical),
+            {path_, {}, {}});
+    }
+    return recipes_.emplace_back(std::make_shared<named_recipe>(named_recipe{name, r}));
+}
+
+result result_reader::read(const report::record& from) {
+    result r;
+    tensor_identity of;
+    try {
+        for (const auto& [name, v] : from) read_member(r, of, name, v);
+    } catch (const base::error& e) {
+        throw base::error(e.kind(), e.message(), {path_, report::text_of(from, "tensor"), {}});
+    }
+    r.under = recipe_named(report::text_of(from, "recipe"));
+    // The results of a tensor follow one another.
+    if (!last_ || !(*last_ == of)) last_ = std::make_shared<tensor_identity>(std::move(of));
+    r.of = last_;
+    return r;
+}
+
+std::vector<result> read_results(const report::record_list& records, const std::string& path) {
+    result_reader reader(path);
+    std::vector<result> results;
+    results.reserve(records.size());
+    for (const report::record& r : records) results.push_back(reader.read(r));
+    return results;
+}
+
+bool has_elements(const std::vector<result>& results) {
+    return std::any_of(results.begin(), results.end(),
+                       [](const result& r) { return r.elements != 0; });
+}
+
+}  // namespace mx::analysis
