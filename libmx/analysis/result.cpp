@@ -58,8 +58,7 @@ constexpr std::array error_members{
 
 template <typename Members>
 const member* find(const Members& all, std::string_view name) {
-    const auto at =
-        std::find_if(all.begin(), all.end(), [&](const member& m) { return m.name == name; });
+    const auto at = std::ranges::find_if(all, [&](const member& m) { return m.name == name; });
     return at == all.end() ? nullptr : &*at;
 }
 
@@ -203,8 +202,8 @@ report::record_list records_of(std::vector<result>& results) {
 void put(result& r, std::string_view name, const report::value& v) {
     tensor_identity unchanged;
     if (read_member(r, unchanged, name, v)) return;
-    const auto at = std::find_if(r.more.begin(), r.more.end(),
-                                 [&](const auto& known) { return known.first == name; });
+    const auto at =
+        std::ranges::find_if(r.more, [&](const auto& known) { return known.first == name; });
     if (at == r.more.end()) {
         r.more.emplace_back(std::string(name), v);
     } else {
@@ -213,8 +212,8 @@ void put(result& r, std::string_view name, const report::value& v) {
 }
 
 std::shared_ptr<const named_recipe> result_reader::recipe_named(const std::string& name) {
-    const auto at = std::find_if(recipes_.begin(), recipes_.end(),
-                                 [&](const auto& known) { return known->name == name; });
+    const auto at =
+        std::ranges::find_if(recipes_, [&](const auto& known) { return known->name == name; });
     if (at != recipes_.end()) return *at;
     std::string canonical;
     codec::recipe r;
@@ -257,8 +256,7 @@ std::vector<result> read_results(const report::record_list& records, const std::
 }
 
 bool has_elements(const std::vector<result>& results) {
-    return std::any_of(results.begin(), results.end(),
-                       [](const result& r) { return r.elements != 0; });
+    return std::ranges::any_of(results, [](const result& r) { return r.elements != 0; });
 }
 
 }  // namespace mx::analysis

@@ -89,8 +89,8 @@ report::section recipes_section(const evidence& e) {
     s.notes.push_back(
         "Recipes are spelt canonically: what is not said is the preset's default, and no seed is "
         "named where nothing is random. mx explain RECIPE says more.");
-    const bool seeds = std::any_of(e.plan.cells.begin(), e.plan.cells.end(),
-                                   [](const compare::cell& c) { return c.runs.size() > 1; });
+    const bool seeds =
+        std::ranges::any_of(e.plan.cells, [](const compare::cell& c) { return c.runs.size() > 1; });
     if (seeds) {
         s.notes.push_back(
             "Recipes that differ in their seed only count as one, by the name of the first: errors "

@@ -141,13 +141,12 @@ void add_damage(const evidence& e, const recommendation& r, const policy& p,
                     report::plural(r.tensors.size(), "tensor"), e.tensor_name(*d.worst),
                     percent(d.worst_rate)));
     const codec::recipe& recipe = e.plan.cells[c.cell].recipe;
-    const bool other_rules =
-        std::any_of(r.candidates.begin(), r.candidates.end(), [&](const candidate& other) {
-            codec::recipe under_same_rule = e.plan.cells[other.cell].recipe;
-            if (under_same_rule.rule == recipe.rule) return false;
-            under_same_rule.rule = recipe.rule;
-            return under_same_rule == recipe;
-        });
+    const bool other_rules = std::ranges::any_of(r.candidates, [&](const candidate& other) {
+        codec::recipe under_same_rule = e.plan.cells[other.cell].recipe;
+        if (under_same_rule.rule == recipe.rule) return false;
+        under_same_rule.rule = recipe.rule;
+        return under_same_rule == recipe;
+    });
     if (saturates && !other_rules) said.push_back(compare::measure_more(recipe));
 }
 

@@ -117,7 +117,7 @@ class gathering {
                 const std::string text = fmt::format("{} {}", report::text_of(*of, "name"),
                                                      report::text_of(*of, "version"));
                 auto& all = out_.measured_by;
-                if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+                if (std::ranges::find(all, text) == all.end()) all.push_back(text);
             }
         }
         const report::list* inputs = list_of(*s.head, "inputs");
@@ -131,7 +131,7 @@ class gathering {
                 return o.path == f.path && o.bytes == f.bytes &&
                        (o.sha256 == f.sha256 || o.sha256.empty() || f.sha256.empty());
             };
-            const auto at = std::find_if(out_.inputs.begin(), out_.inputs.end(), same);
+            const auto at = std::ranges::find_if(out_.inputs, same);
             if (at == out_.inputs.end()) {
                 out_.inputs.push_back(std::move(f));
             } else if (at->sha256.empty()) {
@@ -239,7 +239,7 @@ class gathering {
         for (const engine::role_row& r : engine::roles()) order.emplace_back(r.name);
         std::set<std::string> files;
         for (const compare::tensor_row& t : out_.table.tensors) {
-            if (std::find(order.begin(), order.end(), t.of->role) == order.end()) {
+            if (std::ranges::find(order, t.of->role) == order.end()) {
                 order.push_back(t.of->role);
             }
             if (files.insert(t.of->file).second) out_.files.push_back(t.of->file);
@@ -262,10 +262,9 @@ class gathering {
             }
             return sum;
         };
-        std::stable_sort(out_.classes.begin(), out_.classes.end(),
-                         [&](const tensor_class& a, const tensor_class& b) {
-                             return elements(a) > elements(b);
-                         });
+        std::ranges::stable_sort(out_.classes, [&](const tensor_class& a, const tensor_class& b) {
+            return elements(a) > elements(b);
+        });
     }
 
     std::span<const result_set> sets_;
@@ -279,9 +278,8 @@ bool evidence::decomposed() const {
     const auto has_parts = [](const analysis::result* r) {
         return r != nullptr && !std::isnan(r->grid_error_share);
     };
-    return std::any_of(table.tensors.begin(), table.tensors.end(), [&](const auto& t) {
-        return std::any_of(t.at.begin(), t.at.end(), has_parts);
-    });
+    return std::ranges::any_of(table.tensors,
+                               [&](const auto& t) { return std::ranges::any_of(t.at, has_parts); });
 }
 
 std::string evidence::short_path(const std::string& path) {
@@ -301,7 +299,7 @@ std::string evidence::file_name(const std::string& path) const {
         const std::size_t at = f.size() - name.size();
         return f.compare(at, name.size(), name) == 0 && (at == 0 || f[at - 1] == '/');
     };
-    return std::any_of(files.begin(), files.end(), same) ? path : name;
+    return std::ranges::any_of(files, same) ? path : name;
 }
 
 evidence gather(std::span<const result_set> sets) { return gathering(sets).run(); }

@@ -20,9 +20,9 @@ std::string shown_words(const evidence& e, std::size_t most) {
 
 report::figure& add_figure(report::section& to, const std::string& kind, std::string title,
                            std::string caption, report::plot what) {
-    const auto before = std::count_if(
-        to.figures.begin(), to.figures.end(),
-        [&](const report::figure& o) { return o.id == kind || o.id.rfind(kind + "-", 0) == 0; });
+    const auto before = std::ranges::count_if(to.figures, [&](const report::figure& o) {
+        return o.id == kind || o.id.rfind(kind + "-", 0) == 0;
+    });
     report::figure f;
     f.id = before == 0 ? kind : fmt::format("{}-{}", kind, before + 1);
     f.title = std::move(title);
@@ -35,7 +35,7 @@ report::figure& add_figure(report::section& to, const std::string& kind, std::st
 std::vector<std::string> plotted_roles(const evidence& e) {
     std::vector<std::string> roles{""};
     const auto is_norm = [](const tensor_class& c) { return c.role == "norm"; };
-    if (e.classes.size() > 1 && std::any_of(e.classes.begin(), e.classes.end(), is_norm)) {
+    if (e.classes.size() > 1 && std::ranges::any_of(e.classes, is_norm)) {
         roles.emplace_back("norm");
     }
     return roles;

@@ -145,9 +145,7 @@ void add_kinds(const evidence& e, report::section& to) {
     const auto is_kind = [](const compare::layer_series& s) {
         return s.role == "weight" && s.tensors.size() >= least_points;
     };
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const compare::layer_series& s) { return !is_kind(s); }),
-              all.end());
+    std::erase_if(all, [&](const compare::layer_series& s) { return !is_kind(s); });
     const std::size_t shown = std::min(most_kinds, all.size());
     for (std::size_t i = 0; i < shown; ++i) {
         layered l;

@@ -38,7 +38,7 @@ void add_panel(std::vector<shared_panel>& panels, series s) {
                (s.zones.empty() || (p.what.zones.front().from == s.zones.front().from &&
                                     p.what.zones.front().to == s.zones.front().to));
     };
-    auto at = std::find_if(panels.begin(), panels.end(), same);
+    auto at = std::ranges::find_if(panels, same);
     if (at == panels.end()) at = panels.insert(at, shared_panel{s, {}});
     at->names.push_back(s.name);
 }

@@ -50,9 +50,8 @@ std::vector<norm> norms_of(const evidence& e) {
         const auto tightness = report::number_of(*r, "spread_p50");
         const std::string recipe = report::text_of(*r, "recipe");
         const auto& known = e.plan.recipes;
-        const auto at = std::find_if(known.begin(), known.end(), [&](const codec::recipe& k) {
-            return codec::to_string(k) == recipe;
-        });
+        const auto at = std::ranges::find_if(
+            known, [&](const codec::recipe& k) { return codec::to_string(k) == recipe; });
         norm n;
         if (!tensor || !tightness || at == known.end() || !read_mantissas(*r, n.amax)) continue;
         n.tensor = *tensor;
@@ -74,7 +73,7 @@ std::vector<std::string> short_names(const evidence& e, const std::vector<norm>&
         for (std::size_t dot = first.find('.'); dot != std::string::npos;
              dot = first.find('.', dot + 1)) {
             const std::string part = first.substr(0, dot + 1);
-            const bool all = std::all_of(names.begin(), names.end(), [&](const std::string& n) {
+            const bool all = std::ranges::all_of(names, [&](const std::string& n) {
                 return std::string(begin_of(n)).compare(0, part.size(), part) == 0;
             });
             if (!all) break;
@@ -130,7 +129,7 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
     for (const compare::cell& c : e.plan.cells) {
         const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
         if (zone.empty()) continue;
-        const bool known = std::any_of(cells.begin(), cells.end(), [&](const compare::cell* o) {
+        const bool known = std::ranges::any_of(cells, [&](const compare::cell* o) {
             const codec::clamp_zone other = codec::clamp_zone_of(o->recipe);
             return other.from == zone.from && other.to == zone.to &&
                    o->recipe.block == c.recipe.block && o->recipe.axis == c.recipe.axis &&
@@ -138,11 +137,9 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
         });
         if (!known) cells.push_back(&c);
     }
-    std::stable_sort(cells.begin(), cells.end(),
-                     [](const compare::cell* a, const compare::cell* b) {
-                         return codec::clamp_zone_of(a->recipe).share() >
-                                codec::clamp_zone_of(b->recipe).share();
-                     });
+    std::ranges::stable_sort(cells, [](const compare::cell* a, const compare::cell* b) {
+        return codec::clamp_zone_of(a->recipe).share() > codec::clamp_zone_of(b->recipe).share();
+    });
     if (cells.size() > most_zones) cells.resize(most_zones);
     return cells;
 }
@@ -169,8 +166,7 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
     }
     if (marks.empty()) return;
     chart.groups = groups();
-    std::stable_sort(marks.begin(), marks.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(marks, [](const auto& a, const auto& b) { return a.first > b.first; });
     const std::size_t all = marks.size();
     marks.resize(std::min(all, most_marks));
     for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -194,10 +190,8 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
 // The norm tensors that have most of their maxima in the widest zone.
 void add_panels(std::vector<norm> norms, const compare::cell& c, report::section& to) {
     const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
-    norms.erase(std::remove_if(norms.begin(), norms.end(),
-                               [&](const norm& n) { return !sees_blocks_of(n, c.recipe); }),
-                norms.end());
-    std::stable_sort(norms.begin(), norms.end(), [&](const norm& a, const norm& b) {
+    std::erase_if(norms, [&](const norm& n) { return !sees_blocks_of(n, c.recipe); });
+    std::ranges::stable_sort(norms, [&](const norm& a, const norm& b) {
         return share_in(a.amax, zone) > share_in(b.amax, zone);
     });
     const std::size_t all = norms.size();
@@ -229,8 +223,8 @@ void add_panels(std::vector<norm> norms, const compare::cell& c, report::section
 
 report::section norms_section(const evidence& e) {
     report::section s;
-    const bool any = std::any_of(e.classes.begin(), e.classes.end(),
-                                 [](const tensor_class& c) { return c.role == "norm"; });
+    const bool any =
+        std::ranges::any_of(e.classes, [](const tensor_class& c) { return c.role == "norm"; });
     if (!any) return s;
     s.heading = "Norm gains against the clamp zone";
     std::vector<norm> norms = norms_of(e);

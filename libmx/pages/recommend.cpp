@@ -57,7 +57,7 @@ void add_stored(const compare::board& b, recommendation& r) {
         r.elements += elements;
         bits += elements * engine::bits_of_dtype(dtype).value_or(static_cast<int>(bf16_bits));
         wide = wide && (dtype.empty() || dtype == "BF16" || dtype == "F32" || dtype == "F64");
-        if (!dtype.empty() && std::find(r.dtypes.begin(), r.dtypes.end(), dtype) == r.dtypes.end())
+        if (!dtype.empty() && std::ranges::find(r.dtypes, dtype) == r.dtypes.end())
             r.dtypes.push_back(dtype);
     }
     if ((wide && !r.kept) || r.elements == 0) return;

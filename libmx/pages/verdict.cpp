@@ -114,8 +114,8 @@ std::vector<std::string> choices(const evidence& e, const recommendations& all) 
         if (i == by_recipe.size()) by_recipe.push_back({recipe, {}});
         by_recipe[i].second.push_back(r.role);
     }
-    std::stable_partition(by_recipe.begin(), by_recipe.end(),
-                          [](const auto& one) { return one.first != engine::stored_choice; });
+    std::ranges::stable_partition(
+        by_recipe, [](const auto& one) { return one.first != engine::stored_choice; });
     std::vector<std::string> said;
     for (const auto& [recipe, roles] : by_recipe) {
         said.push_back(

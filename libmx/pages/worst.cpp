@@ -46,8 +46,7 @@ std::vector<loss> losses_of(const evidence& e, const recommendations& all) {
             if (nrmse > 0) losses.push_back({t, cell, !r.chosen, nrmse});
         }
     }
-    std::stable_sort(losses.begin(), losses.end(),
-                     [](const loss& a, const loss& b) { return a.nrmse > b.nrmse; });
+    std::ranges::stable_sort(losses, std::greater{}, &loss::nrmse);
     return losses;
 }
 
@@ -77,7 +76,7 @@ report::explorer explorer_of(const evidence& e, const std::vector<loss>& losses,
         for (const loss& l : losses) {
             if (rows.size() < fit) rows.push_back(l.tensor);
         }
-        std::sort(rows.begin(), rows.end());
+        std::ranges::sort(rows);
         notes.push_back(fmt::format(
             "The table of tensors holds the {} with the largest relative error of {}; the others "
             "are in the results.",

@@ -42,8 +42,7 @@ std::vector<family> families_of(const std::vector<recipe_summary>& summary) {
         const std::string rule(common.rule->name);
         common.rule = codec::default_rule(*common.by, common.scale_format->name);
         const std::string name = codec::to_string(common);
-        auto at = std::find_if(families.begin(), families.end(),
-                               [&](const family& f) { return f.name == name; });
+        auto at = std::ranges::find_if(families, [&](const family& f) { return f.name == name; });
         if (at == families.end()) at = families.insert(at, family{name, {}, {}, {}});
         at->recipes.push_back(&s);
         at->names.push_back(s.under->name);
@@ -67,14 +66,14 @@ double rmse_of(const analysis::result* r) { return analysis::value_or(r->rmse, 0
 
 // Whether every rule was measured on this tensor and at least one of them made an error.
 bool comparable(const contest& c) {
-    return std::find(c.begin(), c.end(), nullptr) == c.end() &&
-           std::any_of(c.begin(), c.end(), [](const auto* r) { return rmse_of(r) > 0; });
+    return std::ranges::find(c, nullptr) == c.end() &&
+           std::ranges::any_of(c, [](const auto* r) { return rmse_of(r) > 0; });
 }
 
 // The index of the smallest R-MSE, the first of equals.
 std::size_t best_of(const contest& c) {
     const auto less = [](const auto* a, const auto* b) { return rmse_of(a) < rmse_of(b); };
-    return static_cast<std::size_t>(std::min_element(c.begin(), c.end(), less) - c.begin());
+    return static_cast<std::size_t>(std::ranges::min_element(c, less) - c.begin());
 }
 
 // "mxfp4: even wins: 18.9 dB over all elements (floor 18.6, rceil 18.8) and the smallest R-MSE in
@@ -85,8 +84,8 @@ std::string winner_words(const family& f, const std::vector<contest>& contests) 
         if (f.recipes[i]->nrmse > 0) ranking.emplace_back(f.recipes[i]->sqnr_db, f.rules[i]);
     }
     if (ranking.size() < 2) return {};
-    std::stable_sort(ranking.begin(), ranking.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(ranking,
+                             [](const auto& a, const auto& b) { return a.first > b.first; });
     std::map<std::string, int> wins;
     int total = 0;
     for (const contest& c : contests) {
@@ -120,8 +119,8 @@ std::string winner_words(const family& f, const std::vector<contest>& contests) 
             : fmt::format("- {}: {} have the same error, {:.2f} dB over all elements{}", f.name,
                           fmt::join(leaders, " and "), ranking.front().first, runners_up);
     if (leaders.size() > 1) return text + ".";
-    const auto most = std::max_element(
-        wins.begin(), wins.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::ranges::max_element(
+        wins, [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most->second > wins[ranking.front().second]) {
         text += fmt::format(", {} in {}", most->first, most->second);
     }

@@ -130,9 +130,8 @@ report::record row_of(const analysis::result& r, bool with_file) {
 }
 
 bool several_files(const std::vector<analysis::result>& results) {
-    return std::any_of(results.begin(), results.end(), [&](const analysis::result& r) {
-        return r.of->file != results.front().of->file;
-    });
+    return std::ranges::any_of(
+        results, [&](const analysis::result& r) { return r.of->file != results.front().of->file; });
 }
 
 report::section tensor_section(const std::vector<analysis::result>& results,
@@ -144,10 +143,7 @@ report::section tensor_section(const std::vector<analysis::result>& results,
     const bool one_recipe = summary.size() == 1;
     report::section s;
     if (count < tensors.size()) {
-        std::stable_sort(tensors.begin(), tensors.end(),
-                         [](const tensor_rows& a, const tensor_rows& b) {
-                             return a.worst_nrmse > b.worst_nrmse;
-                         });
+        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::worst_nrmse);
         s.heading =
             fmt::format("The {} of {} tensors with the largest relative error (--all: every one)",
                         count, tensors.size());
@@ -225,9 +221,8 @@ report::section left_out_section(const analysis::analysis& a) {
 std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results) {
     std::vector<accumulator> sums;
     for (const analysis::result& r : results) {
-        auto at = std::find_if(sums.begin(), sums.end(), [&](const accumulator& a) {
-            return a.under->name == r.under->name;
-        });
+        auto at = std::ranges::find_if(
+            sums, [&](const accumulator& a) { return a.under->name == r.under->name; });
         if (at == sums.end()) {
             at = sums.insert(at, accumulator());
             at->under = r.under;

@@ -26,8 +26,9 @@ constexpr std::size_t shown_findings = 10;
 
 bool several_files(const cluster_report& report) {
     const auto file = [](const finding& f) { return f.tensor.info().file; };
-    return std::any_of(report.findings.begin(), report.findings.end(),
-                       [&](const finding& f) { return file(f) != file(report.findings.front()); });
+    return std::ranges::any_of(report.findings, [&](const finding& f) {
+        return file(f) != file(report.findings.front());
+    });
 }
 
 // The findings to show, with the tensor's name and, where there are several, its file.
@@ -59,8 +60,8 @@ report::section findings_section(const cluster_report& report, const analysis_re
                                  const std::vector<named_finding>& shown) {
     report::section s;
     if (report.findings.empty()) {
-        const bool judged = std::any_of(report.health.begin(), report.health.end(),
-                                        [](const auto& h) { return h.judged > 0; });
+        const bool judged =
+            std::ranges::any_of(report.health, [](const auto& h) { return h.judged > 0; });
         s.heading = judged ? "Nothing is in danger"
                            : "Nothing to judge: no block holds two finite elements that are not 0";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
@@ -152,7 +153,7 @@ report::section mends_section(const std::vector<named_finding>& shown,
         "Recommended: of the recipes under which less than {:.0f} % of the blocks suffer so, with "
         "less R-MSE, the one with the fewest bits, then with the least R-MSE; bf16 when none does.",
         100 * cluster::danger_share)};
-    const bool kept = std::any_of(shown.begin(), shown.end(), [&](const named_finding& n) {
+    const bool kept = std::ranges::any_of(shown, [&](const named_finding& n) {
         return engine::keeps_precision(request.roles.role_of(n.f->tensor.info()));
     });
     if (kept) {

@@ -46,8 +46,8 @@ report::section worst_section(const sweep_plan& plan, const comparison& c) {
         const double nrmse = c.table.of(t, run).nrmse;
         if (nrmse > 0) losses.emplace_back(nrmse, t);
     }
-    std::stable_sort(losses.begin(), losses.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(losses,
+                             [](const auto& a, const auto& b) { return a.first > b.first; });
     if (losses.size() > shown_tensors) losses.resize(shown_tensors);
     s.heading = fmt::format("Tensors that lose most under {}", plan.cells[first].name);
     s.columns = {{"recipe", "recipe"},
@@ -82,8 +82,8 @@ report::section crest_section(const sweep_plan& plan, const comparison& c) {
     for (const compare::cell& one : plan.cells) {
         rotates = rotates || !(one.recipe.rotate == transform::rotation{});
         const std::string name = transform_of(one.recipe);
-        const auto known = std::find_if(transforms.begin(), transforms.end(),
-                                        [&](const auto& t) { return t.first == name; });
+        const auto known =
+            std::ranges::find_if(transforms, [&](const auto& t) { return t.first == name; });
         if (known == transforms.end()) transforms.emplace_back(name, one.runs.front());
     }
     if (!rotates) return s;

@@ -198,8 +198,8 @@ report::section disagreement_section(const sweep_plan& plan, const comparison& c
             return std::string(plan.cells[cells[i]].recipe.rule->name);
         };
         for (std::size_t a = 0; a < cells.size(); ++a) {
-            const bool known = std::any_of(s.columns.begin(), s.columns.end(),
-                                           [&](const column& one) { return one.title == rule(a); });
+            const bool known = std::ranges::any_of(
+                s.columns, [&](const column& one) { return one.title == rule(a); });
             if (!known) s.columns.push_back({"to_" + rule(a), rule(a), cell::share});
             report::record row{{"group", c.scale_groups[g].name}, {"rule", rule(a)}};
             for (std::size_t b = 0; b < cells.size() && counts.blocks > 0; ++b) {
@@ -262,8 +262,8 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
 class left_out_rows {
   public:
     void add(const std::string& tensor, const std::string& recipe, const std::string& reason) {
-        const auto at = std::find_if(rows_.begin(), rows_.end(),
-                                     [&](const row& r) { return r.reason == reason; });
+        const auto at =
+            std::ranges::find_if(rows_, [&](const row& r) { return r.reason == reason; });
         row& r = at == rows_.end() ? rows_.emplace_back() : *at;
         r.reason = reason;
         r.tensors.add(tensor);
@@ -311,9 +311,8 @@ report::section left_out_section(const sweep_plan& plan, const comparison& c,
     for (const left_out_cell& l : plan.left_out) rows.add("", l.recipe, l.reason);
     for (const engine::skipped_tensor& t : skipped) rows.add(t.tensor, t.recipe, t.reason);
     for (const tensor_row& t : c.table.tensors) {
-        const bool empty = std::all_of(t.at.begin(), t.at.end(), [](const analysis::result* r) {
-            return r == nullptr || r->elements == 0;
-        });
+        const bool empty = std::ranges::all_of(
+            t.at, [](const analysis::result* r) { return r == nullptr || r->elements == 0; });
         if (empty) rows.add(t.of->tensor, "", "it has no elements");
     }
     s.rows = rows.take();

@@ -134,9 +134,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
     std::vector<tensor_rows> tensors = by_tensor(d.results, pairs);
     const std::size_t total = tensors.size();
     if (!all) {
-        tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
-                                     [](const tensor_rows& t) { return !t.changed; }),
-                      tensors.end());
+        std::erase_if(tensors, [](const tensor_rows& t) { return !t.changed; });
     }
     const std::size_t changed = tensors.size();
     // About forty lines, as `mx analyze` shows.
@@ -146,9 +144,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
     if (all) {
         s.heading = plural(total, "tensor");
     } else {
-        std::stable_sort(
-            tensors.begin(), tensors.end(),
-            [](const tensor_rows& a, const tensor_rows& b) { return a.worst > b.worst; });
+        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::worst);
         s.heading = count < changed
                         ? fmt::format(
                               "The {} of {} changed tensors with the largest relative "

@@ -84,11 +84,8 @@ std::vector<use> uses_of(const candidates& from, const plan::plan& p) {
         u.signal += from.tensors[i].signal;
     }
     for (std::uint32_t r = 0; r < uses.size(); ++r) uses[r].recipe = r;
-    uses.erase(
-        std::remove_if(uses.begin(), uses.end(), [](const use& u) { return u.tensors == 0; }),
-        uses.end());
-    std::stable_sort(uses.begin(), uses.end(),
-                     [](const use& a, const use& b) { return a.elements > b.elements; });
+    std::erase_if(uses, [](const use& u) { return u.tensors == 0; });
+    std::ranges::stable_sort(uses, std::greater{}, &use::elements);
     return uses;
 }
 
@@ -156,7 +153,7 @@ kept_tensors kept_of(const candidates& from) {
     kept_tensors kept;
     for (const plan_tensor& t : from.tensors) {
         if (!t.kept) continue;
-        if (std::find(kept.roles.begin(), kept.roles.end(), t.of->role) == kept.roles.end()) {
+        if (std::ranges::find(kept.roles, t.of->role) == kept.roles.end()) {
             kept.roles.push_back(t.of->role);
         }
         ++kept.tensors;
@@ -235,8 +232,8 @@ report::section exception_section(const report::record_list& assignments, const 
         if (from.tensors[i].kept || report::text_of(r, "recipe") == most_common) continue;
         others.emplace_back(report::number_of(r, "squared_error").value_or(0), i);
     }
-    std::stable_sort(others.begin(), others.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(others,
+                             [](const auto& a, const auto& b) { return a.first > b.first; });
     report::section s;
     s.heading =
         fmt::format("{} with another recipe than {}", plural(others.size(), "tensor"), most_common);
@@ -295,8 +292,7 @@ std::string dominance_sentence(const candidates& from) {
     const auto mean = [](const plan_tensor* t) {
         return t->signal / static_cast<double>(t->elements);
     };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
+    std::ranges::stable_sort(all, [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
     double signal = 0, elements = 0;
     for (std::size_t n = 0; n < all.size(); ++n) {
         signal += all[n]->signal;

@@ -229,16 +229,15 @@ report::section verdict_of(const std::string& kind,
             l.scales_differ += row.scales_differ;
             l.codes_differ += row.codes_differ;
         }
-        const auto twin = std::find_if(lines.begin(), lines.end(), [&](const verdict_line& other) {
-            return other.same_evidence(l);
-        });
+        const auto twin = std::ranges::find_if(
+            lines, [&](const verdict_line& other) { return other.same_evidence(l); });
         if (twin == lines.end()) {
             lines.push_back(std::move(l));
         } else {
             twin->labels.push_back(labels[i]);
         }
     }
-    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(lines, [](const auto& a, const auto& b) {
         return std::tie(a.excluded, a.scales_differ, a.codes_differ) <
                std::tie(b.excluded, b.scales_differ, b.codes_differ);
     });
@@ -294,8 +293,8 @@ std::vector<report::section> origin_sections(const std::vector<rosetta::origin_r
     std::vector<std::pair<std::string, std::vector<const rosetta::origin_result*>>> kinds;
     for (const rosetta::origin_result& r : results) {
         const std::string kind = kind_of(r);
-        const auto known = std::find_if(kinds.begin(), kinds.end(),
-                                        [&](const auto& k) { return k.first == kind; });
+        const auto known =
+            std::ranges::find_if(kinds, [&](const auto& k) { return k.first == kind; });
         if (known == kinds.end()) {
             kinds.push_back({kind, {&r}});
         } else {

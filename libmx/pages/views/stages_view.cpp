@@ -107,7 +107,7 @@ report::figure error_map(const std::vector<stage_result>& results) {
         return r.requantized ? transform + ", twice" : transform;
     };
     const auto place = [](std::vector<std::string>& names, const std::string& name) {
-        const auto at = std::find(names.begin(), names.end(), name);
+        const auto at = std::ranges::find(names, name);
         if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
         names.push_back(name);
         return names.size() - 1;
@@ -134,8 +134,7 @@ report::figure error_map(const std::vector<stage_result>& results) {
 // Whether some products are of operands that the transforms do not concern.
 bool given_and_rotated(const std::vector<stage_result>& results) {
     const auto given = [](const stage_result& r) { return r.transform.empty(); };
-    return std::any_of(results.begin(), results.end(), given) &&
-           !std::all_of(results.begin(), results.end(), given);
+    return std::ranges::any_of(results, given) && !std::ranges::all_of(results, given);
 }
 
 report::section accumulator_section(const std::vector<stage_result>& results) {

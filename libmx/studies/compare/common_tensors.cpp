@@ -24,9 +24,8 @@ std::vector<const cell*> contenders(const board& b, const sweep_plan& plan,
 void choose_tensors(const board& b, const std::vector<const cell*>& cells,
                     std::span<const std::size_t> among, std::size_t phase, common_tensors& to) {
     for (const std::size_t t : among) {
-        const auto measured = std::count_if(cells.begin(), cells.end(), [&](const cell* c) {
-            return rmse_of(b, t, *c, phase).has_value();
-        });
+        const auto measured = std::ranges::count_if(
+            cells, [&](const cell* c) { return rmse_of(b, t, *c, phase).has_value(); });
         if (measured == 0) continue;
         if (static_cast<std::size_t>(measured) < cells.size()) {
             ++to.not_everywhere;
@@ -36,30 +35,26 @@ void choose_tensors(const board& b, const std::vector<const cell*>& cells,
         const auto counted = [&](const cell* c) {
             return b.of(t, c->runs.front(), phase).counted();
         };
-        to.uneven += std::any_of(cells.begin(), cells.end(), [&](const cell* c) {
-            return counted(c) != counted(cells.front());
-        });
+        to.uneven += std::ranges::any_of(
+            cells, [&](const cell* c) { return counted(c) != counted(cells.front()); });
     }
 }
 
 // Whether one of the runs of a cell has no error on a tensor.
 bool exact_on(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
-    return std::any_of(c.runs.begin(), c.runs.end(),
-                       [&](std::size_t run) { return b.of(tensor, run, phase).rmse == 0; });
+    return std::ranges::any_of(c.runs,
+                               [&](std::size_t run) { return b.of(tensor, run, phase).rmse == 0; });
 }
 
 void choose_compared(const board& b, std::vector<const cell*> cells, std::size_t phase,
                      common_tensors& to) {
-    cells.erase(std::remove_if(cells.begin(), cells.end(),
-                               [&](const cell* c) {
-                                   return std::all_of(
-                                       to.tensors.begin(), to.tensors.end(),
-                                       [&](std::size_t t) { return exact_on(b, t, *c, phase); });
-                               }),
-                cells.end());
+    std::erase_if(cells, [&](const cell* c) {
+        return std::ranges::all_of(to.tensors,
+                                   [&](std::size_t t) { return exact_on(b, t, *c, phase); });
+    });
     for (const std::size_t t : to.tensors) {
-        const bool exact = std::any_of(cells.begin(), cells.end(),
-                                       [&](const cell* c) { return exact_on(b, t, *c, phase); });
+        const bool exact =
+            std::ranges::any_of(cells, [&](const cell* c) { return exact_on(b, t, *c, phase); });
         if (!exact) to.compared.push_back(t);
     }
 }
@@ -68,8 +63,8 @@ void choose_compared(const board& b, std::vector<const cell*> cells, std::size_t
 
 bool unmeasured(const board& b, const cell& c, std::span<const std::size_t> among,
                 std::size_t phase) {
-    return std::none_of(among.begin(), among.end(),
-                        [&](std::size_t t) { return rmse_of(b, t, c, phase).has_value(); });
+    return std::ranges::none_of(among,
+                                [&](std::size_t t) { return rmse_of(b, t, c, phase).has_value(); });
 }
 
 common_tensors tensors_in_common(const board& b, const sweep_plan& plan,

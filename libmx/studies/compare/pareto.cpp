@@ -17,9 +17,9 @@ bool dominates(const trade& a, const trade& b) {
 std::vector<bool> pareto_front(std::span<const trade> points) {
     std::vector<bool> front;
     for (const trade& p : points) {
-        front.push_back(p.sqnr_db.has_value() &&
-                        std::none_of(points.begin(), points.end(),
-                                     [&](const trade& other) { return dominates(other, p); }));
+        front.push_back(
+            p.sqnr_db.has_value() &&
+            std::ranges::none_of(points, [&](const trade& other) { return dominates(other, p); }));
     }
     return front;
 }

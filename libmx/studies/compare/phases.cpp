@@ -14,7 +14,7 @@ namespace {
 // Whether the factor of a phase loses elements of a tensor: beyond float32 they are Inf, and their
 // blocks poisoned.
 bool loses_elements(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
-    return std::any_of(c.runs.begin(), c.runs.end(), [&](std::size_t run) {
+    return std::ranges::any_of(c.runs, [&](std::size_t run) {
         return b.of(tensor, run, phase).counted() != b.of(tensor, run).counted();
     });
 }
@@ -83,10 +83,10 @@ std::optional<phase_contest> judge_phases(std::span<const std::size_t> among,
         if (!(errors[best][p] > 0) || !(errors[second][p] > 0)) return {};
         c.ratio.push_back(errors[second][p] / errors[best][p]);
     }
-    c.least = *std::min_element(c.ratio.begin(), c.ratio.end());
-    c.greatest = *std::max_element(c.ratio.begin(), c.ratio.end());
-    c.reversed = static_cast<std::size_t>(
-        std::count_if(c.ratio.begin(), c.ratio.end(), [](double r) { return r < 1; }));
+    c.least = *std::ranges::min_element(c.ratio);
+    c.greatest = *std::ranges::max_element(c.ratio);
+    c.reversed =
+        static_cast<std::size_t>(std::ranges::count_if(c.ratio, [](double r) { return r < 1; }));
     return c;
 }
 

@@ -190,7 +190,7 @@ ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t
     }
     count_wins(b, plan, phase, r);
     // Of equals the one with fewer bits, then the one that comes first in the sweep.
-    std::stable_sort(r.cells.begin(), r.cells.end(), [](const standing& x, const standing& y) {
+    std::ranges::stable_sort(r.cells, [](const standing& x, const standing& y) {
         if (place(x) != place(y)) return place(x) < place(y);
         return x.bits_per_element < y.bits_per_element;
     });

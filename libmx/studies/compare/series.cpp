@@ -19,11 +19,9 @@ std::vector<layer_series> find_series(const board& b) {
         if (added) all.push_back({of.file, place->series, of.role, {}});
         all[at->second].tensors.push_back(t);
     }
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [](const layer_series& s) { return s.tensors.size() < 2; }),
-              all.end());
+    std::erase_if(all, [](const layer_series& s) { return s.tensors.size() < 2; });
     for (layer_series& s : all) {
-        std::stable_sort(s.tensors.begin(), s.tensors.end(), [&](std::size_t x, std::size_t y) {
+        std::ranges::stable_sort(s.tensors, [&](std::size_t x, std::size_t y) {
             return b.tensors[x].of->layer < b.tensors[y].of->layer;
         });
     }

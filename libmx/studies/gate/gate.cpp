@@ -119,11 +119,10 @@ class referee {
                 v.problem = nothing_to_check(rules_[i], any_totals);
             }
         }
-        std::stable_sort(verdict_.breaches.begin(), verdict_.breaches.end(),
-                         [&](const breach& a, const breach& b) {
-                             if (a.rule != b.rule) return a.rule < b.rule;
-                             return distance(a) > distance(b);
-                         });
+        std::ranges::stable_sort(verdict_.breaches, [&](const breach& a, const breach& b) {
+            if (a.rule != b.rule) return a.rule < b.rule;
+            return distance(a) > distance(b);
+        });
     }
 
   private:
@@ -146,7 +145,7 @@ const report::list* totals_of(const analysis::results_input& input) {
 }  // namespace
 
 bool gate_verdict::holds() const {
-    return std::all_of(rules.begin(), rules.end(), [](const rule_verdict& v) { return v.holds(); });
+    return std::ranges::all_of(rules, [](const rule_verdict& v) { return v.holds(); });
 }
 
 gate_inputs open_for_gate(const std::vector<std::string>& paths,
@@ -157,8 +156,8 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
         if (inputs.members.find(std::string(name)) == inputs.members.end()) {
             inputs.members.emplace(name);
         }
-        return std::find(needed.begin(), needed.end(), name) != needed.end() ||
-               std::any_of(rules.begin(), rules.end(), [&](const analysis::gate_rule& r) {
+        return std::ranges::find(needed, name) != needed.end() ||
+               std::ranges::any_of(rules, [&](const analysis::gate_rule& r) {
                    return analysis::first_member(r.metric) == name;
                });
     };

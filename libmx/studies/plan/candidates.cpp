@@ -73,8 +73,8 @@ class gatherer {
                                           base::printable(request_.rules[i].text)));
         }
         const auto stored = static_cast<std::uint32_t>(all_.recipes.size());
-        const bool any_kept = std::any_of(tensors_.begin(), tensors_.end(),
-                                          [](const gathered& g) { return g.tensor.kept; });
+        const bool any_kept =
+            std::ranges::any_of(tensors_, [](const gathered& g) { return g.tensor.kept; });
         if (request_.keep || any_kept) {
             all_.recipes.push_back({std::string(engine::stored_choice), {}});
         }
@@ -90,13 +90,12 @@ class gatherer {
     // `members`: all that the file says of the result, for the rules.
     void add(const std::string& path, const report::record& members, const analysis::result& r) {
         const std::string& recipe = r.under->name;
-        if (std::find(seen_.begin(), seen_.end(), recipe) == seen_.end()) seen_.push_back(recipe);
+        if (std::ranges::find(seen_, recipe) == seen_.end()) seen_.push_back(recipe);
         if (!filter_.takes(recipe)) return;
         const auto matches = [&](const std::string& g) {
             return base::glob_match(g, r.of->tensor);
         };
-        if (!request_.globs.empty() &&
-            std::none_of(request_.globs.begin(), request_.globs.end(), matches)) {
+        if (!request_.globs.empty() && std::ranges::none_of(request_.globs, matches)) {
             return;
         }
         if (r.elements == 0) return;
@@ -178,8 +177,8 @@ class gatherer {
     }
 
     std::uint32_t index_of(const analysis::named_recipe& r) {
-        const auto at = std::find_if(all_.recipes.begin(), all_.recipes.end(),
-                                     [&](const auto& known) { return known.name == r.name; });
+        const auto at = std::ranges::find_if(
+            all_.recipes, [&](const auto& known) { return known.name == r.name; });
         const auto index = static_cast<std::uint32_t>(at - all_.recipes.begin());
         if (at == all_.recipes.end()) all_.recipes.push_back(r);
         return index;
@@ -251,8 +250,8 @@ double candidates::signal() const {
 report::read_options plan_members(const std::vector<analysis::gate_rule>& rules) {
     report::read_options options;
     options.keep = [&rules](std::string_view name) {
-        return std::find(needed.begin(), needed.end(), name) != needed.end() ||
-               std::any_of(rules.begin(), rules.end(), [&](const analysis::gate_rule& r) {
+        return std::ranges::find(needed, name) != needed.end() ||
+               std::ranges::any_of(rules, [&](const analysis::gate_rule& r) {
                    return analysis::first_member(r.metric) == name;
                });
     };

@@ -197,7 +197,7 @@ report::record mapping_of(const candidates& from, const plan& p) {
         const auto* words = std::get_if<record>(&compressed[r]->words);
         if (words == nullptr) continue;
         const std::string format = report::text_of(*words, "format");
-        if (std::find(formats.begin(), formats.end(), format) == formats.end()) {
+        if (std::ranges::find(formats, format) == formats.end()) {
             formats.push_back(format);
         }
         groups.emplace_back(fmt::format("group_{}", groups.size()),
