@@ -27,9 +27,7 @@ report::section inputs_section(const evidence& e, const review_options& o) {
     s.columns = {
         {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}};
     for (const input_file& f : e.inputs) {
-        s.rows.push_back({{"path", f.path},
-                          {"bytes", f.bytes},
-                          {"sha256", f.sha256.empty() ? std::string("not recorded") : f.sha256}});
+        s.add(f.path, f.bytes, f.sha256.empty() ? "not recorded" : f.sha256);
     }
     if (s.rows.empty()) s.columns.clear();
     s.notes.push_back(fmt::format("Measured by {}; page made by {}.",
@@ -77,14 +75,8 @@ report::section recipes_section(const evidence& e) {
                  {"before", "offset,\nrotation"},
                  {"dialect", "dialect"}};
     for (const codec::recipe& r : e.plan.recipes) {
-        s.rows.push_back({{"recipe", codec::to_string(r)},
-                          {"element", text(r.element->name)},
-                          {"scale", text(r.scale_format->name)},
-                          {"rule", text(r.rule->name)},
-                          {"round", rounding_text(r)},
-                          {"block", block_text(r)},
-                          {"before", rotation_text(r)},
-                          {"dialect", text(r.by->name)}});
+        s.add(codec::to_string(r), r.element->name, r.scale_format->name, r.rule->name,
+              rounding_text(r), block_text(r), rotation_text(r), r.by->name);
     }
     s.notes.push_back(
         "Recipes are spelt canonically: what is not said is the preset's default, and no seed is "
@@ -168,8 +160,7 @@ std::vector<report::section> definition_sections(const evidence& e, const policy
     for (const metrics::metric& m : metrics::all()) {
         if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
         if (m.collected == metrics::when::histograms && e.sums.empty()) continue;
-        s.rows.push_back(
-            {{"name", text(m.name)}, {"unit", text(m.unit)}, {"definition", text(m.definition)}});
+        s.add(m.name, m.unit, m.definition);
     }
     s.notes = {
         "With S the block's scale and O its offset (0 without): y = (x - O) / S, q the element "

@@ -64,16 +64,13 @@ std::vector<rung> shown_ladder(const recommendation& r) {
     return shown;
 }
 
-void add_rows(const evidence& e, const recommendation& r, std::vector<report::record>& rows) {
+void add_rows(const evidence& e, const recommendation& r, report::section& to) {
     const std::vector<rung> rungs = shown_ladder(r);
     const std::size_t now = standing_on(r, rungs);
     for (std::size_t i = 0; i < rungs.size(); ++i) {
-        rows.push_back({{"role", r.role},
-                        {"floor", floors(rungs, i)},
-                        {"recipe", name_of(e, r, rungs[i])},
-                        {"bits", bits_of(r, rungs[i])},
-                        {"compression", bf16_bits / bits_of(r, rungs[i])},
-                        {"now", std::string(i == now ? "recommended" : "")}});
+        const double bits = bits_of(r, rungs[i]);
+        to.add(r.role, floors(rungs, i), name_of(e, r, rungs[i]), bits, bf16_bits / bits,
+               i == now ? "recommended" : "");
     }
 }
 
@@ -158,9 +155,15 @@ std::vector<report::section> changes_sections(const evidence& e, const recommend
     report::section words, rungs;
     words.heading = "What would change the verdict";
     rungs.heading = "Which floor leads to which recipe";
+    rungs.columns = {{"role", "class"},
+                     {"floor", "floor of SQNR, dB"},
+                     {"recipe", "then"},
+                     {"bits", "bits per\nelement", cell::fixed, 2},
+                     {"compression", "bf16\nratio", cell::fixed, 2},
+                     {"now", ""}};
     for (const recommendation& r : all) {
         if (r.undecided || r.kept) continue;
-        add_rows(e, r, rungs.rows);
+        add_rows(e, r, rungs);
         std::vector<std::string> said;
         add_margins(e, r, p, said);
         add_close(e, r, said);
@@ -170,12 +173,6 @@ std::vector<report::section> changes_sections(const evidence& e, const recommend
         if (!note.empty()) words.notes.push_back(fmt::format("- {}: {}.", r.role, note));
     }
     if (rungs.rows.empty()) return {};
-    rungs.columns = {{"role", "class"},
-                     {"floor", "floor of SQNR, dB"},
-                     {"recipe", "then"},
-                     {"bits", "bits per\nelement", cell::fixed, 2},
-                     {"compression", "bf16\nratio", cell::fixed, 2},
-                     {"now", ""}};
     return {std::move(words), std::move(rungs)};
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <unordered_map>
@@ -11,7 +12,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/pages/explored_metrics.hpp"
+#include "libmx/metrics/metrics.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pages {
@@ -35,6 +36,25 @@ constexpr double most_norms = 9007199254740992;  // 2^53
 std::string identity_of(const analysis::tensor_identity& t) {
     return fmt::format("{}\n{}", t.file, t.tensor);
 }
+
+// Which of the metrics a page shows, what they are called there, and which end of them is bad.
+struct shown_metric {
+    std::string_view name;
+    std::string_view title;
+    bool larger_is_worse;
+};
+
+constexpr std::array shown_metrics{
+    shown_metric{"sqnr_db", "SQNR", false},
+    shown_metric{"rmse", "R-MSE", true},
+    shown_metric{"nrmse", "R-MSE / RMS", true},
+    shown_metric{"clamp_rate", "clamped", true},
+    shown_metric{"overflow_rate", "overflow", true},
+    shown_metric{"underflow_rate", "underflow", true},
+    shown_metric{"saturated_block_rate", "saturated blocks", true},
+    shown_metric{"gain", "gain", false},
+    shown_metric{"cosine", "cosine", false},
+};
 
 bool is_analysis(const result_set& s) {
     return report::text_of(*s.head, "schema") == "mx.analysis/1";
@@ -105,7 +125,7 @@ class gathering {
         for (const result_set& s : sets_) {
             if (is_analysis(s)) add_results(s, recipes.names());
         }
-        fill_metrics(recipes.names());
+        fill_metrics();
         find_classes();
         return std::move(out_);
     }
@@ -219,19 +239,27 @@ class gathering {
     }
 
     // Means over the seeds of a cell; undefined where one of them is.
-    void fill_metrics(const std::vector<std::string>& names) {
-        const std::size_t rows = out_.table.tensors.size();
-        std::unordered_map<std::string, std::size_t> runs;
-        for (std::size_t i = 0; i < names.size(); ++i) runs.emplace(names[i], i);
-        explored_metrics explored(out_.plan, rows);
-        for (const result_set& s : sets_) {
-            if (!is_analysis(s)) continue;
-            for (const analysis::result& r : *s.results) {
-                if (counts(r))
-                    explored.add(runs.at(r.under->name), rows_.at(identity_of(*r.of)), r);
+    void fill_metrics() {
+        for (const shown_metric& m : shown_metrics) {
+            const metrics::metric& row = *metrics::find(m.name);
+            report::explorer::metric to;
+            to.name = std::string(m.name);
+            to.title = std::string(m.title);
+            to.share = row.unit == "share";
+            to.unit = to.share ? "" : std::string(row.unit);
+            to.definition = std::string(row.definition);
+            to.larger_is_worse = m.larger_is_worse;
+            for (const compare::cell& c : out_.plan.cells) {
+                const auto seeds = static_cast<double>(c.runs.size());
+                std::vector<float>& values = to.values.emplace_back(out_.table.tensors.size());
+                for (std::size_t t = 0; t < values.size(); ++t) {
+                    for (const std::size_t run : c.runs) {
+                        values[t] += static_cast<float>(out_.table.of(t, run).*row.member / seeds);
+                    }
+                }
             }
+            out_.metrics.push_back(std::move(to));
         }
-        out_.metrics = explored.take();
     }
 
     void find_classes() {

@@ -9,6 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/members.hpp"
 
@@ -29,45 +30,46 @@ std::string title_of(const evidence& e) {
     return fmt::format("Quantization review of {}", listed(names));
 }
 
+// What is recommended, or a rung leads to: a candidate, or the fallback without one.
+report::record choice_members(const evidence& e, const recommendation& r, const candidate* c) {
+    return {{"recipe", c == nullptr ? r.fallback : e.cell_name(c->cell)},
+            {"bits_per_element", c == nullptr ? r.fallback_bits : c->bits}};
+}
+
 report::list ladder_members(const evidence& e, const recommendation& r) {
     report::list rungs;
     for (const rung& step : ladder(r.candidates)) {
         const candidate* c = step.candidate ? &r.candidates[*step.candidate] : nullptr;
-        rungs.emplace_back(
-            report::record{{"recipe", c == nullptr ? r.fallback : e.cell_name(c->cell)},
-                           {"bits_per_element", c == nullptr ? r.fallback_bits : c->bits},
-                           {"up_to_sqnr_db", finite_or_null(step.up_to_db)}});
+        report::record members = choice_members(e, r, c);
+        members.emplace_back("up_to_sqnr_db", finite_or_null(step.up_to_db));
+        rungs.emplace_back(std::move(members));
     }
     return rungs;
 }
 
 report::record result_of(const evidence& e, const recommendation& r) {
     const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
-    const std::string recipe = r.undecided ? "" : c == nullptr ? r.fallback : e.cell_name(c->cell);
-    report::list dtypes;
-    for (const std::string& dtype : r.dtypes) dtypes.emplace_back(dtype);
-    return {{"role", r.role},
-            {"tensors", report::tally(r.tensors.size())},
-            {"not_everywhere", r.not_everywhere},
-            {"elements", report::whole(r.elements)},
-            {"recipe", r.undecided ? report::value() : report::value(recipe)},
-            {"bits_per_element", r.undecided ? report::value() : recommended_bits(r)},
-            {"sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db)},
-            {"clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate"))},
-            {"underflow_rate", c == nullptr ? report::value() : maybe(c->rate("underflow_rate"))},
-            {"collapsed_block_rate",
-             c == nullptr ? report::value() : maybe(c->rate("collapsed_block_rate"))},
-            {"stored_dtypes", std::move(dtypes)},
-            {"keeps_precision", r.kept}};
-}
-
-void put(std::vector<report::section>& to, report::section s) {
-    const bool something = !s.columns.empty() || !s.notes.empty() || !s.figures.empty() || s.all;
-    if (something) to.push_back(std::move(s));
+    const auto rate = [&](std::string_view name) {
+        return c == nullptr ? report::value() : report::to_value(c->rate(name));
+    };
+    report::record of{{"role", r.role},
+                      {"tensors", report::tally(r.tensors.size())},
+                      {"not_everywhere", r.not_everywhere},
+                      {"elements", report::whole(r.elements)}};
+    for (auto& [name, v] : choice_members(e, r, c)) {
+        of.emplace_back(name, r.undecided ? report::value() : std::move(v));
+    }
+    of.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
+    for (const char* name : {"clamp_rate", "underflow_rate", "collapsed_block_rate"}) {
+        of.emplace_back(name, rate(name));
+    }
+    of.emplace_back("stored_dtypes", report::list(r.dtypes.begin(), r.dtypes.end()));
+    of.emplace_back("keeps_precision", r.kept);
+    return of;
 }
 
 void put(std::vector<report::section>& to, std::vector<report::section> more) {
-    for (report::section& s : more) put(to, std::move(s));
+    for (report::section& s : more) pages::put(to, std::move(s));
 }
 
 }  // namespace

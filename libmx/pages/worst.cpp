@@ -12,7 +12,10 @@
 namespace mx::pages {
 namespace {
 
+using report::cell;
+
 constexpr std::size_t worst_shown = 10;
+constexpr std::size_t shown_findings = 10;
 /// Values that a page holds for sorting and filtering: some megabytes of it.
 constexpr std::size_t most_values = 1'200'000;
 constexpr std::size_t most_columns = 32;
@@ -48,18 +51,6 @@ std::vector<loss> losses_of(const evidence& e, const recommendations& all) {
     }
     std::ranges::stable_sort(losses, std::greater{}, &loss::nrmse);
     return losses;
-}
-
-report::record row_of(const evidence& e, const loss& l) {
-    const analysis::result& r = e.table.of(l.tensor, e.plan.cells[l.cell].runs.front());
-    return {{"tensor", e.tensor_name(l.tensor)},
-            {"role", e.table.tensors[l.tensor].of->role},
-            {"recipe", e.cell_name(l.cell) + (l.unquantized ? " *" : "")},
-            {"elements", report::tally(r.elements)},
-            {"sqnr_db", finite_or_null(r.sqnr_db)},
-            {"clamp_rate", finite_or_null(r.clamp_rate)},
-            {"underflow_rate", finite_or_null(r.underflow_rate)},
-            {"saturated_block_rate", finite_or_null(r.saturated_block_rate)}};
 }
 
 // The rows and columns of the explorer, fewer where a page could not hold all.
@@ -109,18 +100,12 @@ report::explorer explorer_of(const evidence& e, const std::vector<loss>& losses,
 }  // namespace
 
 report::section worst_section(const evidence& e, const recommendations& all) {
-    using report::cell;
     report::section s;
     const std::vector<loss> losses = losses_of(e, all);
     const std::size_t shown = std::min(worst_shown, losses.size());
     s.heading = shown == 0               ? "Tensors"
                 : shown == losses.size() ? "Tensors, worst first"
                                          : fmt::format("The worst {} tensors", shown);
-    bool any_unquantized = false;
-    for (std::size_t i = 0; i < shown; ++i) {
-        s.rows.push_back(row_of(e, losses[i]));
-        any_unquantized = any_unquantized || losses[i].unquantized;
-    }
     if (shown > 0) {
         s.columns = {{"tensor", "tensor", cell::name},
                      {"role", "class"},
@@ -136,6 +121,15 @@ report::section worst_section(const evidence& e, const recommendations& all) {
     } else {
         s.notes.push_back("No tensor loses anything under what is recommended.");
     }
+    bool any_unquantized = false;
+    for (std::size_t i = 0; i < shown; ++i) {
+        const loss& l = losses[i];
+        const analysis::result& r = e.table.of(l.tensor, e.plan.cells[l.cell].runs.front());
+        s.add(e.tensor_name(l.tensor), e.table.tensors[l.tensor].of->role,
+              e.cell_name(l.cell) + (l.unquantized ? " *" : ""), r.elements, r.sqnr_db,
+              r.clamp_rate, r.underflow_rate, r.saturated_block_rate);
+        any_unquantized = any_unquantized || l.unquantized;
+    }
     if (any_unquantized) {
         s.notes.push_back(
             "*: no recipe is recommended for the class; the figures are those of the recipe with "
@@ -150,6 +144,28 @@ report::section tensors_section(const evidence& e, const recommendations& all) {
     s.heading = "All tensors";
     s.all = explorer_of(e, losses_of(e, all), s.notes);
     return s;
+}
+
+std::vector<report::section> finding_sections(const evidence& e) {
+    if (!e.examined) return {};
+    report::section s;
+    s.heading = "Blocks that lose what told their elements apart";
+    if (e.findings.empty()) {
+        s.notes.push_back("mx cluster found no tensor in danger.");
+        return {std::move(s)};
+    }
+    s.columns = {{"tensor", "tensor", cell::name},
+                 {"recipe", "recipe"},
+                 {"verdict", "what happens"},
+                 {"ailing_block_rate", "blocks\n%", cell::share},
+                 {"nrmse", "R-MSE\n/ RMS", cell::significant, 4},
+                 {"mend", "what mends it"}};
+    const std::size_t shown = std::min(shown_findings, e.findings.size());
+    for (std::size_t i = 0; i < shown; ++i) s.rows.push_back(*e.findings[i]);
+    s.notes.push_back(fmt::format(
+        "Found by mx cluster, most severe first{}. What mends it was measured on the tensor.",
+        shown < e.findings.size() ? fmt::format("; {} of {}", shown, e.findings.size()) : ""));
+    return {std::move(s)};
 }
 
 }  // namespace mx::pages

@@ -18,6 +18,24 @@ value tally(I n) {
     return static_cast<std::int64_t>(n);
 }
 
+/// The value of a number, a text or what may be one: null for an empty optional and for NaN.
+template <typename T>
+value to_value(const T& x) {
+    if constexpr (std::same_as<T, value> || std::same_as<T, bool>) {
+        return x;
+    } else if constexpr (std::integral<T>) {
+        return tally(x);
+    } else if constexpr (std::floating_point<T>) {
+        return x == x ? value(double{x}) : value();
+    } else if constexpr (std::convertible_to<T, std::string_view>) {
+        return std::string(std::string_view(x));
+    } else if constexpr (requires { x.has_value(); }) {
+        return x ? to_value(*x) : value();
+    } else {
+        return value(x);
+    }
+}
+
 /// part / whole; null without a whole.
 inline value share(std::uint64_t part, std::uint64_t whole) {
     if (whole == 0) return {};

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/views/analysis_verdict.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +12,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/pages/views/analysis_view.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/board.hpp"

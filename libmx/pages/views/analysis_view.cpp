@@ -11,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "libmx/pages/views/analysis_verdict.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -63,9 +62,9 @@ struct accumulator {
                      {"bits_per_element", where(all.elements > 0, all.bits / all.elements)},
                      {"nrmse", where(has_error, s.nrmse)},
                      {"sqnr_db", where(has_error, s.sqnr_db)},
-                     {"mean_sqnr_db", maybe(all.mean_sqnr_db())}};
+                     {"mean_sqnr_db", report::to_value(all.mean_sqnr_db())}};
         for (const char* rate : summed_rates) {
-            s.members.emplace_back(rate, maybe(all.rate(compare::rate_index(rate))));
+            s.members.emplace_back(rate, report::to_value(all.rate(compare::rate_index(rate))));
         }
         for (std::size_t i = 0; i < part_shares.size() && decomposed; ++i) {
             s.members.emplace_back(part_shares[i], where(squared_error[0] > 0,
@@ -88,7 +87,7 @@ std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results)
     std::vector<tensor_rows> tensors;
     std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
     for (const analysis::result& r : results) {
-        if (r.elements == 0) continue;  // nothing to show; see left_out_section
+        if (r.elements == 0) continue;  // nothing to show; see left_out_of
         const auto [at, added] =
             places.emplace(std::pair(r.of->file, r.of->tensor), tensors.size());
         if (added) tensors.emplace_back();
@@ -198,21 +197,14 @@ report::section origin_section(const std::vector<report::record>& summary) {
             {}};
 }
 
-report::section left_out_section(const analysis::analysis& a) {
-    report::section s;
-    s.heading = "Left out";
-    const auto add = [&](std::string tensor, std::string recipe, std::string reason) {
-        s.rows.push_back({{"tensor", std::move(tensor)},
-                          {"recipe", std::move(recipe)},
-                          {"reason", std::move(reason)}});
-    };
-    for (const engine::skipped_tensor& t : a.skipped) add(t.tensor, t.recipe, t.reason);
+report::section left_out_of(const analysis::analysis& a) {
+    report::section s = left_out_section();
+    for (const engine::skipped_tensor& t : a.skipped) s.add(t.tensor, t.recipe, t.reason);
     std::string last;
     for (const analysis::result& r : a.results) {
-        if (r.elements == 0 && r.of->tensor != last) add(r.of->tensor, "", "it has no elements");
+        if (r.elements == 0 && r.of->tensor != last) s.add(r.of->tensor, "", "it has no elements");
         last = r.of->tensor;
     }
-    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
     return s;
 }
 
@@ -247,10 +239,8 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
         sections.push_back(summary_section(rows));
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
     }
-    report::section left_out = left_out_section(a);
-    if (!left_out.rows.empty()) sections.push_back(std::move(left_out));
-    std::vector<std::string> verdict = verdict_of(a.results, summary);
-    if (!verdict.empty()) sections.push_back({"Verdict", {}, {}, {}, std::move(verdict)});
+    put(sections, left_out_of(a));
+    put(sections, {"Verdict", {}, {}, {}, verdict_of(a.results, summary)});
     return sections;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
@@ -30,6 +31,11 @@ struct recipe_summary {
 
 /// One per recipe, in the order of their first appearance.
 std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results);
+
+/// What the figures say, in words: which scale rule wins, who clamps, what to try. Paragraphs, list
+/// items ("- ...") and a closing definition; empty when there is nothing to say.
+std::vector<std::string> verdict_of(const std::vector<analysis::result>& results,
+                                    const std::vector<recipe_summary>& summary);
 
 /// The sections of the human table and of Markdown.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,

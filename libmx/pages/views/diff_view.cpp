@@ -183,15 +183,9 @@ report::section summary_section(const diff::diff_result& d, bool series) {
     return s;
 }
 
-report::section left_out_section(const diff::diff_result& d) {
-    report::section s{"Left out",
-                      {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}},
-                      {},
-                      {},
-                      {}};
-    for (const engine::skipped_tensor& t : d.left_out) {
-        s.rows.push_back({{"tensor", t.tensor}, {"recipe", t.recipe}, {"reason", t.reason}});
-    }
+report::section left_out_of(const diff::diff_result& d) {
+    report::section s = left_out_section();
+    for (const engine::skipped_tensor& t : d.left_out) s.add(t.tensor, t.recipe, t.reason);
     return s;
 }
 
@@ -312,7 +306,7 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
     if (!d.left_out.empty()) {
         // Before the verdict, which people look for at the end.
         const bool verdict = !d.identical && !d.results.empty();
-        sections.insert(sections.end() - (verdict ? 1 : 0), left_out_section(d));
+        sections.insert(sections.end() - (verdict ? 1 : 0), left_out_of(d));
     }
     return sections;
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -19,8 +18,6 @@ namespace {
 using products::value_errors;
 using report::cell;
 using report::column;
-
-report::value member(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
 
 report::value equal_share(const value_errors& e) {
     return report::share(e.counted() - e.differing, e.counted());
@@ -70,13 +67,9 @@ report::section model_section(const products::gemm_study& s) {
     for (const products::model_product& p : s.products) {
         const value_errors& a = p.errors.accumulation;
         const value_errors& e = p.errors.total;
-        t.rows.push_back({{"model", gemm::to_string(p.model)},
-                          {"forms", p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b},
-                          {"a_nrmse", member(a.nrmse())},
-                          {"a_equal", equal_share(a)},
-                          {"sqnr", member(e.sqnr_db())},
-                          {"nrmse", member(e.nrmse())},
-                          {"gain", member(e.gain())}});
+        t.add(gemm::to_string(p.model),
+              p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b, a.nrmse(),
+              equal_share(a), e.sqnr_db(), e.nrmse(), e.gain());
         if (p.inexact_a + p.inexact_b != 0) {
             t.notes.push_back(fmt::format(
                 "{} does not take these codes: {} of A and {} of B changed when they were rounded "

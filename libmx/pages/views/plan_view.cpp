@@ -37,13 +37,11 @@ report::value decibels(double signal, double error) {
     return real(10 * std::log10(signal / error));
 }
 
-report::value or_null(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
-
 report::record totals_record(const plan_totals& t, std::uint64_t elements) {
     return {{"bits", integer(t.bits)},
             {"bits_per_element", real(per_element(t.bits, elements))},
             {"squared_error", real(t.error)},
-            {"sqnr_db", or_null(t.sqnr_db)}};
+            {"sqnr_db", report::to_value(t.sqnr_db)}};
 }
 
 // "exact" where there is no error to take a logarithm of.
@@ -251,13 +249,11 @@ report::section exception_section(const report::record_list& assignments, const 
     return s;
 }
 
-report::section left_out_section(const candidates& from) {
-    report::section s;
-    s.heading = "Left out";
-    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
+report::section left_out_of(const candidates& from) {
+    report::section s = left_out_section();
     for (std::size_t i = 0; i < std::min(left_out_shown, from.left_out.size()); ++i) {
         const plan::left_out_choice& l = from.left_out[i];
-        s.rows.push_back({{"tensor", l.tensor}, {"recipe", l.recipe}, {"reason", l.reason}});
+        s.add(l.tensor, l.recipe, l.reason);
     }
     if (from.left_out.size() > left_out_shown) {
         s.notes.push_back(
@@ -395,8 +391,8 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     report::document d;
     d.head = document_head("mx.plan/1");
     d.head.emplace_back("inputs", results_list(inputs));
-    d.head.emplace_back("goal", report::record{{"bits_per_element", or_null(goal.bits)},
-                                               {"sqnr_db", or_null(goal.sqnr_db)}});
+    d.head.emplace_back("goal", report::record{{"bits_per_element", report::to_value(goal.bits)},
+                                               {"sqnr_db", report::to_value(goal.sqnr_db)}});
     report::list rule_texts;
     for (const analysis::gate_rule& rule : rules) rule_texts.emplace_back(rule.text);
     d.head.emplace_back("rules", std::move(rule_texts));
@@ -412,10 +408,8 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     d.sections.push_back(use_section(uses, from));
     d.sections.push_back(uniform_section(uniform, from, goal, p));
     if (curve.size() > 1) d.sections.push_back(curve_section(curve));
-    report::section exceptions =
-        exception_section(d.results, from, most_common_recipe(uses, from, p), top);
-    if (!exceptions.rows.empty()) d.sections.push_back(std::move(exceptions));
-    if (!from.left_out.empty()) d.sections.push_back(left_out_section(from));
+    put(d.sections, exception_section(d.results, from, most_common_recipe(uses, from, p), top));
+    put(d.sections, left_out_of(from));
     d.sections.push_back(verdict_section(from, goal, p));
 
     d.tail.emplace_back("uniform", listed(uniform));

@@ -2,6 +2,7 @@
 #include "libmx/pages/views/rosetta_view.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -38,9 +39,7 @@ std::vector<std::string> labels_of(const std::vector<codec::recipe>& recipes) {
 }
 
 std::string joined(const std::vector<std::string>& parts) {
-    std::string out;
-    for (const std::string& p : parts) out += (out.empty() ? "" : ", ") + p;
-    return out;
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 const rosetta::rosetta_pair& pair_of(const rosetta::rosetta_counts& c, std::size_t a, std::size_t b,
@@ -140,10 +139,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                 rosetta::pair_record(c, std::min(r, other), std::max(r, other), names);
             rmse = *report::find(p, r < other ? "rmse_a" : "rmse_b");
         }
-        who.rows.push_back({{"row", integer(i + 1)},
-                            {"scales", integer(k.scales_of[i] + 1)},
-                            {"rmse", rmse},
-                            {"recipes", joined(k.labels[i])}});
+        who.add(i + 1, k.scales_of[i] + 1, rmse, joined(k.labels[i]));
     }
     who.notes = {
         "R-MSE over the elements to which this recipe and the first one (the first: and "

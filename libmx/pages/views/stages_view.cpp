@@ -22,8 +22,6 @@ using report::cell;
 // Errors whose ratio lies this close to 1 are called the same.
 constexpr double same_within = 0.02;
 
-report::value member(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
-
 bool same_case(const stage_result& a, const stage_result& b) {
     return a.stage == b.stage && a.transform == b.transform && a.requantized == b.requantized;
 }
@@ -83,17 +81,10 @@ report::section stage_section(const std::vector<stage_result>& results) {
         const std::optional<double> mean = e.mean_error();
         const double rms =
             e.counted() == 0 ? 0 : std::sqrt(e.x2 / static_cast<double>(e.counted()));
-        t.rows.push_back({{"group", group_of(r)},
-                          {"transform", r.transform.empty() ? "as given" : r.transform},
-                          {"source", text(r.requantized ? "twice" : "once")},
-                          {"nrmse", member(own)},
-                          {"expected", member(r.expected_nrmse())},
-                          {"sqnr", member(e.sqnr_db())},
-                          {"gain", member(e.gain())},
-                          {"bias", member(e.bias_share())},
-                          {"mean", mean && rms != 0 ? real(*mean / rms) : undefined()},
-                          {"cosine", member(e.cosine())},
-                          {"ratio", words}});
+        t.add_to(group_of(r), r.transform.empty() ? "as given" : r.transform,
+                 r.requantized ? "twice" : "once", own, r.expected_nrmse(), e.sqnr_db(), e.gain(),
+                 e.bias_share(), mean && rms != 0 ? std::optional(*mean / rms) : std::nullopt,
+                 e.cosine(), words);
     }
     return t;
 }
@@ -149,12 +140,9 @@ report::section accumulator_section(const std::vector<stage_result>& results) {
     for (const stage_result& r : results) {
         if (r.requantized || r.transform != plain_of(results, r).transform) continue;
         const value_errors& a = r.errors.accumulation;
-        t.rows.push_back({{"stage", text(products::stage_rows[r.stage].title)},
-                          {"model", gemm::to_string(r.model)},
-                          {"summing", member(a.nrmse())},
-                          {"equal", report::share(a.counted() - a.differing, a.counted())},
-                          {"ulp", report::tally(a.max_ulp)},
-                          {"nrmse", member(r.errors.total.nrmse())}});
+        t.add(products::stage_rows[r.stage].title, gemm::to_string(r.model), a.nrmse(),
+              report::share(a.counted() - a.differing, a.counted()), a.max_ulp,
+              r.errors.total.nrmse());
     }
     return t;
 }

@@ -9,4 +9,18 @@ report::record document_head(const std::string& schema) {
              report::record{{"name", std::string("mx")}, {"version", std::string(MX_VERSION)}}}};
 }
 
+report::section left_out_section() {
+    return {"Left out",
+            {{"tensor", "tensor", report::cell::name}, {"recipe", "recipe"}, {"reason", "why"}},
+            {},
+            {},
+            {}};
+}
+
+void put(std::vector<report::section>& to, report::section s) {
+    if (!s.rows.empty() || !s.notes.empty() || !s.figures.empty() || s.all) {
+        to.push_back(std::move(s));
+    }
+}
+
 }  // namespace mx::pages

@@ -5,8 +5,9 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/document.hpp"
 
 namespace mx::pages {
 
@@ -21,6 +22,12 @@ inline report::value real(double x) { return x; }
 
 /// The members `schema` and `tool` (name, version), with which every document begins.
 report::record document_head(const std::string& schema);
+
+/// "Left out": a table of tensors, recipes and reasons.
+report::section left_out_section();
+
+/// Adds a section that says something: has a row, a note, a figure or an explorer.
+void put(std::vector<report::section>& to, report::section s);
 
 /// Null, which prints as "-" and is empty in CSV.
 inline report::value undefined() { return std::monostate{}; }

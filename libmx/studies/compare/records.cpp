@@ -10,14 +10,11 @@ namespace {
 
 using report::tally;
 
-report::value maybe(const std::optional<double>& x) {
-    return x ? report::value(*x) : report::value();
-}
 report::value mean_of(const std::optional<estimate>& e) {
     return e ? report::value(e->mean) : report::value();
 }
 report::value interval_of(const std::optional<estimate>& e) {
-    return e ? maybe(e->interval) : report::value();
+    return e ? report::to_value(e->interval) : report::value();
 }
 
 report::list names_of(const sweep_plan& plan, const std::vector<std::size_t>& cells) {
@@ -26,11 +23,7 @@ report::list names_of(const sweep_plan& plan, const std::vector<std::size_t>& ce
     return names;
 }
 
-report::list numbers(const std::vector<double>& values) {
-    report::list all;
-    for (const double v : values) all.emplace_back(v);
-    return all;
-}
+report::list numbers(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
 report::record ranked(const sweep_plan& plan, const comparison& c, std::size_t place) {
     const standing& s = c.overall.cells[place];
@@ -97,7 +90,7 @@ report::value series_of(const sweep_plan& plan, const comparison& c) {
             for (const series_figure& f : series_figures) {
                 report::list values;
                 for (const std::size_t t : s.tensors) {
-                    values.push_back(maybe(figure_of(c.table, t, one, f.figure)));
+                    values.push_back(report::to_value(figure_of(c.table, t, one, f.figure)));
                 }
                 r.emplace_back(std::string(f.name), std::move(values));
             }
@@ -119,10 +112,7 @@ report::value disagreement_of(const sweep_plan& plan, const comparison& c) {
                 const std::uint64_t n = a == b ? 0
                                                : counts.differ[analysis::pair_index(
                                                      std::min(a, b), std::max(a, b), cells.size())];
-                row.push_back(counts.blocks == 0
-                                  ? report::value()
-                                  : report::value(static_cast<double>(n) /
-                                                  static_cast<double>(counts.blocks)));
+                row.push_back(report::share(n, counts.blocks));
             }
             matrix.emplace_back(std::move(row));
         }
@@ -208,7 +198,7 @@ report::record standing_record(const sweep_plan& plan, const standing& s) {
                      {"mean_sqnr_db", mean_of(s.mean_sqnr_db)},
                      {"bits_per_element", s.tensors == 0 ? report::value() : s.bits_per_element}};
     for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
-        r.emplace_back(std::string(pooled_rates[i].name), maybe(s.rates[i]));
+        r.emplace_back(std::string(pooled_rates[i].name), report::to_value(s.rates[i]));
     }
     return r;
 }
