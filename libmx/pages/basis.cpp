@@ -22,10 +22,10 @@ using report::cell;
 report::value text(std::string_view s) { return std::string(s); }
 
 report::section inputs_section(const evidence& e, const review_options& o) {
-    report::section s;
-    s.heading = inputs_heading;
-    s.columns = {
-        {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}};
+    report::section s{
+        .heading = inputs_heading,
+        .columns = {
+            {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}}};
     for (const input_file& f : e.inputs) {
         s.add(f.path, f.bytes, f.sha256.empty() ? "not recorded" : f.sha256);
     }
@@ -64,16 +64,15 @@ std::string rotation_text(const codec::recipe& r) {
 }
 
 report::section recipes_section(const evidence& e) {
-    report::section s;
-    s.heading = "Recipes";
-    s.columns = {{"recipe", "recipe"},
-                 {"element", "element"},
-                 {"scale", "scale"},
-                 {"rule", "scale\nrule"},
-                 {"round", "rounding"},
-                 {"block", "block"},
-                 {"before", "offset,\nrotation"},
-                 {"dialect", "dialect"}};
+    report::section s{.heading = "Recipes",
+                      .columns = {{"recipe", "recipe"},
+                                  {"element", "element"},
+                                  {"scale", "scale"},
+                                  {"rule", "scale\nrule"},
+                                  {"round", "rounding"},
+                                  {"block", "block"},
+                                  {"before", "offset,\nrotation"},
+                                  {"dialect", "dialect"}}};
     for (const codec::recipe& r : e.plan.recipes) {
         s.add(codec::to_string(r), r.element->name, r.scale_format->name, r.rule->name,
               rounding_text(r), block_text(r), rotation_text(r), r.by->name);
@@ -126,9 +125,10 @@ report::record dialect_part(const codec::recipe& r) {
 
 // The parts that occur, each once in the order of the recipes.
 report::section parts_section(const evidence& e) {
-    report::section s;
-    s.heading = "What the parts of the recipes mean";
-    s.columns = {{"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}};
+    report::section s{
+        .heading = "What the parts of the recipes mean",
+        .columns = {
+            {"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}}};
     for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
         std::set<std::string> seen;
         for (const codec::recipe& r : e.plan.recipes) {
@@ -154,9 +154,9 @@ std::vector<report::section> basis_sections(const evidence& e, const review_opti
 
 std::vector<report::section> definition_sections(const evidence& e, const policy& p) {
     if (e.plan.recipes.empty()) return {};
-    report::section s;
-    s.heading = "Definitions";
-    s.columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}};
+    report::section s{
+        .heading = "Definitions",
+        .columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}}};
     for (const metrics::metric& m : metrics::all()) {
         if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
         if (m.collected == metrics::when::histograms && e.sums.empty()) continue;

@@ -167,8 +167,7 @@ void add_kinds(const evidence& e, report::section& to) {
 }  // namespace
 
 report::section layers_section(const evidence& e) {
-    report::section s;
-    s.heading = "Layer by layer";
+    report::section s{.heading = "Layer by layer"};
     for (const tensor_class& c : e.classes) {
         const layered l = layers_of(e, c);
         if (l.layers.size() < 2) continue;

@@ -195,8 +195,7 @@ void add_scales(const evidence& e, const std::string& role, report::section& to)
 }  // namespace
 
 report::section blocks_section(const evidence& e) {
-    report::section s;
-    s.heading = "Blocks, codes and scales";
+    report::section s{.heading = "Blocks, codes and scales"};
     if (e.sums.empty()) {
         s.notes.push_back(
             "Histograms of block maxima, codes and scales: run mx analyze with --histograms, or "

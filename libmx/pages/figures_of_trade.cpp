@@ -151,8 +151,7 @@ void add_plane(const evidence& e, const recommendations& all, report::section& t
 }  // namespace
 
 report::section trade_section(const evidence& e, const recommendations& all) {
-    report::section s;
-    s.heading = "Recipe against recipe";
+    report::section s{.heading = "Recipe against recipe"};
     recommendations shown{recommend("", e.table, e.plan, compare::all_tensors(e.table), {})};
     for (const std::string& role : plotted_roles(e)) {
         for (const recommendation& r : all) {

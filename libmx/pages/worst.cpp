@@ -140,16 +140,14 @@ report::section worst_section(const evidence& e, const recommendations& all) {
 }
 
 report::section tensors_section(const evidence& e, const recommendations& all) {
-    report::section s;
-    s.heading = "All tensors";
+    report::section s{.heading = "All tensors"};
     s.all = explorer_of(e, losses_of(e, all), s.notes);
     return s;
 }
 
 std::vector<report::section> finding_sections(const evidence& e) {
     if (!e.examined) return {};
-    report::section s;
-    s.heading = "Blocks that lose what told their elements apart";
+    report::section s{.heading = "Blocks that lose what told their elements apart"};
     if (e.findings.empty()) {
         s.notes.push_back("mx cluster found no tensor in danger.");
         return {std::move(s)};

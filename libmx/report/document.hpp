@@ -43,8 +43,8 @@ struct section {
     std::vector<record> rows = {};
     std::string group_field = {};         ///< when set, a change of this member prints a line above
     std::vector<std::string> notes = {};  ///< paragraphs; a leading "- " makes a list item
-    std::vector<figure> figures = {};  ///< HTML only; Markdown names them
-    std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
+    std::vector<figure> figures = {};     ///< HTML only; Markdown names them
+    std::optional<explorer> all = {};     ///< HTML only: what the table above shows the worst of
 
     /// Adds a row: the first cells of the columns in their order.
     template <typename... Cells>

@@ -205,18 +205,17 @@ report::section findings_section(const cluster_report& report, const analysis_re
 
 // The recipes of a tensor stand together, tensors in the order of their worst finding.
 report::section figures_section(const std::vector<named_finding>& shown) {
-    report::section s;
-    s.heading = "Their blocks";
-    s.columns = {{"recipe", "recipe"},
-                 {"blocks", "blocks", cell::integer},
-                 {"saturated", "saturated\n%", cell::share},
-                 {"collapsed", "collapsed\n%", cell::share},
-                 {"certain", "all\nover %", cell::share},
-                 {"zone", "clamp\nzone %", cell::share},
-                 {"gain", "gain", cell::fixed, 3},
-                 {"spread", "min/max\nmedian", cell::fixed, 3},
-                 {"rmse", "R-MSE", cell::significant, 3}};
-    s.group_field = "tensor";
+    report::section s{.heading = "Their blocks",
+                      .columns = {{"recipe", "recipe"},
+                                  {"blocks", "blocks", cell::integer},
+                                  {"saturated", "saturated\n%", cell::share},
+                                  {"collapsed", "collapsed\n%", cell::share},
+                                  {"certain", "all\nover %", cell::share},
+                                  {"zone", "clamp\nzone %", cell::share},
+                                  {"gain", "gain", cell::fixed, 3},
+                                  {"spread", "min/max\nmedian", cell::fixed, 3},
+                                  {"rmse", "R-MSE", cell::significant, 3}},
+                      .group_field = "tensor"};
     std::map<std::string, std::vector<const finding*>> of_tensor;
     for (const named_finding& n : shown) of_tensor[n.name].push_back(n.f);
     for (const named_finding& n : shown) {
@@ -238,14 +237,13 @@ report::section figures_section(const std::vector<named_finding>& shown) {
 
 report::section mends_section(const std::vector<named_finding>& shown,
                               const analysis_request& request) {
-    report::section s;
-    s.heading = "What would mend them";
-    s.columns = {{"change", "change"},
-                 {"bits", "bits", cell::fixed, 2},
-                 {"rmse", "R-MSE", cell::significant, 3},
-                 {"saturated", "saturated\nblocks %", cell::share},
-                 {"choice", ""}};
-    s.group_field = "label";
+    report::section s{.heading = "What would mend them",
+                      .columns = {{"change", "change"},
+                                  {"bits", "bits", cell::fixed, 2},
+                                  {"rmse", "R-MSE", cell::significant, 3},
+                                  {"saturated", "saturated\nblocks %", cell::share},
+                                  {"choice", ""}},
+                      .group_field = "label"};
     for (const named_finding& n : shown) {
         const finding& f = *n.f;
         const std::string label = fmt::format("{} under {}", n.name, codec::to_string(f.recipe));
@@ -273,16 +271,15 @@ report::section mends_section(const std::vector<named_finding>& shown,
 }
 
 report::section health_section(const cluster_report& report, const analysis_request& request) {
-    report::section s;
-    s.heading = "All tensors";
-    s.columns = {{"recipe", "recipe"},
-                 {"tensors", "tensors", cell::integer},
-                 {"judged", "with blocks\nto judge", cell::integer},
-                 {"danger", "in\ndanger", cell::integer},
-                 {"saturating", "with saturated\nblocks", cell::integer},
-                 {"saturated", "saturated\nblocks %", cell::share},
-                 {"nearest", "closest of the rest", cell::name},
-                 {"nearness", "at %", cell::share}};
+    report::section s{.heading = "All tensors",
+                      .columns = {{"recipe", "recipe"},
+                                  {"tensors", "tensors", cell::integer},
+                                  {"judged", "with blocks\nto judge", cell::integer},
+                                  {"danger", "in\ndanger", cell::integer},
+                                  {"saturating", "with saturated\nblocks", cell::integer},
+                                  {"saturated", "saturated\nblocks %", cell::share},
+                                  {"nearest", "closest of the rest", cell::name},
+                                  {"nearness", "at %", cell::share}}};
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         const cluster::recipe_health& h = report.health[r];
         const report::value none;

@@ -126,15 +126,14 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
 }
 
 report::section roles_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    s.heading = "Best cell by role";
-    s.columns = {{"role", "role"},
-                 {"tensors", "tensors", cell::integer},
-                 {"recipe", "best"},
-                 {"ratio", "R-MSE\nratio", cell::significant},
-                 {"wins", "wins", cell::integer},
-                 {"second", "second"},
-                 {"second_ratio", "R-MSE\nratio", cell::significant}};
+    report::section s{.heading = "Best cell by role",
+                      .columns = {{"role", "role"},
+                                  {"tensors", "tensors", cell::integer},
+                                  {"recipe", "best"},
+                                  {"ratio", "R-MSE\nratio", cell::significant},
+                                  {"wins", "wins", cell::integer},
+                                  {"second", "second"},
+                                  {"second_ratio", "R-MSE\nratio", cell::significant}}};
     const auto ratio = [](const standing& one) {
         if (one.exact) return text("exact");
         return one.rmse_ratio ? real(one.rmse_ratio->mean) : undefined();
@@ -163,18 +162,17 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
 }
 
 report::section layers_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    s.heading = "Layer by layer";
-    s.columns = {{"layer", "layer", cell::integer},
-                 {"recipe", "best"},
-                 {"rmse", "R-MSE", cell::significant},
-                 {"ratio", "ratio", cell::significant},
-                 {"overflow", "over-\nflow %", cell::share},
-                 {"underflow", "under-\nflow %", cell::share},
-                 {"baseline", "baseline's\nR-MSE", cell::significant},
-                 {"base_overflow", "over-\nflow %", cell::share},
-                 {"base_underflow", "under-\nflow %", cell::share}};
-    s.group_field = "series";
+    report::section s{.heading = "Layer by layer",
+                      .columns = {{"layer", "layer", cell::integer},
+                                  {"recipe", "best"},
+                                  {"rmse", "R-MSE", cell::significant},
+                                  {"ratio", "ratio", cell::significant},
+                                  {"overflow", "over-\nflow %", cell::share},
+                                  {"underflow", "under-\nflow %", cell::share},
+                                  {"baseline", "baseline's\nR-MSE", cell::significant},
+                                  {"base_overflow", "over-\nflow %", cell::share},
+                                  {"base_underflow", "under-\nflow %", cell::share}},
+                      .group_field = "series"};
     const auto overflow = &analysis::result::overflow_rate;
     const auto underflow = &analysis::result::underflow_rate;
     for (const layer_series& one : c.series) {
@@ -199,10 +197,9 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
 // One table for all groups; columns are the rules in the order they come up.
 report::section disagreement_section(const sweep_plan& plan, const comparison& c) {
     const std::size_t shown = std::min(shown_matrices, c.scale_groups.size());
-    report::section s;
-    s.heading = "Blocks whose scale bytes differ between scale rules, %";
-    s.columns = {{"rule", "rule"}};
-    s.group_field = "group";
+    report::section s{.heading = "Blocks whose scale bytes differ between scale rules, %",
+                      .columns = {{"rule", "rule"}},
+                      .group_field = "group"};
     for (std::size_t g = 0; g < shown; ++g) {
         const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
         const analysis::scale_pairs& counts = c.scale_differences[g];
@@ -233,16 +230,16 @@ report::section disagreement_section(const sweep_plan& plan, const comparison& c
 }
 
 report::section phase_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    s.heading = fmt::format("Scale phase: the tensors times 2^(i/{0}), i = 0 to {1}", phase_count,
-                            phase_count - 1);
-    s.columns = {{"among", "among the rules of"},
-                 {"best", "least error"},
-                 {"second", "second"},
-                 {"win", "ahead\nby %", cell::share},
-                 {"least", "least\nratio", cell::fixed, 4},
-                 {"greatest", "greatest\nratio", cell::fixed, 4},
-                 {"reversed", "reversed\nphases", cell::integer}};
+    report::section s{
+        .heading = fmt::format("Scale phase: the tensors times 2^(i/{0}), i = 0 to {1}",
+                               phase_count, phase_count - 1),
+        .columns = {{"among", "among the rules of"},
+                    {"best", "least error"},
+                    {"second", "second"},
+                    {"win", "ahead\nby %", cell::share},
+                    {"least", "least\nratio", cell::fixed, 4},
+                    {"greatest", "greatest\nratio", cell::fixed, 4},
+                    {"reversed", "reversed\nphases", cell::integer}}};
     for (const phase_group& g : c.phases) {
         if (!g.contest) continue;
         const phase_contest& k = *g.contest;

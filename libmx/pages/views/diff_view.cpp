@@ -112,8 +112,7 @@ std::vector<column> move_columns(bool series) {
 
 report::section finding_section(const diff::diff_result& d, const diff::dump_labels& labels,
                                 bool all) {
-    report::section s;
-    s.heading = "Norm gains on their way to the clamp zone";
+    report::section s{.heading = "Norm gains on their way to the clamp zone"};
     const std::size_t shown = all ? d.findings.size() : std::min(findings_shown, d.findings.size());
     for (std::size_t i = 0; i < shown; ++i) {
         s.notes.push_back("- " + diff::sentence_of(d.findings[i], labels));
@@ -168,8 +167,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
 }
 
 report::section summary_section(const diff::diff_result& d, bool series) {
-    report::section s;
-    s.heading = "All tensors together";
+    report::section s{.heading = "All tensors together"};
     if (series) {
         s.group_field = "recipe";
         s.columns = {{"label_a", "from", cell::name}, {"label_b", "to", cell::name}};
@@ -243,8 +241,7 @@ std::string move_words(const recipe_counts& c) {
 }
 
 report::section verdict_section(const diff::diff_result& d, bool series) {
-    report::section s;
-    s.heading = "Verdict";
+    report::section s{.heading = "Verdict"};
     double least = std::numeric_limits<double>::infinity();
     double most = 0;
     for (const report::record& r : d.summary) {

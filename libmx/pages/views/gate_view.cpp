@@ -40,15 +40,15 @@ report::list rule_list(const std::vector<analysis::gate_rule>& rules,
 }
 
 report::section rule_section(const report::list& rules, const gate::gate_verdict& verdict) {
-    report::section s;
-    s.heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
-                            plural(verdict.records, "result"), plural(verdict.tensors, "tensor"),
-                            plural(verdict.recipes, "recipe"));
-    s.columns = {{"rule", "rule"},
-                 {"checked", "results\nchecked", cell::integer},
-                 {"broken", "broken\nby", cell::integer},
-                 {"undefined", "of these\nundefined", cell::integer},
-                 {"verdict", "verdict"}};
+    report::section s{
+        .heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
+                               plural(verdict.records, "result"), plural(verdict.tensors, "tensor"),
+                               plural(verdict.recipes, "recipe")),
+        .columns = {{"rule", "rule"},
+                    {"checked", "results\nchecked", cell::integer},
+                    {"broken", "broken\nby", cell::integer},
+                    {"undefined", "of these\nundefined", cell::integer},
+                    {"verdict", "verdict"}}};
     for (std::size_t i = 0; i < rules.size(); ++i) {
         report::record row = std::get<report::record>(rules[i]);
         row.emplace_back("verdict", text(words_for(verdict.rules[i])));
@@ -59,10 +59,10 @@ report::section rule_section(const report::list& rules, const gate::gate_verdict
 
 report::section breach_section(const report::record_list& breaches,
                                const gate::gate_verdict& verdict, std::size_t top) {
-    report::section s;
-    s.columns = {
-        {"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"shown", "value", cell::text}};
-    s.group_field = "rule";
+    report::section s{.columns = {{"tensor", "tensor", cell::name},
+                                  {"recipe", "recipe"},
+                                  {"shown", "value", cell::text}},
+                      .group_field = "rule"};
     bool undefined_shown = false;
     std::size_t in_rule = 0;
     for (std::size_t i = 0; i < breaches.size(); ++i) {
@@ -93,8 +93,7 @@ report::section breach_section(const report::record_list& breaches,
 
 report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
                                 const gate::gate_verdict& verdict) {
-    report::section s;
-    s.heading = "Verdict";
+    report::section s{.heading = "Verdict"};
     std::size_t failed = 0;
     std::vector<std::string> why;
     for (std::size_t i = 0; i < rules.size(); ++i) {

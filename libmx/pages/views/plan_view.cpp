@@ -118,14 +118,14 @@ std::string most_common_recipe(const std::vector<report::record>& uses, const ca
 }
 
 report::section use_section(const std::vector<report::record>& uses, const candidates& from) {
-    report::section s;
-    s.heading = fmt::format("Recipes of {}", plural(from.tensors.size(), "tensor"));
-    s.columns = {{"recipe", "recipe"},
-                 {"tensors", "tensors", cell::integer},
-                 {"element_share", "elements\n%", cell::share},
-                 {"bits_per_element", "bits", cell::fixed, 3},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"error_share", "of the\nerror %", cell::share}};
+    report::section s{
+        .heading = fmt::format("Recipes of {}", plural(from.tensors.size(), "tensor")),
+        .columns = {{"recipe", "recipe"},
+                    {"tensors", "tensors", cell::integer},
+                    {"element_share", "elements\n%", cell::share},
+                    {"bits_per_element", "bits", cell::fixed, 3},
+                    {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                    {"error_share", "of the\nerror %", cell::share}}};
     for (const report::record& r : uses) s.rows.push_back(shown(r));
     return s;
 }
@@ -171,13 +171,13 @@ report::value kept_record(const candidates& from) {
 
 report::section uniform_section(const std::vector<report::record>& uniform, const candidates& from,
                                 const plan_goal& goal, const plan::plan& p) {
-    report::section s;
-    s.heading = kept_of(from).tensors == 0 ? "One recipe for all tensors"
-                                           : "One recipe for all tensors that are not kept";
-    s.columns = {{"recipe", "recipe"},
-                 {"bits_per_element", "bits", cell::fixed, 3},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"fits", goal.bits ? "within the\nbudget" : "above the\nfloor"}};
+    report::section s{.heading = kept_of(from).tensors == 0
+                                     ? "One recipe for all tensors"
+                                     : "One recipe for all tensors that are not kept",
+                      .columns = {{"recipe", "recipe"},
+                                  {"bits_per_element", "bits", cell::fixed, 3},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                  {"fits", goal.bits ? "within the\nbudget" : "above the\nfloor"}}};
     for (const report::record& r : uniform) {
         report::record row = shown(r);
         row.emplace_back("fits",
@@ -192,9 +192,8 @@ report::section uniform_section(const std::vector<report::record>& uniform, cons
 }
 
 report::section curve_section(const std::vector<report::record>& curve) {
-    report::section s;
-    s.columns = {{"bits_per_element", "bits", cell::fixed, 3},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2}};
+    report::section s{.columns = {{"bits_per_element", "bits", cell::fixed, 3},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2}}};
     // The points nearest to equal distances in bits.
     const auto bits = [&](std::size_t i) {
         return report::number_of(curve[i], "bits").value_or(0);
@@ -232,9 +231,8 @@ report::section exception_section(const report::record_list& assignments, const 
     }
     std::ranges::stable_sort(others,
                              [](const auto& a, const auto& b) { return a.first > b.first; });
-    report::section s;
-    s.heading =
-        fmt::format("{} with another recipe than {}", plural(others.size(), "tensor"), most_common);
+    report::section s{.heading = fmt::format("{} with another recipe than {}",
+                                             plural(others.size(), "tensor"), most_common)};
     if (others.size() > top) {
         s.heading += fmt::format(": the {} with the largest error (--top)", top);
     }
@@ -308,8 +306,7 @@ std::string dominance_sentence(const candidates& from) {
 
 report::section verdict_section(const candidates& from, const plan_goal& goal,
                                 const plan::plan& p) {
-    report::section s;
-    s.heading = "Verdict";
+    report::section s{.heading = "Verdict"};
     const std::string aim = goal.bits ? fmt::format("Within {} bits per element", *goal.bits)
                                       : fmt::format("Above {} dB", *goal.sqnr_db);
     s.notes.push_back(fmt::format("{}: {:.4f} bits per element, {}.", aim,

@@ -88,9 +88,9 @@ void add_matrix(std::vector<report::section>& sections, const std::string& headi
     const std::size_t columns = triangle ? n - 1 : n;
     for (std::size_t from = 0; from < columns; from += columns_per_table) {
         const std::size_t to = std::min(columns, from + columns_per_table);
-        report::section s;
-        s.heading =
-            from == 0 ? heading : fmt::format("{}, from column {} on", heading, shown[from] + 1);
+        report::section s{
+            .heading = from == 0 ? heading
+                                 : fmt::format("{}, from column {} on", heading, shown[from] + 1)};
         s.columns.push_back({"row", "", cell::integer});
         for (std::size_t c = from; c < to; ++c) {
             s.columns.push_back(
@@ -121,15 +121,15 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
         for (const codec::recipe& r : recipes) all.push_back(codec::to_string(r));
         return all;
     }();
-    report::section who;
-    who.heading = fmt::format("{} recipes of {} in blocks of {}x{}: {} kinds of bytes in {} blocks",
-                              n, recipes.front().element->name, recipes.front().block.rows,
-                              recipes.front().block.cols, k.first.size(),
-                              report::grouped(static_cast<std::int64_t>(c.blocks)));
-    who.columns = {{"row", "", cell::integer},
-                   {"scales", "scales\nof", cell::integer},
-                   {"rmse", "R-MSE", cell::significant, 4},
-                   {"recipes", "dialect, rule and rounding of the recipes that agree"}};
+    report::section who{
+        .heading = fmt::format(
+            "{} recipes of {} in blocks of {}x{}: {} kinds of bytes in {} blocks", n,
+            recipes.front().element->name, recipes.front().block.rows, recipes.front().block.cols,
+            k.first.size(), report::grouped(static_cast<std::int64_t>(c.blocks))),
+        .columns = {{"row", "", cell::integer},
+                    {"scales", "scales\nof", cell::integer},
+                    {"rmse", "R-MSE", cell::significant, 4},
+                    {"recipes", "dialect, rule and rounding of the recipes that agree"}}};
     for (std::size_t i = 0; i < k.first.size(); ++i) {
         report::value rmse = undefined();
         if (n > 1) {
@@ -238,12 +238,11 @@ report::section verdict_of(const std::string& kind,
                std::tie(b.excluded, b.scales_differ, b.codes_differ);
     });
 
-    report::section s;
-    s.heading = fmt::format("{} {} of {}", results.size(),
-                            results.size() == 1 ? "tensor" : "tensors", kind);
-    s.columns = {{"recipes", "dialect, rule and rounding"},
-                 {"excluded", "blocks that\nexclude it", cell::integer},
-                 {"rate", "%", cell::share}};
+    report::section s{.heading = fmt::format("{} {} of {}", results.size(),
+                                             results.size() == 1 ? "tensor" : "tensors", kind),
+                      .columns = {{"recipes", "dialect, rule and rounding"},
+                                  {"excluded", "blocks that\nexclude it", cell::integer},
+                                  {"rate", "%", cell::share}}};
     if (any.compared) {
         s.columns.push_back({"scales", "scales that\ndiffer", cell::integer});
         s.columns.push_back({"codes", "codes that\ndiffer", cell::integer});

@@ -54,19 +54,18 @@ std::string in_words(double ratio) {
 }
 
 report::section stage_section(const std::vector<stage_result>& results) {
-    report::section t;
-    t.heading = "Products of the layer";
-    t.group_field = "group";
-    t.columns = {{"transform", "transform"},
-                 {"source", ""},
-                 {"nrmse", "error\n/ norm", cell::significant, 3},
-                 {"expected", "if\nindependent", cell::significant, 3},
-                 {"sqnr", "SQNR\ndB", cell::fixed, 2},
-                 {"gain", "gain", cell::fixed, 4},
-                 {"bias", "bias of\nerror %", cell::share},
-                 {"mean", "mean err\n/ RMS", cell::significant, 2},
-                 {"cosine", "cosine", cell::fixed, 4},
-                 {"ratio", "over the\nfirst row"}};
+    report::section t{.heading = "Products of the layer",
+                      .columns = {{"transform", "transform"},
+                                  {"source", ""},
+                                  {"nrmse", "error\n/ norm", cell::significant, 3},
+                                  {"expected", "if\nindependent", cell::significant, 3},
+                                  {"sqnr", "SQNR\ndB", cell::fixed, 2},
+                                  {"gain", "gain", cell::fixed, 4},
+                                  {"bias", "bias of\nerror %", cell::share},
+                                  {"mean", "mean err\n/ RMS", cell::significant, 2},
+                                  {"cosine", "cosine", cell::fixed, 4},
+                                  {"ratio", "over the\nfirst row"}},
+                      .group_field = "group"};
     const stage_result* last = nullptr;
     for (const stage_result& r : results) {
         if (last != nullptr && same_case(*last, r)) continue;
@@ -129,14 +128,13 @@ bool given_and_rotated(const std::vector<stage_result>& results) {
 }
 
 report::section accumulator_section(const std::vector<stage_result>& results) {
-    report::section t;
-    t.heading = "What summing adds (first transform, operands quantized once)";
-    t.columns = {{"stage", "stage"},
-                 {"model", "model"},
-                 {"summing", "summing:\nerror / norm", cell::significant, 3},
-                 {"equal", "exact\n%", cell::share},
-                 {"ulp", "max\nulp", cell::integer},
-                 {"nrmse", "in all:\nerror / norm", cell::significant, 3}};
+    report::section t{.heading = "What summing adds (first transform, operands quantized once)",
+                      .columns = {{"stage", "stage"},
+                                  {"model", "model"},
+                                  {"summing", "summing:\nerror / norm", cell::significant, 3},
+                                  {"equal", "exact\n%", cell::share},
+                                  {"ulp", "max\nulp", cell::integer},
+                                  {"nrmse", "in all:\nerror / norm", cell::significant, 3}}};
     for (const stage_result& r : results) {
         if (r.requantized || r.transform != plain_of(results, r).transform) continue;
         const value_errors& a = r.errors.accumulation;
@@ -163,9 +161,7 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
         table.notes.push_back(lost + " They are left out of every figure.");
     }
     table.figures.push_back(error_map(results));
-    report::section verdict;
-    verdict.heading = "Verdict";
-    verdict.notes = stages_verdict(results);
+    report::section verdict{.heading = "Verdict", .notes = stages_verdict(results)};
     return {table, accumulator_section(results), verdict};
 }
 
