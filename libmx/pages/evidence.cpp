@@ -22,11 +22,6 @@ namespace {
     throw base::error(base::error_kind::input, message, {file, {}, {}});
 }
 
-const report::list* list_of(const report::record& r, std::string_view name) {
-    const report::value* v = report::find(r, name);
-    return v == nullptr ? nullptr : std::get_if<report::list>(v);
-}
-
 // A result that counts: not one of values that a phase sweep multiplied.
 bool counts(const analysis::result& r) { return r.phase.value_or(0) == 0; }
 
@@ -132,19 +127,15 @@ class gathering {
 
   private:
     void note_head(const result_set& s) {
-        if (const report::value* tool = report::find(*s.head, "tool")) {
-            if (const auto* of = std::get_if<report::record>(tool)) {
-                const std::string text = fmt::format("{} {}", report::text_of(*of, "name"),
-                                                     report::text_of(*of, "version"));
-                auto& all = out_.measured_by;
-                if (std::ranges::find(all, text) == all.end()) all.push_back(text);
-            }
+        if (const auto* tool = report::member<report::record>(*s.head, "tool")) {
+            const std::string text = fmt::format("{} {}", report::text_of(*tool, "name"),
+                                                 report::text_of(*tool, "version"));
+            auto& all = out_.measured_by;
+            if (std::ranges::find(all, text) == all.end()) all.push_back(text);
         }
-        const report::list* inputs = list_of(*s.head, "inputs");
-        if (inputs == nullptr) return;
-        for (const report::value& v : *inputs) {
-            const auto* of = std::get_if<report::record>(&v);
-            if (of == nullptr) continue;
+        std::vector<const report::record*> inputs;
+        collect(*s.head, "inputs", inputs);
+        for (const report::record* of : inputs) {
             input_file f{report::text_of(*of, "path"), 0, report::text_of(*of, "sha256")};
             f.bytes = report::whole(report::number_of(*of, "bytes").value_or(0));
             const auto same = [&](const input_file& o) {
@@ -162,7 +153,7 @@ class gathering {
 
     static void collect(const report::record& of, std::string_view name,
                         std::vector<const report::record*>& to) {
-        const report::list* list = list_of(of, name);
+        const report::list* list = report::member<report::list>(of, name);
         if (list == nullptr) return;
         for (const report::value& v : *list) {
             if (const auto* r = std::get_if<report::record>(&v)) to.push_back(r);
@@ -170,20 +161,19 @@ class gathering {
     }
 
     void note_tail(const result_set& s) {
-        const report::list* series = list_of(*s.tail, "series");
+        const report::list* series = report::member<report::list>(*s.tail, "series");
         if (!is_analysis(s)) {
             note_dumps(s, series);
             return;
         }
-        if (const report::list* skipped = list_of(*s.tail, "skipped")) {
+        if (const report::list* skipped = report::member<report::list>(*s.tail, "skipped")) {
             out_.skipped += static_cast<std::int64_t>(skipped->size());
         }
         if (report::find(*s.tail, "findings") != nullptr) {
             out_.examined = true;
             collect(*s.tail, "findings", out_.findings);
         }
-        const report::value* v = report::find(*s.tail, "distributions");
-        const auto* of = v == nullptr ? nullptr : std::get_if<report::record>(v);
+        const auto* of = report::member<report::record>(*s.tail, "distributions");
         if (of == nullptr) return;
         collect(*of, "sums", out_.sums);
         collect(*of, "norms", out_.norms);
@@ -196,14 +186,14 @@ class gathering {
     void note_dumps(const result_set& s, const report::list* series) {
         dump_series d;
         d.series = series;
-        d.findings = list_of(*s.tail, "findings");
-        if (const report::list* labels = list_of(*s.head, "labels")) {
+        d.findings = report::member<report::list>(*s.tail, "findings");
+        if (const report::list* labels = report::member<report::list>(*s.head, "labels")) {
             for (const report::value& v : *labels) {
                 const auto* text = std::get_if<std::string>(&v);
                 d.labels.push_back(text == nullptr ? std::string() : *text);
             }
         }
-        const report::list* steps = list_of(*s.head, "steps");
+        const report::list* steps = report::member<report::list>(*s.head, "steps");
         d.numbered = steps != nullptr && !steps->empty() && steps->size() == d.labels.size();
         for (std::size_t i = 0; i < d.labels.size(); ++i) {
             const double step =

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "libmx/codec/clamp_zone.hpp"
+
 namespace mx::pages {
 
 std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most) {
@@ -52,6 +54,32 @@ report::axis axis_of(std::string title, std::string unit, bool log, bool share) 
     a.log = log;
     a.share = share;
     return a;
+}
+
+report::axis in_range(report::axis a, double low, double high) {
+    a.low = low;
+    a.high = high;
+    return a;
+}
+
+report::bar_chart mantissa_chart() {
+    report::bar_chart chart;
+    chart.x = in_range(axis_of("mantissa of the block's largest magnitude", ""), 1, 2);
+    chart.y = axis_of("blocks", "", false, true);
+    return chart;
+}
+
+report::bar_chart::series mantissa_panel(const codec::recipe& r, const std::string& name,
+                                         const mantissas& bins) {
+    report::bar_chart::series s;
+    s.name = name;
+    for (int i = 0; i <= metrics::mantissa_bins; ++i) {
+        s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
+    }
+    s.counts.assign(bins.begin(), bins.end());
+    const codec::clamp_zone zone = codec::clamp_zone_of(r);
+    if (!zone.empty()) s.zones.push_back({"clamp zone", zone.from, zone.to});
+    return s;
 }
 
 }  // namespace mx::pages

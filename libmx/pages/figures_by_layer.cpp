@@ -9,8 +9,8 @@
 
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/ranking.hpp"
-#include "libmx/studies/compare/series.hpp"
 
 namespace mx::pages {
 namespace {

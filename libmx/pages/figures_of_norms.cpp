@@ -9,7 +9,6 @@
 #include "libmx/analysis/alarms.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/pages/figure_parts.hpp"
-#include "libmx/pages/histogram_sums.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/report/members.hpp"
 
@@ -148,12 +147,8 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
                  report::section& to) {
     const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
     report::scatter_chart chart;
-    chart.x = axis_of("block maxima in the clamp zone", "", false, true);
-    chart.x.low = 0;
-    chart.x.high = 1;
-    chart.y = axis_of("smallest over largest magnitude of a block, median", "");
-    chart.y.low = 0;
-    chart.y.high = 1;
+    chart.x = in_range(axis_of("block maxima in the clamp zone", "", false, true), 0, 1);
+    chart.y = in_range(axis_of("smallest over largest magnitude of a block, median", ""), 0, 1);
     // Those that matter most first: what is left out is furthest from saturating.
     std::vector<std::pair<double, report::scatter_chart::mark>> marks;
     for (const norm& n : norms) {
@@ -197,21 +192,8 @@ void add_panels(std::vector<norm> norms, const compare::cell& c, report::section
     const std::size_t all = norms.size();
     if (all == 0) return;
     norms.resize(std::min(all, most_norm_panels));
-    report::bar_chart chart;
-    chart.x = axis_of("mantissa of the block's largest magnitude", "");
-    chart.x.low = 1;
-    chart.x.high = 2;
-    chart.y = axis_of("blocks", "", false, true);
-    for (const norm& n : norms) {
-        report::bar_chart::series s;
-        s.name = n.name;
-        for (int i = 0; i <= metrics::mantissa_bins; ++i) {
-            s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
-        }
-        s.counts.assign(n.amax.begin(), n.amax.end());
-        s.zones.push_back({"clamp zone", zone.from, zone.to});
-        chart.panels.push_back(std::move(s));
-    }
+    report::bar_chart chart = mantissa_chart();
+    for (const norm& n : norms) chart.panels.push_back(mantissa_panel(c.recipe, n.name, n.amax));
     add_figure(to, "maxima", "Block maxima of single norm tensors",
                fmt::format("The {} of {} norm tensors with most block maxima in the clamp zone of "
                            "{}, which is shaded.",

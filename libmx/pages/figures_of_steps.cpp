@@ -43,8 +43,7 @@ std::vector<step_line> lines_of(const dump_series& d, const step_metric& m) {
     for (const report::value& v : *d.series) {
         const auto* r = std::get_if<report::record>(&v);
         if (r == nullptr) continue;
-        const report::value* member = report::find(*r, m.name);
-        const auto* steps = member == nullptr ? nullptr : std::get_if<report::list>(member);
+        const auto* steps = report::member<report::list>(*r, m.name);
         if (steps == nullptr || steps->size() != d.labels.size()) continue;
         const std::string role = report::text_of(*r, "role");
         const std::string recipe = report::text_of(*r, "recipe");

@@ -10,7 +10,6 @@
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/words.hpp"
-#include "libmx/studies/compare/pareto.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::pages {

@@ -7,7 +7,6 @@
 
 #include "libmx/analysis/alarms.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/studies/compare/pareto.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::pages {

@@ -42,6 +42,15 @@ inline value share(std::uint64_t part, std::uint64_t whole) {
     return static_cast<double>(part) / static_cast<double>(whole);
 }
 
+/// The member `name` as a T: a list, a record, ...; nullptr where it is missing or none.
+template <typename T>
+const T* member(const record& r, std::string_view name) {
+    const value* v = find(r, name);
+    return v == nullptr ? nullptr : std::get_if<T>(v);
+}
+template <typename T>
+const T* member(record&& r, std::string_view name) = delete;
+
 /// The number that `v` is; none for null and for what is no number.
 std::optional<double> number_of(const value& v);
 /// The member `name` as a number; none where it is missing or not one.

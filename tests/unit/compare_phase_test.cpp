@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "libmx/studies/compare/comparison.hpp"
-#include "libmx/studies/compare/records.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/unit/compare_made_up.hpp"

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "libmx/studies/compare/comparison.hpp"
-#include "libmx/studies/compare/pareto.hpp"
-#include "libmx/studies/compare/records.hpp"
+#include "libmx/studies/compare/ranking.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/compare_made_up.hpp"
 

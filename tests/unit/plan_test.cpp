@@ -14,7 +14,6 @@
 #include "libmx/report/json_reader.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/ecosystems.hpp"
-#include "libmx/studies/plan/mapping.hpp"
 #include "libmx/studies/plan/plan.hpp"
 #include "tests/catch.hpp"
 

@@ -14,7 +14,7 @@
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/compare_view.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/studies/compare/records.hpp"
+#include "libmx/studies/compare/comparison.hpp"
 
 namespace mx::app {
 namespace {

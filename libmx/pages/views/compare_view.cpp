@@ -16,7 +16,7 @@
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/text.hpp"
-#include "libmx/studies/compare/records.hpp"
+#include "libmx/studies/compare/comparison.hpp"
 #include "libmx/studies/rosetta/rosetta.hpp"
 
 namespace mx::pages {

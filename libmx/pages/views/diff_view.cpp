@@ -80,8 +80,7 @@ std::string significant(const report::record& r, std::string_view field) {
 
 // "layers.0.w  BF16 64x128, 100 -> 200: nrmse 0.0123, 45.10 % of the values changed"
 std::string label_of(const report::record& r, bool with_pair) {
-    const report::value* shape = report::find(r, "shape");
-    const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
+    const auto* extents = report::member<report::list>(r, "shape");
     const std::string dtype = text_of(r, "dtype");
     const std::string next = text_of(r, "dtype_b");
     std::string label =

@@ -12,7 +12,7 @@
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
-#include "libmx/studies/plan/mapping.hpp"
+#include "libmx/studies/plan/plan.hpp"
 
 namespace mx::pages {
 namespace {

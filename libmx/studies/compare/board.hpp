@@ -68,4 +68,29 @@ board arrange(const std::vector<analysis::result>& results, const std::vector<st
 board arrange(std::vector<analysis::result>&&, const std::vector<std::string>&,
               std::size_t) = delete;
 
+/// Tensors whose names differ in the number of their layer only.
+struct layer_series {
+    std::string file;
+    std::string name;  ///< with '*' in the layer's place
+    std::string role;
+    std::vector<std::size_t> tensors;  ///< indices into the board, layers ascending
+};
+
+/// The series of two layers and more, in the order of their first tensors.
+std::vector<layer_series> find_series(const board& b);
+
+/// What a series says of every layer; means over the seeds of a cell.
+struct series_figure {
+    std::string_view name;  ///< as in the records
+    double analysis::result::*figure;
+};
+inline constexpr std::array series_figures{
+    series_figure{"rmse", &analysis::result::rmse},
+    series_figure{"nrmse", &analysis::result::nrmse},
+    series_figure{"sqnr_db", &analysis::result::sqnr_db},
+    series_figure{"overflow_rate", &analysis::result::overflow_rate},
+    series_figure{"clamp_rate", &analysis::result::clamp_rate},
+    series_figure{"underflow_rate", &analysis::result::underflow_rate},
+};
+
 }  // namespace mx::compare

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "libmx/engine/roles.hpp"
-#include "libmx/studies/compare/pareto.hpp"
+#include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::compare {
 namespace {

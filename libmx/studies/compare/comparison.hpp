@@ -12,7 +12,6 @@
 #include "libmx/studies/compare/families.hpp"
 #include "libmx/studies/compare/phases.hpp"
 #include "libmx/studies/compare/ranking.hpp"
-#include "libmx/studies/compare/series.hpp"
 
 namespace mx::compare {
 
@@ -63,5 +62,12 @@ comparison evaluate(const sweep_plan&, analysis::analysis&&, bool) = delete;
 /// Why the place of a cell and the next should not be trusted: their ratios differ by less than
 /// the seeds leave open.
 bool within_interval(const standing& a, const standing& b);
+
+/// A standing as a record: recipe, ratio with interval, wins, SQNR, bits, rates.
+report::record standing_record(const sweep_plan& plan, const standing& s);
+
+/// baseline, ranking, pareto, best_by_bits, roles, series, disagreement, phase (null without a
+/// sweep of phases), left_out.
+report::record comparison_members(const sweep_plan& plan, const comparison& c);
 
 }  // namespace mx::compare

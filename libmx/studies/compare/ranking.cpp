@@ -9,6 +9,68 @@
 namespace mx::compare {
 namespace {
 
+// The cells of a plan and its baseline, without those that no tensor was measured under.
+std::vector<const cell*> contenders(const board& b, const sweep_plan& plan,
+                                    std::span<const std::size_t> among, std::size_t phase) {
+    std::vector<const cell*> all;
+    const auto add = [&](const cell& c) {
+        if (!unmeasured(b, c, among, phase)) all.push_back(&c);
+    };
+    for (const cell& c : plan.cells) add(c);
+    if (!plan.baseline_is_cell) add(plan.baseline);
+    return all;
+}
+
+// Finds the tensors that all contenders were measured on.
+void choose_tensors(const board& b, const std::vector<const cell*>& cells,
+                    std::span<const std::size_t> among, std::size_t phase, common_tensors& to) {
+    for (const std::size_t t : among) {
+        const auto measured = std::ranges::count_if(
+            cells, [&](const cell* c) { return rmse_of(b, t, *c, phase).has_value(); });
+        if (measured == 0) continue;
+        if (static_cast<std::size_t>(measured) < cells.size()) {
+            ++to.not_everywhere;
+            continue;
+        }
+        to.tensors.push_back(t);
+        const auto counted = [&](const cell* c) {
+            return b.of(t, c->runs.front(), phase).counted();
+        };
+        to.uneven += std::ranges::any_of(
+            cells, [&](const cell* c) { return counted(c) != counted(cells.front()); });
+    }
+}
+
+// Whether one of the runs of a cell has no error on a tensor.
+bool exact_on(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
+    return std::ranges::any_of(c.runs,
+                               [&](std::size_t run) { return b.of(tensor, run, phase).rmse == 0; });
+}
+
+void choose_compared(const board& b, std::vector<const cell*> cells, std::size_t phase,
+                     common_tensors& to) {
+    std::erase_if(cells, [&](const cell* c) {
+        return std::ranges::all_of(to.tensors,
+                                   [&](std::size_t t) { return exact_on(b, t, *c, phase); });
+    });
+    for (const std::size_t t : to.tensors) {
+        const bool exact =
+            std::ranges::any_of(cells, [&](const cell* c) { return exact_on(b, t, *c, phase); });
+        if (!exact) to.compared.push_back(t);
+    }
+}
+
+// Chooses from `among` (indices into the board). Cells that no tensor was measured under do not
+// narrow `tensors`, cells without an error in any of these do not narrow `compared`.
+common_tensors tensors_in_common(const board& b, const sweep_plan& plan,
+                                 std::span<const std::size_t> among, std::size_t phase) {
+    common_tensors c;
+    const std::vector<const cell*> cells = contenders(b, plan, among, phase);
+    choose_tensors(b, cells, among, phase, c);
+    choose_compared(b, cells, phase, c);
+    return c;
+}
+
 // R-MSEs of one run next to the baseline's, tensor by tensor.
 struct ratios {
     double logarithms = 0;
@@ -109,6 +171,12 @@ double place(const standing& s) {
     return s.rmse_ratio ? s.rmse_ratio->mean : std::numeric_limits<double>::infinity();
 }
 
+bool dominates(const trade& a, const trade& b) {
+    if (!a.sqnr_db || a.bits > b.bits) return false;
+    const bool better = *a.sqnr_db > *b.sqnr_db + same_decibels;
+    return better || (a.bits < b.bits && *a.sqnr_db >= *b.sqnr_db - same_decibels);
+}
+
 }  // namespace
 
 std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
@@ -164,6 +232,12 @@ std::optional<double> pool::rate(std::size_t i) const {
     return std::min(1.0, part[i] / whole[i]);
 }
 
+bool unmeasured(const board& b, const cell& c, std::span<const std::size_t> among,
+                std::size_t phase) {
+    return std::ranges::none_of(among,
+                                [&](std::size_t t) { return rmse_of(b, t, c, phase).has_value(); });
+}
+
 bool stands_before(const standing& a, const standing& b) {
     return place(a) * (1 + same_rmse) < place(b);
 }
@@ -201,6 +275,16 @@ std::vector<std::size_t> all_tensors(const board& b) {
     std::vector<std::size_t> all(b.tensors.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     return all;
+}
+
+std::vector<bool> pareto_front(std::span<const trade> points) {
+    std::vector<bool> front;
+    for (const trade& p : points) {
+        front.push_back(
+            p.sqnr_db.has_value() &&
+            std::ranges::none_of(points, [&](const trade& other) { return dominates(other, p); }));
+    }
+    return front;
 }
 
 }  // namespace mx::compare

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/studies/compare/records.hpp"
+#include "libmx/studies/compare/comparison.hpp"
 
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/engine/roles.hpp"

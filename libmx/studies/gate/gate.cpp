@@ -136,12 +136,6 @@ class referee {
     std::vector<std::uint64_t> absent_;  // records without the figure, by rule
 };
 
-// The totals per recipe that mx analyze writes behind its results.
-const report::list* totals_of(const analysis::results_input& input) {
-    const report::value* v = report::find(input.content.tail, "summary");
-    return v == nullptr ? nullptr : std::get_if<report::list>(v);
-}
-
 }  // namespace
 
 bool gate_verdict::holds() const {
@@ -185,7 +179,8 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
                 if (analysis::concerns(rules[i], r)) judges.see(i, r);
             }
         }
-        const report::list* totals = totals_of(input);
+        // The totals per recipe that mx analyze writes behind its results.
+        const auto* totals = report::member<report::list>(input.content.tail, "summary");
         if (totals == nullptr) continue;
         any_totals = true;
         for (const report::value& v : *totals) {

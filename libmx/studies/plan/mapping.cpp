@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/studies/plan/mapping.hpp"
+#include "libmx/studies/plan/plan.hpp"
 
 #include <fmt/format.h>
 
