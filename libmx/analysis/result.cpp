@@ -247,7 +247,7 @@ result result_reader::read(const report::record& from) {
     return r;
 }
 
-std::vector<result> read_results(const report::record_list& records, const std::string& path) {
+std::vector<result> results_of(const report::record_list& records, const std::string& path) {
     result_reader reader(path);
     std::vector<result> results;
     results.reserve(records.size());

@@ -92,7 +92,7 @@ class result_reader {
     std::shared_ptr<const tensor_identity> last_;
     std::vector<std::shared_ptr<const named_recipe>> recipes_;
 };
-std::vector<result> read_results(const report::record_list& records, const std::string& path);
+std::vector<result> results_of(const report::record_list& records, const std::string& path);
 
 /// Whether one of the results is of a tensor that has elements.
 bool has_elements(const std::vector<result>& results);

@@ -14,14 +14,6 @@
 namespace mx::pages {
 namespace {
 
-std::string name_of(const evidence& e, const recommendation& r, const rung& step) {
-    return step.candidate ? e.cell_name(r.candidates[*step.candidate].cell) : r.fallback;
-}
-
-double bits_of(const recommendation& r, const rung& step) {
-    return step.candidate ? r.candidates[*step.candidate].bits : r.fallback_bits;
-}
-
 // "above 18.87, up to 31.40": the floors that lead to a rung. Each end is rounded so that it keeps
 // what it says.
 std::string floors(const std::vector<rung>& rungs, std::size_t i) {
@@ -68,9 +60,9 @@ void add_rows(const evidence& e, const recommendation& r, report::section& to) {
     const std::vector<rung> rungs = shown_ladder(r);
     const std::size_t now = standing_on(r, rungs);
     for (std::size_t i = 0; i < rungs.size(); ++i) {
-        const double bits = bits_of(r, rungs[i]);
-        to.add(r.role, floors(rungs, i), name_of(e, r, rungs[i]), bits, bf16_bits / bits,
-               i == now ? "recommended" : "");
+        const double bits = bits_of(r, rungs[i].candidate);
+        to.add(r.role, floors(rungs, i), name_of(e.plan, r, rungs[i].candidate), bits,
+               bf16_bits / bits, i == now ? "recommended" : "");
     }
 }
 
@@ -81,9 +73,10 @@ void add_margins(const evidence& e, const recommendation& r, const policy& p,
     const std::size_t now = standing_on(r, rungs);
     if (now > 0) {
         const rung& below = rungs[now - 1];
-        const double saved = bits_of(r, rungs[now]) - bits_of(r, below);
+        const double saved = bits_of(r, rungs[now].candidate) - bits_of(r, below.candidate);
         said.push_back(fmt::format(
-            "{} misses the floor by {}: --min-sqnr {} would take it{}", name_of(e, r, below),
+            "{} misses the floor by {}: --min-sqnr {} would take it{}",
+            name_of(e.plan, r, below.candidate),
             shows(p.min_sqnr_db - below.up_to_db)
                 ? fmt::format("{:.2f} dB", p.min_sqnr_db - below.up_to_db)
                 : std::string("less than 0.01 dB"),
@@ -94,12 +87,12 @@ void add_margins(const evidence& e, const recommendation& r, const policy& p,
     const rung& here = rungs[now];
     const rung& above = rungs[now + 1];
     said.push_back(fmt::format("{} clears the floor by {}; above {} dB {} takes over, {}",
-                               name_of(e, r, here),
+                               name_of(e.plan, r, here.candidate),
                                shows(here.up_to_db - p.min_sqnr_db)
                                    ? fmt::format("{:.2f} dB", here.up_to_db - p.min_sqnr_db)
                                    : std::string("less than 0.01 dB"),
-                               met_floor(here.up_to_db), name_of(e, r, above),
-                               for_bits(bits_of(r, above) - bits_of(r, here))));
+                               met_floor(here.up_to_db), name_of(e.plan, r, above.candidate),
+                               for_bits(bits_of(r, above.candidate) - bits_of(r, here.candidate))));
 }
 
 // Recipes of as many bits that do as well: the data do not choose between them.

@@ -138,8 +138,13 @@ recommendation recommend(const std::string& role, const compare::board& b,
     return r;
 }
 
-double recommended_bits(const recommendation& r) {
-    return r.chosen ? r.candidates[*r.chosen].bits : r.fallback_bits;
+double bits_of(const recommendation& r, std::optional<std::size_t> candidate) {
+    return candidate ? r.candidates[*candidate].bits : r.fallback_bits;
+}
+
+std::string name_of(const compare::sweep_plan& plan, const recommendation& r,
+                    std::optional<std::size_t> candidate) {
+    return candidate ? plan.cells[r.candidates[*candidate].cell].name : r.fallback;
 }
 
 }  // namespace mx::pages

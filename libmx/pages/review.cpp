@@ -30,42 +30,34 @@ std::string title_of(const evidence& e) {
     return fmt::format("Quantization review of {}", listed(names));
 }
 
-// What is recommended, or a rung leads to: a candidate, or the fallback without one.
-report::record choice_members(const evidence& e, const recommendation& r, const candidate* c) {
-    return {{"recipe", c == nullptr ? r.fallback : e.cell_name(c->cell)},
-            {"bits_per_element", c == nullptr ? r.fallback_bits : c->bits}};
-}
-
 report::list ladder_members(const evidence& e, const recommendation& r) {
     report::list rungs;
     for (const rung& step : ladder(r.candidates)) {
-        const candidate* c = step.candidate ? &r.candidates[*step.candidate] : nullptr;
-        report::record members = choice_members(e, r, c);
-        members.emplace_back("up_to_sqnr_db", finite_or_null(step.up_to_db));
-        rungs.emplace_back(std::move(members));
+        rungs.emplace_back(report::record{{"recipe", name_of(e.plan, r, step.candidate)},
+                                          {"bits_per_element", bits_of(r, step.candidate)},
+                                          {"up_to_sqnr_db", finite_or_null(step.up_to_db)}});
     }
     return rungs;
 }
 
 report::record result_of(const evidence& e, const recommendation& r) {
     const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
+    const report::value none;
     const auto rate = [&](std::string_view name) {
-        return c == nullptr ? report::value() : report::to_value(c->rate(name));
+        return c == nullptr ? none : report::to_value(c->rate(name));
     };
-    report::record of{{"role", r.role},
-                      {"tensors", report::tally(r.tensors.size())},
-                      {"not_everywhere", r.not_everywhere},
-                      {"elements", report::whole(r.elements)}};
-    for (auto& [name, v] : choice_members(e, r, c)) {
-        of.emplace_back(name, r.undecided ? report::value() : std::move(v));
-    }
-    of.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
-    for (const char* name : {"clamp_rate", "underflow_rate", "collapsed_block_rate"}) {
-        of.emplace_back(name, rate(name));
-    }
-    of.emplace_back("stored_dtypes", report::list(r.dtypes.begin(), r.dtypes.end()));
-    of.emplace_back("keeps_precision", r.kept);
-    return of;
+    return {{"role", r.role},
+            {"tensors", report::tally(r.tensors.size())},
+            {"not_everywhere", r.not_everywhere},
+            {"elements", report::whole(r.elements)},
+            {"recipe", r.undecided ? none : name_of(e.plan, r, r.chosen)},
+            {"bits_per_element", r.undecided ? none : bits_of(r, r.chosen)},
+            {"sqnr_db", c == nullptr ? none : finite_or_null(c->sqnr_db)},
+            {"clamp_rate", rate("clamp_rate")},
+            {"underflow_rate", rate("underflow_rate")},
+            {"collapsed_block_rate", rate("collapsed_block_rate")},
+            {"stored_dtypes", report::list(r.dtypes.begin(), r.dtypes.end())},
+            {"keeps_precision", r.kept}};
 }
 
 void put(std::vector<report::section>& to, std::vector<report::section> more) {

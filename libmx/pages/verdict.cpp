@@ -71,10 +71,6 @@ std::string reason_against(const evidence& e, const recommendation& r, const pol
                        e.cell_name(c->cell), decibels(c->sqnr_db));
 }
 
-std::string name_of(const evidence& e, const recommendation& r) {
-    return r.chosen ? e.cell_name(r.candidates[*r.chosen].cell) : r.fallback;
-}
-
 std::string kept_reason(const recommendation& r) {
     return r.dtypes.empty() ? "kept as stored"
                             : fmt::format("kept as stored, {}", listed(r.dtypes));
@@ -90,7 +86,7 @@ void add_row(const evidence& e, const recommendation& r, const policy& p, report
         to.add(r.role, r.tensors.size(), r.fallback, r.fallback_bits, bf16_bits / r.fallback_bits,
                none, none, none, none, r.kept ? kept_reason(r) : reason_against(e, r, p));
     } else {
-        to.add(r.role, r.tensors.size(), name_of(e, r), c->bits, bf16_bits / c->bits,
+        to.add(r.role, r.tensors.size(), name_of(e.plan, r, r.chosen), c->bits, bf16_bits / c->bits,
                finite_or_null(c->sqnr_db), c->below, c->rate("clamp_rate"),
                c->rate("underflow_rate"), reason_for(e, r, *c, p));
     }
@@ -102,7 +98,7 @@ std::vector<std::string> choices(const evidence& e, const recommendations& all) 
     std::vector<std::pair<std::string, std::vector<std::string>>> by_recipe;
     for (const recommendation& r : all) {
         if (r.undecided) continue;
-        const std::string recipe = name_of(e, r);
+        const std::string recipe = name_of(e.plan, r, r.chosen);
         std::size_t i = 0;
         while (i < by_recipe.size() && by_recipe[i].first != recipe) ++i;
         if (i == by_recipe.size()) by_recipe.push_back({recipe, {}});
@@ -125,7 +121,7 @@ std::string cost_words(const recommendations& all) {
     std::size_t tensors = 0;
     for (const recommendation& r : all) {
         if (r.undecided) continue;
-        bits += recommended_bits(r) * r.elements;
+        bits += bits_of(r, r.chosen) * r.elements;
         elements += r.elements;
         tensors += r.tensors.size();
         if (!r.chosen) kept += r.elements;

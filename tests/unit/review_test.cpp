@@ -78,7 +78,7 @@ struct document {
         for (const made_up& m : all) records.push_back(record_of(m));
     }
     result_set set() const {
-        results = read_results(records, "doc.json");
+        results = results_of(records, "doc.json");
         return {"doc.json", &head, &results, &tail};
     }
 };

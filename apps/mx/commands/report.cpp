@@ -109,7 +109,7 @@ int run(const options& o) {
         report::results_file& content = read.back().content;
         add_digests(content.head, computed);
         const bool typed = content.kind == "analysis";
-        results.push_back(typed ? analysis::read_results(content.results, path)
+        results.push_back(typed ? analysis::results_of(content.results, path)
                                 : std::vector<analysis::result>());
         content.results = {};
     }

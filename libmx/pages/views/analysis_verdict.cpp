@@ -15,7 +15,6 @@
 #include "libmx/pages/views/analysis_view.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/families.hpp"
 
 namespace mx::pages {
@@ -55,8 +54,15 @@ using contest = std::vector<const analysis::result*>;
 
 std::vector<contest> contests_of(const std::vector<analysis::result>& results, const family& f) {
     std::vector<contest> contests;
-    for (compare::tensor_row& row : compare::arrange(results, f.names, 1).tensors) {
-        contests.push_back(std::move(row.at));
+    using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
+    std::map<full_name, std::size_t> places;
+    for (const analysis::result& r : results) {
+        const auto at = std::ranges::find(f.names, r.under->name);
+        if (at == f.names.end()) continue;
+        const auto [place, added] =
+            places.emplace(full_name(r.of->file, r.of->tensor), contests.size());
+        if (added) contests.emplace_back(f.names.size());
+        contests[place->second][static_cast<std::size_t>(at - f.names.begin())] = &r;
     }
     return contests;
 }

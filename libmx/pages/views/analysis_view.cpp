@@ -85,11 +85,12 @@ struct tensor_rows {
 
 std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results) {
     std::vector<tensor_rows> tensors;
-    std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
+    using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
+    std::map<full_name, std::size_t> places;
     for (const analysis::result& r : results) {
         if (r.elements == 0) continue;  // nothing to show; see left_out_of
         const auto [at, added] =
-            places.emplace(std::pair(r.of->file, r.of->tensor), tensors.size());
+            places.emplace(full_name(r.of->file, r.of->tensor), tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         t.results.push_back(&r);
