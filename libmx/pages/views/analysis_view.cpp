@@ -121,9 +121,7 @@ const std::vector<column> figures = {
 report::record row_of(const analysis::result& r, bool with_file) {
     const analysis::tensor_identity& t = *r.of;
     report::record row = analysis::record_of(r);
-    for (auto& [name, v] : row) {
-        if (name == "sqnr_db" && r.exact == 1) v = text("exact");
-    }
+    if (r.exact == 1) show(row, "sqnr_db", "exact");
     row.emplace_back("label", fmt::format("{}{}  {} {}", with_file ? t.file + ": " : "", t.tensor,
                                           t.dtype, tensor::to_string(t.shape)));
     return row;

@@ -17,7 +17,6 @@
 #include "libmx/report/cells.hpp"
 #include "libmx/report/text.hpp"
 #include "libmx/studies/compare/comparison.hpp"
-#include "libmx/studies/rosetta/rosetta.hpp"
 
 namespace mx::pages {
 namespace {
@@ -87,11 +86,7 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
         row.front().second = name_of(plan, one.cell, room);
         row.emplace_back("mark",
                          fmt::format("{}{}", c.best[place] ? "*" : "", c.front[place] ? "P" : ""));
-        if (one.exact) {
-            for (auto& [name, v] : row) {
-                if (name == "sqnr_db") v = text("exact");
-            }
-        }
+        if (one.exact) show(row, "sqnr_db", "exact");
         s.rows.push_back(std::move(row));
     }
     s.columns = {{"mark", ""},
@@ -202,7 +197,6 @@ report::section disagreement_section(const sweep_plan& plan, const comparison& c
                       .group_field = "group"};
     for (std::size_t g = 0; g < shown; ++g) {
         const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
-        const analysis::scale_pairs& counts = c.scale_differences[g];
         const auto rule = [&](std::size_t i) {
             return std::string(plan.cells[cells[i]].recipe.rule->name);
         };
@@ -211,13 +205,8 @@ report::section disagreement_section(const sweep_plan& plan, const comparison& c
                 s.columns, [&](const column& one) { return one.title == rule(a); });
             if (!known) s.columns.push_back({"to_" + rule(a), rule(a), cell::share});
             report::record row{{"group", c.scale_groups[g].name}, {"rule", rule(a)}};
-            for (std::size_t b = 0; b < cells.size() && counts.blocks > 0; ++b) {
-                if (a == b) continue;
-                const std::uint64_t differ =
-                    counts
-                        .differ[analysis::pair_index(std::min(a, b), std::max(a, b), cells.size())];
-                row.emplace_back("to_" + rule(b), real(static_cast<double>(differ) /
-                                                       static_cast<double>(counts.blocks)));
+            for (std::size_t b = 0; b < cells.size() && c.scale_differences[g].blocks > 0; ++b) {
+                if (a != b) row.emplace_back("to_" + rule(b), scale_difference(c, g, a, b));
             }
             s.rows.push_back(std::move(row));
         }
@@ -415,11 +404,11 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
         sections.push_back({"No numeric tensor to compare recipes on", {}, {}, {}, {}});
     } else {
         sections.push_back(ranking_section(plan, c, view.top));
-        if (!c.roles.empty()) sections.push_back(roles_section(plan, c));
+        put(sections, roles_section(plan, c));
         if (!c.series.empty() && (view.layers || c.series.size() == 1)) {
             sections.push_back(layers_section(plan, c));
         }
-        if (!c.scale_groups.empty()) sections.push_back(disagreement_section(plan, c));
+        put(sections, disagreement_section(plan, c));
         if (!c.phases.empty()) sections.push_back(phase_section(plan, c));
         put(sections, crest_section(plan, c));
         put(sections, worst_section(plan, c));

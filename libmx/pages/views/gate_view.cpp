@@ -73,11 +73,7 @@ report::section breach_section(const report::record_list& breaches,
         const auto& figure = verdict.breaches[i].figure;
         undefined_shown = undefined_shown || !figure;
         row.emplace_back("shown", figure ? fmt::format("{:.6g}", *figure) : "undefined");
-        if (verdict.breaches[i].tensor.empty()) {
-            for (auto& [name, v] : row) {
-                if (name == "tensor") v = text("(all tensors together)");
-            }
-        }
+        if (verdict.breaches[i].tensor.empty()) show(row, "tensor", "(all tensors together)");
         s.rows.push_back(std::move(row));
     }
     s.heading = s.rows.size() == breaches.size()

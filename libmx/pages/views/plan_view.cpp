@@ -46,9 +46,7 @@ report::record totals_record(const plan_totals& t, std::uint64_t elements) {
 
 // "exact" where there is no error to take a logarithm of.
 report::record shown(report::record r) {
-    for (auto& [name, v] : r) {
-        if (name == "sqnr_db" && std::holds_alternative<std::monostate>(v)) v = text("exact");
-    }
+    if (*report::find(r, "sqnr_db") == undefined()) show(r, "sqnr_db", "exact");
     return r;
 }
 

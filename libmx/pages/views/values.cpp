@@ -9,6 +9,12 @@ report::record document_head(const std::string& schema) {
              report::record{{"name", std::string("mx")}, {"version", std::string(MX_VERSION)}}}};
 }
 
+void show(report::record& row, std::string_view member, std::string_view as) {
+    for (auto& [name, v] : row) {
+        if (name == member) v = text(as);
+    }
+}
+
 report::section left_out_section() {
     return {"Left out",
             {{"tensor", "tensor", report::cell::name}, {"recipe", "recipe"}, {"reason", "why"}},

@@ -23,6 +23,9 @@ inline report::value real(double x) { return x; }
 /// The members `schema` and `tool` (name, version), with which every document begins.
 report::record document_head(const std::string& schema);
 
+/// Shows `as` in place of a member that is there.
+void show(report::record& row, std::string_view member, std::string_view as);
+
 /// "Left out": a table of tensors, recipes and reasons.
 report::section left_out_section();
 

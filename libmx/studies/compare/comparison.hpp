@@ -63,6 +63,11 @@ comparison evaluate(const sweep_plan&, analysis::analysis&&, bool) = delete;
 /// the seeds leave open.
 bool within_interval(const standing& a, const standing& b);
 
+/// The share of blocks whose scale bytes differ between members `a` and `b` of a scale group; null
+/// without a block.
+report::value scale_difference(const comparison& c, std::size_t group, std::size_t a,
+                               std::size_t b);
+
 /// A standing as a record: recipe, ratio with interval, wins, SQNR, bits, rates.
 report::record standing_record(const sweep_plan& plan, const standing& s);
 

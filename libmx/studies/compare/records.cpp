@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/compare/comparison.hpp"
 
+#include <algorithm>
+
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/report/members.hpp"
@@ -104,21 +106,17 @@ report::value disagreement_of(const sweep_plan& plan, const comparison& c) {
     report::list all;
     for (std::size_t g = 0; g < c.scale_groups.size(); ++g) {
         const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
-        const analysis::scale_pairs& counts = c.scale_differences[g];
         report::list matrix;
         for (std::size_t a = 0; a < cells.size(); ++a) {
             report::list row;
             for (std::size_t b = 0; b < cells.size(); ++b) {
-                const std::uint64_t n = a == b ? 0
-                                               : counts.differ[analysis::pair_index(
-                                                     std::min(a, b), std::max(a, b), cells.size())];
-                row.push_back(report::share(n, counts.blocks));
+                row.push_back(scale_difference(c, g, a, b));
             }
             matrix.emplace_back(std::move(row));
         }
         all.emplace_back(report::record{{"group", c.scale_groups[g].name},
                                         {"recipes", names_of(plan, cells)},
-                                        {"blocks", tally(counts.blocks)},
+                                        {"blocks", tally(c.scale_differences[g].blocks)},
                                         {"scale_difference_rate", std::move(matrix)}});
     }
     return all;
@@ -179,6 +177,14 @@ report::value phase_of(const sweep_plan& plan, const comparison& c) {
 }
 
 }  // namespace
+
+report::value scale_difference(const comparison& c, std::size_t group, std::size_t a,
+                               std::size_t b) {
+    const analysis::scale_pairs& counts = c.scale_differences[group];
+    const std::size_t pair =
+        analysis::pair_index(std::min(a, b), std::max(a, b), c.scale_groups[group].cells.size());
+    return report::share(a == b ? 0 : counts.differ[pair], counts.blocks);
+}
 
 report::record standing_record(const sweep_plan& plan, const standing& s) {
     const cell& c = plan.cells[s.cell];
