@@ -167,33 +167,29 @@ report::section tensor_section(const std::vector<analysis::result>& results,
 }
 
 report::section summary_section(const std::vector<report::record>& summary) {
-    return {"Summary: all tensors together",
-            {{"recipe", "recipe"},
-             {"bits_per_element", "bits", cell::fixed, 2},
-             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-             {"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
-             {"overflow_rate", "over-\nflow %", cell::share},
-             {"clamp_rate", "clamp\n%", cell::share},
-             {"underflow_rate", "under-\nflow %", cell::share},
-             {"saturated_block_rate", "saturated\nblocks %", cell::share},
-             {"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
-             {"worst_tensor", "in tensor", cell::name}},
-            summary,
-            {},
-            {}};
+    return {.heading = "Summary: all tensors together",
+            .columns = {{"recipe", "recipe"},
+                        {"bits_per_element", "bits", cell::fixed, 2},
+                        {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                        {"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
+                        {"overflow_rate", "over-\nflow %", cell::share},
+                        {"clamp_rate", "clamp\n%", cell::share},
+                        {"underflow_rate", "under-\nflow %", cell::share},
+                        {"saturated_block_rate", "saturated\nblocks %", cell::share},
+                        {"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
+                        {"worst_tensor", "in tensor", cell::name}},
+            .rows = summary};
 }
 
 // With --decompose: whose fault the error is, all tensors together.
 report::section origin_section(const std::vector<report::record>& summary) {
-    return {"Squared error by origin: all tensors together",
-            {{"recipe", "recipe"},
-             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-             {"clamp_error_share", "clamp\n%", cell::share},
-             {"underflow_error_share", "under-\nflow %", cell::share},
-             {"grid_error_share", "grid\n%", cell::share}},
-            summary,
-            {},
-            {}};
+    return {.heading = "Squared error by origin: all tensors together",
+            .columns = {{"recipe", "recipe"},
+                        {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                        {"clamp_error_share", "clamp\n%", cell::share},
+                        {"underflow_error_share", "under-\nflow %", cell::share},
+                        {"grid_error_share", "grid\n%", cell::share}},
+            .rows = summary};
 }
 
 report::section left_out_of(const analysis::analysis& a) {
@@ -230,7 +226,7 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
                                                const view_options& view) {
     std::vector<report::section> sections;
     if (a.results.empty()) {
-        sections.push_back({"No numeric tensor to analyse", {}, {}, {}, {}});
+        sections.push_back({.heading = "No numeric tensor to analyse"});
     } else {
         sections.push_back(tensor_section(a.results, summary, view));
         std::vector<report::record> rows;
@@ -239,7 +235,7 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
     }
     put(sections, left_out_of(a));
-    put(sections, {"Verdict", {}, {}, {}, verdict_of(a.results, summary)});
+    put(sections, {.heading = "Verdict", .notes = verdict_of(a.results, summary)});
     return sections;
 }
 

@@ -308,8 +308,7 @@ std::vector<report::section> cluster_sections(const cluster_report& report,
         sections.push_back(mends_section(shown, request));
     }
     sections.push_back(health_section(report, request));
-    std::vector<std::string> notes = caveats(report, request);
-    if (!notes.empty()) sections.push_back({"Notes", {}, {}, {}, std::move(notes)});
+    put(sections, {.heading = "Notes", .notes = caveats(report, request)});
     return sections;
 }
 

@@ -401,7 +401,7 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
                                               const compare_view_options& view) {
     std::vector<report::section> sections;
     if (c.tensors.empty()) {
-        sections.push_back({"No numeric tensor to compare recipes on", {}, {}, {}, {}});
+        sections.push_back({.heading = "No numeric tensor to compare recipes on"});
     } else {
         sections.push_back(ranking_section(plan, c, view.top));
         put(sections, roles_section(plan, c));
@@ -414,7 +414,7 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
         put(sections, worst_section(plan, c));
     }
     put(sections, left_out_of(plan, c, skipped));
-    put(sections, {"Verdict", {}, {}, {}, compare_verdict(plan, c)});
+    put(sections, {.heading = "Verdict", .notes = compare_verdict(plan, c)});
     return sections;
 }
 

@@ -291,7 +291,7 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
         sections.push_back(std::move(s));
     } else if (d.results.empty()) {
         sections.push_back(
-            {"No tensor to compare: none is in all dumps with one shape", {}, {}, {}, {}});
+            {.heading = "No tensor to compare: none is in all dumps with one shape"});
     } else {
         const std::size_t recipes = std::max<std::size_t>(1, counts_of(d.summary).size());
         if (!d.findings.empty()) sections.push_back(finding_section(d, labels, all));

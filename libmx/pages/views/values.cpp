@@ -16,11 +16,9 @@ void show(report::record& row, std::string_view member, std::string_view as) {
 }
 
 report::section left_out_section() {
-    return {"Left out",
-            {{"tensor", "tensor", report::cell::name}, {"recipe", "recipe"}, {"reason", "why"}},
-            {},
-            {},
-            {}};
+    return {.heading = "Left out",
+            .columns = {
+                {"tensor", "tensor", report::cell::name}, {"recipe", "recipe"}, {"reason", "why"}}};
 }
 
 void put(std::vector<report::section>& to, report::section s) {
