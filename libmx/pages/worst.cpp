@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -107,14 +108,8 @@ report::section worst_section(const evidence& e, const recommendations& all) {
                 : shown == losses.size() ? "Tensors, worst first"
                                          : fmt::format("The worst {} tensors", shown);
     if (shown > 0) {
-        s.columns = {{"tensor", "tensor", cell::name},
-                     {"role", "class"},
-                     {"recipe", "recipe"},
-                     {"elements", "elements", cell::integer},
-                     {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                     {"clamp_rate", "clamp\n%", cell::share},
-                     {"underflow_rate", "under-\nflow %", cell::share},
-                     {"saturated_block_rate", "saturated\nblocks %", cell::share}};
+        s.columns = columns_of({"tensor", "role", "recipe", "elements", "sqnr_db", "clamp_rate",
+                                "underflow_rate", "saturated_block_rate"});
         s.notes.push_back(
             "Worst: the largest error relative to the tensor's RMS under the recipe recommended "
             "for its class.");

@@ -20,9 +20,6 @@
 namespace mx::pages {
 namespace {
 
-using report::cell;
-using report::column;
-
 // Rates that a summary has, the first of compare::pooled_rates.
 constexpr std::array summed_rates{"overflow_rate", "clamp_rate", "underflow_rate",
                                   "saturated_block_rate"};
@@ -106,17 +103,6 @@ std::size_t shown(const view_options& view, std::size_t tensors, std::size_t rec
     return std::min(tensors, view.worst > 0 ? view.worst : automatic);
 }
 
-const std::vector<column> figures = {
-    {"rmse", "R-MSE", cell::significant},
-    {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-    {"max_abs_error", "max\n|error|", cell::significant, 3},
-    {"overflow_rate", "over-\nflow %", cell::share},
-    {"clamp_rate", "clamp\n%", cell::share},
-    {"underflow_rate", "under-\nflow %", cell::share},
-    {"saturated_block_rate", "saturated\nblocks %", cell::share},
-    {"bits_per_element", "bits", cell::fixed, 2},
-};
-
 // A result as a row: with its label, and "exact" where there is no error to take a logarithm of.
 report::record row_of(const analysis::result& r, bool with_file) {
     const analysis::tensor_identity& t = *r.of;
@@ -150,13 +136,15 @@ report::section tensor_section(const std::vector<analysis::result>& results,
     }
     if (one_recipe) s.heading += " under " + summary.front().under->name;
     if (one_recipe) {
-        s.columns = {{"tensor", "tensor", cell::name}, {"shape", "shape", cell::extents}};
+        s.columns = columns_of({"tensor", "shape"});
         if (files) s.group_field = "file";
     } else {
-        s.columns = {{"recipe", "recipe", cell::text}};
+        s.columns = columns_of({"recipe"});
         s.group_field = "label";
     }
-    for (const column& c : figures) {
+    for (const report::column& c :
+         columns_of({"rmse", "sqnr_db", "max_abs_error", "overflow_rate", "clamp_rate",
+                     "underflow_rate", "saturated_block_rate", "bits_per_element"})) {
         // Under one recipe the names need the room more.
         if (!(one_recipe && c.field == "max_abs_error")) s.columns.push_back(c);
     }
@@ -168,27 +156,17 @@ report::section tensor_section(const std::vector<analysis::result>& results,
 
 report::section summary_section(const std::vector<report::record>& summary) {
     return {.heading = "Summary: all tensors together",
-            .columns = {{"recipe", "recipe"},
-                        {"bits_per_element", "bits", cell::fixed, 2},
-                        {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                        {"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
-                        {"overflow_rate", "over-\nflow %", cell::share},
-                        {"clamp_rate", "clamp\n%", cell::share},
-                        {"underflow_rate", "under-\nflow %", cell::share},
-                        {"saturated_block_rate", "saturated\nblocks %", cell::share},
-                        {"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
-                        {"worst_tensor", "in tensor", cell::name}},
+            .columns = columns_of({"recipe", "bits_per_element", "sqnr_db", "mean_sqnr_db",
+                                   "overflow_rate", "clamp_rate", "underflow_rate",
+                                   "saturated_block_rate", "worst_sqnr_db", "worst_tensor"}),
             .rows = summary};
 }
 
 // With --decompose: whose fault the error is, all tensors together.
 report::section origin_section(const std::vector<report::record>& summary) {
     return {.heading = "Squared error by origin: all tensors together",
-            .columns = {{"recipe", "recipe"},
-                        {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                        {"clamp_error_share", "clamp\n%", cell::share},
-                        {"underflow_error_share", "under-\nflow %", cell::share},
-                        {"grid_error_share", "grid\n%", cell::share}},
+            .columns = columns_of({"recipe", "sqnr_db", "clamp_error_share",
+                                   "underflow_error_share", "grid_error_share"}),
             .rows = summary};
 }
 

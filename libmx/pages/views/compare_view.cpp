@@ -335,11 +335,7 @@ report::section worst_section(const sweep_plan& plan, const comparison& c) {
                              [](const auto& a, const auto& b) { return a.first > b.first; });
     if (losses.size() > shown_tensors) losses.resize(shown_tensors);
     s.heading = fmt::format("Tensors that lose most under {}", plan.cells[first].name);
-    s.columns = {{"recipe", "recipe"},
-                 {"rmse", "R-MSE", cell::significant},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"clamp", "clamp\n%", cell::share},
-                 {"underflow", "under-\nflow %", cell::share}};
+    s.columns = columns_of({"recipe", "rmse", "sqnr_db", "clamp_rate", "underflow_rate"});
     s.group_field = "tensor";
     const auto add = [&](std::size_t t, std::size_t which, const std::string& remark) {
         const analysis::result& r = c.table.of(t, plan.cells[which].runs.front());

@@ -234,11 +234,7 @@ report::section exception_section(const report::record_list& assignments, const 
     if (others.size() > top) {
         s.heading += fmt::format(": the {} with the largest error (--top)", top);
     }
-    s.columns = {{"tensor", "tensor", cell::name},
-                 {"recipe", "recipe"},
-                 {"bits_per_element", "bits", cell::fixed, 2},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"error_share", "of the\nerror %", cell::share}};
+    s.columns = columns_of({"tensor", "recipe", "bits_per_element", "sqnr_db", "error_share"});
     for (std::size_t k = 0; k < std::min(top, others.size()); ++k) {
         s.rows.push_back(shown(assignments[others[k].second]));
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ inline report::value real(double x) { return x; }
 
 /// The members `schema` and `tool` (name, version), with which every document begins.
 report::record document_head(const std::string& schema);
+
+/// Columns of members that several tables show, by their names: values.cpp lists their titles. A
+/// member that is not there is its own title.
+std::vector<report::column> columns_of(std::initializer_list<std::string_view> members);
 
 /// Shows `as` in place of a member that is there.
 void show(report::record& row, std::string_view member, std::string_view as);
