@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -62,85 +63,66 @@ const member* find(const Members& all, std::string_view name) {
     return at == all.end() ? nullptr : &*at;
 }
 
-report::value whole_or_null(const std::optional<std::int64_t>& n) {
-    return n ? report::value(*n) : report::value();
+// What a member of any of the three says of a result.
+template <typename T>
+const T& part_of(const result& r, T tensor_identity::*m) {
+    return (*r.of).*m;
+}
+template <typename T>
+const T& part_of(const result& r, T named_recipe::*m) {
+    return (*r.under).*m;
+}
+template <typename T>
+const T& part_of(const result& r, T result::*m) {
+    return r.*m;
 }
 
-struct member_writer {
-    const result& r;
+report::value written(const mx::tensor::shape& extents) {
+    report::list list;
+    for (const std::uint64_t extent : extents) list.push_back(report::tally(extent));
+    return list;
+}
+report::value written(const std::array<double, 4>& errors) {
+    if (std::isnan(errors.front())) return {};
+    report::record parts;
+    for (std::size_t i = 0; i < errors.size(); ++i) parts.emplace_back(error_parts[i], errors[i]);
+    return parts;
+}
+template <typename T>
+report::value written(const T& x) {
+    return report::to_value(x);
+}
 
-    report::value operator()(std::string tensor_identity::*m) const { return (*r.of).*m; }
-    report::value operator()(mx::tensor::shape tensor_identity::*m) const {
-        report::list extents;
-        for (const std::uint64_t extent : (*r.of).*m) extents.push_back(report::tally(extent));
-        return extents;
-    }
-    report::value operator()(std::optional<std::int64_t> tensor_identity::*m) const {
-        return whole_or_null((*r.of).*m);
-    }
-    report::value operator()(std::string named_recipe::*m) const { return (*r.under).*m; }
-    report::value operator()(std::optional<std::int64_t> result::*m) const {
-        return whole_or_null(r.*m);
-    }
-    report::value operator()(std::uint64_t result::*m) const { return report::tally(r.*m); }
-    report::value operator()(double result::*m) const {
-        return defined(r.*m) ? report::value(r.*m) : report::value();
-    }
-    report::value operator()(std::array<double, 4> result::*m) const {
-        if (std::isnan((r.*m).front())) return {};
-        report::record parts;
-        for (std::size_t i = 0; i < error_parts.size(); ++i) {
-            parts.emplace_back(error_parts[i], (r.*m)[i]);
-        }
-        return parts;
-    }
-};
-
+std::uint64_t count_in(const report::value& v, const char* name) {
+    const double n = report::number_of(v).value_or(0);
+    if (n >= 0 && n <= most && n == std::floor(n)) return static_cast<std::uint64_t>(n);
+    throw base::error(base::error_kind::input, fmt::format("{} is no count", name));
+}
 double figure_in(const report::value& v) {
     if (const bool* b = std::get_if<bool>(&v)) return *b ? 1 : 0;
     return report::number_of(v).value_or(undefined);
 }
 
-// Takes a member from a value of another type as missing.
-struct member_reader {
-    result& r;
-    tensor_identity& of;
-    const char* name;
-    const report::value& v;
-
-    double count() const {
-        const double n = report::number_of(v).value_or(0);
-        if (n >= 0 && n <= most && n == std::floor(n)) return n;
-        throw base::error(base::error_kind::input, fmt::format("{} is no count", name));
+// What is of another type is taken as missing.
+void read(const report::value& v, const char*, std::string& to) {
+    if (const auto* s = std::get_if<std::string>(&v)) to = *s;
+}
+void read(const report::value& v, const char* name, mx::tensor::shape& to) {
+    const auto* extents = std::get_if<report::list>(&v);
+    if (extents == nullptr) return;
+    for (const report::value& e : *extents) to.push_back(count_in(e, name));
+}
+void read(const report::value& v, const char* name, std::optional<std::int64_t>& to) {
+    if (report::number_of(v)) to = static_cast<std::int64_t>(count_in(v, name));
+}
+void read(const report::value& v, const char* name, std::uint64_t& to) { to = count_in(v, name); }
+void read(const report::value& v, const char*, double& to) { to = figure_in(v); }
+void read(const report::value& v, const char*, std::array<double, 4>& to) {
+    const auto* parts = std::get_if<report::record>(&v);
+    for (std::size_t i = 0; i < error_parts.size() && parts != nullptr; ++i) {
+        to[i] = report::number_of(*parts, error_parts[i]).value_or(undefined);
     }
-    void operator()(std::string tensor_identity::*m) const {
-        if (const auto* s = std::get_if<std::string>(&v)) of.*m = *s;
-    }
-    void operator()(mx::tensor::shape tensor_identity::*m) const {
-        const auto* extents = std::get_if<report::list>(&v);
-        if (extents == nullptr) return;
-        for (const report::value& e : *extents) {
-            (of.*m).push_back(static_cast<std::uint64_t>(
-                member_reader{r, of, "an extent of the shape", e}.count()));
-        }
-    }
-    void operator()(std::optional<std::int64_t> tensor_identity::*m) const {
-        if (const auto n = report::number_of(v)) of.*m = report::whole(*n);
-    }
-    void operator()(std::string named_recipe::*) const {}  // see result_reader::recipe_named
-    void operator()(std::optional<std::int64_t> result::*m) const {
-        if (report::number_of(v)) r.*m = static_cast<std::int64_t>(count());
-    }
-    void operator()(std::uint64_t result::*m) const { r.*m = static_cast<std::uint64_t>(count()); }
-    void operator()(double result::*m) const { r.*m = figure_in(v); }
-    void operator()(std::array<double, 4> result::*m) const {
-        const auto* parts = std::get_if<report::record>(&v);
-        for (std::size_t i = 0; i < error_parts.size() && parts != nullptr; ++i) {
-            const report::value* part = report::find(*parts, error_parts[i]);
-            (r.*m)[i] = part == nullptr ? undefined : figure_in(*part);
-        }
-    }
-};
+}
 
 // Reads one member; false where the description has none of that name.
 bool read_member(result& r, tensor_identity& of, std::string_view name, const report::value& v) {
@@ -155,7 +137,15 @@ bool read_member(result& r, tensor_identity& of, std::string_view name, const re
         if (m == nullptr) return false;
         r.decomposed = true;
     }
-    std::visit(member_reader{r, of, m->name, v}, m->where);
+    const auto read_into = [&](auto where) {
+        using place = decltype(where);
+        if constexpr (std::is_invocable_v<place, tensor_identity&>) {
+            read(v, m->name, of.*where);
+        } else if constexpr (std::is_invocable_v<place, result&>) {
+            read(v, m->name, r.*where);
+        }  // result_reader finds recipes
+    };
+    std::visit(read_into, m->where);
     return true;
 }
 
@@ -175,16 +165,18 @@ result::result()
 
 report::record record_of(const result& r) {
     report::record to;
-    const member_writer write{r};
+    const auto write = [&](const member& m) {
+        const auto value_at = [&](auto where) { return written(part_of(r, where)); };
+        to.emplace_back(m.name, std::visit(value_at, m.where));
+    };
     for (const member& m : members) {
-        if (m.where == decltype(m.where)(&result::phase) && !r.phase) continue;
-        to.emplace_back(m.name, std::visit(write, m.where));
+        if (r.phase || m.where != decltype(m.where)(&result::phase)) write(m);
     }
     for (const metrics::metric& m : metrics::all()) {
         if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));
     }
     for (const member& m : error_members) {
-        if (r.decomposed) to.emplace_back(m.name, std::visit(write, m.where));
+        if (r.decomposed) write(m);
     }
     to.insert(to.end(), r.more.begin(), r.more.end());
     return to;
