@@ -41,8 +41,8 @@ struct options {
     float norm_bias = 0;
 };
 
-diff::diff_result diff(const std::vector<const tests::memory_model*>& models,
-                       const std::vector<std::string>& recipes, const options& o = {}) {
+diff::diff_result diff_of(const std::vector<const tests::memory_model*>& models,
+                          const std::vector<std::string>& recipes, const options& o = {}) {
     diff::diff_request request;
     std::vector<const io::reader*> dumps;
     std::vector<engine::tensor_ref> chosen;
@@ -195,7 +195,7 @@ TEST_CASE("scales, codes and values that moved are counted as by hand") {
     const auto a = one("w", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 4});
     const auto b = one("w", {2, 4}, {1, 2, 3, 6, 1, 2, 3, 8});
     const auto c = one("w", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 8});
-    const auto d = diff({&a, &b, &c}, {"mxfp4:block=1x4"});
+    const auto d = diff_of({&a, &b, &c}, {"mxfp4:block=1x4"});
     REQUIRE(d.results.size() == 2);
     CHECK_FALSE(d.identical);
     const report::record ab = d.results[0];
@@ -230,7 +230,7 @@ TEST_CASE("scales, codes and values that moved are counted as by hand") {
     CHECK(number(d.series[0], "oscillation_over_all") == 0.125);
     REQUIRE(d.summary.size() == 2);
     CHECK(number(d.summary[0], "codes_moved") == 0.5);
-    CHECK(diff({&a, &b}, {"mxfp4:block=1x4"}).series.empty());
+    CHECK(diff_of({&a, &b}, {"mxfp4:block=1x4"}).series.empty());
 }
 
 TEST_CASE("a comparison equals one that holds whole tensors") {
@@ -272,7 +272,7 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
         seed += 3;
     }
     const std::vector<const tests::memory_model*> models{&dumps[0], &dumps[1], &dumps[2]};
-    const auto together = diff(models, recipes, {{}, 2});
+    const auto together = diff_of(models, recipes, {{}, 2});
     REQUIRE(together.left_out.empty());
     REQUIRE(together.results.size() == tensors.size() * recipes.size() * 2);
     std::size_t at = 0;
@@ -322,10 +322,10 @@ TEST_CASE("a comparison does not depend on threads or on how panels are cut") {
     const std::vector<std::string> recipes{
         "mxfp4",           "mxfp8:block=1x48", "nvfp4:block=1x16",
         "mxfp6:block=7x5", "mxfp8:axis=flat",  "mxfp4:transform=hadamard,transform_size=64"};
-    const auto all = diff({&a, &b, &c}, recipes, {{}, 1});
+    const auto all = diff_of({&a, &b, &c}, recipes, {{}, 1});
     REQUIRE(all.results.size() == 2 * recipes.size() * 2);
     for (const int threads : {2, 7}) {
-        const auto again = diff({&a, &b, &c}, recipes, {{}, threads});
+        const auto again = diff_of({&a, &b, &c}, recipes, {{}, threads});
         REQUIRE(again.results.size() == all.results.size());
         for (std::size_t i = 0; i < all.results.size(); ++i) {
             CHECK(again.results[i] == all.results[i]);
@@ -334,7 +334,7 @@ TEST_CASE("a comparison does not depend on threads or on how panels are cut") {
         CHECK(again.summary == all.summary);
     }
     for (std::size_t r = 0; r < recipes.size(); ++r) {
-        const auto alone = diff({&a, &b, &c}, {recipes[r]}, {{}, 3});
+        const auto alone = diff_of({&a, &b, &c}, {recipes[r]}, {{}, 3});
         for (std::size_t i = 0; i < alone.results.size(); ++i) {
             const std::size_t tensor = i / 2;
             CHECK(alone.results[i] == all.results[(tensor * recipes.size() + r) * 2 + i % 2]);
@@ -346,7 +346,7 @@ TEST_CASE("dtypes may differ; the values are compared as float32") {
     const auto a = one("w", {4}, {1, 2, 3, 4});
     tests::memory_model b;
     b.add("w", dtype::bf16, {4}, std::vector<std::uint16_t>{0x3f80, 0x4000, 0x4040, 0x4080});
-    const auto d = diff({&a, &b}, {"mxfp8"});
+    const auto d = diff_of({&a, &b}, {"mxfp8"});
     CHECK(d.identical);
     CHECK(d.elements == 4);
     CHECK(words(d.results.front(), "dtype") == "F32");
@@ -370,7 +370,7 @@ TEST_CASE("what cannot be compared is left out with its reason") {
     b.add("packed.codes", dtype::u8, {2}, std::vector<std::uint8_t>{1, 2});
     b.add("mask", dtype::boolean, {4}, std::vector<std::uint8_t>{0, 1, 0, 1});
     b.add("none", dtype::f32, {0}, std::vector<float>{});
-    const auto d = diff({&a, &b}, {"mxfp8", "mxfp8:axis=1"});
+    const auto d = diff_of({&a, &b}, {"mxfp8", "mxfp8:axis=1"});
     REQUIRE(d.results.size() == 1);
     CHECK(words(d.results.front(), "tensor") == "same");
     std::vector<std::pair<std::string, std::string>> reasons;
@@ -391,7 +391,7 @@ TEST_CASE("what cannot be compared is left out with its reason") {
     // Files of one array each are named after themselves.
     const auto step1 = one("step1", {4}, four);
     const auto step2 = one("step2", {4}, four);
-    CHECK(diff({&step1, &step2}, {"mxfp8"}).identical);
+    CHECK(diff_of({&step1, &step2}, {"mxfp8"}).identical);
 }
 
 TEST_CASE("norm gains that come nearer to the clamp zone are found, with the norm bias too") {
@@ -400,7 +400,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     const std::string name = "layers.3.ffn_norm.weight";
     const auto a = one(name, {3, 2}, {1, 1.5, 1, 1.875, 0, 0});
     const auto b = one(name, {3, 2}, {1, 1.9375, 1, 3.875, 0, 0});
-    const auto d = diff({&a, &b}, {recipe, "mxfp8:block=1x2,scale=rceil"});
+    const auto d = diff_of({&a, &b}, {recipe, "mxfp8:block=1x2,scale=rceil"});
     REQUIRE(d.results.size() == 2);
     const report::record r = d.results[0];
     CHECK(words(r, "role") == "norm");
@@ -416,7 +416,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     CHECK(diff::sentence_of(d.findings[0], {{"a", "b"}, {}}) ==
           "norm gains of layers.3.ffn_norm.weight moved toward the clamp zone of mxfp8:block=1x2: "
           "1 -> 2 of 2 blocks in it, mean distance -0.061 -> 0.147 octaves.");
-    CHECK(diff({&b, &a}, {recipe}).findings.empty());
+    CHECK(diff_of({&b, &a}, {recipe}).findings.empty());
 
     // The same gains stored as gamma - 1, and a weight that the bias leaves alone.
     tests::memory_model low_a, low_b;
@@ -424,7 +424,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     low_b.add(name, dtype::f32, {3, 2}, std::vector<float>{0, 0.9375, 0, 2.875, -1, -1});
     low_a.add("w", dtype::f32, {1, 2}, std::vector<float>{1, 2});
     low_b.add("w", dtype::f32, {1, 2}, std::vector<float>{1, 3});
-    const auto biased = diff({&low_a, &low_b}, {recipe}, {{}, 1, 1.0F});
+    const auto biased = diff_of({&low_a, &low_b}, {recipe}, {{}, 1, 1.0F});
     REQUIRE(biased.results.size() == 2);
     const report::record norm = biased.results[0];
     for (const char* field : {"clamp_zone_distance_a", "clamp_zone_rate_b", "nrmse", "cosine",
@@ -519,9 +519,10 @@ TEST_CASE("dumps that differ in numbers only are ordered by them") {
 
 TEST_CASE("one dump, and more than fit, are refused") {
     const auto a = one("w", {1}, {1});
-    CHECK_THROWS_AS(diff({&a}, {"mxfp8"}), base::error);
+    CHECK_THROWS_AS(diff_of({&a}, {"mxfp8"}), base::error);
     CHECK_THROWS_AS(
-        diff(std::vector<const tests::memory_model*>(diff::most_dumps + 1, &a), {"mxfp8"}),
+        diff_of(std::vector<const tests::memory_model*>(diff::most_dumps + 1, &a), {"mxfp8"}),
         base::error);
-    CHECK(diff(std::vector<const tests::memory_model*>(diff::most_dumps, &a), {"mxfp8"}).identical);
+    CHECK(diff_of(std::vector<const tests::memory_model*>(diff::most_dumps, &a), {"mxfp8"})
+              .identical);
 }

@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
 
+using namespace mx::analysis;
 using namespace mx::gate;
 namespace base = mx::base;
 namespace report = mx::report;

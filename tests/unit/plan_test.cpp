@@ -17,7 +17,7 @@
 #include "libmx/studies/plan/plan.hpp"
 #include "tests/catch.hpp"
 
-using mx::analysis::parse_gate_rule;
+using namespace mx::analysis;
 using namespace mx::plan;
 using mx::analysis::results_input;
 namespace base = mx::base;
