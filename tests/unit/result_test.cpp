@@ -26,7 +26,7 @@ analysis::analysis analyzed(bool decompose, bool phases) {
     model.add("zeros", tensor::dtype::f32, {64}, std::vector<float>(64));
     model.add("empty", tensor::dtype::f32, {0, 32}, std::vector<float>());
     analysis::analysis_request request;
-    for (const char* r : {"mxfp4", "nvfp4", "mxint8:dialect=torchao", "mxfp8:scale=rceil"}) {
+    for (const char* r : {"mxfp4", "nvfp4", "mxfp6:dialect=torchao", "mxfp8:scale=rceil"}) {
         request.recipes.push_back(codec::parse_recipe(r));
     }
     request.decompose = decompose;
