@@ -53,14 +53,15 @@ measured_model::measured_model(const measuring_options& o, analysis::analysis_re
     r.distributions = r.distributions || has_page();
 }
 
-void measured_model::finish(report::document d, const std::vector<engine::skipped_tensor>& skipped,
+void measured_model::finish(report::document d, const std::vector<analysis::result>& results,
+                            const std::vector<engine::skipped_tensor>& skipped,
                             const analysis::distributions& sums) {
     d.head = pages::document_head("mx.analysis/1");
     d.head.emplace_back("inputs", input_list(model, options.sha256 || has_page()));
     d.tail.emplace_back("skipped", skipped_list(skipped));
     if (request.distributions) d.tail.emplace_back("distributions", sums.members());
     if (!has_page()) return to.finish(d, options.run.quiet);
-    const pages::result_set set{"", &d.head, &d.results, &d.tail};
+    const pages::result_set set{"", &d.head, &results, &d.tail};
     const report::document page = review_page({&set, 1}, options.min_sqnr_db);
     to.finish(d, options.run.quiet, {{"html", &page}});
 }

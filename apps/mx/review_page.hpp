@@ -39,8 +39,9 @@ struct measured_model {
                    const std::vector<std::string>& more = {});
 
     /// Completes `d` (schema mx.analysis/1) with its head, what was skipped and the distributions,
-    /// and writes it; what --html names becomes the page of a review of it.
-    void finish(report::document d, const std::vector<engine::skipped_tensor>& skipped,
+    /// and writes it; what --html names becomes the page of a review of `results`.
+    void finish(report::document d, const std::vector<analysis::result>& results,
+                const std::vector<engine::skipped_tensor>& skipped,
                 const analysis::distributions& sums);
 
     bool has_page() const { return to.wants("html"); }

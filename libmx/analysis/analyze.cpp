@@ -8,12 +8,9 @@
 #include "libmx/base/status.hpp"
 #include "libmx/io/memory_tensor.hpp"
 #include "libmx/metrics/metrics.hpp"
-#include "libmx/report/members.hpp"
 
 namespace mx::analysis {
 namespace {
-
-using report::tally;
 
 bool wanted(metrics::when collected, const analysis_request& request) {
     switch (collected) {
@@ -27,39 +24,32 @@ bool wanted(metrics::when collected, const analysis_request& request) {
     return true;
 }
 
-report::record record_of(const io::tensor_info& info, std::string_view role,
-                         const engine::run_job& j, std::uint64_t inexact,
-                         const analysis_request& request, const metrics::totals& t,
-                         const metrics::row& figures) {
-    const codec::recipe& recipe = request.recipes[j.recipe];
-    report::list shape;
-    for (const std::uint64_t extent : info.shape) shape.push_back(tally(extent));
-    report::record r;
-    r.emplace_back("file", info.file);
-    r.emplace_back("tensor", info.name);
-    r.emplace_back("dtype", std::string(tensor::row_of(info.type).name));
-    r.emplace_back("shape", std::move(shape));
-    const std::optional<engine::layer_place> place = engine::layer_of(info.name);
-    r.emplace_back("role", std::string(role));
-    r.emplace_back("layer", place ? tally(place->layer) : report::value());
-    r.emplace_back("recipe", codec::to_string(recipe));
-    if (request.factors.size() > 1) r.emplace_back("phase", tally(j.phase));
-    r.emplace_back("elements", tally(t.count.elements));
-    r.emplace_back("blocks", tally(t.block.blocks));
-    r.emplace_back("nan", tally(t.count.nan));
-    r.emplace_back("inf", tally(t.count.inf));
-    r.emplace_back("poisoned", tally(t.count.poisoned));
-    r.emplace_back("inexact_inputs", tally(inexact));
-    // How often the tensor was read for this result, and the tensor scale that the first pass was
-    // for.
-    r.emplace_back("passes", tally(j.passes));
-    r.emplace_back("tensor_scale", codec::needs_tensor_facts(recipe)
-                                       ? report::value(double{j.params[0]->tensor.decode})
-                                       : report::value());
+std::shared_ptr<const tensor_identity> identity_of(const io::tensor_info& info,
+                                                   std::string_view role) {
+    tensor_identity of{info.file,         info.name,  std::string(tensor::row_of(info.type).name),
+                       std::string(role), info.shape, {}};
+    if (const auto place = engine::layer_of(info.name)) {
+        of.layer = static_cast<std::int64_t>(place->layer);
+    }
+    return std::make_shared<tensor_identity>(std::move(of));
+}
+
+result finish(const engine::run_job& j, const metrics::totals& t, const analysis_request& request) {
+    result r;
+    static_cast<metrics::row&>(r) = metrics::row_of(t);
+    if (request.factors.size() > 1) r.phase = static_cast<std::int64_t>(j.phase);
+    r.elements = t.count.elements;
+    r.blocks = t.block.blocks;
+    r.nan = t.count.nan;
+    r.inf = t.count.inf;
+    r.poisoned = t.count.poisoned;
+    // How often the tensor was read for it, and the tensor scale that the first pass was for.
+    r.passes = j.passes;
+    if (codec::needs_tensor_facts(request.recipes[j.recipe])) {
+        r.tensor_scale = double{j.params[0]->tensor.decode};
+    }
     for (const metrics::metric& m : metrics::all()) {
-        if (wanted(m.collected, request)) {
-            r.emplace_back(std::string(m.name), m.value_of(figures, t));
-        }
+        if (m.finish != nullptr && wanted(m.collected, request)) put(r, m.name, m.finish(t));
     }
     return r;
 }
@@ -69,24 +59,35 @@ class analysis_visitor final : public totals_visitor {
     analysis_visitor(const analysis_request& request, analysis& to)
         : totals_visitor(request, request.histograms || request.distributions, request.decompose),
           request_(request),
-          to_(to) {}
+          to_(to) {
+        for (const codec::recipe& r : request.recipes) {
+            named_.push_back(std::make_shared<named_recipe>(named_recipe{codec::to_string(r), r}));
+        }
+    }
 
     void end(const engine::run_batch& b) override {
+        std::vector<std::shared_ptr<const tensor_identity>> identities(b.inexact.size());
         for (std::size_t i = 0; i < b.jobs.size(); ++i) {
             const engine::run_job& j = b.jobs[i];
             const io::tensor_info& info = b.info(j);
-            const std::string_view role = request_.roles.role_of(info);
+            std::shared_ptr<const tensor_identity>& of = identities[j.tensor - b.first];
+            if (!of) of = identity_of(info, request_.roles.role_of(info));
             const metrics::totals& t = sums()[i]->totals;
-            to_.rows.push_back(metrics::row_of(t));
-            to_.results.push_back(record_of(info, role, j, b.inexact[j.tensor - b.first], request_,
-                                            t, to_.rows.back()));
-            if (request_.distributions && j.phase == 0) to_.sums.add(info, role, j.recipe, t);
+            result r = finish(j, t, request_);
+            r.of = of;
+            r.under = named_[j.recipe];
+            r.inexact_inputs = b.inexact[j.tensor - b.first];
+            to_.results.push_back(std::move(r));
+            if (request_.distributions && j.phase == 0) {
+                to_.sums.add(info, of->role, j.recipe, t);
+            }
         }
     }
 
   private:
     const analysis_request& request_;
     analysis& to_;
+    std::vector<std::shared_ptr<const named_recipe>> named_;  // by recipe
 };
 
 // Hands out the totals of the one tensor there is.
@@ -122,7 +123,7 @@ analysis analyze(const std::vector<engine::tensor_ref>& tensors, const analysis_
         result.skipped.push_back(std::move(s));
     }
     result.scale_differences = pairs.counts();
-    if (table && engine::has_elements(result.results)) table->commit();
+    if (table && has_elements(result.results)) table->commit();
     return result;
 }
 

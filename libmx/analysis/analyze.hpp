@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "libmx/analysis/distributions.hpp"
+#include "libmx/analysis/result.hpp"
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/metrics/histograms.hpp"
-#include "libmx/metrics/row.hpp"
 #include "libmx/metrics/totals.hpp"
-#include "libmx/report/record_list.hpp"
 
 namespace mx::analysis {
 
@@ -30,10 +29,8 @@ struct analysis_request : engine::run_request {
 };
 
 struct analysis {
-    /// One record per tensor, recipe and factor: tensors in file order, recipes and factors as
-    /// given; members are those of the JSON schema mx.analysis/1, in that order.
-    report::record_list results;
-    std::vector<metrics::row> rows;  ///< the figures of each result
+    /// One per tensor, recipe and factor: tensors in file order, recipes and factors as given.
+    std::vector<result> results;
     std::vector<engine::skipped_tensor> skipped;
     std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
     distributions sums;  ///< under the first factor; empty unless they were asked for

@@ -25,14 +25,14 @@ recipe_filter::recipe_filter(const std::vector<std::string>& patterns) {
 }
 
 bool recipe_filter::takes(std::string_view recipe) const {
-    return patterns_.empty() || std::any_of(patterns_.begin(), patterns_.end(),
-                                            [&](const pattern& p) { return p.takes(recipe); });
+    return patterns_.empty() ||
+           std::ranges::any_of(patterns_, [&](const pattern& p) { return p.takes(recipe); });
 }
 
 void recipe_filter::check(const std::vector<std::string>& recipes) const {
     for (const pattern& p : patterns_) {
-        const bool used = std::any_of(recipes.begin(), recipes.end(),
-                                      [&](const std::string& r) { return p.takes(r); });
+        const bool used =
+            std::ranges::any_of(recipes, [&](const std::string& r) { return p.takes(r); });
         if (!used) {
             throw base::error(base::error_kind::usage,
                               fmt::format("--recipe {}: no result is of it; there are {}",

@@ -65,7 +65,7 @@ std::optional<double> number_in(std::string_view text) {
 }
 
 bool is_metric(std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                c == '_' || c == '.';
     });
@@ -73,8 +73,7 @@ bool is_metric(std::string_view text) {
 
 bool is_role(std::string_view name) {
     const auto all = engine::roles();
-    return std::any_of(all.begin(), all.end(),
-                       [&](const engine::role_row& r) { return r.name == name; });
+    return std::ranges::any_of(all, [&](const engine::role_row& r) { return r.name == name; });
 }
 
 const report::value* member(const report::record& r, std::string_view path) {

@@ -195,9 +195,9 @@ std::vector<float> fake_quantize(const view& x, const recipe& r, const run_optio
 std::vector<row> measure(const view& x, std::span<const recipe> recipes, const run_options& how) {
     analysis::analysis_request request;
     request.recipes.assign(recipes.begin(), recipes.end());
-    analysis::analysis a = analysis::analyze({x.ref()}, request, control_of(how));
+    const analysis::analysis a = analysis::analyze({x.ref()}, request, control_of(how));
     require_taken(a.skipped, x);
-    return std::move(a.rows);
+    return {a.results.begin(), a.results.end()};
 }
 
 row measure(const view& x, const recipe& r, const run_options& how) {

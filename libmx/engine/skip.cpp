@@ -53,12 +53,4 @@ void require_any(bool any, const std::vector<skipped_tensor>& skipped) {
                       {first.file, first.tensor, {}});
 }
 
-bool has_elements(const report::record_list& results) {
-    for (const report::record& r : results) {
-        const report::value* elements = report::find(r, "elements");
-        if (elements != nullptr && *elements != report::value(std::int64_t{0})) return true;
-    }
-    return false;
-}
-
 }  // namespace mx::engine

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "libmx/engine/model.hpp"
-#include "libmx/report/record_list.hpp"
 
 namespace mx::engine {
 
@@ -28,8 +27,5 @@ std::vector<tensor_ref> numeric_only(const std::vector<tensor_ref>& tensors,
 /// Throws base::error (input), which names what was skipped, unless a run has `any` tensor to look
 /// at: a check of nothing must not pass.
 void require_any(bool any, const std::vector<skipped_tensor>& skipped);
-
-/// Whether one of the results is of a tensor that has elements.
-bool has_elements(const report::record_list& results);
 
 }  // namespace mx::engine

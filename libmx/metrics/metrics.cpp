@@ -204,8 +204,7 @@ report::value block_spread(const totals& t) {
     return out;
 }
 
-report::value metric::value_of(const row& r, const totals& t) const {
-    if (member == nullptr) return finish(t);
+report::value metric::value_of(const row& r) const {
     const double x = r.*member;
     if (std::isnan(x)) return {};
     if (unit == "count") return static_cast<std::int64_t>(x);

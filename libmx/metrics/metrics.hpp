@@ -30,8 +30,8 @@ struct metric {
                      report::value (*f)(const totals&))
         : name(n), unit(u), definition(d), collected(w), finish(f) {}
 
-    /// The figure of `r`, the row of `t`: a number, or null (monostate) where it is undefined.
-    report::value value_of(const row& r, const totals& t) const;
+    /// The figure of `r`, of which it is a member: null (monostate) where it is undefined.
+    report::value value_of(const row& r) const;
 };
 
 /// Every metric in output order.

@@ -22,14 +22,12 @@ using report::cell;
 report::value text(std::string_view s) { return std::string(s); }
 
 report::section inputs_section(const evidence& e, const review_options& o) {
-    report::section s;
-    s.heading = inputs_heading;
-    s.columns = {
-        {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}};
+    report::section s{
+        .heading = inputs_heading,
+        .columns = {
+            {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}}};
     for (const input_file& f : e.inputs) {
-        s.rows.push_back({{"path", f.path},
-                          {"bytes", f.bytes},
-                          {"sha256", f.sha256.empty() ? std::string("not recorded") : f.sha256}});
+        s.add(f.path, f.bytes, f.sha256.empty() ? "not recorded" : f.sha256);
     }
     if (s.rows.empty()) s.columns.clear();
     s.notes.push_back(fmt::format("Measured by {}; page made by {}.",
@@ -66,31 +64,24 @@ std::string rotation_text(const codec::recipe& r) {
 }
 
 report::section recipes_section(const evidence& e) {
-    report::section s;
-    s.heading = "Recipes";
-    s.columns = {{"recipe", "recipe"},
-                 {"element", "element"},
-                 {"scale", "scale"},
-                 {"rule", "scale\nrule"},
-                 {"round", "rounding"},
-                 {"block", "block"},
-                 {"before", "offset,\nrotation"},
-                 {"dialect", "dialect"}};
+    report::section s{.heading = "Recipes",
+                      .columns = {{"recipe", "recipe"},
+                                  {"element", "element"},
+                                  {"scale", "scale"},
+                                  {"rule", "scale\nrule"},
+                                  {"round", "rounding"},
+                                  {"block", "block"},
+                                  {"before", "offset,\nrotation"},
+                                  {"dialect", "dialect"}}};
     for (const codec::recipe& r : e.plan.recipes) {
-        s.rows.push_back({{"recipe", codec::to_string(r)},
-                          {"element", text(r.element->name)},
-                          {"scale", text(r.scale_format->name)},
-                          {"rule", text(r.rule->name)},
-                          {"round", rounding_text(r)},
-                          {"block", block_text(r)},
-                          {"before", rotation_text(r)},
-                          {"dialect", text(r.by->name)}});
+        s.add(codec::to_string(r), r.element->name, r.scale_format->name, r.rule->name,
+              rounding_text(r), block_text(r), rotation_text(r), r.by->name);
     }
     s.notes.push_back(
         "Recipes are spelt canonically: what is not said is the preset's default, and no seed is "
         "named where nothing is random. mx explain RECIPE says more.");
-    const bool seeds = std::any_of(e.plan.cells.begin(), e.plan.cells.end(),
-                                   [](const compare::cell& c) { return c.runs.size() > 1; });
+    const bool seeds =
+        std::ranges::any_of(e.plan.cells, [](const compare::cell& c) { return c.runs.size() > 1; });
     if (seeds) {
         s.notes.push_back(
             "Recipes that differ in their seed only count as one, by the name of the first: errors "
@@ -134,9 +125,10 @@ report::record dialect_part(const codec::recipe& r) {
 
 // The parts that occur, each once in the order of the recipes.
 report::section parts_section(const evidence& e) {
-    report::section s;
-    s.heading = "What the parts of the recipes mean";
-    s.columns = {{"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}};
+    report::section s{
+        .heading = "What the parts of the recipes mean",
+        .columns = {
+            {"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}}};
     for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
         std::set<std::string> seen;
         for (const codec::recipe& r : e.plan.recipes) {
@@ -162,14 +154,13 @@ std::vector<report::section> basis_sections(const evidence& e, const review_opti
 
 std::vector<report::section> definition_sections(const evidence& e, const policy& p) {
     if (e.plan.recipes.empty()) return {};
-    report::section s;
-    s.heading = "Definitions";
-    s.columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}};
+    report::section s{
+        .heading = "Definitions",
+        .columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}}};
     for (const metrics::metric& m : metrics::all()) {
         if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
         if (m.collected == metrics::when::histograms && e.sums.empty()) continue;
-        s.rows.push_back(
-            {{"name", text(m.name)}, {"unit", text(m.unit)}, {"definition", text(m.definition)}});
+        s.add(m.name, m.unit, m.definition);
     }
     s.notes = {
         "With S the block's scale and O its offset (0 without): y = (x - O) / S, q the element "

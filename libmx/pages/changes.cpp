@@ -14,14 +14,6 @@
 namespace mx::pages {
 namespace {
 
-std::string name_of(const evidence& e, const recommendation& r, const rung& step) {
-    return step.candidate ? e.cell_name(r.candidates[*step.candidate].cell) : r.fallback;
-}
-
-double bits_of(const recommendation& r, const rung& step) {
-    return step.candidate ? r.candidates[*step.candidate].bits : r.fallback_bits;
-}
-
 // "above 18.87, up to 31.40": the floors that lead to a rung. Each end is rounded so that it keeps
 // what it says.
 std::string floors(const std::vector<rung>& rungs, std::size_t i) {
@@ -64,16 +56,13 @@ std::vector<rung> shown_ladder(const recommendation& r) {
     return shown;
 }
 
-void add_rows(const evidence& e, const recommendation& r, std::vector<report::record>& rows) {
+void add_rows(const evidence& e, const recommendation& r, report::section& to) {
     const std::vector<rung> rungs = shown_ladder(r);
     const std::size_t now = standing_on(r, rungs);
     for (std::size_t i = 0; i < rungs.size(); ++i) {
-        rows.push_back({{"role", r.role},
-                        {"floor", floors(rungs, i)},
-                        {"recipe", name_of(e, r, rungs[i])},
-                        {"bits", bits_of(r, rungs[i])},
-                        {"compression", bf16_bits / bits_of(r, rungs[i])},
-                        {"now", std::string(i == now ? "recommended" : "")}});
+        const double bits = bits_of(r, rungs[i].candidate);
+        to.add(r.role, floors(rungs, i), name_of(e.plan, r, rungs[i].candidate), bits,
+               bf16_bits / bits, i == now ? "recommended" : "");
     }
 }
 
@@ -84,9 +73,10 @@ void add_margins(const evidence& e, const recommendation& r, const policy& p,
     const std::size_t now = standing_on(r, rungs);
     if (now > 0) {
         const rung& below = rungs[now - 1];
-        const double saved = bits_of(r, rungs[now]) - bits_of(r, below);
+        const double saved = bits_of(r, rungs[now].candidate) - bits_of(r, below.candidate);
         said.push_back(fmt::format(
-            "{} misses the floor by {}: --min-sqnr {} would take it{}", name_of(e, r, below),
+            "{} misses the floor by {}: --min-sqnr {} would take it{}",
+            name_of(e.plan, r, below.candidate),
             shows(p.min_sqnr_db - below.up_to_db)
                 ? fmt::format("{:.2f} dB", p.min_sqnr_db - below.up_to_db)
                 : std::string("less than 0.01 dB"),
@@ -97,12 +87,12 @@ void add_margins(const evidence& e, const recommendation& r, const policy& p,
     const rung& here = rungs[now];
     const rung& above = rungs[now + 1];
     said.push_back(fmt::format("{} clears the floor by {}; above {} dB {} takes over, {}",
-                               name_of(e, r, here),
+                               name_of(e.plan, r, here.candidate),
                                shows(here.up_to_db - p.min_sqnr_db)
                                    ? fmt::format("{:.2f} dB", here.up_to_db - p.min_sqnr_db)
                                    : std::string("less than 0.01 dB"),
-                               met_floor(here.up_to_db), name_of(e, r, above),
-                               for_bits(bits_of(r, above) - bits_of(r, here))));
+                               met_floor(here.up_to_db), name_of(e.plan, r, above.candidate),
+                               for_bits(bits_of(r, above.candidate) - bits_of(r, here.candidate))));
 }
 
 // Recipes of as many bits that do as well: the data do not choose between them.
@@ -141,13 +131,12 @@ void add_damage(const evidence& e, const recommendation& r, const policy& p,
                     report::plural(r.tensors.size(), "tensor"), e.tensor_name(*d.worst),
                     percent(d.worst_rate)));
     const codec::recipe& recipe = e.plan.cells[c.cell].recipe;
-    const bool other_rules =
-        std::any_of(r.candidates.begin(), r.candidates.end(), [&](const candidate& other) {
-            codec::recipe under_same_rule = e.plan.cells[other.cell].recipe;
-            if (under_same_rule.rule == recipe.rule) return false;
-            under_same_rule.rule = recipe.rule;
-            return under_same_rule == recipe;
-        });
+    const bool other_rules = std::ranges::any_of(r.candidates, [&](const candidate& other) {
+        codec::recipe under_same_rule = e.plan.cells[other.cell].recipe;
+        if (under_same_rule.rule == recipe.rule) return false;
+        under_same_rule.rule = recipe.rule;
+        return under_same_rule == recipe;
+    });
     if (saturates && !other_rules) said.push_back(compare::measure_more(recipe));
 }
 
@@ -159,9 +148,15 @@ std::vector<report::section> changes_sections(const evidence& e, const recommend
     report::section words, rungs;
     words.heading = "What would change the verdict";
     rungs.heading = "Which floor leads to which recipe";
+    rungs.columns = {{"role", "class"},
+                     {"floor", "floor of SQNR, dB"},
+                     {"recipe", "then"},
+                     {"bits", "bits per\nelement", cell::fixed, 2},
+                     {"compression", "bf16\nratio", cell::fixed, 2},
+                     {"now", ""}};
     for (const recommendation& r : all) {
         if (r.undecided || r.kept) continue;
-        add_rows(e, r, rungs.rows);
+        add_rows(e, r, rungs);
         std::vector<std::string> said;
         add_margins(e, r, p, said);
         add_close(e, r, said);
@@ -171,12 +166,6 @@ std::vector<report::section> changes_sections(const evidence& e, const recommend
         if (!note.empty()) words.notes.push_back(fmt::format("- {}: {}.", r.role, note));
     }
     if (rungs.rows.empty()) return {};
-    rungs.columns = {{"role", "class"},
-                     {"floor", "floor of SQNR, dB"},
-                     {"recipe", "then"},
-                     {"bits", "bits per\nelement", cell::fixed, 2},
-                     {"compression", "bf16\nratio", cell::fixed, 2},
-                     {"now", ""}};
     return {std::move(words), std::move(rungs)};
 }
 

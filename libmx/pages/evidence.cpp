@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "libmx/base/status.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/pages/explored_metrics.hpp"
+#include "libmx/metrics/metrics.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pages {
@@ -20,32 +22,34 @@ namespace {
     throw base::error(base::error_kind::input, message, {file, {}, {}});
 }
 
-const report::list* list_of(const report::record& r, std::string_view name) {
-    const report::value* v = report::find(r, name);
-    return v == nullptr ? nullptr : std::get_if<report::list>(v);
-}
-
 // A result that counts: not one of values that a phase sweep multiplied.
-bool counts(const report::record& r) { return report::number_of(r, "phase").value_or(0) == 0; }
+bool counts(const analysis::result& r) { return r.phase.value_or(0) == 0; }
 
-// Elements that a tensor can have: sums over many tensors still are whole numbers.
-constexpr double most_elements = 9007199254740992;  // 2^53
+// Left-out norms that a run can have: sums are whole numbers of a double.
+constexpr double most_norms = 9007199254740992;  // 2^53
 
-// Costs are sums over elements: refuses what none of them can be.
-void check_size(const result_set& s, const report::record& r) {
-    const double elements = report::number_of(r, "elements").value_or(0);
-    const double bits = report::number_of(r, "bits_per_element").value_or(0);
-    const auto refuse_tensor = [&](const char* what) {
-        throw base::error(base::error_kind::input, what,
-                          {s.name, report::text_of(r, "tensor"), {}});
-    };
-    if (!(elements >= 0 && elements <= most_elements)) refuse_tensor("elements is no count");
-    if (elements > 0 && !(bits > 0)) refuse_tensor("bits_per_element is no number of bits");
+std::string identity_of(const analysis::tensor_identity& t) {
+    return fmt::format("{}\n{}", t.file, t.tensor);
 }
 
-std::string identity_of(const std::string& file, const std::string& tensor) {
-    return fmt::format("{}\n{}", file, tensor);
-}
+// Which of the metrics a page shows, what they are called there, and which end of them is bad.
+struct shown_metric {
+    std::string_view name;
+    std::string_view title;
+    bool larger_is_worse;
+};
+
+constexpr std::array shown_metrics{
+    shown_metric{"sqnr_db", "SQNR", false},
+    shown_metric{"rmse", "R-MSE", true},
+    shown_metric{"nrmse", "R-MSE / RMS", true},
+    shown_metric{"clamp_rate", "clamped", true},
+    shown_metric{"overflow_rate", "overflow", true},
+    shown_metric{"underflow_rate", "underflow", true},
+    shown_metric{"saturated_block_rate", "saturated blocks", true},
+    shown_metric{"gain", "gain", false},
+    shown_metric{"cosine", "cosine", false},
+};
 
 bool is_analysis(const result_set& s) {
     return report::text_of(*s.head, "schema") == "mx.analysis/1";
@@ -54,18 +58,8 @@ bool is_analysis(const result_set& s) {
 // Recipes in the order of their first results, and the cells they make.
 class recipe_finder {
   public:
-    void see(const result_set& set, const std::string& name) {
+    void see(const std::string& name, const codec::recipe& r) {
         if (!seen_.insert(name).second) return;
-        codec::recipe r;
-        try {
-            r = codec::parse_recipe(name);
-        } catch (const base::error& e) {
-            refuse(set.name, e.message());
-        }
-        if (codec::to_string(r) != name) {
-            refuse(set.name, fmt::format("recipe '{}' is not spelt canonically: '{}'", name,
-                                         codec::to_string(r)));
-        }
         const std::size_t run = plan_.recipes.size();
         plan_.recipes.push_back(r);
         names_.push_back(name);
@@ -109,10 +103,15 @@ class gathering {
             note_head(s);
             note_tail(s);
             if (!is_analysis(s)) continue;
-            for (const report::record& r : *s.results) {
+            for (const analysis::result& r : *s.results) {
                 if (!counts(r)) continue;
-                check_size(s, r);
-                recipes.see(s, report::text_of(r, "recipe"));
+                // Costs are sums over elements.
+                if (r.elements > 0 && !(r.bits_per_element > 0)) {
+                    throw base::error(base::error_kind::input,
+                                      "bits_per_element is no number of bits",
+                                      {s.name, r.of->tensor, {}});
+                }
+                recipes.see(r.under->name, r.under->recipe);
                 ++out_.measured;
             }
         }
@@ -121,33 +120,29 @@ class gathering {
         for (const result_set& s : sets_) {
             if (is_analysis(s)) add_results(s, recipes.names());
         }
-        fill_metrics(recipes.names());
+        fill_metrics();
         find_classes();
         return std::move(out_);
     }
 
   private:
     void note_head(const result_set& s) {
-        if (const report::value* tool = report::find(*s.head, "tool")) {
-            if (const auto* of = std::get_if<report::record>(tool)) {
-                const std::string text = fmt::format("{} {}", report::text_of(*of, "name"),
-                                                     report::text_of(*of, "version"));
-                auto& all = out_.measured_by;
-                if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
-            }
+        if (const auto* tool = report::member<report::record>(*s.head, "tool")) {
+            const std::string text = fmt::format("{} {}", report::text_of(*tool, "name"),
+                                                 report::text_of(*tool, "version"));
+            auto& all = out_.measured_by;
+            if (std::ranges::find(all, text) == all.end()) all.push_back(text);
         }
-        const report::list* inputs = list_of(*s.head, "inputs");
-        if (inputs == nullptr) return;
-        for (const report::value& v : *inputs) {
-            const auto* of = std::get_if<report::record>(&v);
-            if (of == nullptr) continue;
+        std::vector<const report::record*> inputs;
+        collect(*s.head, "inputs", inputs);
+        for (const report::record* of : inputs) {
             input_file f{report::text_of(*of, "path"), 0, report::text_of(*of, "sha256")};
             f.bytes = report::whole(report::number_of(*of, "bytes").value_or(0));
             const auto same = [&](const input_file& o) {
                 return o.path == f.path && o.bytes == f.bytes &&
                        (o.sha256 == f.sha256 || o.sha256.empty() || f.sha256.empty());
             };
-            const auto at = std::find_if(out_.inputs.begin(), out_.inputs.end(), same);
+            const auto at = std::ranges::find_if(out_.inputs, same);
             if (at == out_.inputs.end()) {
                 out_.inputs.push_back(std::move(f));
             } else if (at->sha256.empty()) {
@@ -158,7 +153,7 @@ class gathering {
 
     static void collect(const report::record& of, std::string_view name,
                         std::vector<const report::record*>& to) {
-        const report::list* list = list_of(of, name);
+        const report::list* list = report::member<report::list>(of, name);
         if (list == nullptr) return;
         for (const report::value& v : *list) {
             if (const auto* r = std::get_if<report::record>(&v)) to.push_back(r);
@@ -166,25 +161,24 @@ class gathering {
     }
 
     void note_tail(const result_set& s) {
-        const report::list* series = list_of(*s.tail, "series");
+        const report::list* series = report::member<report::list>(*s.tail, "series");
         if (!is_analysis(s)) {
             note_dumps(s, series);
             return;
         }
-        if (const report::list* skipped = list_of(*s.tail, "skipped")) {
+        if (const report::list* skipped = report::member<report::list>(*s.tail, "skipped")) {
             out_.skipped += static_cast<std::int64_t>(skipped->size());
         }
         if (report::find(*s.tail, "findings") != nullptr) {
             out_.examined = true;
             collect(*s.tail, "findings", out_.findings);
         }
-        const report::value* v = report::find(*s.tail, "distributions");
-        const auto* of = v == nullptr ? nullptr : std::get_if<report::record>(v);
+        const auto* of = report::member<report::record>(*s.tail, "distributions");
         if (of == nullptr) return;
         collect(*of, "sums", out_.sums);
         collect(*of, "norms", out_.norms);
         const double left_out = report::number_of(*of, "norms_left_out").value_or(0);
-        if (left_out > 0 && left_out < most_elements) {
+        if (left_out > 0 && left_out < most_norms) {
             out_.norms_left_out += report::whole(left_out);
         }
     }
@@ -192,14 +186,14 @@ class gathering {
     void note_dumps(const result_set& s, const report::list* series) {
         dump_series d;
         d.series = series;
-        d.findings = list_of(*s.tail, "findings");
-        if (const report::list* labels = list_of(*s.head, "labels")) {
+        d.findings = report::member<report::list>(*s.tail, "findings");
+        if (const report::list* labels = report::member<report::list>(*s.head, "labels")) {
             for (const report::value& v : *labels) {
                 const auto* text = std::get_if<std::string>(&v);
                 d.labels.push_back(text == nullptr ? std::string() : *text);
             }
         }
-        const report::list* steps = list_of(*s.head, "steps");
+        const report::list* steps = report::member<report::list>(*s.head, "steps");
         d.numbered = steps != nullptr && !steps->empty() && steps->size() == d.labels.size();
         for (std::size_t i = 0; i < d.labels.size(); ++i) {
             const double step =
@@ -213,8 +207,7 @@ class gathering {
     void add_results(const result_set& s, const std::vector<std::string>& names) {
         compare::board b = compare::arrange(*s.results, names, 1);
         for (compare::tensor_row& row : b.tensors) {
-            const auto [at, added] =
-                rows_.emplace(identity_of(row.file, row.tensor), out_.table.tensors.size());
+            const auto [at, added] = rows_.emplace(identity_of(*row.of), out_.table.tensors.size());
             if (added) {
                 out_.table.tensors.push_back(std::move(row));
                 continue;
@@ -230,24 +223,33 @@ class gathering {
             }
         }
     }
-    static bool measured(const compare::figures& f) { return f.rmse || f.elements > 0; }
+
+    static bool measured(const analysis::result* r) {
+        return r != nullptr && (r->elements > 0 || !std::isnan(r->rmse));
+    }
 
     // Means over the seeds of a cell; undefined where one of them is.
-    void fill_metrics(const std::vector<std::string>& names) {
-        const std::size_t rows = out_.table.tensors.size();
-        std::unordered_map<std::string, std::size_t> runs;
-        for (std::size_t i = 0; i < names.size(); ++i) runs.emplace(names[i], i);
-        explored_metrics explored(out_.plan, rows);
-        for (const result_set& s : sets_) {
-            if (!is_analysis(s)) continue;
-            for (const report::record& r : *s.results) {
-                if (!counts(r)) continue;
-                const std::string key =
-                    identity_of(report::text_of(r, "file"), report::text_of(r, "tensor"));
-                explored.add(runs.at(report::text_of(r, "recipe")), rows_.at(key), r);
+    void fill_metrics() {
+        for (const shown_metric& m : shown_metrics) {
+            const metrics::metric& row = *metrics::find(m.name);
+            report::explorer::metric to;
+            to.name = std::string(m.name);
+            to.title = std::string(m.title);
+            to.share = row.unit == "share";
+            to.unit = to.share ? "" : std::string(row.unit);
+            to.definition = std::string(row.definition);
+            to.larger_is_worse = m.larger_is_worse;
+            for (const compare::cell& c : out_.plan.cells) {
+                const auto seeds = static_cast<double>(c.runs.size());
+                std::vector<float>& values = to.values.emplace_back(out_.table.tensors.size());
+                for (std::size_t t = 0; t < values.size(); ++t) {
+                    for (const std::size_t run : c.runs) {
+                        values[t] += static_cast<float>(out_.table.of(t, run).*row.member / seeds);
+                    }
+                }
             }
+            out_.metrics.push_back(std::move(to));
         }
-        out_.metrics = explored.take();
     }
 
     void find_classes() {
@@ -255,33 +257,32 @@ class gathering {
         for (const engine::role_row& r : engine::roles()) order.emplace_back(r.name);
         std::set<std::string> files;
         for (const compare::tensor_row& t : out_.table.tensors) {
-            if (std::find(order.begin(), order.end(), t.role) == order.end()) {
-                order.push_back(t.role);
+            if (std::ranges::find(order, t.of->role) == order.end()) {
+                order.push_back(t.of->role);
             }
-            if (files.insert(t.file).second) out_.files.push_back(t.file);
+            if (files.insert(t.of->file).second) out_.files.push_back(t.of->file);
         }
         for (const std::string& role : order) {
             tensor_class c{role, {}};
             for (std::size_t i = 0; i < out_.table.tensors.size(); ++i) {
-                if (out_.table.tensors[i].role == role) c.tensors.push_back(i);
+                if (out_.table.tensors[i].of->role == role) c.tensors.push_back(i);
             }
             if (!c.tensors.empty()) out_.classes.push_back(std::move(c));
         }
         const auto elements = [&](const tensor_class& c) {
             double sum = 0;
             for (const std::size_t t : c.tensors) {
-                double most = 0;
-                for (const compare::figures& f : out_.table.tensors[t].at) {
-                    most = std::max(most, f.elements);
+                std::uint64_t most = 0;
+                for (std::size_t run = 0; run < out_.table.runs; ++run) {
+                    most = std::max(most, out_.table.of(t, run).elements);
                 }
-                sum += most;
+                sum += static_cast<double>(most);
             }
             return sum;
         };
-        std::stable_sort(out_.classes.begin(), out_.classes.end(),
-                         [&](const tensor_class& a, const tensor_class& b) {
-                             return elements(a) > elements(b);
-                         });
+        std::ranges::stable_sort(out_.classes, [&](const tensor_class& a, const tensor_class& b) {
+            return elements(a) > elements(b);
+        });
     }
 
     std::span<const result_set> sets_;
@@ -292,12 +293,11 @@ class gathering {
 }  // namespace
 
 bool evidence::decomposed() const {
-    const auto has_parts = [](const compare::figures& f) {
-        return f.rates[compare::rate_index("grid_error_share")].has_value();
+    const auto has_parts = [](const analysis::result* r) {
+        return r != nullptr && !std::isnan(r->grid_error_share);
     };
-    return std::any_of(table.tensors.begin(), table.tensors.end(), [&](const auto& t) {
-        return std::any_of(t.at.begin(), t.at.end(), has_parts);
-    });
+    return std::ranges::any_of(table.tensors,
+                               [&](const auto& t) { return std::ranges::any_of(t.at, has_parts); });
 }
 
 std::string evidence::short_path(const std::string& path) {
@@ -306,7 +306,7 @@ std::string evidence::short_path(const std::string& path) {
 }
 
 std::string evidence::tensor_name(std::size_t tensor) const {
-    const compare::tensor_row& t = table.tensors[tensor];
+    const analysis::tensor_identity& t = *table.tensors[tensor].of;
     return files.size() > 1 ? fmt::format("{}: {}", file_name(t.file), t.tensor) : t.tensor;
 }
 
@@ -317,7 +317,7 @@ std::string evidence::file_name(const std::string& path) const {
         const std::size_t at = f.size() - name.size();
         return f.compare(at, name.size(), name) == 0 && (at == 0 || f[at - 1] == '/');
     };
-    return std::any_of(files.begin(), files.end(), same) ? path : name;
+    return std::ranges::any_of(files, same) ? path : name;
 }
 
 evidence gather(std::span<const result_set> sets) { return gathering(sets).run(); }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "libmx/codec/clamp_zone.hpp"
+
 namespace mx::pages {
 
 std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most) {
@@ -20,9 +22,9 @@ std::string shown_words(const evidence& e, std::size_t most) {
 
 report::figure& add_figure(report::section& to, const std::string& kind, std::string title,
                            std::string caption, report::plot what) {
-    const auto before = std::count_if(
-        to.figures.begin(), to.figures.end(),
-        [&](const report::figure& o) { return o.id == kind || o.id.rfind(kind + "-", 0) == 0; });
+    const auto before = std::ranges::count_if(to.figures, [&](const report::figure& o) {
+        return o.id == kind || o.id.rfind(kind + "-", 0) == 0;
+    });
     report::figure f;
     f.id = before == 0 ? kind : fmt::format("{}-{}", kind, before + 1);
     f.title = std::move(title);
@@ -35,7 +37,7 @@ report::figure& add_figure(report::section& to, const std::string& kind, std::st
 std::vector<std::string> plotted_roles(const evidence& e) {
     std::vector<std::string> roles{""};
     const auto is_norm = [](const tensor_class& c) { return c.role == "norm"; };
-    if (e.classes.size() > 1 && std::any_of(e.classes.begin(), e.classes.end(), is_norm)) {
+    if (e.classes.size() > 1 && std::ranges::any_of(e.classes, is_norm)) {
         roles.emplace_back("norm");
     }
     return roles;
@@ -52,6 +54,32 @@ report::axis axis_of(std::string title, std::string unit, bool log, bool share) 
     a.log = log;
     a.share = share;
     return a;
+}
+
+report::axis in_range(report::axis a, double low, double high) {
+    a.low = low;
+    a.high = high;
+    return a;
+}
+
+report::bar_chart mantissa_chart() {
+    report::bar_chart chart;
+    chart.x = in_range(axis_of("mantissa of the block's largest magnitude", ""), 1, 2);
+    chart.y = axis_of("blocks", "", false, true);
+    return chart;
+}
+
+report::bar_chart::series mantissa_panel(const codec::recipe& r, const std::string& name,
+                                         const mantissas& bins) {
+    report::bar_chart::series s;
+    s.name = name;
+    for (int i = 0; i <= metrics::mantissa_bins; ++i) {
+        s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
+    }
+    s.counts.assign(bins.begin(), bins.end());
+    const codec::clamp_zone zone = codec::clamp_zone_of(r);
+    if (!zone.empty()) s.zones.push_back({"clamp zone", zone.from, zone.to});
+    return s;
 }
 
 }  // namespace mx::pages

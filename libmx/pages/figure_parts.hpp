@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/pages/evidence.hpp"
+#include "libmx/pages/histogram_sums.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
@@ -34,5 +36,12 @@ std::string tensors_of(const std::string& role);
 
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
+/// The same, from `low` to `high`.
+report::axis in_range(report::axis a, double low, double high);
+
+/// Panels of block maxima by mantissa, and one of them, with the zone that `r` clamps shaded.
+report::bar_chart mantissa_chart();
+report::bar_chart::series mantissa_panel(const codec::recipe& r, const std::string& name,
+                                         const mantissas& bins);
 
 }  // namespace mx::pages

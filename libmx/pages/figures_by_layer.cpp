@@ -9,7 +9,8 @@
 
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
-#include "libmx/studies/compare/series.hpp"
+#include "libmx/studies/compare/board.hpp"
+#include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::pages {
 namespace {
@@ -25,25 +26,20 @@ struct layer_metric {
     const char* name;
     const char* title;
     const char* unit;
+    double analysis::result::*figure;
     bool logarithmic;
     bool larger_is_worse;
 };
-constexpr std::array layer_metrics{layer_metric{"sqnr_db", "SQNR", "dB", false, false},
-                                   layer_metric{"rmse", "R-MSE", "", true, true}};
-
-const compare::series_figure& figure_named(std::string_view name) {
-    std::size_t i = 0;
-    while (compare::series_figures[i].name != name) ++i;
-    return compare::series_figures[i];
-}
+constexpr std::array layer_metrics{
+    layer_metric{"sqnr_db", "SQNR", "dB", &analysis::result::sqnr_db, false, false},
+    layer_metric{"rmse", "R-MSE", "", &analysis::result::rmse, true, true}};
 
 std::optional<double> mean_of(const evidence& e, const std::vector<std::size_t>& tensors,
                               std::size_t cell, const layer_metric& m) {
-    const compare::series_figure& what = figure_named(m.name);
     double sum = 0;
     std::size_t count = 0;
     for (const std::size_t t : tensors) {
-        const auto v = compare::figure_of(e.table, t, e.plan.cells[cell], what);
+        const auto v = compare::figure_of(e.table, t, e.plan.cells[cell], m.figure);
         if (!v || (m.logarithmic && *v <= 0)) continue;
         sum += m.logarithmic ? std::log(*v) : *v;
         ++count;
@@ -62,7 +58,7 @@ struct layered {
 layered layers_of(const evidence& e, const tensor_class& c) {
     layered l;
     for (const std::size_t t : c.tensors) {
-        const auto& layer = e.table.tensors[t].layer;
+        const auto& layer = e.table.tensors[t].of->layer;
         (layer ? l.layers[*layer] : l.rest).push_back(t);
     }
     return l;
@@ -149,14 +145,12 @@ void add_kinds(const evidence& e, report::section& to) {
     const auto is_kind = [](const compare::layer_series& s) {
         return s.role == "weight" && s.tensors.size() >= least_points;
     };
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const compare::layer_series& s) { return !is_kind(s); }),
-              all.end());
+    std::erase_if(all, [&](const compare::layer_series& s) { return !is_kind(s); });
     const std::size_t shown = std::min(most_kinds, all.size());
     for (std::size_t i = 0; i < shown; ++i) {
         layered l;
         for (const std::size_t t : all[i].tensors) {
-            if (const auto& layer = e.table.tensors[t].layer) l.layers[*layer].push_back(t);
+            if (const auto& layer = e.table.tensors[t].of->layer) l.layers[*layer].push_back(t);
         }
         const std::string name = e.files.size() > 1
                                      ? fmt::format("{}: {}", e.file_name(all[i].file), all[i].name)
@@ -173,8 +167,7 @@ void add_kinds(const evidence& e, report::section& to) {
 }  // namespace
 
 report::section layers_section(const evidence& e) {
-    report::section s;
-    s.heading = "Layer by layer";
+    report::section s{.heading = "Layer by layer"};
     for (const tensor_class& c : e.classes) {
         const layered l = layers_of(e, c);
         if (l.layers.size() < 2) continue;

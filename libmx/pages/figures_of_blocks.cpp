@@ -7,10 +7,8 @@
 #include <map>
 #include <numeric>
 
-#include "libmx/codec/clamp_zone.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pages/figure_parts.hpp"
-#include "libmx/pages/histogram_sums.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/words.hpp"
 
@@ -38,7 +36,7 @@ void add_panel(std::vector<shared_panel>& panels, series s) {
                (s.zones.empty() || (p.what.zones.front().from == s.zones.front().from &&
                                     p.what.zones.front().to == s.zones.front().to));
     };
-    auto at = std::find_if(panels.begin(), panels.end(), same);
+    auto at = std::ranges::find_if(panels, same);
     if (at == panels.end()) at = panels.insert(at, shared_panel{s, {}});
     at->names.push_back(s.name);
 }
@@ -57,29 +55,13 @@ std::vector<series> named(std::vector<shared_panel> panels) {
     return all;
 }
 
-series mantissa_series(const codec::recipe& r, const std::string& name, const mantissas& bins) {
-    series s;
-    s.name = name;
-    for (int i = 0; i <= metrics::mantissa_bins; ++i) {
-        s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
-    }
-    s.counts.assign(bins.begin(), bins.end());
-    const codec::clamp_zone zone = codec::clamp_zone_of(r);
-    if (!zone.empty()) s.zones.push_back({"clamp zone", zone.from, zone.to});
-    return s;
-}
-
 void add_mantissas(const evidence& e, const std::string& role, report::section& to) {
-    report::bar_chart chart;
-    chart.x = axis_of("mantissa of the block's largest magnitude", "");
-    chart.x.low = 1;
-    chart.x.high = 2;
-    chart.y = axis_of("blocks", "", false, true);
+    report::bar_chart chart = mantissa_chart();
     std::vector<shared_panel> panels;
     for (const compare::cell& c : e.plan.cells) {
         const auto sum = histograms_of(e, role, c.name);
         if (!sum) continue;
-        series s = mantissa_series(c.recipe, c.name, sum->amax);
+        series s = mantissa_panel(c.recipe, c.name, sum->amax);
         if (total(s.counts) > 0) add_panel(panels, std::move(s));
     }
     if (panels.empty()) return;
@@ -114,11 +96,7 @@ magnitude_bins by_magnitude(const format::element_format& f, const std::vector<d
 
 void add_codes(const evidence& e, const std::string& role, report::section& to) {
     report::bar_chart chart;
-    chart.x = axis_of("code magnitude, smallest first", "share of the codes");
-    chart.x.unit = "";
-    chart.x.share = true;
-    chart.x.low = 0;
-    chart.x.high = 1;
+    chart.x = in_range(axis_of("code magnitude, smallest first", "", false, true), 0, 1);
     chart.y = axis_of("elements", "", false, true);
     for (const compare::cell& c : e.plan.cells) {
         if (chart.panels.size() == most_panels) break;
@@ -195,8 +173,7 @@ void add_scales(const evidence& e, const std::string& role, report::section& to)
 }  // namespace
 
 report::section blocks_section(const evidence& e) {
-    report::section s;
-    s.heading = "Blocks, codes and scales";
+    report::section s{.heading = "Blocks, codes and scales"};
     if (e.sums.empty()) {
         s.notes.push_back(
             "Histograms of block maxima, codes and scales: run mx analyze with --histograms, or "

@@ -9,7 +9,6 @@
 #include "libmx/analysis/alarms.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/pages/figure_parts.hpp"
-#include "libmx/pages/histogram_sums.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/report/members.hpp"
 
@@ -36,7 +35,8 @@ std::optional<std::size_t> find_tensor(const evidence& e, const report::record& 
     for (const tensor_class& c : e.classes) {
         if (c.role != "norm") continue;
         for (const std::size_t t : c.tensors) {
-            if (e.table.tensors[t].tensor == name && e.table.tensors[t].file == file) return t;
+            const analysis::tensor_identity& of = *e.table.tensors[t].of;
+            if (of.tensor == name && of.file == file) return t;
         }
     }
     return {};
@@ -49,9 +49,8 @@ std::vector<norm> norms_of(const evidence& e) {
         const auto tightness = report::number_of(*r, "spread_p50");
         const std::string recipe = report::text_of(*r, "recipe");
         const auto& known = e.plan.recipes;
-        const auto at = std::find_if(known.begin(), known.end(), [&](const codec::recipe& k) {
-            return codec::to_string(k) == recipe;
-        });
+        const auto at = std::ranges::find_if(
+            known, [&](const codec::recipe& k) { return codec::to_string(k) == recipe; });
         norm n;
         if (!tensor || !tightness || at == known.end() || !read_mantissas(*r, n.amax)) continue;
         n.tensor = *tensor;
@@ -73,7 +72,7 @@ std::vector<std::string> short_names(const evidence& e, const std::vector<norm>&
         for (std::size_t dot = first.find('.'); dot != std::string::npos;
              dot = first.find('.', dot + 1)) {
             const std::string part = first.substr(0, dot + 1);
-            const bool all = std::all_of(names.begin(), names.end(), [&](const std::string& n) {
+            const bool all = std::ranges::all_of(names, [&](const std::string& n) {
                 return std::string(begin_of(n)).compare(0, part.size(), part) == 0;
             });
             if (!all) break;
@@ -110,8 +109,7 @@ double share_in(const mantissas& bins, const codec::clamp_zone& zone) {
 }
 
 double saturation_of(const evidence& e, const norm& n, const compare::cell& c) {
-    constexpr std::size_t saturated = compare::rate_index("saturated_block_rate");
-    return e.table.of(n.tensor, c.runs.front()).rates[saturated].value_or(0);
+    return analysis::value_or(e.table.of(n.tensor, c.runs.front()).saturated_block_rate, 0);
 }
 
 std::vector<std::string> groups() {
@@ -130,7 +128,7 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
     for (const compare::cell& c : e.plan.cells) {
         const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
         if (zone.empty()) continue;
-        const bool known = std::any_of(cells.begin(), cells.end(), [&](const compare::cell* o) {
+        const bool known = std::ranges::any_of(cells, [&](const compare::cell* o) {
             const codec::clamp_zone other = codec::clamp_zone_of(o->recipe);
             return other.from == zone.from && other.to == zone.to &&
                    o->recipe.block == c.recipe.block && o->recipe.axis == c.recipe.axis &&
@@ -138,11 +136,9 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
         });
         if (!known) cells.push_back(&c);
     }
-    std::stable_sort(cells.begin(), cells.end(),
-                     [](const compare::cell* a, const compare::cell* b) {
-                         return codec::clamp_zone_of(a->recipe).share() >
-                                codec::clamp_zone_of(b->recipe).share();
-                     });
+    std::ranges::stable_sort(cells, [](const compare::cell* a, const compare::cell* b) {
+        return codec::clamp_zone_of(a->recipe).share() > codec::clamp_zone_of(b->recipe).share();
+    });
     if (cells.size() > most_zones) cells.resize(most_zones);
     return cells;
 }
@@ -151,12 +147,8 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
                  report::section& to) {
     const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
     report::scatter_chart chart;
-    chart.x = axis_of("block maxima in the clamp zone", "", false, true);
-    chart.x.low = 0;
-    chart.x.high = 1;
-    chart.y = axis_of("smallest over largest magnitude of a block, median", "");
-    chart.y.low = 0;
-    chart.y.high = 1;
+    chart.x = in_range(axis_of("block maxima in the clamp zone", "", false, true), 0, 1);
+    chart.y = in_range(axis_of("smallest over largest magnitude of a block, median", ""), 0, 1);
     // Those that matter most first: what is left out is furthest from saturating.
     std::vector<std::pair<double, report::scatter_chart::mark>> marks;
     for (const norm& n : norms) {
@@ -169,8 +161,7 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
     }
     if (marks.empty()) return;
     chart.groups = groups();
-    std::stable_sort(marks.begin(), marks.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(marks, [](const auto& a, const auto& b) { return a.first > b.first; });
     const std::size_t all = marks.size();
     marks.resize(std::min(all, most_marks));
     for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -194,30 +185,15 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
 // The norm tensors that have most of their maxima in the widest zone.
 void add_panels(std::vector<norm> norms, const compare::cell& c, report::section& to) {
     const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
-    norms.erase(std::remove_if(norms.begin(), norms.end(),
-                               [&](const norm& n) { return !sees_blocks_of(n, c.recipe); }),
-                norms.end());
-    std::stable_sort(norms.begin(), norms.end(), [&](const norm& a, const norm& b) {
+    std::erase_if(norms, [&](const norm& n) { return !sees_blocks_of(n, c.recipe); });
+    std::ranges::stable_sort(norms, [&](const norm& a, const norm& b) {
         return share_in(a.amax, zone) > share_in(b.amax, zone);
     });
     const std::size_t all = norms.size();
     if (all == 0) return;
     norms.resize(std::min(all, most_norm_panels));
-    report::bar_chart chart;
-    chart.x = axis_of("mantissa of the block's largest magnitude", "");
-    chart.x.low = 1;
-    chart.x.high = 2;
-    chart.y = axis_of("blocks", "", false, true);
-    for (const norm& n : norms) {
-        report::bar_chart::series s;
-        s.name = n.name;
-        for (int i = 0; i <= metrics::mantissa_bins; ++i) {
-            s.edges.push_back(1 + static_cast<double>(i) / metrics::mantissa_bins);
-        }
-        s.counts.assign(n.amax.begin(), n.amax.end());
-        s.zones.push_back({"clamp zone", zone.from, zone.to});
-        chart.panels.push_back(std::move(s));
-    }
+    report::bar_chart chart = mantissa_chart();
+    for (const norm& n : norms) chart.panels.push_back(mantissa_panel(c.recipe, n.name, n.amax));
     add_figure(to, "maxima", "Block maxima of single norm tensors",
                fmt::format("The {} of {} norm tensors with most block maxima in the clamp zone of "
                            "{}, which is shaded.",
@@ -229,8 +205,8 @@ void add_panels(std::vector<norm> norms, const compare::cell& c, report::section
 
 report::section norms_section(const evidence& e) {
     report::section s;
-    const bool any = std::any_of(e.classes.begin(), e.classes.end(),
-                                 [](const tensor_class& c) { return c.role == "norm"; });
+    const bool any =
+        std::ranges::any_of(e.classes, [](const tensor_class& c) { return c.role == "norm"; });
     if (!any) return s;
     s.heading = "Norm gains against the clamp zone";
     std::vector<norm> norms = norms_of(e);

@@ -43,14 +43,12 @@ std::vector<step_line> lines_of(const dump_series& d, const step_metric& m) {
     for (const report::value& v : *d.series) {
         const auto* r = std::get_if<report::record>(&v);
         if (r == nullptr) continue;
-        const report::value* member = report::find(*r, m.name);
-        const auto* steps = member == nullptr ? nullptr : std::get_if<report::list>(member);
+        const auto* steps = report::member<report::list>(*r, m.name);
         if (steps == nullptr || steps->size() != d.labels.size()) continue;
         const std::string role = report::text_of(*r, "role");
         const std::string recipe = report::text_of(*r, "recipe");
-        auto at = std::find_if(lines.begin(), lines.end(), [&](const step_line& l) {
-            return l.role == role && l.recipe == recipe;
-        });
+        auto at = std::ranges::find_if(
+            lines, [&](const step_line& l) { return l.role == role && l.recipe == recipe; });
         if (at == lines.end()) {
             at = lines.insert(at, step_line{role, recipe, std::vector<double>(steps->size()),
                                             std::vector<std::size_t>(steps->size())});

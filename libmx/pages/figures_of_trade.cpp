@@ -10,7 +10,6 @@
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/words.hpp"
-#include "libmx/studies/compare/pareto.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::pages {
@@ -37,7 +36,7 @@ void add_bits(const evidence& e, const recommendation& r, report::section& to) {
                                front[i]});
         if (front[i]) chart.path.emplace_back(shown[i]->bits, shown[i]->sqnr_db);
     }
-    std::sort(chart.path.begin(), chart.path.end());
+    std::ranges::sort(chart.path);
     add_figure(
         to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
         "Over all elements together, each tensor divided by its RMS, so that large values of "
@@ -57,14 +56,12 @@ std::vector<block_family> block_families(const evidence& e, const recommendation
     for (const candidate& c : r.candidates) {
         codec::recipe common = e.plan.cells[c.cell].recipe;
         common.block = {};
-        auto at = std::find_if(families.begin(), families.end(),
-                               [&](const block_family& f) { return f.common == common; });
+        auto at = std::ranges::find_if(families,
+                                       [&](const block_family& f) { return f.common == common; });
         if (at == families.end()) at = families.insert(at, block_family{common, {}});
         at->members.push_back(&c);
     }
-    families.erase(std::remove_if(families.begin(), families.end(),
-                                  [](const block_family& f) { return f.members.size() < 2; }),
-                   families.end());
+    std::erase_if(families, [](const block_family& f) { return f.members.size() < 2; });
     return families;
 }
 
@@ -78,10 +75,9 @@ void add_blocks(const evidence& e, const recommendation& r, report::section& to)
     chart.x = axis_of("elements per block", "", true);
     chart.y = axis_of("SQNR", "dB");
     for (block_family& f : block_families(e, r)) {
-        std::stable_sort(f.members.begin(), f.members.end(),
-                         [&](const candidate* a, const candidate* b) {
-                             return block_elements(e, *a) < block_elements(e, *b);
-                         });
+        std::ranges::stable_sort(f.members, [&](const candidate* a, const candidate* b) {
+            return block_elements(e, *a) < block_elements(e, *b);
+        });
         if (chart.lines.size() == most_lines) break;
         // Named like the member with the preset's own block, or like the first.
         report::line_chart::line line{e.cell_name(f.members.front()->cell), {}};
@@ -154,8 +150,7 @@ void add_plane(const evidence& e, const recommendations& all, report::section& t
 }  // namespace
 
 report::section trade_section(const evidence& e, const recommendations& all) {
-    report::section s;
-    s.heading = "Recipe against recipe";
+    report::section s{.heading = "Recipe against recipe"};
     recommendations shown{recommend("", e.table, e.plan, compare::all_tensors(e.table), {})};
     for (const std::string& role : plotted_roles(e)) {
         for (const recommendation& r : all) {
@@ -164,8 +159,8 @@ report::section trade_section(const evidence& e, const recommendations& all) {
     }
     for (const recommendation& r : shown) add_bits(e, r, s);
     for (const recommendation& r : shown) add_blocks(e, r, s);
-    const bool blocks = std::any_of(s.figures.begin(), s.figures.end(),
-                                    [](const report::figure& f) { return f.id == "blocks"; });
+    const bool blocks =
+        std::ranges::any_of(s.figures, [](const report::figure& f) { return f.id == "blocks"; });
     if (!blocks) {
         s.notes.push_back(
             "Error against block size: give recipes that differ in their block only, as in mx "

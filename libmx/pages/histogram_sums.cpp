@@ -10,14 +10,8 @@ namespace {
 
 constexpr std::size_t most_codes = 256;
 
-template <typename T>
-const T* member(const report::record& r, std::string_view name) {
-    const report::value* v = report::find(r, name);
-    return v == nullptr ? nullptr : std::get_if<T>(v);
-}
-
 void add_codes(const report::record& r, histogram_sum& to) {
-    const auto* codes = member<report::list>(r, "code_histogram");
+    const auto* codes = report::member<report::list>(r, "code_histogram");
     if (codes == nullptr || codes->size() > most_codes) return;
     if (to.codes.size() < codes->size()) to.codes.resize(codes->size());
     for (std::size_t i = 0; i < codes->size(); ++i) {
@@ -26,7 +20,7 @@ void add_codes(const report::record& r, histogram_sum& to) {
 }
 
 void add_scales(const report::record& r, histogram_sum& to) {
-    const auto* scales = member<report::record>(r, "scale_histogram");
+    const auto* scales = report::member<report::record>(r, "scale_histogram");
     if (scales == nullptr) return;
     for (const auto& [name, count] : *scales) {
         int code = -1;
@@ -41,8 +35,8 @@ void add_scales(const report::record& r, histogram_sum& to) {
 }  // namespace
 
 bool read_mantissas(const report::record& r, mantissas& bins) {
-    const auto* of = member<report::record>(r, "amax_mantissa_histogram");
-    const auto* counts = of == nullptr ? nullptr : member<report::list>(*of, "bins");
+    const auto* of = report::member<report::record>(r, "amax_mantissa_histogram");
+    const auto* counts = of == nullptr ? nullptr : report::member<report::list>(*of, "bins");
     if (counts == nullptr || counts->size() != bins.size()) return false;
     for (std::size_t i = 0; i < bins.size(); ++i) {
         bins[i] += report::number_of((*counts)[i]).value_or(0);

@@ -7,7 +7,6 @@
 
 #include "libmx/analysis/alarms.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/studies/compare/pareto.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::pages {
@@ -26,26 +25,23 @@ void count_damage(std::size_t tensor, double rate, double alarming, damage& to) 
 // Tensors in danger and below the floor. Seeds of a cell count as one: the first stands for them.
 void count_dangers(const compare::board& b, const compare::cell& cell,
                    const std::vector<std::size_t>& tensors, double floor, candidate& to) {
-    constexpr std::size_t clamp = compare::rate_index("clamp_rate");
-    constexpr std::size_t saturated = compare::rate_index("saturated_block_rate");
-    constexpr std::size_t collapsed = compare::rate_index("collapsed_block_rate");
     for (const std::size_t t : tensors) {
-        const compare::figures& f = b.of(t, cell.runs.front());
-        to.clamping += f.rates[clamp].value_or(0) >= analysis::alarming_clamp_rate ? 1u : 0u;
-        to.below += f.sqnr_db && *f.sqnr_db < floor ? 1u : 0u;
-        to.collapse_unknown += f.eligible > 0 && !f.rates[collapsed] ? 1u : 0u;
-        count_damage(t, f.rates[saturated].value_or(0), analysis::alarming_saturation,
-                     to.saturation);
+        const analysis::result& r = b.of(t, cell.runs.front());
+        to.clamping += r.clamp_rate >= analysis::alarming_clamp_rate ? 1u : 0u;
+        to.below += r.sqnr_db < floor ? 1u : 0u;
+        to.collapse_unknown +=
+            r.eligible_blocks > 0 && std::isnan(r.collapsed_block_rate) ? 1u : 0u;
+        count_damage(t, r.saturated_block_rate, analysis::alarming_saturation, to.saturation);
         // Where every element kept its value, one magnitude was all there was.
-        const double collapse = f.rmse == 0.0 ? 0 : f.rates[collapsed].value_or(0);
+        const double collapse = r.rmse == 0 ? 0 : r.collapsed_block_rate;
         count_damage(t, collapse, analysis::alarming_collapse, to.collapse);
     }
 }
 
-// The elements of a tensor under whichever run measured it.
+// The elements of a tensor under the first run that measured it.
 double elements_of(const compare::tensor_row& row) {
-    for (const compare::figures& f : row.at) {
-        if (f.elements > 0) return f.elements;
+    for (const analysis::result* r : row.at) {
+        if (r != nullptr && r->elements > 0) return static_cast<double>(r->elements);
     }
     return 0;
 }
@@ -55,12 +51,12 @@ void add_stored(const compare::board& b, recommendation& r) {
     bool wide = true;  // bfloat16 or more
     double bits = 0;
     for (const std::size_t t : r.tensors) {
-        const std::string& dtype = b.tensors[t].dtype;
+        const std::string& dtype = b.tensors[t].of->dtype;
         const double elements = elements_of(b.tensors[t]);
         r.elements += elements;
         bits += elements * engine::bits_of_dtype(dtype).value_or(static_cast<int>(bf16_bits));
         wide = wide && (dtype.empty() || dtype == "BF16" || dtype == "F32" || dtype == "F64");
-        if (!dtype.empty() && std::find(r.dtypes.begin(), r.dtypes.end(), dtype) == r.dtypes.end())
+        if (!dtype.empty() && std::ranges::find(r.dtypes, dtype) == r.dtypes.end())
             r.dtypes.push_back(dtype);
     }
     if ((wide && !r.kept) || r.elements == 0) return;
@@ -142,8 +138,13 @@ recommendation recommend(const std::string& role, const compare::board& b,
     return r;
 }
 
-double recommended_bits(const recommendation& r) {
-    return r.chosen ? r.candidates[*r.chosen].bits : r.fallback_bits;
+double bits_of(const recommendation& r, std::optional<std::size_t> candidate) {
+    return candidate ? r.candidates[*candidate].bits : r.fallback_bits;
+}
+
+std::string name_of(const compare::sweep_plan& plan, const recommendation& r,
+                    std::optional<std::size_t> candidate) {
+    return candidate ? plan.cells[r.candidates[*candidate].cell].name : r.fallback;
 }
 
 }  // namespace mx::pages

@@ -101,7 +101,10 @@ recommendation recommend(const std::string& role, const compare::board& b,
                          const compare::sweep_plan& plan, const std::vector<std::size_t>& among,
                          const policy& p);
 
-/// Bits per element of what is recommended.
-double recommended_bits(const recommendation& r);
+/// Bits per element of a candidate, or of the fallback for none; `r.chosen` is what is recommended.
+double bits_of(const recommendation& r, std::optional<std::size_t> candidate);
+/// What it is called.
+std::string name_of(const compare::sweep_plan& plan, const recommendation& r,
+                    std::optional<std::size_t> candidate);
 
 }  // namespace mx::pages

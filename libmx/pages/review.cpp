@@ -9,6 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/members.hpp"
 
@@ -32,42 +33,35 @@ std::string title_of(const evidence& e) {
 report::list ladder_members(const evidence& e, const recommendation& r) {
     report::list rungs;
     for (const rung& step : ladder(r.candidates)) {
-        const candidate* c = step.candidate ? &r.candidates[*step.candidate] : nullptr;
-        rungs.emplace_back(
-            report::record{{"recipe", c == nullptr ? r.fallback : e.cell_name(c->cell)},
-                           {"bits_per_element", c == nullptr ? r.fallback_bits : c->bits},
-                           {"up_to_sqnr_db", finite_or_null(step.up_to_db)}});
+        rungs.emplace_back(report::record{{"recipe", name_of(e.plan, r, step.candidate)},
+                                          {"bits_per_element", bits_of(r, step.candidate)},
+                                          {"up_to_sqnr_db", finite_or_null(step.up_to_db)}});
     }
     return rungs;
 }
 
 report::record result_of(const evidence& e, const recommendation& r) {
     const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
-    const std::string recipe = r.undecided ? "" : c == nullptr ? r.fallback : e.cell_name(c->cell);
-    report::list dtypes;
-    for (const std::string& dtype : r.dtypes) dtypes.emplace_back(dtype);
+    const report::value none;
+    const auto rate = [&](std::string_view name) {
+        return c == nullptr ? none : report::to_value(c->rate(name));
+    };
     return {{"role", r.role},
             {"tensors", report::tally(r.tensors.size())},
             {"not_everywhere", r.not_everywhere},
             {"elements", report::whole(r.elements)},
-            {"recipe", r.undecided ? report::value() : report::value(recipe)},
-            {"bits_per_element", r.undecided ? report::value() : recommended_bits(r)},
-            {"sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db)},
-            {"clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate"))},
-            {"underflow_rate", c == nullptr ? report::value() : maybe(c->rate("underflow_rate"))},
-            {"collapsed_block_rate",
-             c == nullptr ? report::value() : maybe(c->rate("collapsed_block_rate"))},
-            {"stored_dtypes", std::move(dtypes)},
+            {"recipe", r.undecided ? none : name_of(e.plan, r, r.chosen)},
+            {"bits_per_element", r.undecided ? none : bits_of(r, r.chosen)},
+            {"sqnr_db", c == nullptr ? none : finite_or_null(c->sqnr_db)},
+            {"clamp_rate", rate("clamp_rate")},
+            {"underflow_rate", rate("underflow_rate")},
+            {"collapsed_block_rate", rate("collapsed_block_rate")},
+            {"stored_dtypes", report::list(r.dtypes.begin(), r.dtypes.end())},
             {"keeps_precision", r.kept}};
 }
 
-void put(std::vector<report::section>& to, report::section s) {
-    const bool something = !s.columns.empty() || !s.notes.empty() || !s.figures.empty() || s.all;
-    if (something) to.push_back(std::move(s));
-}
-
 void put(std::vector<report::section>& to, std::vector<report::section> more) {
-    for (report::section& s : more) put(to, std::move(s));
+    for (report::section& s : more) pages::put(to, std::move(s));
 }
 
 }  // namespace

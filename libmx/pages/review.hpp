@@ -5,18 +5,20 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
+#include "libmx/analysis/result.hpp"
 #include "libmx/pages/recommend.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
 
-/// One document of results (schemas mx.analysis/1 and mx.diff/1), in memory or read back from its
-/// JSON. Nothing is owned.
+/// One document (schemas mx.analysis/1 and mx.diff/1), in memory or read back from its JSON.
+/// Nothing is owned.
 struct result_set {
     std::string name;  ///< of its file, for messages
     const report::record* head;
-    const report::record_list* results;
+    const std::vector<analysis::result>* results;  ///< of mx.analysis/1
     const report::record* tail;
 };
 
@@ -31,8 +33,7 @@ inline constexpr const char* inputs_heading = "Inputs";
 
 /// The page, schema mx.report/1: results are the recommendations, the tail holds the ladders of
 /// what other floors would lead to; the caller puts schema and tool before the head. The same sets
-/// give the same page. Throws base::error (input) for documents of other schemas and for results
-/// that name no recipe.
+/// give the same page. Throws base::error (input) for documents of other schemas.
 report::document make_review(std::span<const result_set> sets, const review_options& options);
 
 }  // namespace mx::pages

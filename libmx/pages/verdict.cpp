@@ -71,35 +71,25 @@ std::string reason_against(const evidence& e, const recommendation& r, const pol
                        e.cell_name(c->cell), decibels(c->sqnr_db));
 }
 
-std::string name_of(const evidence& e, const recommendation& r) {
-    return r.chosen ? e.cell_name(r.candidates[*r.chosen].cell) : r.fallback;
-}
-
 std::string kept_reason(const recommendation& r) {
     return r.dtypes.empty() ? "kept as stored"
                             : fmt::format("kept as stored, {}", listed(r.dtypes));
 }
 
-report::record row_of(const evidence& e, const recommendation& r, const policy& p) {
+void add_row(const evidence& e, const recommendation& r, const policy& p, report::section& to) {
     const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
-    report::record row{{"role", r.role}, {"tensors", report::tally(r.tensors.size())}};
+    const report::value none;
     if (r.undecided) {
-        row.emplace_back("recipe", std::string("undecided"));
-        row.emplace_back("reason", std::string("no tensor was measured under every recipe"));
-        return row;
+        to.add(r.role, r.tensors.size(), "undecided");
+        to.rows.back().emplace_back("reason", "no tensor was measured under every recipe");
+    } else if (c == nullptr) {
+        to.add(r.role, r.tensors.size(), r.fallback, r.fallback_bits, bf16_bits / r.fallback_bits,
+               none, none, none, none, r.kept ? kept_reason(r) : reason_against(e, r, p));
+    } else {
+        to.add(r.role, r.tensors.size(), name_of(e.plan, r, r.chosen), c->bits, bf16_bits / c->bits,
+               finite_or_null(c->sqnr_db), c->below, c->rate("clamp_rate"),
+               c->rate("underflow_rate"), reason_for(e, r, *c, p));
     }
-    row.emplace_back("recipe", name_of(e, r));
-    row.emplace_back("bits", recommended_bits(r));
-    row.emplace_back("compression", bf16_bits / recommended_bits(r));
-    row.emplace_back("sqnr_db", c == nullptr ? report::value() : finite_or_null(c->sqnr_db));
-    row.emplace_back("below", c == nullptr ? report::value() : report::tally(c->below));
-    row.emplace_back("clamp_rate", c == nullptr ? report::value() : maybe(c->rate("clamp_rate")));
-    row.emplace_back("underflow_rate",
-                     c == nullptr ? report::value() : maybe(c->rate("underflow_rate")));
-    row.emplace_back("reason", r.kept         ? kept_reason(r)
-                               : c == nullptr ? reason_against(e, r, p)
-                                              : reason_for(e, r, *c, p));
-    return row;
 }
 
 // "mxfp6:scale=even for weight and embedding.", in the order of the classes; what keeps its stored
@@ -108,14 +98,14 @@ std::vector<std::string> choices(const evidence& e, const recommendations& all) 
     std::vector<std::pair<std::string, std::vector<std::string>>> by_recipe;
     for (const recommendation& r : all) {
         if (r.undecided) continue;
-        const std::string recipe = name_of(e, r);
+        const std::string recipe = name_of(e.plan, r, r.chosen);
         std::size_t i = 0;
         while (i < by_recipe.size() && by_recipe[i].first != recipe) ++i;
         if (i == by_recipe.size()) by_recipe.push_back({recipe, {}});
         by_recipe[i].second.push_back(r.role);
     }
-    std::stable_partition(by_recipe.begin(), by_recipe.end(),
-                          [](const auto& one) { return one.first != engine::stored_choice; });
+    std::ranges::stable_partition(
+        by_recipe, [](const auto& one) { return one.first != engine::stored_choice; });
     std::vector<std::string> said;
     for (const auto& [recipe, roles] : by_recipe) {
         said.push_back(
@@ -131,7 +121,7 @@ std::string cost_words(const recommendations& all) {
     std::size_t tensors = 0;
     for (const recommendation& r : all) {
         if (r.undecided) continue;
-        bits += recommended_bits(r) * r.elements;
+        bits += bits_of(r, r.chosen) * r.elements;
         elements += r.elements;
         tensors += r.tensors.size();
         if (!r.chosen) kept += r.elements;
@@ -198,7 +188,7 @@ std::vector<report::section> verdict_sections(const evidence& e, const recommend
     std::int64_t left_out = 0;
     std::size_t unknown = 0;
     for (const recommendation& r : all) {
-        s.rows.push_back(row_of(e, r, p));
+        add_row(e, r, p, s);
         left_out += r.not_everywhere;
         if (r.chosen) unknown += r.candidates[*r.chosen].collapse_unknown;
     }

@@ -26,10 +26,6 @@ std::string listed(const std::vector<std::string>& all) {
     return text;
 }
 
-report::value maybe(const std::optional<double>& x) {
-    return x ? report::value(*x) : report::value();
-}
-
 report::value finite_or_null(double x) {
     return std::isfinite(x) ? report::value(x) : report::value();
 }

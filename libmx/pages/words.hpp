@@ -2,7 +2,6 @@
 // How figures are said in sentences.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,6 @@ std::string met_floor(double db);
 std::string percent(double share);
 /// "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& all);
-/// Null where there is none.
-report::value maybe(const std::optional<double>& x);
 /// Null where the number is not finite.
 report::value finite_or_null(double x);
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -12,7 +13,10 @@
 namespace mx::pages {
 namespace {
 
+using report::cell;
+
 constexpr std::size_t worst_shown = 10;
+constexpr std::size_t shown_findings = 10;
 /// Values that a page holds for sorting and filtering: some megabytes of it.
 constexpr std::size_t most_values = 1'200'000;
 constexpr std::size_t most_columns = 32;
@@ -42,29 +46,12 @@ std::vector<loss> losses_of(const evidence& e, const recommendations& all) {
         if (!at) continue;
         const std::size_t cell = r.candidates[*at].cell;
         for (const std::size_t t : r.tensors) {
-            const auto nrmse = e.table.of(t, e.plan.cells[cell].runs.front()).nrmse;
-            if (nrmse && *nrmse > 0) losses.push_back({t, cell, !r.chosen, *nrmse});
+            const double nrmse = e.table.of(t, e.plan.cells[cell].runs.front()).nrmse;
+            if (nrmse > 0) losses.push_back({t, cell, !r.chosen, nrmse});
         }
     }
-    std::stable_sort(losses.begin(), losses.end(),
-                     [](const loss& a, const loss& b) { return a.nrmse > b.nrmse; });
+    std::ranges::stable_sort(losses, std::greater{}, &loss::nrmse);
     return losses;
-}
-
-report::record row_of(const evidence& e, const loss& l) {
-    const compare::figures& f = e.table.of(l.tensor, e.plan.cells[l.cell].runs.front());
-    const compare::tensor_row& t = e.table.tensors[l.tensor];
-    const auto of = [&](std::string_view name) {
-        return maybe(f.rates[compare::rate_index(name)]);
-    };
-    return {{"tensor", e.tensor_name(l.tensor)},
-            {"role", t.role},
-            {"recipe", e.cell_name(l.cell) + (l.unquantized ? " *" : "")},
-            {"elements", report::whole(f.elements)},
-            {"sqnr_db", maybe(f.sqnr_db)},
-            {"clamp_rate", of("clamp_rate")},
-            {"underflow_rate", of("underflow_rate")},
-            {"saturated_block_rate", of("saturated_block_rate")}};
 }
 
 // The rows and columns of the explorer, fewer where a page could not hold all.
@@ -81,7 +68,7 @@ report::explorer explorer_of(const evidence& e, const std::vector<loss>& losses,
         for (const loss& l : losses) {
             if (rows.size() < fit) rows.push_back(l.tensor);
         }
-        std::sort(rows.begin(), rows.end());
+        std::ranges::sort(rows);
         notes.push_back(fmt::format(
             "The table of tensors holds the {} with the largest relative error of {}; the others "
             "are in the results.",
@@ -97,7 +84,7 @@ report::explorer explorer_of(const evidence& e, const std::vector<loss>& losses,
     for (std::size_t c = 0; c < columns; ++c) x.columns.push_back(e.cell_name(c));
     for (const std::size_t t : rows) {
         x.rows.push_back(e.tensor_name(t));
-        x.classes.push_back(e.table.tensors[t].role);
+        x.classes.push_back(e.table.tensors[t].of->role);
     }
     for (const report::explorer::metric& m : e.metrics) {
         report::explorer::metric of = {m.name,  m.title,           m.unit,   m.definition,
@@ -114,32 +101,29 @@ report::explorer explorer_of(const evidence& e, const std::vector<loss>& losses,
 }  // namespace
 
 report::section worst_section(const evidence& e, const recommendations& all) {
-    using report::cell;
     report::section s;
     const std::vector<loss> losses = losses_of(e, all);
     const std::size_t shown = std::min(worst_shown, losses.size());
     s.heading = shown == 0               ? "Tensors"
                 : shown == losses.size() ? "Tensors, worst first"
                                          : fmt::format("The worst {} tensors", shown);
-    bool any_unquantized = false;
-    for (std::size_t i = 0; i < shown; ++i) {
-        s.rows.push_back(row_of(e, losses[i]));
-        any_unquantized = any_unquantized || losses[i].unquantized;
-    }
     if (shown > 0) {
-        s.columns = {{"tensor", "tensor", cell::name},
-                     {"role", "class"},
-                     {"recipe", "recipe"},
-                     {"elements", "elements", cell::integer},
-                     {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                     {"clamp_rate", "clamp\n%", cell::share},
-                     {"underflow_rate", "under-\nflow %", cell::share},
-                     {"saturated_block_rate", "saturated\nblocks %", cell::share}};
+        s.columns = columns_of({"tensor", "role", "recipe", "elements", "sqnr_db", "clamp_rate",
+                                "underflow_rate", "saturated_block_rate"});
         s.notes.push_back(
             "Worst: the largest error relative to the tensor's RMS under the recipe recommended "
             "for its class.");
     } else {
         s.notes.push_back("No tensor loses anything under what is recommended.");
+    }
+    bool any_unquantized = false;
+    for (std::size_t i = 0; i < shown; ++i) {
+        const loss& l = losses[i];
+        const analysis::result& r = e.table.of(l.tensor, e.plan.cells[l.cell].runs.front());
+        s.add(e.tensor_name(l.tensor), e.table.tensors[l.tensor].of->role,
+              e.cell_name(l.cell) + (l.unquantized ? " *" : ""), r.elements, r.sqnr_db,
+              r.clamp_rate, r.underflow_rate, r.saturated_block_rate);
+        any_unquantized = any_unquantized || l.unquantized;
     }
     if (any_unquantized) {
         s.notes.push_back(
@@ -151,10 +135,30 @@ report::section worst_section(const evidence& e, const recommendations& all) {
 }
 
 report::section tensors_section(const evidence& e, const recommendations& all) {
-    report::section s;
-    s.heading = "All tensors";
+    report::section s{.heading = "All tensors"};
     s.all = explorer_of(e, losses_of(e, all), s.notes);
     return s;
+}
+
+std::vector<report::section> finding_sections(const evidence& e) {
+    if (!e.examined) return {};
+    report::section s{.heading = "Blocks that lose what told their elements apart"};
+    if (e.findings.empty()) {
+        s.notes.push_back("mx cluster found no tensor in danger.");
+        return {std::move(s)};
+    }
+    s.columns = {{"tensor", "tensor", cell::name},
+                 {"recipe", "recipe"},
+                 {"verdict", "what happens"},
+                 {"ailing_block_rate", "blocks\n%", cell::share},
+                 {"nrmse", "R-MSE\n/ RMS", cell::significant, 4},
+                 {"mend", "what mends it"}};
+    const std::size_t shown = std::min(shown_findings, e.findings.size());
+    for (std::size_t i = 0; i < shown; ++i) s.rows.push_back(*e.findings[i]);
+    s.notes.push_back(fmt::format(
+        "Found by mx cluster, most severe first{}. What mends it was measured on the tensor.",
+        shown < e.findings.size() ? fmt::format("; {} of {}", shown, e.findings.size()) : ""));
+    return {std::move(s)};
 }
 
 }  // namespace mx::pages

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/report/figure.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/report/record_list.hpp"
 
@@ -36,13 +38,27 @@ struct column {
 
 /// One titled table with paragraphs below it; either may be missing.
 struct section {
-    std::string heading;
-    std::vector<column> columns;
-    std::vector<record> rows;
-    std::string group_field;           ///< when set, a change of this member prints a line above
-    std::vector<std::string> notes;    ///< paragraphs; a leading "- " makes a list item
-    std::vector<figure> figures = {};  ///< HTML only; Markdown names them
-    std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
+    std::string heading = {};
+    std::vector<column> columns = {};
+    std::vector<record> rows = {};
+    std::string group_field = {};         ///< when set, a change of this member prints a line above
+    std::vector<std::string> notes = {};  ///< paragraphs; a leading "- " makes a list item
+    std::vector<figure> figures = {};     ///< HTML only; Markdown names them
+    std::optional<explorer> all = {};     ///< HTML only: what the table above shows the worst of
+
+    /// Adds a row: the first cells of the columns in their order.
+    template <typename... Cells>
+    void add(const Cells&... cells) {
+        record row;
+        (row.emplace_back(columns[row.size()].field, to_value(cells)), ...);
+        rows.push_back(std::move(row));
+    }
+    /// Likewise, in the group `group`.
+    template <typename Group, typename... Cells>
+    void add_to(const Group& group, const Cells&... cells) {
+        add(cells...);
+        rows.back().emplace_back(group_field, to_value(group));
+    }
 };
 
 /// The JSON object is the members of `head`, then "results", then the members of `tail`; CSV is

@@ -18,11 +18,38 @@ value tally(I n) {
     return static_cast<std::int64_t>(n);
 }
 
+/// The value of a number, a text or what may be one: null for an empty optional and for NaN.
+template <typename T>
+value to_value(const T& x) {
+    if constexpr (std::same_as<T, value> || std::same_as<T, bool>) {
+        return x;
+    } else if constexpr (std::integral<T>) {
+        return tally(x);
+    } else if constexpr (std::floating_point<T>) {
+        return x == x ? value(double{x}) : value();
+    } else if constexpr (std::convertible_to<T, std::string_view>) {
+        return std::string(std::string_view(x));
+    } else if constexpr (requires { x.has_value(); }) {
+        return x ? to_value(*x) : value();
+    } else {
+        return value(x);
+    }
+}
+
 /// part / whole; null without a whole.
 inline value share(std::uint64_t part, std::uint64_t whole) {
     if (whole == 0) return {};
     return static_cast<double>(part) / static_cast<double>(whole);
 }
+
+/// The member `name` as a T: a list, a record, ...; nullptr where it is missing or none.
+template <typename T>
+const T* member(const record& r, std::string_view name) {
+    const value* v = find(r, name);
+    return v == nullptr ? nullptr : std::get_if<T>(v);
+}
+template <typename T>
+const T* member(record&& r, std::string_view name) = delete;
 
 /// The number that `v` is; none for null and for what is no number.
 std::optional<double> number_of(const value& v);

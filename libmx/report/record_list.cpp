@@ -94,12 +94,6 @@ void record_list::push_back(const record& r) {
     for (std::size_t i = 0; i < r.size(); ++i) store(first + i, i, r[i].second);
 }
 
-void record_list::replace(std::size_t index, const record& r) {
-    const row& at = rows_.at(index);
-    if (!same_names(names_[at.names], r)) throw std::logic_error("record of another kind");
-    for (std::size_t i = 0; i < r.size(); ++i) store(at.first + i, i, r[i].second);
-}
-
 record record_list::operator[](std::size_t index) const {
     const row& at = rows_.at(index);
     const std::vector<std::string>& names = names_[at.names];

@@ -26,8 +26,6 @@ class record_list {
     record_list& operator=(record_list&&) = default;
 
     void push_back(const record& r);
-    /// Replaces record `index` by one with the same members in the same order.
-    void replace(std::size_t index, const record& r);
 
     std::size_t size() const { return rows_.size(); }
     bool empty() const { return rows_.empty(); }

@@ -164,7 +164,7 @@ void compare_tensor(const shape& s, const std::string& recipe_text, std::uint64_
     request.decompose = true;
     const auto result = mx::analysis::analyze(model.all(), request, {});
     REQUIRE(result.results.size() == 1);
-    const mx::report::record& got = result.results[0];
+    const mx::report::record got = mx::analysis::record_of(result.results[0]);
 
     mx::oracle::recipe stated = mx::app::oracle_recipe(r);
     mx::oracle::tensor t = laid_out(x, s, r, stated);

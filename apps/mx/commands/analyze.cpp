@@ -7,7 +7,6 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/pages/views/analysis_summary.hpp"
 #include "libmx/pages/views/analysis_view.hpp"
 
 namespace mx::app {
@@ -59,15 +58,17 @@ int run(const options& o) {
             m.control.backend->name));
     }
     analysis::analysis a = analysis::analyze(m.tensors, request, m.control);
-    engine::require_any(engine::has_elements(a.results), a.skipped);
+    engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.exact) make_exact(a, m.tensors, request, m.control);
 
-    const std::vector<report::record> summary = pages::summarize(a.results);
+    const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
     report::document d;
     d.sections = pages::analysis_sections(a, summary, o.view);
-    d.tail.emplace_back("summary", report::list(summary.begin(), summary.end()));
-    d.results = std::move(a.results);
-    m.finish(std::move(d), a.skipped, a.sums);
+    report::list totals;
+    for (const pages::recipe_summary& s : summary) totals.emplace_back(s.members);
+    d.tail.emplace_back("summary", std::move(totals));
+    d.results = records_of(a.results);
+    m.finish(std::move(d), a.results, a.skipped, a.sums);
     return exit_code::fine;
 }
 

@@ -18,7 +18,6 @@
 #include "libmx/engine/geometry.hpp"
 #include "libmx/io/widen.hpp"
 #include "libmx/oracle/metrics.hpp"
-#include "libmx/pages/views/analysis_summary.hpp"
 
 namespace mx::app {
 namespace {
@@ -53,13 +52,14 @@ std::vector<float> read_whole(const engine::tensor_ref& t) {
 }
 
 // Reals are replaced. Counts are exact on both sides, so that a difference is a defect.
-void replace(report::record& r, const std::map<std::string, std::optional<double>>& figures) {
-    for (auto& [name, value] : r) {
+void replace(analysis::result& r, const std::map<std::string, std::optional<double>>& figures) {
+    for (auto& [name, value] : analysis::record_of(r)) {
         if (auto* nested = std::get_if<report::record>(&value)) {
             for (auto& [member, v] : *nested) {
                 const auto figure = figures.find(name + "." + member);
                 if (figure != figures.end() && figure->second) v = *figure->second;
             }
+            analysis::put(r, name, value);
             continue;
         }
         const auto figure = figures.find(name);
@@ -67,11 +67,10 @@ void replace(report::record& r, const std::map<std::string, std::optional<double
         if (const auto* count = std::get_if<std::int64_t>(&value)) {
             if (static_cast<double>(*count) == figure->second) continue;
             throw std::logic_error(fmt::format("{} of tensor {} under {} is {}, the oracle says {}",
-                                               name, pages::words(r, "tensor"),
-                                               pages::words(r, "recipe"), *count,
+                                               name, r.of->tensor, r.under->name, *count,
                                                figure->second.value_or(-1)));
         }
-        value = figure->second ? report::value(*figure->second) : report::value();
+        analysis::put(r, name, figure->second ? report::value(*figure->second) : report::value());
     }
 }
 
@@ -82,9 +81,7 @@ void replace_one(analysis::analysis& a, std::size_t at, const io::tensor_info& i
     const block::view& view = grid.over;
     const oracle::tensor exact{values, view.batch, view.rows, view.cols,
                                base::tensor_id(info.name)};
-    report::record result = a.results[at];
-    replace(result, oracle::metrics_of(exact, stated(r, grid, values)));
-    a.results.replace(at, result);
+    replace(a.results[at], oracle::metrics_of(exact, stated(r, grid, values)));
 }
 
 }  // namespace
@@ -99,10 +96,9 @@ void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& te
             if (next == a.results.size()) return;
             std::string reason;
             const auto layout = engine::lay_out(t.info().shape, r, reason);
-            const report::record& result = a.results[next];
-            const bool theirs = pages::words(result, "tensor") == t.info().name &&
-                                pages::words(result, "file") == t.info().file &&
-                                pages::words(result, "recipe") == codec::to_string(r);
+            const analysis::result& result = a.results[next];
+            const bool theirs = result.of->tensor == t.info().name &&
+                                result.of->file == t.info().file && result.under->recipe == r;
             if (!theirs || !layout) continue;
             if (values.empty()) values = read_whole(t);
             for (const float factor : request.factors) {

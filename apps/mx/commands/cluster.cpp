@@ -67,7 +67,7 @@ int run(const options& o) {
     request.recipes = recipes_of(o.recipes, default_recipes);
     measured_model m(o, request);
     cluster::cluster_report report = cluster::diagnose(m.tensors, request, m.control);
-    engine::require_any(engine::has_elements(report.results), report.skipped);
+    engine::require_any(analysis::has_elements(report.measured), report.skipped);
     const std::string failure =
         o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();
 
@@ -82,7 +82,7 @@ int run(const options& o) {
               {"norms_around_zero",
                report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};
     d.results = std::move(report.results);
-    m.finish(std::move(d), report.skipped, report.sums);
+    m.finish(std::move(d), report.measured, report.skipped, report.sums);
     if (failure.empty()) return exit_code::fine;
     remark(failure);
     return exit_code::difference;

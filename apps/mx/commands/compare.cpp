@@ -4,7 +4,7 @@
 #include "apps/mx/review_page.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/compare_view.hpp"
-#include "libmx/studies/compare/records.hpp"
+#include "libmx/studies/compare/comparison.hpp"
 
 namespace mx::app {
 namespace {
@@ -75,14 +75,14 @@ int run(const options& o) {
     analysis::analysis_request request = request_of(plan, o.phase_sweep);
     measured_model m(o, request);
     analysis::analysis a = analysis::analyze(m.tensors, request, m.control);
-    engine::require_any(engine::has_elements(a.results), a.skipped);
+    engine::require_any(analysis::has_elements(a.results), a.skipped);
     const comparison c = evaluate(plan, a, o.phase_sweep);
 
     report::document d;
     d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
     d.tail = comparison_members(plan, c);
-    d.results = std::move(a.results);
-    m.finish(std::move(d), a.skipped, a.sums);
+    d.results = records_of(a.results);
+    m.finish(std::move(d), a.results, a.skipped, a.sums);
     return exit_code::fine;
 }
 

@@ -86,16 +86,22 @@ int run(const options& o) {
     if (!o.page.empty()) html = o.page;
     outputs to(out, o.files);
     std::vector<analysis::results_input> read;
+    std::vector<std::vector<analysis::result>> results;
     digests computed;
     report::read_options wanted;
     wanted.keep = kept;
     for (const std::string& path : o.files) {
         read.push_back(analysis::open_results(path, wanted));
-        add_digests(read.back().content.head, computed);
+        report::results_file& content = read.back().content;
+        add_digests(content.head, computed);
+        const bool typed = content.kind == "analysis";
+        results.push_back(typed ? analysis::results_of(content.results, path)
+                                : std::vector<analysis::result>());
+        content.results = {};
     }
     std::vector<pages::result_set> sets;
-    for (const analysis::results_input& r : read) {
-        sets.push_back({r.path, &r.content.head, &r.content.results, &r.content.tail});
+    for (std::size_t i = 0; i < read.size(); ++i) {
+        sets.push_back({read[i].path, &read[i].content.head, &results[i], &read[i].content.tail});
     }
     report::document page = review_page(sets, o.min_sqnr_db);
     say_computed(page, computed);

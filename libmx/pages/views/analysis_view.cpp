@@ -4,38 +4,94 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
-#include "libmx/pages/views/analysis_summary.hpp"
-#include "libmx/pages/views/analysis_verdict.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/studies/compare/ranking.hpp"
+#include "libmx/tensor/shape.hpp"
 
 namespace mx::pages {
 namespace {
 
-using report::cell;
-using report::column;
+// Rates that a summary has, the first of compare::pooled_rates.
+constexpr std::array summed_rates{"overflow_rate", "clamp_rate", "underflow_rate",
+                                  "saturated_block_rate"};
+constexpr std::array part_shares{"clamp_error_share", "underflow_error_share", "grid_error_share"};
 
-// A tensor with its records, one per recipe.
+struct accumulator {
+    std::shared_ptr<const analysis::named_recipe> under;
+    compare::pool all;
+    std::int64_t tensors = 0;
+    bool decomposed = false;
+    std::array<double, 4> squared_error{};
+    std::string worst;
+    double worst_nrmse = 0;
+
+    void add(const analysis::result& r) {
+        ++tensors;
+        all.add(r);
+        decomposed = decomposed || r.decomposed;
+        for (std::size_t i = 0; i < squared_error.size(); ++i) {
+            squared_error[i] += analysis::value_or(r.squared_error[i], 0);
+        }
+        if (r.nrmse > worst_nrmse) {
+            worst_nrmse = r.nrmse;
+            worst = r.of->tensor;
+        }
+    }
+
+    recipe_summary finish() const {
+        recipe_summary s{under, 0, 0, decomposed, {}};
+        const auto where = [](bool any, double x) { return any ? real(x) : undefined(); };
+        const bool has_error = all.error2 > 0 && all.x2 > 0;
+        if (has_error) s.nrmse = *all.nrmse();
+        if (has_error) s.sqnr_db = -20 * std::log10(s.nrmse);
+        s.members = {{"recipe", under->name},
+                     {"tensors", integer(tensors)},
+                     {"elements", integer(static_cast<std::int64_t>(all.elements))},
+                     {"bits_per_element", where(all.elements > 0, all.bits / all.elements)},
+                     {"nrmse", where(has_error, s.nrmse)},
+                     {"sqnr_db", where(has_error, s.sqnr_db)},
+                     {"mean_sqnr_db", report::to_value(all.mean_sqnr_db())}};
+        for (const char* rate : summed_rates) {
+            s.members.emplace_back(rate, report::to_value(all.rate(compare::rate_index(rate))));
+        }
+        for (std::size_t i = 0; i < part_shares.size() && decomposed; ++i) {
+            s.members.emplace_back(part_shares[i], where(squared_error[0] > 0,
+                                                         squared_error[i + 1] / squared_error[0]));
+        }
+        s.members.emplace_back("worst_tensor", worst);
+        s.members.emplace_back("worst_sqnr_db",
+                               where(worst_nrmse > 0, -20 * std::log10(worst_nrmse)));
+        return s;
+    }
+};
+
+// A tensor with its results, one per recipe.
 struct tensor_rows {
-    std::vector<std::size_t> records;  // places in the results
+    std::vector<const analysis::result*> results;
     double worst_nrmse = -1;
 };
 
-std::vector<tensor_rows> by_tensor(const report::record_list& results) {
+std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results) {
     std::vector<tensor_rows> tensors;
-    std::map<std::string, std::size_t> places;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        const report::record r = results[i];
-        if (number(r, "elements") == 0) continue;  // nothing to show; see left_out_section
-        const std::string identity = words(r, "file") + '\n' + words(r, "tensor");
-        const auto [at, added] = places.emplace(identity, tensors.size());
+    using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
+    std::map<full_name, std::size_t> places;
+    for (const analysis::result& r : results) {
+        if (r.elements == 0) continue;  // nothing to show; see left_out_of
+        const auto [at, added] =
+            places.emplace(full_name(r.of->file, r.of->tensor), tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
-        t.records.push_back(i);
-        t.worst_nrmse = std::max(t.worst_nrmse, number(r, "nrmse", -1));
+        t.results.push_back(&r);
+        t.worst_nrmse = std::max(t.worst_nrmse, analysis::value_or(r.nrmse, -1));
     }
     return tensors;
 }
@@ -47,44 +103,23 @@ std::size_t shown(const view_options& view, std::size_t tensors, std::size_t rec
     return std::min(tensors, view.worst > 0 ? view.worst : automatic);
 }
 
-const std::vector<column> figures = {
-    {"rmse", "R-MSE", cell::significant},
-    {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-    {"max_abs_error", "max\n|error|", cell::significant, 3},
-    {"overflow_rate", "over-\nflow %", cell::share},
-    {"clamp_rate", "clamp\n%", cell::share},
-    {"underflow_rate", "under-\nflow %", cell::share},
-    {"saturated_block_rate", "saturated\nblocks %", cell::share},
-    {"bits_per_element", "bits", cell::fixed, 2},
-};
-
-std::string label_of(const report::record& r, bool with_file) {
-    const report::value* shape = report::find(r, "shape");
-    const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
-    return fmt::format("{}{}  {} {}", with_file ? words(r, "file") + ": " : "", words(r, "tensor"),
-                       words(r, "dtype"), extents == nullptr ? "" : report::extents_text(*extents));
-}
-
-// A record as a row: with its label, and "exact" where there is no error to take a logarithm of.
-report::record row_of(const report::record& r, bool with_file) {
-    report::record row = r;
-    const report::value* exact = report::find(r, "exact");
-    const bool without_error = exact != nullptr && *exact == report::value(true);
-    for (auto& [name, v] : row) {
-        if (name == "sqnr_db" && without_error) v = text("exact");
-    }
-    row.emplace_back("label", label_of(r, with_file));
+// A result as a row: with its label, and "exact" where there is no error to take a logarithm of.
+report::record row_of(const analysis::result& r, bool with_file) {
+    const analysis::tensor_identity& t = *r.of;
+    report::record row = analysis::record_of(r);
+    if (r.exact == 1) show(row, "sqnr_db", "exact");
+    row.emplace_back("label", fmt::format("{}{}  {} {}", with_file ? t.file + ": " : "", t.tensor,
+                                          t.dtype, tensor::to_string(t.shape)));
     return row;
 }
 
-bool several_files(const report::record_list& results) {
-    const std::string first = words(results.front(), "file");
-    return std::any_of(results.begin(), results.end(),
-                       [&](const report::record& r) { return words(r, "file") != first; });
+bool several_files(const std::vector<analysis::result>& results) {
+    return std::ranges::any_of(
+        results, [&](const analysis::result& r) { return r.of->file != results.front().of->file; });
 }
 
-report::section tensor_section(const report::record_list& results,
-                               const std::vector<report::record>& summary,
+report::section tensor_section(const std::vector<analysis::result>& results,
+                               const std::vector<recipe_summary>& summary,
                                const view_options& view) {
     std::vector<tensor_rows> tensors = by_tensor(results);
     const std::size_t count = shown(view, tensors.size(), summary.size());
@@ -92,103 +127,93 @@ report::section tensor_section(const report::record_list& results,
     const bool one_recipe = summary.size() == 1;
     report::section s;
     if (count < tensors.size()) {
-        std::stable_sort(tensors.begin(), tensors.end(),
-                         [](const tensor_rows& a, const tensor_rows& b) {
-                             return a.worst_nrmse > b.worst_nrmse;
-                         });
+        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::worst_nrmse);
         s.heading =
             fmt::format("The {} of {} tensors with the largest relative error (--all: every one)",
                         count, tensors.size());
     } else {
         s.heading = fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
     }
-    if (one_recipe) s.heading += " under " + words(summary.front(), "recipe");
+    if (one_recipe) s.heading += " under " + summary.front().under->name;
     if (one_recipe) {
-        s.columns = {{"tensor", "tensor", cell::name}, {"shape", "shape", cell::extents}};
+        s.columns = columns_of({"tensor", "shape"});
         if (files) s.group_field = "file";
     } else {
-        s.columns = {{"recipe", "recipe", cell::text}};
+        s.columns = columns_of({"recipe"});
         s.group_field = "label";
     }
-    for (const column& c : figures) {
+    for (const report::column& c :
+         columns_of({"rmse", "sqnr_db", "max_abs_error", "overflow_rate", "clamp_rate",
+                     "underflow_rate", "saturated_block_rate", "bits_per_element"})) {
         // Under one recipe the names need the room more.
         if (!(one_recipe && c.field == "max_abs_error")) s.columns.push_back(c);
     }
     for (std::size_t i = 0; i < count; ++i) {
-        for (const std::size_t r : tensors[i].records) {
-            s.rows.push_back(row_of(results[r], files));
-        }
+        for (const analysis::result* r : tensors[i].results) s.rows.push_back(row_of(*r, files));
     }
     return s;
 }
 
 report::section summary_section(const std::vector<report::record>& summary) {
-    return {"Summary: all tensors together",
-            {{"recipe", "recipe"},
-             {"bits_per_element", "bits", cell::fixed, 2},
-             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-             {"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
-             {"overflow_rate", "over-\nflow %", cell::share},
-             {"clamp_rate", "clamp\n%", cell::share},
-             {"underflow_rate", "under-\nflow %", cell::share},
-             {"saturated_block_rate", "saturated\nblocks %", cell::share},
-             {"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
-             {"worst_tensor", "in tensor", cell::name}},
-            summary,
-            {},
-            {}};
+    return {.heading = "Summary: all tensors together",
+            .columns = columns_of({"recipe", "bits_per_element", "sqnr_db", "mean_sqnr_db",
+                                   "overflow_rate", "clamp_rate", "underflow_rate",
+                                   "saturated_block_rate", "worst_sqnr_db", "worst_tensor"}),
+            .rows = summary};
 }
 
 // With --decompose: whose fault the error is, all tensors together.
 report::section origin_section(const std::vector<report::record>& summary) {
-    return {"Squared error by origin: all tensors together",
-            {{"recipe", "recipe"},
-             {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-             {"clamp_error_share", "clamp\n%", cell::share},
-             {"underflow_error_share", "under-\nflow %", cell::share},
-             {"grid_error_share", "grid\n%", cell::share}},
-            summary,
-            {},
-            {}};
+    return {.heading = "Squared error by origin: all tensors together",
+            .columns = columns_of({"recipe", "sqnr_db", "clamp_error_share",
+                                   "underflow_error_share", "grid_error_share"}),
+            .rows = summary};
 }
 
-report::section left_out_section(const analysis::analysis& a) {
-    report::section s;
-    s.heading = "Left out";
-    const auto add = [&](std::string tensor, std::string recipe, std::string reason) {
-        s.rows.push_back({{"tensor", std::move(tensor)},
-                          {"recipe", std::move(recipe)},
-                          {"reason", std::move(reason)}});
-    };
-    for (const engine::skipped_tensor& t : a.skipped) add(t.tensor, t.recipe, t.reason);
+report::section left_out_of(const analysis::analysis& a) {
+    report::section s = left_out_section();
+    for (const engine::skipped_tensor& t : a.skipped) s.add(t.tensor, t.recipe, t.reason);
     std::string last;
-    for (const report::record& r : a.results) {
-        const std::string tensor = words(r, "tensor");
-        if (number(r, "elements") == 0 && tensor != last) add(tensor, "", "it has no elements");
-        last = tensor;
+    for (const analysis::result& r : a.results) {
+        if (r.elements == 0 && r.of->tensor != last) s.add(r.of->tensor, "", "it has no elements");
+        last = r.of->tensor;
     }
-    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
     return s;
 }
 
 }  // namespace
 
+std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results) {
+    std::vector<accumulator> sums;
+    for (const analysis::result& r : results) {
+        auto at = std::ranges::find_if(
+            sums, [&](const accumulator& a) { return a.under->name == r.under->name; });
+        if (at == sums.end()) {
+            at = sums.insert(at, accumulator());
+            at->under = r.under;
+        }
+        at->add(r);
+    }
+    std::vector<recipe_summary> summary;
+    for (const accumulator& a : sums) summary.push_back(a.finish());
+    return summary;
+}
+
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
-                                               const std::vector<report::record>& summary,
+                                               const std::vector<recipe_summary>& summary,
                                                const view_options& view) {
     std::vector<report::section> sections;
     if (a.results.empty()) {
-        sections.push_back({"No numeric tensor to analyse", {}, {}, {}, {}});
+        sections.push_back({.heading = "No numeric tensor to analyse"});
     } else {
         sections.push_back(tensor_section(a.results, summary, view));
-        sections.push_back(summary_section(summary));
-        const bool decomposed = report::find(summary.front(), "grid_error_share") != nullptr;
-        if (decomposed) sections.push_back(origin_section(summary));
+        std::vector<report::record> rows;
+        for (const recipe_summary& one : summary) rows.push_back(one.members);
+        sections.push_back(summary_section(rows));
+        if (summary.front().decomposed) sections.push_back(origin_section(rows));
     }
-    report::section left_out = left_out_section(a);
-    if (!left_out.rows.empty()) sections.push_back(std::move(left_out));
-    std::vector<std::string> verdict = verdict_of(a.results, summary);
-    if (!verdict.empty()) sections.push_back({"Verdict", {}, {}, {}, std::move(verdict)});
+    put(sections, left_out_of(a));
+    put(sections, {.heading = "Verdict", .notes = verdict_of(a.results, summary)});
     return sections;
 }
 

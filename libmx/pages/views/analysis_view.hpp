@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
@@ -15,9 +17,29 @@ struct view_options {
     std::size_t worst = 0;  ///< how many tensors otherwise; 0 chooses by the number of recipes
 };
 
+/// All tensors under one recipe, taken together.
+struct recipe_summary {
+    std::shared_ptr<const analysis::named_recipe> under;
+    double nrmse = 0, sqnr_db = 0;  ///< over all elements together; 0 without an error
+    bool decomposed = false;
+    /// recipe, tensors, elements, bits_per_element, nrmse and sqnr_db over all elements together,
+    /// mean_sqnr_db (the geometric mean of the tensors' nrmse, in dB, tensors without an error left
+    /// out), rates over all elements or blocks together, where the error is decomposed the parts'
+    /// shares of all squared error, and the tensor with the largest nrmse.
+    report::record members;
+};
+
+/// One per recipe, in the order of their first appearance.
+std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results);
+
+/// What the figures say, in words: which scale rule wins, who clamps, what to try. Paragraphs, list
+/// items ("- ...") and a closing definition; empty when there is nothing to say.
+std::vector<std::string> verdict_of(const std::vector<analysis::result>& results,
+                                    const std::vector<recipe_summary>& summary);
+
 /// The sections of the human table and of Markdown.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
-                                               const std::vector<report::record>& summary,
+                                               const std::vector<recipe_summary>& summary,
                                                const view_options& view);
 
 }  // namespace mx::pages

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "libmx/codec/saturation_zone.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/pages/views/cluster_words.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
@@ -18,16 +19,139 @@ namespace mx::pages {
 namespace {
 
 using analysis::analysis_request;
+using cluster::bad_block;
 using cluster::cluster_report;
+using cluster::defect;
 using cluster::finding;
 using report::cell;
+using report::plural;
+
+std::string figure(const report::value& v) {
+    const auto* d = std::get_if<double>(&v);
+    return d == nullptr ? std::string("-") : report::significant_text(*d, 3);
+}
+
+// The recipe with its scale rule, which is what the sentence is about, also where the canonical
+// spelling leaves it out.
+std::string spelled(const codec::recipe& r) {
+    std::string text = codec::to_string(r);
+    if (text.find("scale=") != std::string::npos) return text;
+    const std::size_t end = text.find(':');
+    const std::string rest = end == std::string::npos ? "" : "," + text.substr(end + 1);
+    return fmt::format("{}:scale={}{}", text.substr(0, end), r.rule->name, rest);
+}
+
+std::optional<codec::saturation_zone> zone_of(const codec::recipe& r) {
+    const auto judge = codec::block_judge::of(r);
+    return judge ? judge->zone() : std::nullopt;
+}
+
+// "[0.844,1)*2^n", without a blank to be broken at.
+std::string interval(const codec::saturation_zone& z) {
+    return fmt::format("{}{:.3g},{:.3g})*2^n", z.including ? '[' : '(', z.from, z.to);
+}
+
+std::string what_happens(const finding& f) {
+    switch (f.what) {
+        case defect::saturation: {
+            const auto zone = zone_of(f.recipe);
+            const std::string gain = figure(f.survey.saturated_block_gain);
+            if (!zone) return fmt::format("every value takes the largest code, a gain of {}", gain);
+            return fmt::format("every value in {} becomes {:.3g}*2^n, a gain of {}",
+                               interval(*zone), zone->becomes, gain);
+        }
+        case defect::death:
+            return "every value becomes 0";
+        case defect::collapse:
+            return "all values get one magnitude";
+    }
+    return {};
+}
+
+// "block 3: 0.86 to 0.998 become 0.875", of the worst block that the sentence is about.
+std::string example(const finding& f) {
+    for (const bad_block& b : f.survey.worst) {
+        if (b.what != f.what || !b.becomes) continue;
+        if (b.least == b.largest) {
+            return fmt::format(" (block {}: {:.4g} becomes {:.4g})", b.index, b.least, *b.becomes);
+        }
+        return fmt::format(" (block {}: {:.4g} to {:.4g} become {:.4g})", b.index, b.least,
+                           b.largest, *b.becomes);
+    }
+    return {};
+}
+
+std::string remedy(const finding& f) {
+    const cluster::measured_remedy& m = f.remedies[f.chosen];
+    if (m.recipe == engine::bf16_name) {
+        return fmt::format("nothing tried here mends it but bf16, with R-MSE {} instead of {}",
+                           figure(m.rmse), figure(f.survey.rmse));
+    }
+    return fmt::format("{} brings R-MSE from {} to {}", m.change, figure(f.survey.rmse),
+                       figure(m.rmse));
+}
+
+// "norm.weight under mxfp8: 5 of 8 blocks saturate: every value in [0.844,1)*2^n becomes
+// 0.875*2^n, a gain of 0.93 (...); scale=rceil brings R-MSE from 0.066 to 0.011."
+std::string finding_words(const finding& f, const std::string& tensor) {
+    const std::uint64_t defective = f.survey.defective[static_cast<std::size_t>(f.what)];
+    const cluster::defect_words& verb = cluster::words_of(f.what);
+    return fmt::format("{} under {}: {} of {} {}: {}{}; {}.", tensor, spelled(f.recipe), defective,
+                       plural(f.survey.eligible, "block"), defective == 1 ? verb.one : verb.many,
+                       what_happens(f), example(f), remedy(f));
+}
+
+// "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
+std::string nearest_words(const cluster::recipe_summary& h, const codec::recipe& r) {
+    if (!h.nearest) return {};
+    const cluster::near_block& b = *h.nearest;
+    return fmt::format(
+        "Closest under {}: block {} of {}, whose magnitudes lie from {:.4g} to {:.4g}; the "
+        "smallest "
+        "is {} % of what it takes for all of them to get the largest code.",
+        spelled(r), b.index, h.nearest_tensor, b.least, b.largest,
+        report::percent_text(b.nearness));
+}
+
+// What keeps findings from being complete: norms stored as gamma - 1, tensors that could not be
+// judged or were left out.
+std::vector<std::string> caveats(const cluster_report& report, const analysis_request& request) {
+    std::vector<std::string> notes;
+    const cluster::norm_centres& n = report.norms;
+    if (request.norm_bias == 0 && n.look_like_gamma_minus_one()) {
+        const bool one = n.around_zero.size() == 1;
+        notes.push_back(fmt::format(
+            "- {} of {} ({}{}) {} around 0 instead of 1, like gamma - 1: models that store their "
+            "norms "
+            "so add 1 when they run. Rerun with --norm-bias 1 to judge what is multiplied.",
+            n.around_zero.size(), plural(n.norms, "norm tensor"), n.around_zero.front(),
+            one ? "" : ", ...", one ? "lies" : "lie"));
+    }
+    std::set<std::string> tensors;
+    for (const cluster::unjudged_tensor& u : report.unjudged) tensors.insert(u.tensor);
+    if (!tensors.empty()) {
+        notes.push_back(
+            fmt::format("- {} could not be judged, since none of {} blocks holds two non-zero "
+                        "elements ({}{}): axis=flat, as in -r {},axis=flat, blocks the flattened "
+                        "tensor instead.",
+                        plural(tensors.size(), "tensor"), tensors.size() == 1 ? "its" : "their",
+                        report.unjudged.front().tensor, tensors.size() == 1 ? "" : ", ...",
+                        report.unjudged.front().recipe));
+    }
+    for (const engine::skipped_tensor& s : report.skipped) {
+        notes.push_back(fmt::format("- Left out: {}{}{}: {}", s.tensor,
+                                    s.recipe.empty() ? "" : " under ", s.recipe, s.reason));
+    }
+    return notes;
+}
 
 constexpr std::size_t shown_findings = 10;
 
 bool several_files(const cluster_report& report) {
     const auto file = [](const finding& f) { return f.tensor.info().file; };
-    return std::any_of(report.findings.begin(), report.findings.end(),
-                       [&](const finding& f) { return file(f) != file(report.findings.front()); });
+    return std::ranges::any_of(report.findings, [&](const finding& f) {
+        return file(f) != file(report.findings.front());
+    });
 }
 
 // The findings to show, with the tensor's name and, where there are several, its file.
@@ -59,8 +183,8 @@ report::section findings_section(const cluster_report& report, const analysis_re
                                  const std::vector<named_finding>& shown) {
     report::section s;
     if (report.findings.empty()) {
-        const bool judged = std::any_of(report.summaries.begin(), report.summaries.end(),
-                                        [](const auto& h) { return h.judged > 0; });
+        const bool judged =
+            std::ranges::any_of(report.summaries, [](const auto& h) { return h.judged > 0; });
         s.heading = judged ? "Nothing is in danger"
                            : "Nothing to judge: no block holds two finite elements that are not 0";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
@@ -79,39 +203,30 @@ report::section findings_section(const cluster_report& report, const analysis_re
     return s;
 }
 
-report::record figures_row(const finding& f, const std::string& name) {
-    const report::value* spread = report::find(f.survey.spread, "p50");
-    return {{"tensor", name},
-            {"recipe", codec::to_string(f.recipe)},
-            {"blocks", integer(f.survey.eligible)},
-            {"saturated", f.survey.saturated_block_rate},
-            {"collapsed", f.collapsed_block_rate},
-            {"certain", f.survey.certain_overflow_block_rate},
-            {"zone", f.survey.clamp_zone_block_rate},
-            {"gain", f.survey.saturated_block_gain},
-            {"spread", spread == nullptr ? undefined() : *spread},
-            {"rmse", f.survey.rmse}};
-}
-
 // The recipes of a tensor stand together, tensors in the order of their worst finding.
 report::section figures_section(const std::vector<named_finding>& shown) {
-    report::section s;
-    s.heading = "Their blocks";
-    s.columns = {{"recipe", "recipe"},
-                 {"blocks", "blocks", cell::integer},
-                 {"saturated", "saturated\n%", cell::share},
-                 {"collapsed", "collapsed\n%", cell::share},
-                 {"certain", "all\nover %", cell::share},
-                 {"zone", "clamp\nzone %", cell::share},
-                 {"gain", "gain", cell::fixed, 3},
-                 {"spread", "min/max\nmedian", cell::fixed, 3},
-                 {"rmse", "R-MSE", cell::significant, 3}};
-    s.group_field = "tensor";
-    std::map<std::string, std::vector<report::record>> rows;
-    for (const named_finding& n : shown) rows[n.name].push_back(figures_row(*n.f, n.name));
+    report::section s{.heading = "Their blocks",
+                      .columns = {{"recipe", "recipe"},
+                                  {"blocks", "blocks", cell::integer},
+                                  {"saturated", "saturated\n%", cell::share},
+                                  {"collapsed", "collapsed\n%", cell::share},
+                                  {"certain", "all\nover %", cell::share},
+                                  {"zone", "clamp\nzone %", cell::share},
+                                  {"gain", "gain", cell::fixed, 3},
+                                  {"spread", "min/max\nmedian", cell::fixed, 3},
+                                  {"rmse", "R-MSE", cell::significant, 3}},
+                      .group_field = "tensor"};
+    std::map<std::string, std::vector<const finding*>> of_tensor;
+    for (const named_finding& n : shown) of_tensor[n.name].push_back(n.f);
     for (const named_finding& n : shown) {
-        for (report::record& row : rows[n.name]) s.rows.push_back(std::move(row));
-        rows[n.name].clear();
+        for (const finding* f : std::exchange(of_tensor[n.name], {})) {
+            const cluster::block_survey& b = f->survey;
+            const report::value* spread = report::find(b.spread, "p50");
+            s.add_to(n.name, codec::to_string(f->recipe), b.eligible, b.saturated_block_rate,
+                     f->collapsed_block_rate, b.certain_overflow_block_rate,
+                     b.clamp_zone_block_rate, b.saturated_block_gain,
+                     spread == nullptr ? undefined() : *spread, b.rmse);
+        }
     }
     s.notes = {
         "All over: blocks of which every element overflows, by their smallest and largest "
@@ -120,39 +235,31 @@ report::section figures_section(const std::vector<named_finding>& shown) {
     return s;
 }
 
-report::section mends_section(const std::vector<named_finding>& shown,
+report::section remedies_section(const std::vector<named_finding>& shown,
                               const analysis_request& request) {
-    report::section s;
-    s.heading = "What would mend them";
-    s.columns = {{"change", "change"},
-                 {"bits", "bits", cell::fixed, 2},
-                 {"rmse", "R-MSE", cell::significant, 3},
-                 {"saturated", "saturated\nblocks %", cell::share},
-                 {"choice", ""}};
-    s.group_field = "label";
+    report::section s{.heading = "What would mend them",
+                      .columns = {{"change", "change"},
+                                  {"bits", "bits", cell::fixed, 2},
+                                  {"rmse", "R-MSE", cell::significant, 3},
+                                  {"saturated", "saturated\nblocks %", cell::share},
+                                  {"choice", ""}},
+                      .group_field = "label"};
     for (const named_finding& n : shown) {
         const finding& f = *n.f;
         const std::string label = fmt::format("{} under {}", n.name, codec::to_string(f.recipe));
-        s.rows.push_back({{"label", label},
-                          {"change", text("(none)")},
-                          {"bits", f.survey.bits_per_element},
-                          {"rmse", f.survey.rmse},
-                          {"saturated", f.survey.saturated_block_rate},
-                          {"choice", text("")}});
-        for (std::size_t m = 0; m < f.remedies.size(); ++m) {
-            s.rows.push_back({{"label", label},
-                              {"change", f.remedies[m].change},
-                              {"bits", f.remedies[m].bits_per_element},
-                              {"rmse", f.remedies[m].rmse},
-                              {"saturated", f.remedies[m].saturated_block_rate},
-                              {"choice", text(m == f.chosen ? "recommended" : "")}});
+        s.add_to(label, "(none)", f.survey.bits_per_element, f.survey.rmse,
+                 f.survey.saturated_block_rate, "");
+        for (std::size_t i = 0; i < f.remedies.size(); ++i) {
+            const cluster::measured_remedy& m = f.remedies[i];
+            s.add_to(label, m.change, m.bits_per_element, m.rmse, m.saturated_block_rate,
+                     i == f.chosen ? "recommended" : "");
         }
     }
     s.notes = {fmt::format(
         "Recommended: of the recipes under which less than {:.0f} % of the blocks suffer so, with "
         "less R-MSE, the one with the fewest bits, then with the least R-MSE; bf16 when none does.",
         100 * cluster::danger_share)};
-    const bool kept = std::any_of(shown.begin(), shown.end(), [&](const named_finding& n) {
+    const bool kept = std::ranges::any_of(shown, [&](const named_finding& n) {
         return engine::keeps_precision(request.roles.role_of(n.f->tensor.info()));
     });
     if (kept) {
@@ -163,30 +270,23 @@ report::section mends_section(const std::vector<named_finding>& shown,
     return s;
 }
 
-report::section health_section(const cluster_report& report, const analysis_request& request) {
-    report::section s;
-    s.heading = "All tensors";
-    s.columns = {{"recipe", "recipe"},
-                 {"tensors", "tensors", cell::integer},
-                 {"judged", "with blocks\nto judge", cell::integer},
-                 {"danger", "in\ndanger", cell::integer},
-                 {"saturating", "with saturated\nblocks", cell::integer},
-                 {"saturated", "saturated\nblocks %", cell::share},
-                 {"nearest", "closest of the rest", cell::name},
-                 {"nearness", "at %", cell::share}};
+report::section summary_section(const cluster_report& report, const analysis_request& request) {
+    report::section s{.heading = "All tensors",
+                      .columns = {{"recipe", "recipe"},
+                                  {"tensors", "tensors", cell::integer},
+                                  {"judged", "with blocks\nto judge", cell::integer},
+                                  {"danger", "in\ndanger", cell::integer},
+                                  {"saturating", "with saturated\nblocks", cell::integer},
+                                  {"saturated", "saturated\nblocks %", cell::share},
+                                  {"nearest", "closest of the rest", cell::name},
+                                  {"nearness", "at %", cell::share}}};
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         const cluster::recipe_summary& h = report.summaries[r];
-        const auto eligible = static_cast<double>(h.eligible);
-        s.rows.push_back(
-            {{"recipe", codec::to_string(request.recipes[r])},
-             {"tensors", integer(h.tensors)},
-             {"judged", integer(h.judged)},
-             {"danger", integer(h.in_danger)},
-             {"saturating", integer(h.saturating_tensors)},
-             {"saturated",
-              h.eligible == 0 ? undefined() : real(static_cast<double>(h.saturated) / eligible)},
-             {"nearest", h.nearest ? text(h.nearest_tensor) : undefined()},
-             {"nearness", h.nearest ? real(h.nearest->nearness) : undefined()}});
+        const report::value none;
+        s.add(codec::to_string(request.recipes[r]), h.tensors, h.judged, h.in_danger,
+              h.saturating_tensors, report::share(h.saturated, h.eligible),
+              h.nearest ? text(h.nearest_tensor) : none,
+              h.nearest ? real(h.nearest->nearness) : none);
     }
     s.notes = {fmt::format(
         "In danger: tensors of which {:.0f} % of the blocks or more saturate, die or collapse. "
@@ -205,11 +305,10 @@ std::vector<report::section> cluster_sections(const cluster_report& report,
     std::vector<report::section> sections{findings_section(report, request, shown)};
     if (!shown.empty()) {
         sections.push_back(figures_section(shown));
-        sections.push_back(mends_section(shown, request));
+        sections.push_back(remedies_section(shown, request));
     }
-    sections.push_back(health_section(report, request));
-    std::vector<std::string> notes = caveats(report, request);
-    if (!notes.empty()) sections.push_back({"Notes", {}, {}, {}, std::move(notes)});
+    sections.push_back(summary_section(report, request));
+    put(sections, {.heading = "Notes", .notes = caveats(report, request)});
     return sections;
 }
 

@@ -5,18 +5,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "libmx/engine/roles.hpp"
-#include "libmx/pages/views/compare_tensors.hpp"
 #include "libmx/pages/views/compare_words.hpp"
-#include "libmx/pages/views/recipe_cell.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/text.hpp"
-#include "libmx/studies/compare/records.hpp"
-#include "libmx/studies/rosetta/rosetta.hpp"
+#include "libmx/studies/compare/comparison.hpp"
 
 namespace mx::pages {
 namespace {
@@ -30,14 +30,33 @@ constexpr std::size_t ranking_room = 51;  // less where there are more figures
 constexpr std::size_t roles_room = 23;
 constexpr std::size_t layers_room = 31;
 constexpr std::size_t phases_room = 24;
+constexpr std::size_t worst_room = 60;
 // Matrices of scale disagreement that are shown.
 constexpr std::size_t shown_matrices = 8;
+
+// A recipe that is too long for `room` columns, with blanks behind colons and commas where its
+// lines are to end.
+std::string breakable(const std::string& recipe, std::size_t room) {
+    if (recipe.size() <= room) return recipe;
+    std::string out;
+    std::size_t line = 0;
+    for (std::size_t at = 0; at < recipe.size();) {
+        const std::size_t mark = recipe.find_first_of(",:", at);
+        const std::size_t end = mark == std::string::npos ? recipe.size() : mark + 1;
+        if (line > 0 && line + end - at > room) {
+            out += ' ';
+            line = 0;
+        }
+        out += recipe.substr(at, end - at);
+        line += end - at;
+        at = end;
+    }
+    return out;
+}
 
 std::string name_of(const sweep_plan& plan, std::size_t cell, std::size_t room) {
     return breakable(plan.cells[cell].name, room);
 }
-
-report::value maybe(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
 
 report::section ranking_section(const sweep_plan& plan, const comparison& c, std::size_t top) {
     const std::size_t count = std::min(top, c.overall.cells.size());
@@ -67,11 +86,7 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
         row.front().second = name_of(plan, one.cell, room);
         row.emplace_back("mark",
                          fmt::format("{}{}", c.best[place] ? "*" : "", c.front[place] ? "P" : ""));
-        if (one.exact) {
-            for (auto& [name, v] : row) {
-                if (name == "sqnr_db") v = text("exact");
-            }
-        }
+        if (one.exact) show(row, "sqnr_db", "exact");
         s.rows.push_back(std::move(row));
     }
     s.columns = {{"mark", ""},
@@ -106,33 +121,28 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
 }
 
 report::section roles_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    s.heading = "Best cell by role";
-    s.columns = {{"role", "role"},
-                 {"tensors", "tensors", cell::integer},
-                 {"recipe", "best"},
-                 {"ratio", "R-MSE\nratio", cell::significant},
-                 {"wins", "wins", cell::integer},
-                 {"second", "second"},
-                 {"second_ratio", "R-MSE\nratio", cell::significant}};
+    report::section s{.heading = "Best cell by role",
+                      .columns = {{"role", "role"},
+                                  {"tensors", "tensors", cell::integer},
+                                  {"recipe", "best"},
+                                  {"ratio", "R-MSE\nratio", cell::significant},
+                                  {"wins", "wins", cell::integer},
+                                  {"second", "second"},
+                                  {"second_ratio", "R-MSE\nratio", cell::significant}}};
     const auto ratio = [](const standing& one) {
         if (one.exact) return text("exact");
         return one.rmse_ratio ? real(one.rmse_ratio->mean) : undefined();
     };
     for (const role_ranking& r : c.roles) {
         const standing& best = r.ranks.cells.front();
-        report::record row{
-            {"role", r.role},
-            {"tensors", integer(r.ranks.over.not_everywhere == 0 ? r.tensors.size()
-                                                                 : r.ranks.over.tensors.size())},
-            {"recipe", name_of(plan, best.cell, roles_room)},
-            {"ratio", ratio(best)},
-            {"wins", integer(best.wins)}};
+        const std::size_t tensors =
+            r.ranks.over.not_everywhere == 0 ? r.tensors.size() : r.ranks.over.tensors.size();
+        s.add(r.role, tensors, name_of(plan, best.cell, roles_room), ratio(best), best.wins);
         if (r.ranks.cells.size() > 1) {
-            row.emplace_back("second", name_of(plan, r.ranks.cells[1].cell, roles_room));
-            row.emplace_back("second_ratio", ratio(r.ranks.cells[1]));
+            const standing& second = r.ranks.cells[1];
+            s.rows.back().emplace_back("second", name_of(plan, second.cell, roles_room));
+            s.rows.back().emplace_back("second_ratio", ratio(second));
         }
-        s.rows.push_back(std::move(row));
     }
     std::vector<std::string> kept;
     for (const role_ranking& r : c.roles) {
@@ -147,20 +157,19 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
 }
 
 report::section layers_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    s.heading = "Layer by layer";
-    s.columns = {{"layer", "layer", cell::integer},
-                 {"recipe", "best"},
-                 {"rmse", "R-MSE", cell::significant},
-                 {"ratio", "ratio", cell::significant},
-                 {"overflow", "over-\nflow %", cell::share},
-                 {"underflow", "under-\nflow %", cell::share},
-                 {"baseline", "baseline's\nR-MSE", cell::significant},
-                 {"base_overflow", "over-\nflow %", cell::share},
-                 {"base_underflow", "under-\nflow %", cell::share}};
-    s.group_field = "series";
-    const series_figure* const overflow = &series_figures[3];
-    const series_figure* const underflow = &series_figures[5];
+    report::section s{.heading = "Layer by layer",
+                      .columns = {{"layer", "layer", cell::integer},
+                                  {"recipe", "best"},
+                                  {"rmse", "R-MSE", cell::significant},
+                                  {"ratio", "ratio", cell::significant},
+                                  {"overflow", "over-\nflow %", cell::share},
+                                  {"underflow", "under-\nflow %", cell::share},
+                                  {"baseline", "baseline's\nR-MSE", cell::significant},
+                                  {"base_overflow", "over-\nflow %", cell::share},
+                                  {"base_underflow", "under-\nflow %", cell::share}},
+                      .group_field = "series"};
+    const auto overflow = &analysis::result::overflow_rate;
+    const auto underflow = &analysis::result::underflow_rate;
     for (const layer_series& one : c.series) {
         for (const std::size_t t : one.tensors) {
             const auto best = best_on(plan, c.table, t);
@@ -168,17 +177,13 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
             const compare::cell& winner = plan.cells[*best];
             const auto rmse = rmse_of(c.table, t, winner);
             const auto base = rmse_of(c.table, t, plan.baseline);
-            s.rows.push_back(
-                {{"series", one.name},
-                 {"layer", integer(*c.table.tensors[t].layer)},
-                 {"recipe", name_of(plan, *best, layers_room)},
-                 {"rmse", maybe(rmse)},
-                 {"ratio", base && *base > 0 ? real(*rmse / *base) : undefined()},
-                 {"overflow", maybe(figure_of(c.table, t, winner, *overflow))},
-                 {"underflow", maybe(figure_of(c.table, t, winner, *underflow))},
-                 {"baseline", maybe(base)},
-                 {"base_overflow", maybe(figure_of(c.table, t, plan.baseline, *overflow))},
-                 {"base_underflow", maybe(figure_of(c.table, t, plan.baseline, *underflow))}});
+            const auto cells_of = [&](const compare::cell& of, const auto& figure) {
+                return figure_of(c.table, t, of, figure);
+            };
+            s.add_to(one.name, c.table.tensors[t].of->layer, name_of(plan, *best, layers_room),
+                     rmse, base && *base > 0 ? std::optional(*rmse / *base) : std::nullopt,
+                     cells_of(winner, overflow), cells_of(winner, underflow), base,
+                     cells_of(plan.baseline, overflow), cells_of(plan.baseline, underflow));
         }
     }
     return s;
@@ -187,28 +192,21 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
 // One table for all groups; columns are the rules in the order they come up.
 report::section disagreement_section(const sweep_plan& plan, const comparison& c) {
     const std::size_t shown = std::min(shown_matrices, c.scale_groups.size());
-    report::section s;
-    s.heading = "Blocks whose scale bytes differ between scale rules, %";
-    s.columns = {{"rule", "rule"}};
-    s.group_field = "group";
+    report::section s{.heading = "Blocks whose scale bytes differ between scale rules, %",
+                      .columns = {{"rule", "rule"}},
+                      .group_field = "group"};
     for (std::size_t g = 0; g < shown; ++g) {
         const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
-        const analysis::scale_pairs& counts = c.scale_differences[g];
         const auto rule = [&](std::size_t i) {
             return std::string(plan.cells[cells[i]].recipe.rule->name);
         };
         for (std::size_t a = 0; a < cells.size(); ++a) {
-            const bool known = std::any_of(s.columns.begin(), s.columns.end(),
-                                           [&](const column& one) { return one.title == rule(a); });
+            const bool known = std::ranges::any_of(
+                s.columns, [&](const column& one) { return one.title == rule(a); });
             if (!known) s.columns.push_back({"to_" + rule(a), rule(a), cell::share});
             report::record row{{"group", c.scale_groups[g].name}, {"rule", rule(a)}};
-            for (std::size_t b = 0; b < cells.size() && counts.blocks > 0; ++b) {
-                if (a == b) continue;
-                const std::uint64_t differ =
-                    counts
-                        .differ[analysis::pair_index(std::min(a, b), std::max(a, b), cells.size())];
-                row.emplace_back("to_" + rule(b), real(static_cast<double>(differ) /
-                                                       static_cast<double>(counts.blocks)));
+            for (std::size_t b = 0; b < cells.size() && c.scale_differences[g].blocks > 0; ++b) {
+                if (a != b) row.emplace_back("to_" + rule(b), scale_difference(c, g, a, b));
             }
             s.rows.push_back(std::move(row));
         }
@@ -221,27 +219,22 @@ report::section disagreement_section(const sweep_plan& plan, const comparison& c
 }
 
 report::section phase_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    s.heading = fmt::format("Scale phase: the tensors times 2^(i/{0}), i = 0 to {1}", phase_count,
-                            phase_count - 1);
-    s.columns = {{"among", "among the rules of"},
-                 {"best", "least error"},
-                 {"second", "second"},
-                 {"win", "ahead\nby %", cell::share},
-                 {"least", "least\nratio", cell::fixed, 4},
-                 {"greatest", "greatest\nratio", cell::fixed, 4},
-                 {"reversed", "reversed\nphases", cell::integer}};
+    report::section s{
+        .heading = fmt::format("Scale phase: the tensors times 2^(i/{0}), i = 0 to {1}",
+                               phase_count, phase_count - 1),
+        .columns = {{"among", "among the rules of"},
+                    {"best", "least error"},
+                    {"second", "second"},
+                    {"win", "ahead\nby %", cell::share},
+                    {"least", "least\nratio", cell::fixed, 4},
+                    {"greatest", "greatest\nratio", cell::fixed, 4},
+                    {"reversed", "reversed\nphases", cell::integer}}};
     for (const phase_group& g : c.phases) {
         if (!g.contest) continue;
         const phase_contest& k = *g.contest;
-        s.rows.push_back(
-            {{"among", g.name.empty() ? text("all cells") : text(breakable(g.name, phases_room))},
-             {"best", name_of(plan, k.best, phases_room)},
-             {"second", name_of(plan, k.second, phases_room)},
-             {"win", real(k.win())},
-             {"least", real(k.least)},
-             {"greatest", real(k.greatest)},
-             {"reversed", integer(k.reversed)}});
+        s.add(g.name.empty() ? "all cells" : breakable(g.name, phases_room),
+              name_of(plan, k.best, phases_room), name_of(plan, k.second, phases_room), k.win(),
+              k.least, k.greatest, k.reversed);
     }
     if (s.rows.empty()) {
         s.columns.clear();
@@ -262,22 +255,18 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
 class left_out_rows {
   public:
     void add(const std::string& tensor, const std::string& recipe, const std::string& reason) {
-        const auto at = std::find_if(rows_.begin(), rows_.end(),
-                                     [&](const row& r) { return r.reason == reason; });
+        const auto at =
+            std::ranges::find_if(rows_, [&](const row& r) { return r.reason == reason; });
         row& r = at == rows_.end() ? rows_.emplace_back() : *at;
         r.reason = reason;
         r.tensors.add(tensor);
         r.recipes.add(recipe);
     }
 
-    std::vector<report::record> take() const {
-        std::vector<report::record> records;
-        for (const row& r : rows_) {
-            records.push_back({{"tensor", r.tensors.words()},
-                               {"recipe", r.recipes.words()},
-                               {"reason", r.reason}});
-        }
-        return records;
+    report::section take() const {
+        report::section s = left_out_section();
+        for (const row& r : rows_) s.add(r.tensors.words(), r.recipes.words(), r.reason);
+        return s;
     }
 
   private:
@@ -302,20 +291,102 @@ class left_out_rows {
     std::vector<row> rows_;
 };
 
-report::section left_out_section(const sweep_plan& plan, const comparison& c,
-                                 const std::vector<engine::skipped_tensor>& skipped) {
-    report::section s;
-    s.heading = "Left out";
-    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
+report::section left_out_of(const sweep_plan& plan, const comparison& c,
+                            const std::vector<engine::skipped_tensor>& skipped) {
     left_out_rows rows;
     for (const left_out_cell& l : plan.left_out) rows.add("", l.recipe, l.reason);
     for (const engine::skipped_tensor& t : skipped) rows.add(t.tensor, t.recipe, t.reason);
     for (const tensor_row& t : c.table.tensors) {
-        const bool empty =
-            std::all_of(t.at.begin(), t.at.end(), [](const figures& f) { return f.elements == 0; });
-        if (empty) rows.add(t.tensor, "", "it has no elements");
+        const bool empty = std::ranges::all_of(
+            t.at, [](const analysis::result* r) { return r == nullptr || r->elements == 0; });
+        if (empty) rows.add(t.of->tensor, "", "it has no elements");
     }
-    s.rows = rows.take();
+    return rows.take();
+}
+
+constexpr std::size_t shown_tensors = 10;
+
+// A recipe's transform in short: "hadamard of 32".
+std::string transform_of(const codec::recipe& r) {
+    switch (r.rotate.what) {
+        case transform::kind::none:
+            return "none";
+        case transform::kind::hadamard:
+            return fmt::format("hadamard of {}", r.rotate.size);
+        case transform::kind::random_hadamard:
+            return fmt::format("random-hadamard of {}, seed {}", r.rotate.size, r.rotate.seed);
+    }
+    return {};
+}
+
+// The ten tensors with the largest error relative to their size under the first cell of the
+// ranking, and the cell that is best for each where that is another. No rows for a single tensor.
+report::section worst_section(const sweep_plan& plan, const comparison& c) {
+    report::section s;
+    if (c.tensors.size() < 2 || c.overall.cells.empty()) return s;
+    const std::size_t first = c.overall.cells.front().cell;
+    const std::size_t run = plan.cells[first].runs.front();
+    std::vector<std::pair<double, std::size_t>> losses;
+    for (const std::size_t t : c.tensors) {
+        const double nrmse = c.table.of(t, run).nrmse;
+        if (nrmse > 0) losses.emplace_back(nrmse, t);
+    }
+    std::ranges::stable_sort(losses,
+                             [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (losses.size() > shown_tensors) losses.resize(shown_tensors);
+    s.heading = fmt::format("Tensors that lose most under {}", plan.cells[first].name);
+    s.columns = columns_of({"recipe", "rmse", "sqnr_db", "clamp_rate", "underflow_rate"});
+    s.group_field = "tensor";
+    const auto add = [&](std::size_t t, std::size_t which, const std::string& remark) {
+        const analysis::result& r = c.table.of(t, plan.cells[which].runs.front());
+        s.add_to(c.table.tensors[t].of->tensor, name_of(plan, which, worst_room) + remark, r.rmse,
+                 r.sqnr_db, r.clamp_rate, r.underflow_rate);
+    };
+    for (const auto& [loss, t] : losses) {
+        add(t, first, "");
+        const std::optional<std::size_t> best = best_on(plan, c.table, t);
+        const auto here = rmse_of(c.table, t, plan.cells[first]);
+        const auto least = best ? rmse_of(c.table, t, plan.cells[*best]) : here;
+        if (here && least && *least < *here * (1 - same_rmse)) add(t, *best, " (best there)");
+    }
+    return s;
+}
+
+// The crest factors of the tensors as each transform leaves them. No rows without transforms.
+report::section crest_section(const sweep_plan& plan, const comparison& c) {
+    report::section s;
+    bool rotates = false;
+    std::vector<std::pair<std::string, std::size_t>> transforms;  // and a run under it
+    for (const compare::cell& one : plan.cells) {
+        rotates = rotates || !(one.recipe.rotate == transform::rotation{});
+        const std::string name = transform_of(one.recipe);
+        const auto known =
+            std::ranges::find_if(transforms, [&](const auto& t) { return t.first == name; });
+        if (known == transforms.end()) transforms.emplace_back(name, one.runs.front());
+    }
+    if (!rotates) return s;
+    s.heading = "Crest factors, max |x| / rms, of what is quantized";
+    s.columns = {{"transform", "transform"},
+                 {"mean", "geometric\nmean", cell::significant},
+                 {"largest", "largest", cell::significant},
+                 {"tensor", "in tensor", cell::name}};
+    for (const auto& [name, run] : transforms) {
+        double logs = 0;
+        double count = 0;
+        double largest = 0;
+        std::size_t where = 0;
+        for (const std::size_t t : c.tensors) {
+            const double crest = c.table.of(t, run).crest_factor;
+            if (std::isnan(crest)) continue;
+            logs += std::log(crest);
+            ++count;
+            if (crest <= largest) continue;
+            largest = crest;
+            where = t;
+        }
+        if (count == 0) continue;
+        s.add(name, std::exp(logs / count), largest, c.table.tensors[where].of->tensor);
+    }
     return s;
 }
 
@@ -326,24 +397,20 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
                                               const compare_view_options& view) {
     std::vector<report::section> sections;
     if (c.tensors.empty()) {
-        sections.push_back({"No numeric tensor to compare recipes on", {}, {}, {}, {}});
+        sections.push_back({.heading = "No numeric tensor to compare recipes on"});
     } else {
         sections.push_back(ranking_section(plan, c, view.top));
-        if (!c.roles.empty()) sections.push_back(roles_section(plan, c));
+        put(sections, roles_section(plan, c));
         if (!c.series.empty() && (view.layers || c.series.size() == 1)) {
             sections.push_back(layers_section(plan, c));
         }
-        if (!c.scale_groups.empty()) sections.push_back(disagreement_section(plan, c));
+        put(sections, disagreement_section(plan, c));
         if (!c.phases.empty()) sections.push_back(phase_section(plan, c));
-        report::section crest = crest_section(plan, c);
-        if (!crest.rows.empty()) sections.push_back(std::move(crest));
-        report::section worst = worst_section(plan, c);
-        if (!worst.rows.empty()) sections.push_back(std::move(worst));
+        put(sections, crest_section(plan, c));
+        put(sections, worst_section(plan, c));
     }
-    report::section left_out = left_out_section(plan, c, skipped);
-    if (!left_out.rows.empty()) sections.push_back(std::move(left_out));
-    std::vector<std::string> verdict = compare_verdict(plan, c);
-    if (!verdict.empty()) sections.push_back({"Verdict", {}, {}, {}, std::move(verdict)});
+    put(sections, left_out_of(plan, c, skipped));
+    put(sections, {.heading = "Verdict", .notes = compare_verdict(plan, c)});
     return sections;
 }
 

@@ -50,8 +50,7 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
         text += fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
         return text + " " + cost_words(first, baseline_of(plan, c));
     }
-    const bool is_baseline =
-        std::find(names.begin(), names.end(), plan.baseline.name) != names.end();
+    const bool is_baseline = std::ranges::find(names, plan.baseline.name) != names.end();
     text += several ? " the same and the least error" : " the least error";
     if (is_baseline) {
         text += several ? ", the baseline among them" : " and is the baseline";
@@ -62,9 +61,7 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
     }
     text += fmt::format("; {} R-MSE is the smallest in {} of {}", several ? "their" : "its",
                         first.wins, plural(c.overall.contests, "tensor"));
-    const auto most =
-        std::max_element(c.overall.cells.begin(), c.overall.cells.end(),
-                         [](const standing& a, const standing& b) { return a.wins < b.wins; });
+    const auto most = std::ranges::max_element(c.overall.cells, {}, &standing::wins);
     if (most->wins > first.wins) {
         text += fmt::format(" ({} in {})", plan.cells[most->cell].name, most->wins);
     }

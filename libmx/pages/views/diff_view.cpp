@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pages/views/analysis_summary.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pages {
 namespace {
@@ -20,8 +20,13 @@ namespace {
 using report::cell;
 using report::column;
 using report::plural;
+using report::text_of;
 
 constexpr std::size_t findings_shown = 5;
+
+double number(const report::record& r, std::string_view name) {
+    return report::number_of(r, name).value_or(0);
+}
 
 bool is_null(const report::record& r, std::string_view name) {
     const report::value* v = report::find(r, name);
@@ -48,7 +53,7 @@ std::vector<tensor_rows> by_tensor(const report::record_list& results, std::size
     std::map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < results.size(); ++i) {
         const report::record r = results[i];
-        const auto [at, added] = places.emplace(words(r, "tensor"), tensors.size());
+        const auto [at, added] = places.emplace(text_of(r, "tensor"), tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         const std::size_t pair = i % pairs;
@@ -63,7 +68,7 @@ std::vector<tensor_rows> by_tensor(const report::record_list& results, std::size
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
         const report::record r = results[i];
-        tensor_rows& t = tensors[places.at(words(r, "tensor"))];
+        tensor_rows& t = tensors[places.at(text_of(r, "tensor"))];
         if (i % pairs == t.pair) t.records.push_back(i);
     }
     return tensors;
@@ -75,14 +80,13 @@ std::string significant(const report::record& r, std::string_view field) {
 
 // "layers.0.w  BF16 64x128, 100 -> 200: nrmse 0.0123, 45.10 % of the values changed"
 std::string label_of(const report::record& r, bool with_pair) {
-    const report::value* shape = report::find(r, "shape");
-    const auto* extents = shape == nullptr ? nullptr : std::get_if<report::list>(shape);
-    const std::string dtype = words(r, "dtype");
-    const std::string next = words(r, "dtype_b");
+    const auto* extents = report::member<report::list>(r, "shape");
+    const std::string dtype = text_of(r, "dtype");
+    const std::string next = text_of(r, "dtype_b");
     std::string label =
-        fmt::format("{}  {} {}", words(r, "tensor"), dtype == next ? dtype : dtype + "/" + next,
+        fmt::format("{}  {} {}", text_of(r, "tensor"), dtype == next ? dtype : dtype + "/" + next,
                     extents == nullptr ? "" : report::extents_text(*extents));
-    if (with_pair) label += fmt::format(", {} -> {}", words(r, "label_a"), words(r, "label_b"));
+    if (with_pair) label += fmt::format(", {} -> {}", text_of(r, "label_a"), text_of(r, "label_b"));
     return label + fmt::format(": nrmse {}, {} % of the values changed", significant(r, "nrmse"),
                                report::percent_text(number(r, "values_changed")));
 }
@@ -107,8 +111,7 @@ std::vector<column> move_columns(bool series) {
 
 report::section finding_section(const diff::diff_result& d, const diff::dump_labels& labels,
                                 bool all) {
-    report::section s;
-    s.heading = "Norm gains on their way to the clamp zone";
+    report::section s{.heading = "Norm gains on their way to the clamp zone"};
     const std::size_t shown = all ? d.findings.size() : std::min(findings_shown, d.findings.size());
     for (std::size_t i = 0; i < shown; ++i) {
         s.notes.push_back("- " + diff::sentence_of(d.findings[i], labels));
@@ -129,9 +132,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
     std::vector<tensor_rows> tensors = by_tensor(d.results, pairs);
     const std::size_t total = tensors.size();
     if (!all) {
-        tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
-                                     [](const tensor_rows& t) { return !t.changed; }),
-                      tensors.end());
+        std::erase_if(tensors, [](const tensor_rows& t) { return !t.changed; });
     }
     const std::size_t changed = tensors.size();
     // About forty lines, as `mx analyze` shows.
@@ -141,9 +142,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
     if (all) {
         s.heading = plural(total, "tensor");
     } else {
-        std::stable_sort(
-            tensors.begin(), tensors.end(),
-            [](const tensor_rows& a, const tensor_rows& b) { return a.worst > b.worst; });
+        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::worst);
         s.heading = count < changed
                         ? fmt::format(
                               "The {} of {} changed tensors with the largest relative "
@@ -167,8 +166,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
 }
 
 report::section summary_section(const diff::diff_result& d, bool series) {
-    report::section s;
-    s.heading = "All tensors together";
+    report::section s{.heading = "All tensors together"};
     if (series) {
         s.group_field = "recipe";
         s.columns = {{"label_a", "from", cell::name}, {"label_b", "to", cell::name}};
@@ -182,15 +180,9 @@ report::section summary_section(const diff::diff_result& d, bool series) {
     return s;
 }
 
-report::section left_out_section(const diff::diff_result& d) {
-    report::section s{"Left out",
-                      {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}},
-                      {},
-                      {},
-                      {}};
-    for (const engine::skipped_tensor& t : d.left_out) {
-        s.rows.push_back({{"tensor", t.tensor}, {"recipe", t.recipe}, {"reason", t.reason}});
-    }
+report::section left_out_of(const diff::diff_result& d) {
+    report::section s = left_out_section();
+    for (const engine::skipped_tensor& t : d.left_out) s.add(t.tensor, t.recipe, t.reason);
     return s;
 }
 
@@ -204,7 +196,7 @@ std::vector<std::pair<std::string, recipe_counts>> counts_of(
     const std::vector<report::record>& summary) {
     std::vector<std::pair<std::string, recipe_counts>> all;
     for (const report::record& r : summary) {
-        const std::string recipe = words(r, "recipe");
+        const std::string recipe = text_of(r, "recipe");
         if (all.empty() || all.back().first != recipe) all.emplace_back(recipe, recipe_counts{});
         recipe_counts& c = all.back().second;
         c.elements += number(r, "elements");
@@ -248,8 +240,7 @@ std::string move_words(const recipe_counts& c) {
 }
 
 report::section verdict_section(const diff::diff_result& d, bool series) {
-    report::section s;
-    s.heading = "Verdict";
+    report::section s{.heading = "Verdict"};
     double least = std::numeric_limits<double>::infinity();
     double most = 0;
     for (const report::record& r : d.summary) {
@@ -300,7 +291,7 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
         sections.push_back(std::move(s));
     } else if (d.results.empty()) {
         sections.push_back(
-            {"No tensor to compare: none is in all dumps with one shape", {}, {}, {}, {}});
+            {.heading = "No tensor to compare: none is in all dumps with one shape"});
     } else {
         const std::size_t recipes = std::max<std::size_t>(1, counts_of(d.summary).size());
         if (!d.findings.empty()) sections.push_back(finding_section(d, labels, all));
@@ -311,7 +302,7 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
     if (!d.left_out.empty()) {
         // Before the verdict, which people look for at the end.
         const bool verdict = !d.identical && !d.results.empty();
-        sections.insert(sections.end() - (verdict ? 1 : 0), left_out_section(d));
+        sections.insert(sections.end() - (verdict ? 1 : 0), left_out_of(d));
     }
     return sections;
 }

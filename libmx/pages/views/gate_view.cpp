@@ -40,15 +40,15 @@ report::list rule_list(const std::vector<analysis::gate_rule>& rules,
 }
 
 report::section rule_section(const report::list& rules, const gate::gate_verdict& verdict) {
-    report::section s;
-    s.heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
-                            plural(verdict.records, "result"), plural(verdict.tensors, "tensor"),
-                            plural(verdict.recipes, "recipe"));
-    s.columns = {{"rule", "rule"},
-                 {"checked", "results\nchecked", cell::integer},
-                 {"broken", "broken\nby", cell::integer},
-                 {"undefined", "of these\nundefined", cell::integer},
-                 {"verdict", "verdict"}};
+    report::section s{
+        .heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
+                               plural(verdict.records, "result"), plural(verdict.tensors, "tensor"),
+                               plural(verdict.recipes, "recipe")),
+        .columns = {{"rule", "rule"},
+                    {"checked", "results\nchecked", cell::integer},
+                    {"broken", "broken\nby", cell::integer},
+                    {"undefined", "of these\nundefined", cell::integer},
+                    {"verdict", "verdict"}}};
     for (std::size_t i = 0; i < rules.size(); ++i) {
         report::record row = std::get<report::record>(rules[i]);
         row.emplace_back("verdict", text(words_for(verdict.rules[i])));
@@ -59,10 +59,10 @@ report::section rule_section(const report::list& rules, const gate::gate_verdict
 
 report::section breach_section(const report::record_list& breaches,
                                const gate::gate_verdict& verdict, std::size_t top) {
-    report::section s;
-    s.columns = {
-        {"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"shown", "value", cell::text}};
-    s.group_field = "rule";
+    report::section s{.columns = {{"tensor", "tensor", cell::name},
+                                  {"recipe", "recipe"},
+                                  {"shown", "value", cell::text}},
+                      .group_field = "rule"};
     bool undefined_shown = false;
     std::size_t in_rule = 0;
     for (std::size_t i = 0; i < breaches.size(); ++i) {
@@ -73,11 +73,7 @@ report::section breach_section(const report::record_list& breaches,
         const auto& figure = verdict.breaches[i].figure;
         undefined_shown = undefined_shown || !figure;
         row.emplace_back("shown", figure ? fmt::format("{:.6g}", *figure) : "undefined");
-        if (verdict.breaches[i].tensor.empty()) {
-            for (auto& [name, v] : row) {
-                if (name == "tensor") v = text("(all tensors together)");
-            }
-        }
+        if (verdict.breaches[i].tensor.empty()) show(row, "tensor", "(all tensors together)");
         s.rows.push_back(std::move(row));
     }
     s.heading = s.rows.size() == breaches.size()
@@ -93,8 +89,7 @@ report::section breach_section(const report::record_list& breaches,
 
 report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
                                 const gate::gate_verdict& verdict) {
-    report::section s;
-    s.heading = "Verdict";
+    report::section s{.heading = "Verdict"};
     std::size_t failed = 0;
     std::vector<std::string> why;
     for (std::size_t i = 0; i < rules.size(); ++i) {

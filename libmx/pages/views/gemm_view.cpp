@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -19,8 +18,6 @@ namespace {
 using products::value_errors;
 using report::cell;
 using report::column;
-
-report::value member(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
 
 report::value equal_share(const value_errors& e) {
     return report::share(e.counted() - e.differing, e.counted());
@@ -40,15 +37,14 @@ constexpr std::array ulp_columns{
 
 report::section operand_section(const products::gemm_study& s,
                                 const std::vector<report::record>& operands) {
-    report::section t;
-    t.heading = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
-    t.columns = {{"operand", ""},
-                 {"tensor", "tensor", cell::name},
-                 {"shape", "stored as", cell::extents},
-                 {"recipe", "recipe"},
-                 {"nrmse", "error\n/ RMS", cell::significant, 3},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"gain", "gain", cell::fixed, 4}};
+    report::section t{.heading = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n),
+                      .columns = {{"operand", ""},
+                                  {"tensor", "tensor", cell::name},
+                                  {"shape", "stored as", cell::extents},
+                                  {"recipe", "recipe"},
+                                  {"nrmse", "error\n/ RMS", cell::significant, 3},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                  {"gain", "gain", cell::fixed, 4}}};
     const char* names[] = {"A", "B"};
     for (std::size_t i = 0; i < operands.size(); ++i) {
         t.rows.push_back(operands[i]);
@@ -58,25 +54,20 @@ report::section operand_section(const products::gemm_study& s,
 }
 
 report::section model_section(const products::gemm_study& s) {
-    report::section t;
-    t.heading = "Error by accumulator";
-    t.columns = {{"model", "model"},
-                 {"forms", "operands as"},
-                 {"a_nrmse", "summing:\nerror / RMS", cell::significant, 3},
-                 {"a_equal", "exact\n%", cell::share},
-                 {"sqnr", "in all:\nSQNR dB", cell::fixed, 2},
-                 {"nrmse", "error\n/ RMS", cell::significant, 3},
-                 {"gain", "gain", cell::fixed, 4}};
+    report::section t{.heading = "Error by accumulator",
+                      .columns = {{"model", "model"},
+                                  {"forms", "operands as"},
+                                  {"a_nrmse", "summing:\nerror / RMS", cell::significant, 3},
+                                  {"a_equal", "exact\n%", cell::share},
+                                  {"sqnr", "in all:\nSQNR dB", cell::fixed, 2},
+                                  {"nrmse", "error\n/ RMS", cell::significant, 3},
+                                  {"gain", "gain", cell::fixed, 4}}};
     for (const products::model_product& p : s.products) {
         const value_errors& a = p.errors.accumulation;
         const value_errors& e = p.errors.total;
-        t.rows.push_back({{"model", gemm::to_string(p.model)},
-                          {"forms", p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b},
-                          {"a_nrmse", member(a.nrmse())},
-                          {"a_equal", equal_share(a)},
-                          {"sqnr", member(e.sqnr_db())},
-                          {"nrmse", member(e.nrmse())},
-                          {"gain", member(e.gain())}});
+        t.add(gemm::to_string(p.model),
+              p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b, a.nrmse(),
+              equal_share(a), e.sqnr_db(), e.nrmse(), e.gain());
         if (p.inexact_a + p.inexact_b != 0) {
             t.notes.push_back(fmt::format(
                 "{} does not take these codes: {} of A and {} of B changed when they were rounded "
@@ -97,9 +88,9 @@ report::section model_section(const products::gemm_study& s) {
 }
 
 report::section ulp_section(const products::gemm_study& s) {
-    report::section t;
-    t.heading = "Elements by distance from the exact sum, in float32 neighbours, %";
-    t.columns = {{"model", "model"}};
+    report::section t{
+        .heading = "Elements by distance from the exact sum, in float32 neighbours, %",
+        .columns = {{"model", "model"}}};
     for (const ulp_column& c : ulp_columns) t.columns.push_back({c.field, c.title, cell::share});
     t.columns.push_back({"max_ulp", "most", cell::integer});
     for (const products::model_product& p : s.products) {
@@ -122,13 +113,12 @@ report::section ulp_section(const products::gemm_study& s) {
 }
 
 report::section difference_section(const products::gemm_study& s) {
-    report::section t;
-    t.heading = "Differences between models";
-    t.columns = {{"model", "model"},
-                 {"other", "and"},
-                 {"differing_share", "elements that\ndiffer %", cell::share},
-                 {"max_ulp", "max\nulp", cell::integer},
-                 {"nrmse", "difference\n/ RMS", cell::significant, 3}};
+    report::section t{.heading = "Differences between models",
+                      .columns = {{"model", "model"},
+                                  {"other", "and"},
+                                  {"differing_share", "elements that\ndiffer %", cell::share},
+                                  {"max_ulp", "max\nulp", cell::integer},
+                                  {"nrmse", "difference\n/ RMS", cell::significant, 3}}};
     for (const products::model_difference& d : s.differences) {
         t.rows.push_back(products::difference_record(s, d));
     }
@@ -136,15 +126,15 @@ report::section difference_section(const products::gemm_study& s) {
 }
 
 report::section growth_section(const products::gemm_study& s) {
-    report::section t;
-    t.heading = "Growth with K";
-    t.columns = {{"model", "model"},
-                 {"k", "K", cell::integer},
-                 {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
-                 {"accumulation_max_ulp", "max\nulp", cell::integer},
-                 {"accumulation_mean_error", "mean\nerror", cell::significant, 3},
-                 {"total_nrmse", "in all:\nerror / RMS", cell::significant, 3},
-                 {"total_gain", "gain", cell::fixed, 4}};
+    report::section t{
+        .heading = "Growth with K",
+        .columns = {{"model", "model"},
+                    {"k", "K", cell::integer},
+                    {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
+                    {"accumulation_max_ulp", "max\nulp", cell::integer},
+                    {"accumulation_mean_error", "mean\nerror", cell::significant, 3},
+                    {"total_nrmse", "in all:\nerror / RMS", cell::significant, 3},
+                    {"total_gain", "gain", cell::fixed, 4}}};
     for (std::size_t i = 0; i < s.products.size(); ++i) {
         for (const products::growth_point& p : s.growth) {
             if (p.product == i) t.rows.push_back(products::growth_record(s, p));

@@ -12,7 +12,7 @@
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
-#include "libmx/studies/plan/mapping.hpp"
+#include "libmx/studies/plan/plan.hpp"
 
 namespace mx::pages {
 namespace {
@@ -37,20 +37,16 @@ report::value decibels(double signal, double error) {
     return real(10 * std::log10(signal / error));
 }
 
-report::value or_null(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
-
 report::record totals_record(const plan_totals& t, std::uint64_t elements) {
     return {{"bits", integer(t.bits)},
             {"bits_per_element", real(per_element(t.bits, elements))},
             {"squared_error", real(t.error)},
-            {"sqnr_db", or_null(t.sqnr_db)}};
+            {"sqnr_db", report::to_value(t.sqnr_db)}};
 }
 
 // "exact" where there is no error to take a logarithm of.
 report::record shown(report::record r) {
-    for (auto& [name, v] : r) {
-        if (name == "sqnr_db" && std::holds_alternative<std::monostate>(v)) v = text("exact");
-    }
+    if (*report::find(r, "sqnr_db") == undefined()) show(r, "sqnr_db", "exact");
     return r;
 }
 
@@ -84,11 +80,8 @@ std::vector<use> uses_of(const candidates& from, const plan::plan& p) {
         u.signal += from.tensors[i].signal;
     }
     for (std::uint32_t r = 0; r < uses.size(); ++r) uses[r].recipe = r;
-    uses.erase(
-        std::remove_if(uses.begin(), uses.end(), [](const use& u) { return u.tensors == 0; }),
-        uses.end());
-    std::stable_sort(uses.begin(), uses.end(),
-                     [](const use& a, const use& b) { return a.elements > b.elements; });
+    std::erase_if(uses, [](const use& u) { return u.tensors == 0; });
+    std::ranges::stable_sort(uses, std::greater{}, &use::elements);
     return uses;
 }
 
@@ -97,7 +90,7 @@ std::vector<report::record> use_records(const candidates& from, const plan::plan
     std::vector<report::record> rows;
     for (const use& u : uses_of(from, p)) {
         rows.push_back(
-            {{"recipe", from.recipes[u.recipe]},
+            {{"recipe", from.recipes[u.recipe].name},
              {"tensors", integer(u.tensors)},
              {"elements", integer(u.elements)},
              {"element_share", report::share(u.elements, all)},
@@ -115,7 +108,7 @@ std::string most_common_recipe(const std::vector<report::record>& uses, const ca
     for (const report::record& r : uses) {
         const std::string recipe = report::text_of(r, "recipe");
         for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-            const bool its = from.recipes[chosen(from, p, i).recipe] == recipe;
+            const bool its = from.recipes[chosen(from, p, i).recipe].name == recipe;
             if (its && !from.tensors[i].kept) return recipe;
         }
     }
@@ -123,14 +116,14 @@ std::string most_common_recipe(const std::vector<report::record>& uses, const ca
 }
 
 report::section use_section(const std::vector<report::record>& uses, const candidates& from) {
-    report::section s;
-    s.heading = fmt::format("Recipes of {}", plural(from.tensors.size(), "tensor"));
-    s.columns = {{"recipe", "recipe"},
-                 {"tensors", "tensors", cell::integer},
-                 {"element_share", "elements\n%", cell::share},
-                 {"bits_per_element", "bits", cell::fixed, 3},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"error_share", "of the\nerror %", cell::share}};
+    report::section s{
+        .heading = fmt::format("Recipes of {}", plural(from.tensors.size(), "tensor")),
+        .columns = {{"recipe", "recipe"},
+                    {"tensors", "tensors", cell::integer},
+                    {"element_share", "elements\n%", cell::share},
+                    {"bits_per_element", "bits", cell::fixed, 3},
+                    {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                    {"error_share", "of the\nerror %", cell::share}}};
     for (const report::record& r : uses) s.rows.push_back(shown(r));
     return s;
 }
@@ -138,7 +131,7 @@ report::section use_section(const std::vector<report::record>& uses, const candi
 std::vector<report::record> uniform_records(const candidates& from, const plan::plan& p) {
     std::vector<report::record> rows;
     for (const plan::uniform_plan& u : p.uniform) {
-        report::record r{{"recipe", from.recipes[u.recipe]}};
+        report::record r{{"recipe", from.recipes[u.recipe].name}};
         for (auto& m : totals_record(u.totals, from.elements())) r.push_back(std::move(m));
         r.emplace_back("within", u.within);
         rows.push_back(std::move(r));
@@ -156,8 +149,8 @@ kept_tensors kept_of(const candidates& from) {
     kept_tensors kept;
     for (const plan_tensor& t : from.tensors) {
         if (!t.kept) continue;
-        if (std::find(kept.roles.begin(), kept.roles.end(), t.role) == kept.roles.end()) {
-            kept.roles.push_back(t.role);
+        if (std::ranges::find(kept.roles, t.of->role) == kept.roles.end()) {
+            kept.roles.push_back(t.of->role);
         }
         ++kept.tensors;
         kept.elements += t.elements;
@@ -176,13 +169,13 @@ report::value kept_record(const candidates& from) {
 
 report::section uniform_section(const std::vector<report::record>& uniform, const candidates& from,
                                 const plan_goal& goal, const plan::plan& p) {
-    report::section s;
-    s.heading = kept_of(from).tensors == 0 ? "One recipe for all tensors"
-                                           : "One recipe for all tensors that are not kept";
-    s.columns = {{"recipe", "recipe"},
-                 {"bits_per_element", "bits", cell::fixed, 3},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"fits", goal.bits ? "within the\nbudget" : "above the\nfloor"}};
+    report::section s{.heading = kept_of(from).tensors == 0
+                                     ? "One recipe for all tensors"
+                                     : "One recipe for all tensors that are not kept",
+                      .columns = {{"recipe", "recipe"},
+                                  {"bits_per_element", "bits", cell::fixed, 3},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                  {"fits", goal.bits ? "within the\nbudget" : "above the\nfloor"}}};
     for (const report::record& r : uniform) {
         report::record row = shown(r);
         row.emplace_back("fits",
@@ -197,9 +190,8 @@ report::section uniform_section(const std::vector<report::record>& uniform, cons
 }
 
 report::section curve_section(const std::vector<report::record>& curve) {
-    report::section s;
-    s.columns = {{"bits_per_element", "bits", cell::fixed, 3},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2}};
+    report::section s{.columns = {{"bits_per_element", "bits", cell::fixed, 3},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2}}};
     // The points nearest to equal distances in bits.
     const auto bits = [&](std::size_t i) {
         return report::number_of(curve[i], "bits").value_or(0);
@@ -235,32 +227,25 @@ report::section exception_section(const report::record_list& assignments, const 
         if (from.tensors[i].kept || report::text_of(r, "recipe") == most_common) continue;
         others.emplace_back(report::number_of(r, "squared_error").value_or(0), i);
     }
-    std::stable_sort(others.begin(), others.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    report::section s;
-    s.heading =
-        fmt::format("{} with another recipe than {}", plural(others.size(), "tensor"), most_common);
+    std::ranges::stable_sort(others,
+                             [](const auto& a, const auto& b) { return a.first > b.first; });
+    report::section s{.heading = fmt::format("{} with another recipe than {}",
+                                             plural(others.size(), "tensor"), most_common)};
     if (others.size() > top) {
         s.heading += fmt::format(": the {} with the largest error (--top)", top);
     }
-    s.columns = {{"tensor", "tensor", cell::name},
-                 {"recipe", "recipe"},
-                 {"bits_per_element", "bits", cell::fixed, 2},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"error_share", "of the\nerror %", cell::share}};
+    s.columns = columns_of({"tensor", "recipe", "bits_per_element", "sqnr_db", "error_share"});
     for (std::size_t k = 0; k < std::min(top, others.size()); ++k) {
         s.rows.push_back(shown(assignments[others[k].second]));
     }
     return s;
 }
 
-report::section left_out_section(const candidates& from) {
-    report::section s;
-    s.heading = "Left out";
-    s.columns = {{"tensor", "tensor", cell::name}, {"recipe", "recipe"}, {"reason", "why"}};
+report::section left_out_of(const candidates& from) {
+    report::section s = left_out_section();
     for (std::size_t i = 0; i < std::min(left_out_shown, from.left_out.size()); ++i) {
         const plan::left_out_choice& l = from.left_out[i];
-        s.rows.push_back({{"tensor", l.tensor}, {"recipe", l.recipe}, {"reason", l.reason}});
+        s.add(l.tensor, l.recipe, l.reason);
     }
     if (from.left_out.size() > left_out_shown) {
         s.notes.push_back(
@@ -295,8 +280,7 @@ std::string dominance_sentence(const candidates& from) {
     const auto mean = [](const plan_tensor* t) {
         return t->signal / static_cast<double>(t->elements);
     };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
+    std::ranges::stable_sort(all, [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
     double signal = 0, elements = 0;
     for (std::size_t n = 0; n < all.size(); ++n) {
         signal += all[n]->signal;
@@ -307,7 +291,7 @@ std::string dominance_sentence(const candidates& from) {
         return fmt::format(
             "{}{} {} {} % of the sum of squares in {} % of the elements: the SQNR of all tensors "
             "says little about the others. --tensor plans some of them only.",
-            all.front()->tensor, others, n == 0 ? "has" : "have",
+            all.front()->of->tensor, others, n == 0 ? "has" : "have",
             report::percent_text(signal / from.signal()),
             report::percent_text(elements / static_cast<double>(from.elements())));
     }
@@ -316,8 +300,7 @@ std::string dominance_sentence(const candidates& from) {
 
 report::section verdict_section(const candidates& from, const plan_goal& goal,
                                 const plan::plan& p) {
-    report::section s;
-    s.heading = "Verdict";
+    report::section s{.heading = "Verdict"};
     const std::string aim = goal.bits ? fmt::format("Within {} bits per element", *goal.bits)
                                       : fmt::format("Above {} dB", *goal.sqnr_db);
     s.notes.push_back(fmt::format("{}: {:.4f} bits per element, {}.", aim,
@@ -331,7 +314,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal,
         const plan::uniform_plan& u = p.uniform[*p.best_uniform];
         s.notes.push_back(fmt::format(
             "- The best single recipe {} is {}: {:.4f} bits, {}.",
-            goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe],
+            goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe].name,
             per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
     }
     if (const std::string few = dominance_sentence(from); !few.empty()) {
@@ -356,11 +339,11 @@ report::record_list assignments_of(const candidates& from, const plan::plan& p) 
         const plan_tensor& t = from.tensors[i];
         const plan_option& o = chosen(from, p, i);
         list.push_back(
-            {{"file", t.file},
-             {"tensor", t.tensor},
-             {"dtype", t.dtype},
-             {"role", t.role},
-             {"recipe", from.recipes[o.recipe]},
+            {{"file", t.of->file},
+             {"tensor", t.of->tensor},
+             {"dtype", t.of->dtype},
+             {"role", t.of->role},
+             {"recipe", from.recipes[o.recipe].name},
              {"elements", integer(t.elements)},
              {"bits", integer(o.bits)},
              {"bits_per_element", real(per_element(o.bits, t.elements))},
@@ -399,8 +382,8 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     report::document d;
     d.head = document_head("mx.plan/1");
     d.head.emplace_back("inputs", results_list(inputs));
-    d.head.emplace_back("goal", report::record{{"bits_per_element", or_null(goal.bits)},
-                                               {"sqnr_db", or_null(goal.sqnr_db)}});
+    d.head.emplace_back("goal", report::record{{"bits_per_element", report::to_value(goal.bits)},
+                                               {"sqnr_db", report::to_value(goal.sqnr_db)}});
     report::list rule_texts;
     for (const analysis::gate_rule& rule : rules) rule_texts.emplace_back(rule.text);
     d.head.emplace_back("rules", std::move(rule_texts));
@@ -416,10 +399,8 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     d.sections.push_back(use_section(uses, from));
     d.sections.push_back(uniform_section(uniform, from, goal, p));
     if (curve.size() > 1) d.sections.push_back(curve_section(curve));
-    report::section exceptions =
-        exception_section(d.results, from, most_common_recipe(uses, from, p), top);
-    if (!exceptions.rows.empty()) d.sections.push_back(std::move(exceptions));
-    if (!from.left_out.empty()) d.sections.push_back(left_out_section(from));
+    put(d.sections, exception_section(d.results, from, most_common_recipe(uses, from, p), top));
+    put(d.sections, left_out_of(from));
     d.sections.push_back(verdict_section(from, goal, p));
 
     d.tail.emplace_back("uniform", listed(uniform));

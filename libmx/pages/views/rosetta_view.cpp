@@ -2,6 +2,7 @@
 #include "libmx/pages/views/rosetta_view.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -38,9 +39,7 @@ std::vector<std::string> labels_of(const std::vector<codec::recipe>& recipes) {
 }
 
 std::string joined(const std::vector<std::string>& parts) {
-    std::string out;
-    for (const std::string& p : parts) out += (out.empty() ? "" : ", ") + p;
-    return out;
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 const rosetta::rosetta_pair& pair_of(const rosetta::rosetta_counts& c, std::size_t a, std::size_t b,
@@ -89,9 +88,9 @@ void add_matrix(std::vector<report::section>& sections, const std::string& headi
     const std::size_t columns = triangle ? n - 1 : n;
     for (std::size_t from = 0; from < columns; from += columns_per_table) {
         const std::size_t to = std::min(columns, from + columns_per_table);
-        report::section s;
-        s.heading =
-            from == 0 ? heading : fmt::format("{}, from column {} on", heading, shown[from] + 1);
+        report::section s{
+            .heading = from == 0 ? heading
+                                 : fmt::format("{}, from column {} on", heading, shown[from] + 1)};
         s.columns.push_back({"row", "", cell::integer});
         for (std::size_t c = from; c < to; ++c) {
             s.columns.push_back(
@@ -122,15 +121,15 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
         for (const codec::recipe& r : recipes) all.push_back(codec::to_string(r));
         return all;
     }();
-    report::section who;
-    who.heading = fmt::format("{} recipes of {} in blocks of {}x{}: {} kinds of bytes in {} blocks",
-                              n, recipes.front().element->name, recipes.front().block.rows,
-                              recipes.front().block.cols, k.first.size(),
-                              report::grouped(static_cast<std::int64_t>(c.blocks)));
-    who.columns = {{"row", "", cell::integer},
-                   {"scales", "scales\nof", cell::integer},
-                   {"rmse", "R-MSE", cell::significant, 4},
-                   {"recipes", "dialect, rule and rounding of the recipes that agree"}};
+    report::section who{
+        .heading = fmt::format(
+            "{} recipes of {} in blocks of {}x{}: {} kinds of bytes in {} blocks", n,
+            recipes.front().element->name, recipes.front().block.rows, recipes.front().block.cols,
+            k.first.size(), report::grouped(static_cast<std::int64_t>(c.blocks))),
+        .columns = {{"row", "", cell::integer},
+                    {"scales", "scales\nof", cell::integer},
+                    {"rmse", "R-MSE", cell::significant, 4},
+                    {"recipes", "dialect, rule and rounding of the recipes that agree"}}};
     for (std::size_t i = 0; i < k.first.size(); ++i) {
         report::value rmse = undefined();
         if (n > 1) {
@@ -140,10 +139,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                 rosetta::pair_record(c, std::min(r, other), std::max(r, other), names);
             rmse = *report::find(p, r < other ? "rmse_a" : "rmse_b");
         }
-        who.rows.push_back({{"row", integer(i + 1)},
-                            {"scales", integer(k.scales_of[i] + 1)},
-                            {"rmse", rmse},
-                            {"recipes", joined(k.labels[i])}});
+        who.add(i + 1, k.scales_of[i] + 1, rmse, joined(k.labels[i]));
     }
     who.notes = {
         "R-MSE over the elements to which this recipe and the first one (the first: and "
@@ -229,26 +225,24 @@ report::section verdict_of(const std::string& kind,
             l.scales_differ += row.scales_differ;
             l.codes_differ += row.codes_differ;
         }
-        const auto twin = std::find_if(lines.begin(), lines.end(), [&](const verdict_line& other) {
-            return other.same_evidence(l);
-        });
+        const auto twin = std::ranges::find_if(
+            lines, [&](const verdict_line& other) { return other.same_evidence(l); });
         if (twin == lines.end()) {
             lines.push_back(std::move(l));
         } else {
             twin->labels.push_back(labels[i]);
         }
     }
-    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(lines, [](const auto& a, const auto& b) {
         return std::tie(a.excluded, a.scales_differ, a.codes_differ) <
                std::tie(b.excluded, b.scales_differ, b.codes_differ);
     });
 
-    report::section s;
-    s.heading = fmt::format("{} {} of {}", results.size(),
-                            results.size() == 1 ? "tensor" : "tensors", kind);
-    s.columns = {{"recipes", "dialect, rule and rounding"},
-                 {"excluded", "blocks that\nexclude it", cell::integer},
-                 {"rate", "%", cell::share}};
+    report::section s{.heading = fmt::format("{} {} of {}", results.size(),
+                                             results.size() == 1 ? "tensor" : "tensors", kind),
+                      .columns = {{"recipes", "dialect, rule and rounding"},
+                                  {"excluded", "blocks that\nexclude it", cell::integer},
+                                  {"rate", "%", cell::share}}};
     if (any.compared) {
         s.columns.push_back({"scales", "scales that\ndiffer", cell::integer});
         s.columns.push_back({"codes", "codes that\ndiffer", cell::integer});
@@ -294,8 +288,8 @@ std::vector<report::section> origin_sections(const std::vector<rosetta::origin_r
     std::vector<std::pair<std::string, std::vector<const rosetta::origin_result*>>> kinds;
     for (const rosetta::origin_result& r : results) {
         const std::string kind = kind_of(r);
-        const auto known = std::find_if(kinds.begin(), kinds.end(),
-                                        [&](const auto& k) { return k.first == kind; });
+        const auto known =
+            std::ranges::find_if(kinds, [&](const auto& k) { return k.first == kind; });
         if (known == kinds.end()) {
             kinds.push_back({kind, {&r}});
         } else {

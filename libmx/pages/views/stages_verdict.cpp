@@ -60,12 +60,11 @@ std::string breaking(const result_list& plain) {
     const auto less = [](const stage_result* a, const stage_result* b) {
         return error_of(*a) < error_of(*b);
     };
-    const stage_result& most = **std::max_element(plain.begin(), plain.end(), less);
-    const stage_result& least = **std::min_element(plain.begin(), plain.end(), less);
+    const stage_result& most = **std::ranges::max_element(plain, less);
+    const stage_result& least = **std::ranges::min_element(plain, less);
     if (error_of(most) == 0) {
-        const bool all = std::all_of(plain.begin(), plain.end(), [](const stage_result* r) {
-            return r->errors.total.non_finite == 0;
-        });
+        const bool all = std::ranges::all_of(
+            plain, [](const stage_result* r) { return r->errors.total.non_finite == 0; });
         return all ? "- Nothing is lost." : "";
     }
     if (plain.size() > 1 && error_of(most) < stands_out * error_of(least)) {
@@ -168,7 +167,7 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
     for (const std::string& lost : stages_not_finite(results)) words.push_back("- " + lost);
     words.push_back(breaking(plain));
     for (const stage_result& r : results) {
-        if (r.transform.empty() || std::find(seen.begin(), seen.end(), r.transform) != seen.end()) {
+        if (r.transform.empty() || std::ranges::find(seen, r.transform) != seen.end()) {
             continue;
         }
         seen.push_back(r.transform);
@@ -184,7 +183,7 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
     }
     words.push_back(bias(plain));
     words.push_back(descent(results));
-    words.erase(std::remove(words.begin(), words.end(), ""), words.end());
+    std::erase(words, "");
     return words;
 }
 

@@ -22,8 +22,6 @@ using report::cell;
 // Errors whose ratio lies this close to 1 are called the same.
 constexpr double same_within = 0.02;
 
-report::value member(const std::optional<double>& x) { return x ? real(*x) : undefined(); }
-
 bool same_case(const stage_result& a, const stage_result& b) {
     return a.stage == b.stage && a.transform == b.transform && a.requantized == b.requantized;
 }
@@ -56,19 +54,18 @@ std::string in_words(double ratio) {
 }
 
 report::section stage_section(const std::vector<stage_result>& results) {
-    report::section t;
-    t.heading = "Products of the layer";
-    t.group_field = "group";
-    t.columns = {{"transform", "transform"},
-                 {"source", ""},
-                 {"nrmse", "error\n/ norm", cell::significant, 3},
-                 {"expected", "if\nindependent", cell::significant, 3},
-                 {"sqnr", "SQNR\ndB", cell::fixed, 2},
-                 {"gain", "gain", cell::fixed, 4},
-                 {"bias", "bias of\nerror %", cell::share},
-                 {"mean", "mean err\n/ RMS", cell::significant, 2},
-                 {"cosine", "cosine", cell::fixed, 4},
-                 {"ratio", "over the\nfirst row"}};
+    report::section t{.heading = "Products of the layer",
+                      .columns = {{"transform", "transform"},
+                                  {"source", ""},
+                                  {"nrmse", "error\n/ norm", cell::significant, 3},
+                                  {"expected", "if\nindependent", cell::significant, 3},
+                                  {"sqnr", "SQNR\ndB", cell::fixed, 2},
+                                  {"gain", "gain", cell::fixed, 4},
+                                  {"bias", "bias of\nerror %", cell::share},
+                                  {"mean", "mean err\n/ RMS", cell::significant, 2},
+                                  {"cosine", "cosine", cell::fixed, 4},
+                                  {"ratio", "over the\nfirst row"}},
+                      .group_field = "group"};
     const stage_result* last = nullptr;
     for (const stage_result& r : results) {
         if (last != nullptr && same_case(*last, r)) continue;
@@ -83,17 +80,10 @@ report::section stage_section(const std::vector<stage_result>& results) {
         const std::optional<double> mean = e.mean_error();
         const double rms =
             e.counted() == 0 ? 0 : std::sqrt(e.x2 / static_cast<double>(e.counted()));
-        t.rows.push_back({{"group", group_of(r)},
-                          {"transform", r.transform.empty() ? "as given" : r.transform},
-                          {"source", text(r.requantized ? "twice" : "once")},
-                          {"nrmse", member(own)},
-                          {"expected", member(r.expected_nrmse())},
-                          {"sqnr", member(e.sqnr_db())},
-                          {"gain", member(e.gain())},
-                          {"bias", member(e.bias_share())},
-                          {"mean", mean && rms != 0 ? real(*mean / rms) : undefined()},
-                          {"cosine", member(e.cosine())},
-                          {"ratio", words}});
+        t.add_to(group_of(r), r.transform.empty() ? "as given" : r.transform,
+                 r.requantized ? "twice" : "once", own, r.expected_nrmse(), e.sqnr_db(), e.gain(),
+                 e.bias_share(), mean && rms != 0 ? std::optional(*mean / rms) : std::nullopt,
+                 e.cosine(), words);
     }
     return t;
 }
@@ -107,7 +97,7 @@ report::figure error_map(const std::vector<stage_result>& results) {
         return r.requantized ? transform + ", twice" : transform;
     };
     const auto place = [](std::vector<std::string>& names, const std::string& name) {
-        const auto at = std::find(names.begin(), names.end(), name);
+        const auto at = std::ranges::find(names, name);
         if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
         names.push_back(name);
         return names.size() - 1;
@@ -134,28 +124,23 @@ report::figure error_map(const std::vector<stage_result>& results) {
 // Whether some products are of operands that the transforms do not concern.
 bool given_and_rotated(const std::vector<stage_result>& results) {
     const auto given = [](const stage_result& r) { return r.transform.empty(); };
-    return std::any_of(results.begin(), results.end(), given) &&
-           !std::all_of(results.begin(), results.end(), given);
+    return std::ranges::any_of(results, given) && !std::ranges::all_of(results, given);
 }
 
 report::section accumulator_section(const std::vector<stage_result>& results) {
-    report::section t;
-    t.heading = "What summing adds (first transform, operands quantized once)";
-    t.columns = {{"stage", "stage"},
-                 {"model", "model"},
-                 {"summing", "summing:\nerror / norm", cell::significant, 3},
-                 {"equal", "exact\n%", cell::share},
-                 {"ulp", "max\nulp", cell::integer},
-                 {"nrmse", "in all:\nerror / norm", cell::significant, 3}};
+    report::section t{.heading = "What summing adds (first transform, operands quantized once)",
+                      .columns = {{"stage", "stage"},
+                                  {"model", "model"},
+                                  {"summing", "summing:\nerror / norm", cell::significant, 3},
+                                  {"equal", "exact\n%", cell::share},
+                                  {"ulp", "max\nulp", cell::integer},
+                                  {"nrmse", "in all:\nerror / norm", cell::significant, 3}}};
     for (const stage_result& r : results) {
         if (r.requantized || r.transform != plain_of(results, r).transform) continue;
         const value_errors& a = r.errors.accumulation;
-        t.rows.push_back({{"stage", text(products::stage_rows[r.stage].title)},
-                          {"model", gemm::to_string(r.model)},
-                          {"summing", member(a.nrmse())},
-                          {"equal", report::share(a.counted() - a.differing, a.counted())},
-                          {"ulp", report::tally(a.max_ulp)},
-                          {"nrmse", member(r.errors.total.nrmse())}});
+        t.add(products::stage_rows[r.stage].title, gemm::to_string(r.model), a.nrmse(),
+              report::share(a.counted() - a.differing, a.counted()), a.max_ulp,
+              r.errors.total.nrmse());
     }
     return t;
 }
@@ -176,9 +161,7 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
         table.notes.push_back(lost + " They are left out of every figure.");
     }
     table.figures.push_back(error_map(results));
-    report::section verdict;
-    verdict.heading = "Verdict";
-    verdict.notes = stages_verdict(results);
+    report::section verdict{.heading = "Verdict", .notes = stages_verdict(results)};
     return {table, accumulator_section(results), verdict};
 }
 

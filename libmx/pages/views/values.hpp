@@ -3,10 +3,12 @@
 #pragma once
 
 #include <concepts>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/document.hpp"
 
 namespace mx::pages {
 
@@ -21,6 +23,19 @@ inline report::value real(double x) { return x; }
 
 /// The members `schema` and `tool` (name, version), with which every document begins.
 report::record document_head(const std::string& schema);
+
+/// Columns of members that several tables show, by their names: values.cpp lists their titles. A
+/// member that is not there is its own title.
+std::vector<report::column> columns_of(std::initializer_list<std::string_view> members);
+
+/// Shows `as` in place of a member that is there.
+void show(report::record& row, std::string_view member, std::string_view as);
+
+/// "Left out": a table of tensors, recipes and reasons.
+report::section left_out_section();
+
+/// Adds a section that says something: has a row, a note, a figure or an explorer.
+void put(std::vector<report::section>& to, report::section s);
 
 /// Null, which prints as "-" and is empty in CSV.
 inline report::value undefined() { return std::monostate{}; }

@@ -72,9 +72,8 @@ void add_members(report::record& r, const block_survey& s) {
     for (const auto& [name, v] : s.spread) r.emplace_back("spread_" + name, v);
 }
 
-report::value member(const report::record& r, std::string_view name) {
-    const report::value* v = report::find(r, name);
-    return v == nullptr ? report::value() : *v;
+report::value or_null(double x) {
+    return analysis::defined(x) ? report::value(x) : report::value();
 }
 
 // The worst defect that at least danger_share of the eligible blocks have.
@@ -113,9 +112,9 @@ norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
     return centres;
 }
 
-// What a survey, and the record of the same tensor and recipe, say about them.
+// What a survey, and the result of the same tensor and recipe, say about them.
 void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::recipe& recipe,
-          const block_survey& s, const report::record& r) {
+          const block_survey& s, const analysis::result& r) {
     recipe_summary& h = to.summaries[s.recipe];
     ++h.tensors;
     h.judged += s.eligible > 0 ? 1u : 0u;
@@ -123,8 +122,7 @@ void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::rec
     h.saturated += s.saturated;
     h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
     // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
-    const bool nothing =
-        member(r, "rmse") == report::value() || member(r, "zero_blocks") == member(r, "blocks");
+    const bool nothing = std::isnan(r.rmse) || r.zero_blocks == static_cast<double>(r.blocks);
     if (s.eligible == 0 && s.blocks > 1 && !nothing) {
         to.unjudged.push_back({tensor.info().name, codec::to_string(recipe)});
     }
@@ -135,8 +133,8 @@ void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::rec
         f.recipe = recipe;
         f.what = *what;
         f.survey = s;
-        f.collapsed_block_rate = member(r, "collapsed_block_rate");
-        f.nrmse = member(r, "nrmse");
+        f.collapsed_block_rate = or_null(r.collapsed_block_rate);
+        f.nrmse = or_null(r.nrmse);
         to.findings.push_back(std::move(f));
         return;
     }
@@ -215,15 +213,16 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
     report.sums = std::move(a.sums);
     for (std::size_t i = 0; i < surveyor.surveys.size(); ++i) {
         const block_survey& s = surveyor.surveys[i];
-        report::record r = a.results[i];
+        note(report, numeric[s.tensor], request.recipes[s.recipe], s, a.results[i]);
+        report::record r = analysis::record_of(a.results[i]);
         add_members(r, s);
-        note(report, numeric[s.tensor], request.recipes[s.recipe], s, r);
         report.results.push_back(r);
     }
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         find_remedies(report, r, request, control);
     }
     std::stable_sort(report.findings.begin(), report.findings.end(), more_severe);
+    report.measured = std::move(a.results);
     report.norms = find_norm_centres(numeric, request.roles, control);
     return report;
 }

@@ -65,7 +65,8 @@ struct unjudged_tensor {
 };
 
 struct cluster_report {
-    /// The records of analyze() with error parts, and facts of blocks behind them: see the guide.
+    std::vector<analysis::result> measured;  ///< of analyze(), with error parts
+    /// Their records, and facts of blocks behind them: see the guide.
     report::record_list results;
     std::vector<engine::skipped_tensor> skipped;
     analysis::distributions sums;           ///< see analysis_request::distributions

@@ -1,66 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/compare/board.hpp"
 
+#include <algorithm>
+#include <map>
 #include <unordered_map>
 
-#include "libmx/report/members.hpp"
+#include "libmx/engine/roles.hpp"
 
 namespace mx::compare {
-namespace {
 
-figures figures_of(const report::record& r) {
-    const auto count = [&](std::string_view name) {
-        return report::number_of(r, name).value_or(0);
-    };
-    figures f;
-    f.rmse = report::number_of(r, "rmse");
-    f.nrmse = report::number_of(r, "nrmse");
-    f.sqnr_db = report::number_of(r, "sqnr_db");
-    f.crest_factor = report::number_of(r, "crest_factor");
-    f.elements = count("elements");
-    f.counted = f.elements - count("nan") - count("inf") - count("poisoned");
-    f.eligible = count("eligible_blocks");
-    f.rms = count("rms");
-    f.bits_per_element = count("bits_per_element");
-    for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
-        f.rates[i] = report::number_of(r, pooled_rates[i].name);
-    }
-    return f;
+const analysis::result& board::of(std::size_t tensor, std::size_t run, std::size_t phase) const {
+    static const analysis::result left_out;
+    const analysis::result* r = tensors[tensor].at[run * phases + phase];
+    return r == nullptr ? left_out : *r;
 }
 
-tensor_row row_of(const report::record& r, std::size_t cells) {
-    tensor_row row{report::text_of(r, "file"),
-                   report::text_of(r, "tensor"),
-                   report::text_of(r, "role"),
-                   report::text_of(r, "dtype"),
-                   {},
-                   {}};
-    if (const auto layer = report::number_of(r, "layer")) row.layer = report::whole(*layer);
-    row.at.resize(cells);
-    return row;
-}
-
-}  // namespace
-
-board arrange(const report::record_list& results, const std::vector<std::string>& runs,
+board arrange(const std::vector<analysis::result>& results, const std::vector<std::string>& runs,
               std::size_t phases) {
     board b{runs.size(), phases, {}};
     std::unordered_map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < runs.size(); ++i) places.emplace(runs[i], i);
-    for (const report::record& r : results) {
-        const auto run = places.find(report::text_of(r, "recipe"));
+    for (const analysis::result& r : results) {
+        const auto run = places.find(r.under->name);
         if (run == places.end()) continue;
         // The results of a tensor follow one another.
-        const bool same = !b.tensors.empty() &&
-                          b.tensors.back().tensor == report::text_of(r, "tensor") &&
-                          b.tensors.back().file == report::text_of(r, "file");
-        if (!same) b.tensors.push_back(row_of(r, runs.size() * phases));
-        const auto phase =
-            static_cast<std::uint64_t>(report::whole(report::number_of(r, "phase").value_or(0)));
-        if (phase >= phases) continue;
-        b.tensors.back().at[run->second * phases + phase] = figures_of(r);
+        const bool same = !b.tensors.empty() && b.tensors.back().of->tensor == r.of->tensor &&
+                          b.tensors.back().of->file == r.of->file;
+        if (!same) {
+            b.tensors.push_back({r.of, std::vector<const analysis::result*>(runs.size() * phases)});
+        }
+        const auto phase = static_cast<std::uint64_t>(r.phase.value_or(0));
+        if (phase < phases) b.tensors.back().at[run->second * phases + phase] = &r;
     }
     return b;
+}
+
+std::vector<layer_series> find_series(const board& b) {
+    std::vector<layer_series> all;
+    std::map<std::pair<std::string, std::string>, std::size_t> places;
+    for (std::size_t t = 0; t < b.tensors.size(); ++t) {
+        const analysis::tensor_identity& of = *b.tensors[t].of;
+        const auto place = engine::layer_of(of.tensor);
+        if (!place) continue;
+        const auto [at, added] = places.emplace(std::pair(of.file, place->series), all.size());
+        if (added) all.push_back({of.file, place->series, of.role, {}});
+        all[at->second].tensors.push_back(t);
+    }
+    std::erase_if(all, [](const layer_series& s) { return s.tensors.size() < 2; });
+    for (layer_series& s : all) {
+        std::ranges::stable_sort(s.tensors, [&](std::size_t x, std::size_t y) {
+            return b.tensors[x].of->layer < b.tensors[y].of->layer;
+        });
+    }
+    return all;
 }
 
 }  // namespace mx::compare

@@ -58,8 +58,8 @@ spelling read(const std::string& recipe) {
 // Refuses a value that no recipe has, so that a misspelt one is not merely left out.
 void check_value(const std::string& key, const std::string& value) {
     const auto keys = codec::recipe_keys();
-    const auto row = std::find_if(keys.begin(), keys.end(),
-                                  [&](const codec::recipe_key& k) { return k.name == key; });
+    const auto row =
+        std::ranges::find_if(keys, [&](const codec::recipe_key& k) { return k.name == key; });
     if (row == keys.end()) refuse(fmt::format("a sweep has no axis '{}'", key));
     std::optional<base::error> reason;
     for (const format::block_format& b : format::block_formats) {
@@ -102,7 +102,7 @@ std::vector<spelling> product(const sweep_request& request) {
 
 // The index of `r` among `recipes`, where it is put unless it is there.
 std::size_t place_of(std::vector<codec::recipe>& recipes, const codec::recipe& r) {
-    const auto at = std::find(recipes.begin(), recipes.end(), r);
+    const auto at = std::ranges::find(recipes, r);
     if (at != recipes.end()) return static_cast<std::size_t>(at - recipes.begin());
     recipes.push_back(r);
     return recipes.size() - 1;
@@ -131,8 +131,8 @@ sweep_plan plan_sweep(const sweep_request& request) {
         const std::string text = s.text();
         try {
             const codec::recipe r = codec::parse_recipe(text);
-            const bool known = std::any_of(plan.cells.begin(), plan.cells.end(),
-                                           [&](const cell& c) { return c.recipe == r; });
+            const bool known =
+                std::ranges::any_of(plan.cells, [&](const cell& c) { return c.recipe == r; });
             if (!known) plan.cells.push_back(make_cell(r, request.seeds, plan.recipes));
         } catch (const base::error& e) {
             if (e.kind() != base::error_kind::usage) throw;
@@ -150,8 +150,8 @@ sweep_plan plan_sweep(const sweep_request& request) {
     plan.baseline = plan.cells.front();
     if (request.baseline.empty()) return plan;
     const codec::recipe wanted = codec::parse_recipe(request.baseline);
-    const auto at = std::find_if(plan.cells.begin(), plan.cells.end(),
-                                 [&](const cell& c) { return c.recipe == wanted; });
+    const auto at =
+        std::ranges::find_if(plan.cells, [&](const cell& c) { return c.recipe == wanted; });
     plan.baseline_is_cell = at != plan.cells.end();
     plan.baseline = plan.baseline_is_cell ? *at : make_cell(wanted, request.seeds, plan.recipes);
     return plan;

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "libmx/engine/roles.hpp"
-#include "libmx/studies/compare/pareto.hpp"
+#include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::compare {
 namespace {
@@ -31,8 +31,8 @@ std::vector<bits_class> classes_of(const ranking& r) {
         const standing& s = r.cells[place];
         if (s.tensors == 0) continue;
         const int bits = static_cast<int>(std::floor(s.bits_per_element));
-        const auto at = std::find_if(classes.begin(), classes.end(),
-                                     [&](const bits_class& c) { return c.bits == bits; });
+        const auto at =
+            std::ranges::find_if(classes, [&](const bits_class& c) { return c.bits == bits; });
         if (at == classes.end()) {
             classes.push_back({bits, place, place, 1});
         } else {
@@ -40,8 +40,7 @@ std::vector<bits_class> classes_of(const ranking& r) {
             ++at->cells;
         }
     }
-    std::sort(classes.begin(), classes.end(),
-              [](const bits_class& a, const bits_class& b) { return a.bits < b.bits; });
+    std::ranges::sort(classes, {}, &bits_class::bits);
     return classes;
 }
 
@@ -50,7 +49,7 @@ std::vector<role_ranking> roles_of(const board& b, const sweep_plan& plan) {
     for (const engine::role_row& role : engine::roles()) {
         role_ranking r{std::string(role.name), {}, {}};
         for (std::size_t t = 0; t < b.tensors.size(); ++t) {
-            if (b.tensors[t].role == role.name) r.tensors.push_back(t);
+            if (b.tensors[t].of->role == role.name) r.tensors.push_back(t);
         }
         if (r.tensors.empty()) continue;
         r.ranks = rank(b, plan, r.tensors);
@@ -67,11 +66,8 @@ std::vector<phase_group> phases_of(const comparison& c, const sweep_plan& plan) 
         if (f.cells.size() < plan.cells.size()) groups.push_back({f.name, f.cells, {}, {}});
     }
     for (phase_group& g : groups) {
-        g.cells.erase(std::remove_if(g.cells.begin(), g.cells.end(),
-                                     [&](std::size_t i) {
-                                         return unmeasured(c.table, plan.cells[i], c.tensors);
-                                     }),
-                      g.cells.end());
+        std::erase_if(g.cells,
+                      [&](std::size_t i) { return unmeasured(c.table, plan.cells[i], c.tensors); });
         g.errors = phase_errors(c.table, plan, g.cells, c.tensors);
         g.contest = judge_phases(g.cells, g.errors);
     }

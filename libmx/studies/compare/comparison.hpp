@@ -12,7 +12,6 @@
 #include "libmx/studies/compare/families.hpp"
 #include "libmx/studies/compare/phases.hpp"
 #include "libmx/studies/compare/ranking.hpp"
-#include "libmx/studies/compare/series.hpp"
 
 namespace mx::compare {
 
@@ -56,11 +55,24 @@ struct comparison {
 /// What `analyze` is to be asked for. Its recipes are those of the plan.
 analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep);
 
-/// Evaluates what it answered.
+/// Evaluates what it answered, to which the comparison's table refers.
 comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep);
+comparison evaluate(const sweep_plan&, analysis::analysis&&, bool) = delete;
 
 /// Why the place of a cell and the next should not be trusted: their ratios differ by less than
 /// the seeds leave open.
 bool within_interval(const standing& a, const standing& b);
+
+/// The share of blocks whose scale bytes differ between members `a` and `b` of a scale group; null
+/// without a block.
+report::value scale_difference(const comparison& c, std::size_t group, std::size_t a,
+                               std::size_t b);
+
+/// A standing as a record: recipe, ratio with interval, wins, SQNR, bits, rates.
+report::record standing_record(const sweep_plan& plan, const standing& s);
+
+/// baseline, ranking, pareto, best_by_bits, roles, series, disagreement, phase (null without a
+/// sweep of phases), left_out.
+report::record comparison_members(const sweep_plan& plan, const comparison& c);
 
 }  // namespace mx::compare

@@ -34,17 +34,14 @@ std::vector<family> group(const sweep_plan& plan, const Identity& identity, cons
     for (std::size_t c = 0; c < plan.cells.size(); ++c) {
         const codec::recipe& r = plan.cells[c].recipe;
         const codec::recipe id = identity(r);
-        auto at = static_cast<std::size_t>(std::find(identities.begin(), identities.end(), id) -
-                                           identities.begin());
+        auto at = static_cast<std::size_t>(std::ranges::find(identities, id) - identities.begin());
         if (at == identities.size()) {
             identities.push_back(id);
             families.push_back({codec::to_string(under_first_rule(r)), {}});
         }
         if (wanted(families[at], r)) families[at].cells.push_back(c);
     }
-    families.erase(std::remove_if(families.begin(), families.end(),
-                                  [](const family& f) { return f.cells.size() < 2; }),
-                   families.end());
+    std::erase_if(families, [](const family& f) { return f.cells.size() < 2; });
     return families;
 }
 
@@ -57,8 +54,8 @@ std::vector<family> rule_families(const sweep_plan& plan) {
 std::vector<family> scale_families(const sweep_plan& plan) {
     return group(plan, scale_identity, [&](const family& f, const codec::recipe& r) {
         if (!codec::scales_have_codes(r) || codec::bumps_positions(r)) return false;
-        return std::none_of(f.cells.begin(), f.cells.end(),
-                            [&](std::size_t c) { return plan.cells[c].recipe.rule == r.rule; });
+        return std::ranges::none_of(
+            f.cells, [&](std::size_t c) { return plan.cells[c].recipe.rule == r.rule; });
     });
 }
 

@@ -6,27 +6,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libmx/studies/compare/ranking.hpp"
+
 namespace mx::compare {
 namespace {
 
 // Whether the factor of a phase loses elements of a tensor: beyond float32 they are Inf, and their
 // blocks poisoned.
 bool loses_elements(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
-    return std::any_of(c.runs.begin(), c.runs.end(), [&](std::size_t run) {
-        return b.of(tensor, run, phase).counted != b.of(tensor, run).counted;
+    return std::ranges::any_of(c.runs, [&](std::size_t run) {
+        return b.of(tensor, run, phase).counted() != b.of(tensor, run).counted();
     });
-}
-
-// The nrmse of a tensor under a cell, the mean over its seeds.
-std::optional<double> nrmse_of(const board& b, std::size_t tensor, const cell& c,
-                               std::size_t phase) {
-    double sum = 0;
-    for (const std::size_t run : c.runs) {
-        const std::optional<double>& nrmse = b.of(tensor, run, phase).nrmse;
-        if (!nrmse) return {};
-        sum += *nrmse;
-    }
-    return sum / static_cast<double>(c.runs.size());
 }
 
 std::string percent(double share) {
@@ -57,7 +47,7 @@ std::vector<std::vector<double>> phase_errors(const board& b, const sweep_plan& 
         for (std::size_t i = 0; i < among.size() && whole; ++i) {
             for (std::size_t p = 0; p < b.phases && whole; ++p) {
                 const cell& c = plan.cells[among[i]];
-                const auto nrmse = nrmse_of(b, t, c, p);
+                const auto nrmse = figure_of(b, t, c, &analysis::result::nrmse, p);
                 whole = nrmse && *nrmse > 0 && !loses_elements(b, t, c, p);
                 if (whole) of_tensor[i][p] = std::log(*nrmse);
             }
@@ -93,10 +83,10 @@ std::optional<phase_contest> judge_phases(std::span<const std::size_t> among,
         if (!(errors[best][p] > 0) || !(errors[second][p] > 0)) return {};
         c.ratio.push_back(errors[second][p] / errors[best][p]);
     }
-    c.least = *std::min_element(c.ratio.begin(), c.ratio.end());
-    c.greatest = *std::max_element(c.ratio.begin(), c.ratio.end());
-    c.reversed = static_cast<std::size_t>(
-        std::count_if(c.ratio.begin(), c.ratio.end(), [](double r) { return r < 1; }));
+    c.least = *std::ranges::min_element(c.ratio);
+    c.greatest = *std::ranges::max_element(c.ratio);
+    c.reversed =
+        static_cast<std::size_t>(std::ranges::count_if(c.ratio, [](double r) { return r < 1; }));
     return c;
 }
 

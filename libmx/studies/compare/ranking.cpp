@@ -9,60 +9,76 @@
 namespace mx::compare {
 namespace {
 
-// Tensors taken together under one run.
-struct pool {
-    pooling how = pooling::as_stored;
-    bool lossless = true;
-    double elements = 0, bits = 0;
-    double error2 = 0, x2 = 0;
-    double decibels = 0;
-    std::int64_t tensors = 0, inexact = 0;
-    std::array<double, pooled_rates.size()> part{}, whole{};
+// The cells of a plan and its baseline, without those that no tensor was measured under.
+std::vector<const cell*> contenders(const board& b, const sweep_plan& plan,
+                                    std::span<const std::size_t> among, std::size_t phase) {
+    std::vector<const cell*> all;
+    const auto add = [&](const cell& c) {
+        if (!unmeasured(b, c, among, phase)) all.push_back(&c);
+    };
+    for (const cell& c : plan.cells) add(c);
+    if (!plan.baseline_is_cell) add(plan.baseline);
+    return all;
+}
 
-    void add(const figures& f) {
-        elements += f.elements;
-        bits += f.bits_per_element * f.elements;
-        if (!f.rmse) return;
-        ++tensors;
-        lossless = lossless && *f.rmse == 0;
-        const double error = how == pooling::equal_rms ? f.nrmse.value_or(0) : *f.rmse;
-        const double size = how == pooling::as_stored ? f.rms : f.nrmse ? 1 : 0;
-        const double e2 = error * error * f.counted;
-        error2 += e2;
-        x2 += size * size * f.counted;
-        if (f.sqnr_db) {
-            decibels += *f.sqnr_db;
-            ++inexact;
+// Finds the tensors that all contenders were measured on.
+void choose_tensors(const board& b, const std::vector<const cell*>& cells,
+                    std::span<const std::size_t> among, std::size_t phase, common_tensors& to) {
+    for (const std::size_t t : among) {
+        const auto measured = std::ranges::count_if(
+            cells, [&](const cell* c) { return rmse_of(b, t, *c, phase).has_value(); });
+        if (measured == 0) continue;
+        if (static_cast<std::size_t>(measured) < cells.size()) {
+            ++to.not_everywhere;
+            continue;
         }
-        for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
-            if (!f.rates[i]) continue;
-            using of = pooled_rate::whole;
-            const double weight = pooled_rates[i].of == of::elements ? f.counted
-                                  : pooled_rates[i].of == of::blocks ? f.eligible
-                                                                     : e2;
-            part[i] += *f.rates[i] * weight;
-            whole[i] += weight;
-        }
+        to.tensors.push_back(t);
+        const auto counted = [&](const cell* c) {
+            return b.of(t, c->runs.front(), phase).counted();
+        };
+        to.uneven += std::ranges::any_of(
+            cells, [&](const cell* c) { return counted(c) != counted(cells.front()); });
     }
+}
 
-    std::optional<double> nrmse() const {
-        if (x2 == 0) return {};
-        return std::sqrt(error2 / x2);
+// Whether one of the runs of a cell has no error on a tensor.
+bool exact_on(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
+    return std::ranges::any_of(c.runs,
+                               [&](std::size_t run) { return b.of(tensor, run, phase).rmse == 0; });
+}
+
+void choose_compared(const board& b, std::vector<const cell*> cells, std::size_t phase,
+                     common_tensors& to) {
+    std::erase_if(cells, [&](const cell* c) {
+        return std::ranges::all_of(to.tensors,
+                                   [&](std::size_t t) { return exact_on(b, t, *c, phase); });
+    });
+    for (const std::size_t t : to.tensors) {
+        const bool exact =
+            std::ranges::any_of(cells, [&](const cell* c) { return exact_on(b, t, *c, phase); });
+        if (!exact) to.compared.push_back(t);
     }
-    std::optional<double> sqnr_db() const {
-        if (x2 == 0 || error2 == 0) return {};
-        return -10 * std::log10(error2 / x2);
-    }
-};
+}
+
+// Chooses from `among` (indices into the board). Cells that no tensor was measured under do not
+// narrow `tensors`, cells without an error in any of these do not narrow `compared`.
+common_tensors tensors_in_common(const board& b, const sweep_plan& plan,
+                                 std::span<const std::size_t> among, std::size_t phase) {
+    common_tensors c;
+    const std::vector<const cell*> cells = contenders(b, plan, among, phase);
+    choose_tensors(b, cells, among, phase, c);
+    choose_compared(b, cells, phase, c);
+    return c;
+}
 
 // R-MSEs of one run next to the baseline's, tensor by tensor.
 struct ratios {
     double logarithms = 0;
     std::int64_t compared = 0;
 
-    void add(const std::optional<double>& rmse, const std::optional<double>& baseline) {
-        if (!rmse || !baseline || *rmse == 0 || *baseline == 0) return;
-        logarithms += std::log(*rmse / *baseline);
+    void add(double rmse, const std::optional<double>& baseline) {
+        if (std::isnan(rmse) || !baseline || rmse == 0 || *baseline == 0) return;
+        logarithms += std::log(rmse / *baseline);
         ++compared;
     }
 };
@@ -95,11 +111,11 @@ standing stand(const board& b, const sweep_plan& plan, const cell& c, const comm
         all.how = how;
         std::int64_t only_exact = 0, only_baseline_exact = 0;
         for (const std::size_t t : over.tensors) {
-            const figures& f = b.of(t, run, phase);
-            all.add(f);
+            const analysis::result& r = b.of(t, run, phase);
+            all.add(r);
             const bool baseline_exact = rmse_of(b, t, plan.baseline, phase) == 0.0;
-            only_exact += f.rmse == 0.0 && !baseline_exact ? 1 : 0;
-            only_baseline_exact += f.rmse && *f.rmse > 0 && baseline_exact ? 1 : 0;
+            only_exact += r.rmse == 0 && !baseline_exact ? 1 : 0;
+            only_baseline_exact += r.rmse > 0 && baseline_exact ? 1 : 0;
         }
         ratios relative;
         for (const std::size_t t : over.compared) {
@@ -109,13 +125,10 @@ standing stand(const board& b, const sweep_plan& plan, const cell& c, const comm
         ratio.add(relative.compared == 0 ? std::optional<double>()
                                          : std::exp(relative.logarithms / count));
         nrmse.add(all.nrmse());
-        decibels.add(all.sqnr_db());
-        mean_decibels.add(all.inexact == 0 ? std::optional<double>()
-                                           : all.decibels / static_cast<double>(all.inexact));
-        for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
-            rates[i].add(all.whole[i] == 0 ? std::optional<double>()
-                                           : std::min(1.0, all.part[i] / all.whole[i]));
-        }
+        decibels.add(all.x2 == 0 || all.error2 == 0 ? std::optional<double>()
+                                                    : -10 * std::log10(all.error2 / all.x2));
+        mean_decibels.add(all.mean_sqnr_db());
+        for (std::size_t i = 0; i < pooled_rates.size(); ++i) rates[i].add(all.rate(i));
         // Seeds change neither shapes nor what is left out; which tensors come out exact they may.
         s.tensors = all.tensors;
         s.compared = relative.compared;
@@ -158,17 +171,71 @@ double place(const standing& s) {
     return s.rmse_ratio ? s.rmse_ratio->mean : std::numeric_limits<double>::infinity();
 }
 
+bool dominates(const trade& a, const trade& b) {
+    if (!a.sqnr_db || a.bits > b.bits) return false;
+    const bool better = *a.sqnr_db > *b.sqnr_db + same_decibels;
+    return better || (a.bits < b.bits && *a.sqnr_db >= *b.sqnr_db - same_decibels);
+}
+
 }  // namespace
 
-std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
-                              std::size_t phase) {
+std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
+                                double analysis::result::*figure, std::size_t phase) {
     double sum = 0;
-    for (const std::size_t run : c.runs) {
-        const std::optional<double>& rmse = b.of(tensor, run, phase).rmse;
-        if (!rmse) return {};
-        sum += *rmse;
+    for (const std::size_t run : c.runs) sum += b.of(tensor, run, phase).*figure;
+    return analysis::defined(sum / static_cast<double>(c.runs.size()));
+}
+
+void pool::add(const analysis::result& r) {
+    const double counted = r.counted();
+    elements += static_cast<double>(r.elements);
+    bits += analysis::value_or(r.bits_per_element, 0) * static_cast<double>(r.elements);
+    if (std::isnan(r.rmse)) return;
+    ++tensors;
+    lossless = lossless && r.rmse == 0;
+    const double error = how == pooling::equal_rms ? analysis::value_or(r.nrmse, 0) : r.rmse;
+    const double size = how == pooling::as_stored ? analysis::value_or(r.rms, 0)
+                        : std::isnan(r.nrmse)     ? 0
+                                                  : 1;
+    const double e2 = error * error * counted;
+    error2 += e2;
+    x2 += size * size * counted;
+    if (!std::isnan(r.sqnr_db)) {
+        decibels += r.sqnr_db;
+        ++inexact;
     }
-    return sum / static_cast<double>(c.runs.size());
+    for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
+        const double rate = r.*pooled_rates[i].figure;
+        if (std::isnan(rate)) continue;
+        using of = pooled_rate::whole;
+        const double weight = pooled_rates[i].of == of::elements ? counted
+                              : pooled_rates[i].of == of::blocks
+                                  ? analysis::value_or(r.eligible_blocks, 0)
+                                  : e2;
+        part[i] += rate * weight;
+        whole[i] += weight;
+    }
+}
+
+std::optional<double> pool::nrmse() const {
+    if (x2 == 0) return {};
+    return std::sqrt(error2 / x2);
+}
+
+std::optional<double> pool::mean_sqnr_db() const {
+    if (inexact == 0) return {};
+    return decibels / static_cast<double>(inexact);
+}
+
+std::optional<double> pool::rate(std::size_t i) const {
+    if (whole[i] == 0) return {};
+    return std::min(1.0, part[i] / whole[i]);
+}
+
+bool unmeasured(const board& b, const cell& c, std::span<const std::size_t> among,
+                std::size_t phase) {
+    return std::ranges::none_of(among,
+                                [&](std::size_t t) { return rmse_of(b, t, c, phase).has_value(); });
 }
 
 bool stands_before(const standing& a, const standing& b) {
@@ -197,7 +264,7 @@ ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t
     }
     count_wins(b, plan, phase, r);
     // Of equals the one with fewer bits, then the one that comes first in the sweep.
-    std::stable_sort(r.cells.begin(), r.cells.end(), [](const standing& x, const standing& y) {
+    std::ranges::stable_sort(r.cells, [](const standing& x, const standing& y) {
         if (place(x) != place(y)) return place(x) < place(y);
         return x.bits_per_element < y.bits_per_element;
     });
@@ -208,6 +275,16 @@ std::vector<std::size_t> all_tensors(const board& b) {
     std::vector<std::size_t> all(b.tensors.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     return all;
+}
+
+std::vector<bool> pareto_front(std::span<const trade> points) {
+    std::vector<bool> front;
+    for (const trade& p : points) {
+        front.push_back(
+            p.sqnr_db.has_value() &&
+            std::ranges::none_of(points, [&](const trade& other) { return dominates(other, p); }));
+    }
+    return front;
 }
 
 }  // namespace mx::compare

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,7 +12,6 @@
 
 #include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/cells.hpp"
-#include "libmx/studies/compare/common_tensors.hpp"
 #include "libmx/studies/compare/student.hpp"
 
 namespace mx::compare {
@@ -40,19 +40,55 @@ struct standing {
     std::array<std::optional<double>, pooled_rates.size()> rates;  ///< likewise
 };
 
+/// Which tensors the cells of a sweep can be compared on: a mean over other tensors than the next
+/// cell's would say more about the tensors than about the cells.
+struct common_tensors {
+    std::vector<std::size_t> tensors;  ///< measured under every cell and the baseline
+    /// Of these, what ratios are over: those that no cell quantizes exactly.
+    std::vector<std::size_t> compared;
+    std::int64_t not_everywhere = 0;  ///< measured under some cells only: left out
+    std::int64_t uneven = 0;  ///< of `tensors`: cells count different numbers of their elements,
+                              ///< where NaN or Inf or the ends of the scale's range poison blocks
+};
+
 struct ranking {
     std::vector<standing> cells;  ///< smallest ratio first; all exact before, undefined after
     std::int64_t contests = 0;    ///< tensors that at least one cell does not quantize exactly
     common_tensors over;          ///< what every cell's figures are over
 };
 
-/// The R-MSE of a tensor under a cell, the mean over its seeds; none where it was left out.
-std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
-                              std::size_t phase = 0);
+/// A figure of a tensor under a cell, the mean over its seeds; none where one of them has none.
+std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
+                                double analysis::result::*figure, std::size_t phase = 0);
+/// The R-MSE; none where the tensor was left out.
+inline std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
+                                     std::size_t phase = 0) {
+    return figure_of(b, tensor, c, &analysis::result::rmse, phase);
+}
+
+/// Tensors taken together under one run.
+struct pool {
+    pooling how = pooling::as_stored;
+    bool lossless = true;
+    double elements = 0, bits = 0;
+    double error2 = 0, x2 = 0;  ///< squares over all elements
+    double decibels = 0;
+    std::int64_t tensors = 0, inexact = 0;  ///< with a finite element; of them, with an error
+    std::array<double, pooled_rates.size()> part{}, whole{};
+
+    void add(const analysis::result& r);
+    std::optional<double> nrmse() const;
+    std::optional<double> mean_sqnr_db() const;  ///< of the tensors that are not exact
+    std::optional<double> rate(std::size_t i) const;
+};
 
 /// The cell with the smallest R-MSE on a tensor, the first of equals; none when the tensor was left
 /// out under all of them.
 std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor);
+
+/// Whether no tensor of `among` has a figure under a cell.
+bool unmeasured(const board& b, const cell& c, std::span<const std::size_t> among,
+                std::size_t phase = 0);
 
 /// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) that all of
 /// them can be compared on.
@@ -68,5 +104,20 @@ inline constexpr double same_rmse = 1e-6;
 
 /// Whether `a` stands before `b`, rather than beside it: by more than same_rmse.
 bool stands_before(const standing& a, const standing& b);
+
+/// Bits per element against SQNR. A cell without an error has an infinite SQNR.
+struct trade {
+    double bits = 0;
+    std::optional<double> sqnr_db;  ///< none where it is undefined: never on the front
+};
+
+inline constexpr double no_error = std::numeric_limits<double>::infinity();
+
+/// SQNRs that differ by less are the same; see same_rmse.
+inline constexpr double same_decibels = 1e-5;
+
+/// Whether each point lies on the front: no other has as few bits and as high an SQNR, one of them
+/// better. Equal points share their fate.
+std::vector<bool> pareto_front(std::span<const trade> points);
 
 }  // namespace mx::compare

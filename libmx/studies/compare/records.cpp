@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/studies/compare/records.hpp"
+#include "libmx/studies/compare/comparison.hpp"
+
+#include <algorithm>
 
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/engine/roles.hpp"
@@ -10,14 +12,11 @@ namespace {
 
 using report::tally;
 
-report::value maybe(const std::optional<double>& x) {
-    return x ? report::value(*x) : report::value();
-}
 report::value mean_of(const std::optional<estimate>& e) {
     return e ? report::value(e->mean) : report::value();
 }
 report::value interval_of(const std::optional<estimate>& e) {
-    return e ? maybe(e->interval) : report::value();
+    return e ? report::to_value(e->interval) : report::value();
 }
 
 report::list names_of(const sweep_plan& plan, const std::vector<std::size_t>& cells) {
@@ -26,11 +25,7 @@ report::list names_of(const sweep_plan& plan, const std::vector<std::size_t>& ce
     return names;
 }
 
-report::list numbers(const std::vector<double>& values) {
-    report::list all;
-    for (const double v : values) all.emplace_back(v);
-    return all;
-}
+report::list numbers(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
 report::record ranked(const sweep_plan& plan, const comparison& c, std::size_t place) {
     const standing& s = c.overall.cells[place];
@@ -87,7 +82,7 @@ report::value series_of(const sweep_plan& plan, const comparison& c) {
     report::list all;
     for (const layer_series& s : c.series) {
         report::list layers;
-        for (const std::size_t t : s.tensors) layers.emplace_back(*c.table.tensors[t].layer);
+        for (const std::size_t t : s.tensors) layers.emplace_back(*c.table.tensors[t].of->layer);
         for (const cell& one : plan.cells) {
             report::record r{{"file", s.file},
                              {"series", s.name},
@@ -97,7 +92,7 @@ report::value series_of(const sweep_plan& plan, const comparison& c) {
             for (const series_figure& f : series_figures) {
                 report::list values;
                 for (const std::size_t t : s.tensors) {
-                    values.push_back(maybe(figure_of(c.table, t, one, f)));
+                    values.push_back(report::to_value(figure_of(c.table, t, one, f.figure)));
                 }
                 r.emplace_back(std::string(f.name), std::move(values));
             }
@@ -111,24 +106,17 @@ report::value disagreement_of(const sweep_plan& plan, const comparison& c) {
     report::list all;
     for (std::size_t g = 0; g < c.scale_groups.size(); ++g) {
         const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
-        const analysis::scale_pairs& counts = c.scale_differences[g];
         report::list matrix;
         for (std::size_t a = 0; a < cells.size(); ++a) {
             report::list row;
             for (std::size_t b = 0; b < cells.size(); ++b) {
-                const std::uint64_t n = a == b ? 0
-                                               : counts.differ[analysis::pair_index(
-                                                     std::min(a, b), std::max(a, b), cells.size())];
-                row.push_back(counts.blocks == 0
-                                  ? report::value()
-                                  : report::value(static_cast<double>(n) /
-                                                  static_cast<double>(counts.blocks)));
+                row.push_back(scale_difference(c, g, a, b));
             }
             matrix.emplace_back(std::move(row));
         }
         all.emplace_back(report::record{{"group", c.scale_groups[g].name},
                                         {"recipes", names_of(plan, cells)},
-                                        {"blocks", tally(counts.blocks)},
+                                        {"blocks", tally(c.scale_differences[g].blocks)},
                                         {"scale_difference_rate", std::move(matrix)}});
     }
     return all;
@@ -178,8 +166,8 @@ report::value phase_of(const sweep_plan& plan, const comparison& c) {
             contests.push_back(contest_of(plan, judge_phases(g.cells, errors)));
             if (g.name.empty()) cells = errors_of(plan, g.cells, errors);
         }
-        tensors.emplace_back(report::record{{"file", c.table.tensors[t].file},
-                                            {"tensor", c.table.tensors[t].tensor},
+        tensors.emplace_back(report::record{{"file", c.table.tensors[t].of->file},
+                                            {"tensor", c.table.tensors[t].of->tensor},
                                             {"contests", std::move(contests)},
                                             {"cells", std::move(cells)}});
     }
@@ -189,6 +177,14 @@ report::value phase_of(const sweep_plan& plan, const comparison& c) {
 }
 
 }  // namespace
+
+report::value scale_difference(const comparison& c, std::size_t group, std::size_t a,
+                               std::size_t b) {
+    const analysis::scale_pairs& counts = c.scale_differences[group];
+    const std::size_t pair =
+        analysis::pair_index(std::min(a, b), std::max(a, b), c.scale_groups[group].cells.size());
+    return report::share(a == b ? 0 : counts.differ[pair], counts.blocks);
+}
 
 report::record standing_record(const sweep_plan& plan, const standing& s) {
     const cell& c = plan.cells[s.cell];
@@ -208,7 +204,7 @@ report::record standing_record(const sweep_plan& plan, const standing& s) {
                      {"mean_sqnr_db", mean_of(s.mean_sqnr_db)},
                      {"bits_per_element", s.tensors == 0 ? report::value() : s.bits_per_element}};
     for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
-        r.emplace_back(std::string(pooled_rates[i].name), maybe(s.rates[i]));
+        r.emplace_back(std::string(pooled_rates[i].name), report::to_value(s.rates[i]));
     }
     return r;
 }

@@ -119,11 +119,10 @@ class referee {
                 v.problem = nothing_to_check(rules_[i], any_totals);
             }
         }
-        std::stable_sort(verdict_.breaches.begin(), verdict_.breaches.end(),
-                         [&](const breach& a, const breach& b) {
-                             if (a.rule != b.rule) return a.rule < b.rule;
-                             return distance(a) > distance(b);
-                         });
+        std::ranges::stable_sort(verdict_.breaches, [&](const breach& a, const breach& b) {
+            if (a.rule != b.rule) return a.rule < b.rule;
+            return distance(a) > distance(b);
+        });
     }
 
   private:
@@ -137,16 +136,10 @@ class referee {
     std::vector<std::uint64_t> absent_;  // records without the figure, by rule
 };
 
-// The totals per recipe that mx analyze writes behind its results.
-const report::list* totals_of(const analysis::results_input& input) {
-    const report::value* v = report::find(input.content.tail, "summary");
-    return v == nullptr ? nullptr : std::get_if<report::list>(v);
-}
-
 }  // namespace
 
 bool gate_verdict::holds() const {
-    return std::all_of(rules.begin(), rules.end(), [](const rule_verdict& v) { return v.holds(); });
+    return std::ranges::all_of(rules, [](const rule_verdict& v) { return v.holds(); });
 }
 
 gate_inputs open_for_gate(const std::vector<std::string>& paths,
@@ -157,8 +150,8 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
         if (inputs.members.find(std::string(name)) == inputs.members.end()) {
             inputs.members.emplace(name);
         }
-        return std::find(needed.begin(), needed.end(), name) != needed.end() ||
-               std::any_of(rules.begin(), rules.end(), [&](const analysis::gate_rule& r) {
+        return std::ranges::find(needed, name) != needed.end() ||
+               std::ranges::any_of(rules, [&](const analysis::gate_rule& r) {
                    return analysis::first_member(r.metric) == name;
                });
     };
@@ -186,7 +179,8 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
                 if (analysis::concerns(rules[i], r)) judges.see(i, r);
             }
         }
-        const report::list* totals = totals_of(input);
+        // The totals per recipe that mx analyze writes behind its results.
+        const auto* totals = report::member<report::list>(input.content.tail, "summary");
         if (totals == nullptr) continue;
         any_totals = true;
         for (const report::value& v : *totals) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "libmx/analysis/recipe_filter.hpp"
+#include "libmx/analysis/result.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/analysis/rule.hpp"
 #include "libmx/engine/stored_precision.hpp"
@@ -22,11 +24,7 @@ struct plan_option {
 };
 
 struct plan_tensor {
-    std::string file;
-    std::string tensor;
-    std::string dtype;
-    std::string role;
-    std::size_t axes = 0;
+    std::shared_ptr<const analysis::tensor_identity> of;
     std::uint64_t elements = 0;
     double signal = 0;  ///< sum of squares of the elements that the errors are over
     std::vector<plan_option> options;
@@ -41,7 +39,8 @@ struct left_out_choice {
 };
 
 struct candidates {
-    std::vector<std::string> recipes;  ///< in the order of the results; `stored` comes last
+    /// In the order of the results; one called `stored` comes last.
+    std::vector<analysis::named_recipe> recipes;
     std::vector<plan_tensor> tensors;
     std::vector<left_out_choice> left_out;
     std::uint64_t forbidden = 0;  ///< choices that a rule forbids

@@ -71,7 +71,7 @@ problem reduced(const std::vector<knapsack_class>& classes) {
     for (const knapsack_class& c : classes) {
         std::vector<std::uint32_t> order(c.size());
         std::iota(order.begin(), order.end(), 0U);
-        std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
             if (c[a].weight != c[b].weight) return c[a].weight < c[b].weight;
             if (c[a].cost != c[b].cost) return c[a].cost < c[b].cost;
             return a < b;
@@ -149,7 +149,7 @@ std::vector<step> hull_steps(const problem& p) {
             steps.push_back(s);
         }
     }
-    std::sort(steps.begin(), steps.end(), better);
+    std::ranges::sort(steps, better);
     return steps;
 }
 
@@ -275,8 +275,7 @@ class search {
             }
             if (any) open.push_back({k, loss});
         }
-        std::stable_sort(open.begin(), open.end(),
-                         [](const open_class& a, const open_class& b) { return a.loss < b.loss; });
+        std::ranges::stable_sort(open, {}, &open_class::loss);
         return open;
     }
 
@@ -338,7 +337,7 @@ class search {
 
     // Lighter states first, each cheaper than all before it, none without hope.
     void keep_undominated(std::vector<state>& all) const {
-        std::sort(all.begin(), all.end(), [](const state& a, const state& b) {
+        std::ranges::sort(all, [](const state& a, const state& b) {
             if (a.t.weight != b.t.weight) return a.t.weight < b.t.weight;
             if (a.t.cost != b.t.cost) return a.t.cost < b.t.cost;
             return a.parent != b.parent ? a.parent < b.parent : a.option < b.option;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/studies/plan/mapping.hpp"
+#include "libmx/studies/plan/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -143,11 +143,10 @@ record described(const std::string& recipe, const counterpart& c) {
 
 // Why a tensor is no matrix of a module; empty when it is.
 std::string not_a_module(const plan_tensor& t) {
-    if (t.axes != 2) return "no matrix";
-    if (t.role != "weight") return fmt::format("of the role {}", t.role);
-    const std::size_t n = weight_suffix.size();
-    const bool weight =
-        t.tensor.size() > n && t.tensor.substr(t.tensor.size() - n) == weight_suffix;
+    if (t.of->shape.size() != 2) return "no matrix";
+    if (t.of->role != "weight") return fmt::format("of the role {}", t.of->role);
+    const std::string& name = t.of->tensor;
+    const bool weight = name.size() > weight_suffix.size() && name.ends_with(weight_suffix);
     return weight ? "" : "not called MODULE.weight";
 }
 
@@ -163,10 +162,11 @@ report::record mapping_of(const candidates& from, const plan& p) {
     for (std::size_t i = 0; i < from.tensors.size(); ++i) {
         const plan_tensor& t = from.tensors[i];
         const std::uint32_t r = t.options[p.chosen[i]].recipe;
-        const std::string& recipe = from.recipes[r];
+        const auto& [recipe, parsed] = from.recipes[r];
         const std::string why = not_a_module(t);
         if (!why.empty()) {
-            left.emplace_back(record{{"tensor", t.tensor}, {"recipe", recipe}, {"reason", why}});
+            left.emplace_back(
+                record{{"tensor", t.of->tensor}, {"recipe", recipe}, {"reason", why}});
             continue;
         }
         if (!used[r]) {
@@ -175,12 +175,12 @@ report::record mapping_of(const candidates& from, const plan& p) {
                 torchao[r] = none("left as it is stored");
                 compressed[r] = none("left as it is stored");
             } else {
-                const codec::recipe parsed = codec::parse_recipe(recipe);
                 torchao[r] = in_torchao(parsed);
                 compressed[r] = in_compressed_tensors(parsed);
             }
         }
-        std::string module = t.tensor.substr(0, t.tensor.size() - weight_suffix.size());
+        std::string module = t.of->tensor;
+        module.resize(module.size() - weight_suffix.size());
         const bool has_torchao = !std::holds_alternative<std::monostate>(torchao[r]->words);
         const bool has_compressed = !std::holds_alternative<std::monostate>(compressed[r]->words);
         fqns.emplace_back(module, has_torchao ? value(recipe) : value());
@@ -192,12 +192,12 @@ report::record mapping_of(const candidates& from, const plan& p) {
     std::vector<std::string> formats;
     for (std::size_t r = 0; r < from.recipes.size(); ++r) {
         if (!used[r]) continue;
-        torchao_recipes.emplace_back(described(from.recipes[r], *torchao[r]));
-        compressed_recipes.emplace_back(described(from.recipes[r], *compressed[r]));
+        torchao_recipes.emplace_back(described(from.recipes[r].name, *torchao[r]));
+        compressed_recipes.emplace_back(described(from.recipes[r].name, *compressed[r]));
         const auto* words = std::get_if<record>(&compressed[r]->words);
         if (words == nullptr) continue;
         const std::string format = report::text_of(*words, "format");
-        if (std::find(formats.begin(), formats.end(), format) == formats.end()) {
+        if (std::ranges::find(formats, format) == formats.end()) {
             formats.push_back(format);
         }
         groups.emplace_back(fmt::format("group_{}", groups.size()),

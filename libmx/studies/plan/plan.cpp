@@ -123,9 +123,8 @@ class planner {
             bool everywhere = true, applied = false;
             for (const plan_tensor& t : from_.tensors) {
                 applied = applied || !t.kept;
-                const auto at =
-                    std::find_if(t.options.begin(), t.options.end(),
-                                 [&](const plan_option& o) { return o.recipe == r || t.kept; });
+                const auto at = std::ranges::find_if(
+                    t.options, [&](const plan_option& o) { return o.recipe == r || t.kept; });
                 everywhere = everywhere && at != t.options.end();
                 if (!everywhere) break;
                 u.totals.bits += at->bits;

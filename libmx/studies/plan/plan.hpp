@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/report/record.hpp"
 #include "libmx/studies/plan/candidates.hpp"
 #include "libmx/studies/plan/knapsack.hpp"
 
@@ -48,5 +49,11 @@ struct plan {
 /// `states` bounds the memory of the search (see solve_knapsack). Throws base::error (usage) when
 /// the goal cannot be reached, naming what can.
 plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states = knapsack_states);
+
+/// A plan in the words of torchao and of compressed-tensors, which llm-compressor takes:
+/// {"not_mapped", "torchao", "compressed_tensors"}: per recipe the arguments that give it there, or
+/// null and why not, and which module has which. Modules are the matrices called MODULE.weight of
+/// the role weight; other tensors are not mapped.
+report::record mapping_of(const candidates& from, const plan& p);
 
 }  // namespace mx::plan

@@ -38,8 +38,9 @@ std::vector<report::record> analyze(const tests::memory_model& model,
     for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     engine::run_control control;
     control.threads = threads;
-    const analysis::analysis a = analysis::analyze(model.all(), request, control);
-    return {a.results.begin(), a.results.end()};
+    analysis::analysis a = analysis::analyze(model.all(), request, control);
+    const report::record_list records = analysis::records_of(a.results);
+    return {records.begin(), records.end()};
 }
 
 bool is_null(const report::record& r, const char* name) {
@@ -89,8 +90,9 @@ TEST_CASE("a tensor scale is that of the whole tensor, read once or twice") {
         engine::run_control control;
         control.threads = 3;
         control.kept_elements = kept;
-        const analysis::analysis a = analysis::analyze(model.all(), request, control);
-        return std::vector<report::record>(a.results.begin(), a.results.end());
+        analysis::analysis a = analysis::analyze(model.all(), request, control);
+        const report::record_list records = analysis::records_of(a.results);
+        return std::vector<report::record>(records.begin(), records.end());
     };
     const auto at_once = run(1 << 24);
     REQUIRE(at_once.size() == 9);

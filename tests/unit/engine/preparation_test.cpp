@@ -46,9 +46,10 @@ std::vector<report::record> run(const tests::memory_model& model, const analysis
     engine::run_control control;
     control.threads = threads;
     control.kept_elements = kept;
-    const analysis::analysis a = analysis::analyze(model.all(), request, control);
+    analysis::analysis a = analysis::analyze(model.all(), request, control);
     CHECK(a.skipped.empty());
-    return {a.results.begin(), a.results.end()};
+    const report::record_list records = records_of(a.results);
+    return {records.begin(), records.end()};
 }
 
 // Members that must agree; what names the result may differ.

@@ -70,13 +70,17 @@ struct document {
         {"tool", report::record{{"name", std::string("mx")}, {"version", std::string("1.2.3")}}},
         {"inputs", report::list{report::record{{"path", std::string("a/model")},
                                                {"bytes", std::int64_t{7}}}}}};
-    report::record_list results;
+    report::record_list records;
+    mutable std::vector<result> results;
     report::record tail;
 
     explicit document(const std::vector<made_up>& all) {
-        for (const made_up& m : all) results.push_back(record_of(m));
+        for (const made_up& m : all) records.push_back(record_of(m));
     }
-    result_set set() const { return {"doc.json", &head, &results, &tail}; }
+    result_set set() const {
+        results = results_of(records, "doc.json");
+        return {"doc.json", &head, &results, &tail};
+    }
 };
 
 report::document page_of(const document& d, double floor = default_min_sqnr_db) {
@@ -524,7 +528,7 @@ TEST_CASE("series of mx diff become lines over steps") {
         {"labels", report::list{std::string("10"), std::string("20"), std::string("40")}},
         {"steps", report::list{std::int64_t{10}, std::int64_t{20}, std::int64_t{40}}}};
     const report::record tail{{"series", std::move(series)}};
-    const report::record_list results;
+    const std::vector<result> results;
     const result_set set{"drift.json", &head, &results, &tail};
     const report::document page = make_review({&set, 1}, {});
     const report::section& s = *section_of(page, "From dump to dump");

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "libmx/report/record_list.hpp"
+#include "libmx/analysis/result.hpp"
 
 namespace mx::tests {
 
@@ -23,22 +23,19 @@ struct result {
     double clamp_rate = 0;
 };
 
-inline void add(report::record_list& to, const result& r) {
-    const auto maybe = [](const auto& x) { return x ? report::value(*x) : report::value(); };
-    const bool error = r.rmse && *r.rmse > 0;
-    report::record one{{"file", std::string("f")},
-                       {"tensor", r.tensor},
-                       {"role", r.role},
-                       {"layer", maybe(r.layer)},
-                       {"recipe", r.recipe}};
-    if (r.phase) one.emplace_back("phase", *r.phase);
-    one.emplace_back("elements", r.elements);
-    one.emplace_back("rmse", maybe(r.rmse));
-    one.emplace_back("nrmse", maybe(r.rmse));
-    one.emplace_back("sqnr_db", error ? report::value(-20 * std::log10(*r.rmse)) : report::value());
-    one.emplace_back("rms", 1.0);
-    one.emplace_back("clamp_rate", r.clamp_rate);
-    one.emplace_back("bits_per_element", r.bits);
+inline void add(std::vector<analysis::result>& to, const result& r) {
+    analysis::result one;
+    one.of = std::make_shared<analysis::tensor_identity>(
+        analysis::tensor_identity{"f", r.tensor, "F32", r.role, {64}, r.layer});
+    one.under = std::make_shared<analysis::named_recipe>(
+        analysis::named_recipe{r.recipe, codec::parse_recipe(r.recipe)});
+    one.phase = r.phase;
+    one.elements = static_cast<std::uint64_t>(r.elements);
+    if (r.rmse) one.rmse = one.nrmse = *r.rmse;
+    if (r.rmse && *r.rmse > 0) one.sqnr_db = -20 * std::log10(*r.rmse);
+    one.rms = 1;
+    one.clamp_rate = r.clamp_rate;
+    one.bits_per_element = r.bits;
     to.push_back(one);
 }
 

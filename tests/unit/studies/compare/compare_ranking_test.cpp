@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <list>
 #include <string>
 #include <vector>
 
 #include "libmx/studies/compare/comparison.hpp"
-#include "libmx/studies/compare/pareto.hpp"
-#include "libmx/studies/compare/records.hpp"
+#include "libmx/studies/compare/ranking.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/studies/compare/compare_made_up.hpp"
 
@@ -22,7 +22,8 @@ const std::string rceil_cell = "mxfp4:scale=rceil";
 sweep_plan three() { return plan_sweep({{floor_cell, even_cell, rceil_cell}, {}, ""}); }
 
 comparison judge(const sweep_plan& plan, const std::vector<result>& results) {
-    analysis::analysis a;
+    static std::list<analysis::analysis> kept;  // comparisons refer to them
+    analysis::analysis& a = kept.emplace_back();
     for (const result& r : results) tests::add(a.results, r);
     for (const family& f : scale_families(plan)) a.scale_differences.emplace_back(f.cells.size());
     return evaluate(plan, a, false);

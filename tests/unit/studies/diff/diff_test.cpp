@@ -298,7 +298,7 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
     const analysis::analysis analysis = analysis::analyze(dumps[1].all(), request, {});
     REQUIRE(analysis.results.size() * 2 == together.results.size());
     for (std::size_t i = 0; i < analysis.results.size(); ++i) {
-        const report::record dump = analysis.results[i];
+        const report::record dump = mx::analysis::record_of(analysis.results[i]);
         const report::record as_b = together.results[2 * i];
         const report::record as_a = together.results[2 * i + 1];
         for (const char* rate : {"overflow_rate", "clamp_rate", "saturated_block_rate"}) {

@@ -14,7 +14,6 @@
 #include "libmx/report/json_reader.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/ecosystems.hpp"
-#include "libmx/studies/plan/mapping.hpp"
 #include "libmx/studies/plan/plan.hpp"
 #include "tests/catch.hpp"
 
@@ -66,7 +65,7 @@ candidates gathered(const std::vector<measurement>& all, const candidate_request
 std::vector<std::string> recipes_of(const candidates& from, const plan& p) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < p.chosen.size(); ++i) {
-        names.push_back(from.recipes[from.tensors[i].options[p.chosen[i]].recipe]);
+        names.push_back(from.recipes[from.tensors[i].options[p.chosen[i]].recipe].name);
     }
     return names;
 }
@@ -80,11 +79,10 @@ const std::vector<measurement> two = {
 
 candidates random_candidates(std::mt19937_64& draw) {
     candidates from;
-    from.recipes = {"mxfp8", "mxfp6", "mxfp4"};
+    from.recipes = {{"mxfp8", {}}, {"mxfp6", {}}, {"mxfp4", {}}};
     const std::size_t tensors = 1 + draw() % 6;
     for (std::size_t i = 0; i < tensors; ++i) {
         plan_tensor t;
-        t.tensor = fmt::format("t{}.weight", i);
         t.elements = 32 * (1 + draw() % 5);
         t.signal = static_cast<double>(t.elements);
         double error = 1.0 / static_cast<double>(1 + draw() % 50);
@@ -226,7 +224,7 @@ TEST_CASE("a tensor may be left as it is stored") {
     candidate_request request;
     request.keep = true;
     const candidates from = gathered(two, request);
-    CHECK(from.recipes.back() == "stored");
+    CHECK(from.recipes.back().name == "stored");
     const plan p = make_plan(from, {{}, 60.0});
     CHECK(recipes_of(from, p) == std::vector<std::string>{"stored", "stored"});
     CHECK(p.totals.bits == 2048);

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/analysis/result.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "libmx/base/status.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::analysis {
+namespace {
+
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+constexpr double most = 0x1p53;  // what a count can be, so that sums are whole numbers too
+constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
+
+// A member of the schema, and where it lies.
+struct member {
+    const char* name;
+    std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
+                 std::optional<std::int64_t> tensor_identity::*, std::string named_recipe::*,
+                 std::optional<std::int64_t> result::*, std::uint64_t result::*, double result::*,
+                 std::array<double, 4> result::*>
+        where;
+};
+
+// THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
+// error_members where the error is decomposed.
+constexpr std::array members{
+    member{"file", &tensor_identity::file},
+    member{"tensor", &tensor_identity::tensor},
+    member{"dtype", &tensor_identity::dtype},
+    member{"shape", &tensor_identity::shape},
+    member{"role", &tensor_identity::role},
+    member{"layer", &tensor_identity::layer},
+    member{"recipe", &named_recipe::name},
+    member{"phase", &result::phase},
+    member{"elements", &result::elements},
+    member{"blocks", &result::blocks},
+    member{"nan", &result::nan},
+    member{"inf", &result::inf},
+    member{"poisoned", &result::poisoned},
+    member{"inexact_inputs", &result::inexact_inputs},
+    member{"passes", &result::passes},
+    member{"tensor_scale", &result::tensor_scale},
+};
+constexpr std::array error_members{
+    member{"squared_error", &result::squared_error},
+    member{"clamp_error_share", &result::clamp_error_share},
+    member{"underflow_error_share", &result::underflow_error_share},
+    member{"grid_error_share", &result::grid_error_share},
+};
+
+template <typename Members>
+const member* find(const Members& all, std::string_view name) {
+    const auto at = std::ranges::find_if(all, [&](const member& m) { return m.name == name; });
+    return at == all.end() ? nullptr : &*at;
+}
+
+// What a member of any of the three says of a result.
+template <typename T>
+const T& part_of(const result& r, T tensor_identity::*m) {
+    return (*r.of).*m;
+}
+template <typename T>
+const T& part_of(const result& r, T named_recipe::*m) {
+    return (*r.under).*m;
+}
+template <typename T>
+const T& part_of(const result& r, T result::*m) {
+    return r.*m;
+}
+
+report::value written(const mx::tensor::shape& extents) {
+    report::list list;
+    for (const std::uint64_t extent : extents) list.push_back(report::tally(extent));
+    return list;
+}
+report::value written(const std::array<double, 4>& errors) {
+    if (std::isnan(errors.front())) return {};
+    report::record parts;
+    for (std::size_t i = 0; i < errors.size(); ++i) parts.emplace_back(error_parts[i], errors[i]);
+    return parts;
+}
+template <typename T>
+report::value written(const T& x) {
+    return report::to_value(x);
+}
+
+std::uint64_t count_in(const report::value& v, const char* name) {
+    const double n = report::number_of(v).value_or(0);
+    if (n >= 0 && n <= most && n == std::floor(n)) return static_cast<std::uint64_t>(n);
+    throw base::error(base::error_kind::input, fmt::format("{} is no count", name));
+}
+double figure_in(const report::value& v) {
+    if (const bool* b = std::get_if<bool>(&v)) return *b ? 1 : 0;
+    return report::number_of(v).value_or(undefined);
+}
+
+// What is of another type is taken as missing.
+void read(const report::value& v, const char*, std::string& to) {
+    if (const auto* s = std::get_if<std::string>(&v)) to = *s;
+}
+void read(const report::value& v, const char* name, mx::tensor::shape& to) {
+    const auto* extents = std::get_if<report::list>(&v);
+    if (extents == nullptr) return;
+    for (const report::value& e : *extents) to.push_back(count_in(e, name));
+}
+void read(const report::value& v, const char* name, std::optional<std::int64_t>& to) {
+    if (report::number_of(v)) to = static_cast<std::int64_t>(count_in(v, name));
+}
+void read(const report::value& v, const char* name, std::uint64_t& to) { to = count_in(v, name); }
+void read(const report::value& v, const char*, double& to) { to = figure_in(v); }
+void read(const report::value& v, const char*, std::array<double, 4>& to) {
+    const auto* parts = std::get_if<report::record>(&v);
+    for (std::size_t i = 0; i < error_parts.size() && parts != nullptr; ++i) {
+        to[i] = report::number_of(*parts, error_parts[i]).value_or(undefined);
+    }
+}
+
+// Reads one member; false where the description has none of that name.
+bool read_member(result& r, tensor_identity& of, std::string_view name, const report::value& v) {
+    const metrics::metric* metric = metrics::find(name);
+    if (metric != nullptr && metric->member != nullptr) {
+        r.*(metric->member) = figure_in(v);
+        return true;
+    }
+    const member* m = find(members, name);
+    if (m == nullptr) {
+        m = find(error_members, name);
+        if (m == nullptr) return false;
+        r.decomposed = true;
+    }
+    const auto read_into = [&](auto where) {
+        using place = decltype(where);
+        if constexpr (std::is_invocable_v<place, tensor_identity&>) {
+            read(v, m->name, of.*where);
+        } else if constexpr (std::is_invocable_v<place, result&>) {
+            read(v, m->name, r.*where);
+        }  // result_reader finds recipes
+    };
+    std::visit(read_into, m->where);
+    return true;
+}
+
+}  // namespace
+
+result::result()
+    : metrics::row(),
+      tensor_scale(undefined),
+      clamp_error_share(undefined),
+      underflow_error_share(undefined),
+      grid_error_share(undefined) {
+    squared_error.fill(undefined);
+    for (const metrics::metric& m : metrics::all()) {
+        if (m.member != nullptr) this->*(m.member) = undefined;
+    }
+}
+
+report::record record_of(const result& r) {
+    report::record to;
+    const auto write = [&](const member& m) {
+        const auto value_at = [&](auto where) { return written(part_of(r, where)); };
+        to.emplace_back(m.name, std::visit(value_at, m.where));
+    };
+    for (const member& m : members) {
+        if (r.phase || m.where != decltype(m.where)(&result::phase)) write(m);
+    }
+    for (const metrics::metric& m : metrics::all()) {
+        if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));
+    }
+    for (const member& m : error_members) {
+        if (r.decomposed) write(m);
+    }
+    to.insert(to.end(), r.more.begin(), r.more.end());
+    return to;
+}
+
+report::record_list records_of(std::vector<result>& results) {
+    report::record_list records;
+    for (result& r : results) {
+        records.push_back(record_of(r));
+        r.more = {};
+    }
+    return records;
+}
+
+void put(result& r, std::string_view name, const report::value& v) {
+    tensor_identity unchanged;
+    if (read_member(r, unchanged, name, v)) return;
+    const auto at =
+        std::ranges::find_if(r.more, [&](const auto& known) { return known.first == name; });
+    if (at == r.more.end()) {
+        r.more.emplace_back(std::string(name), v);
+    } else {
+        at->second = v;
+    }
+}
+
+std::shared_ptr<const named_recipe> result_reader::recipe_named(const std::string& name) {
+    const auto at =
+        std::ranges::find_if(recipes_, [&](const auto& known) { return known->name == name; });
+    if (at != recipes_.end()) return *at;
+    std::string canonical;
+    codec::recipe r;
+    try {
+        r = codec::parse_recipe(name);
+        canonical = codec::to_string(r);
+    } catch (const base::error& e) {
+        throw base::error(base::error_kind::input, e.message(), {path_, {}, {}});
+    }
+    if (canonical != name) {
+        throw base::error(
+            base::error_kind::input,
+            fmt::format("recipe '{}' is not spelt canonically: '{}'", name, canonical),
+            {path_, {}, {}});
+    }
+    return recipes_.emplace_back(std::make_shared<named_recipe>(named_recipe{name, r}));
+}
+
+result result_reader::read(const report::record& from) {
+    result r;
+    tensor_identity of;
+    try {
+        for (const auto& [name, v] : from) read_member(r, of, name, v);
+    } catch (const base::error& e) {
+        throw base::error(e.kind(), e.message(), {path_, report::text_of(from, "tensor"), {}});
+    }
+    r.under = recipe_named(report::text_of(from, "recipe"));
+    // The results of a tensor follow one another.
+    if (!last_ || !(*last_ == of)) last_ = std::make_shared<tensor_identity>(std::move(of));
+    r.of = last_;
+    return r;
+}
+
+std::vector<result> results_of(const report::record_list& records, const std::string& path) {
+    result_reader reader(path);
+    std::vector<result> results;
+    results.reserve(records.size());
+    for (const report::record& r : records) results.push_back(reader.read(r));
+    return results;
+}
+
+bool has_elements(const std::vector<result>& results) {
+    return std::ranges::any_of(results, [](const result& r) { return r.elements != 0; });
+}
+
+}  // namespace mx::analysis

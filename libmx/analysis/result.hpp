@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// One result of an analysis: a tensor under a recipe. A run in memory and a file of results
+// (schema mx.analysis/1) give the same list of them.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/metrics/row.hpp"
+#include "libmx/report/record_list.hpp"
+#include "libmx/tensor/shape.hpp"
+
+namespace mx::analysis {
+
+/// What results say of a tensor; all results of one tensor share it.
+struct tensor_identity {
+    std::string file, tensor, dtype, role;
+    mx::tensor::shape shape;
+    std::optional<std::int64_t> layer;
+
+    bool operator==(const tensor_identity&) const = default;
+};
+
+/// A recipe with its canonical spelling.
+struct named_recipe {
+    std::string name;
+    codec::recipe recipe;
+};
+
+/// The figures of metrics::row, with what they are of. NaN: undefined, as there; figures that a
+/// file lacks are undefined, and counts 0.
+struct result : metrics::row {
+    result();  ///< every figure undefined
+
+    std::shared_ptr<const tensor_identity> of;
+    std::shared_ptr<const named_recipe> under;
+    std::optional<std::int64_t> phase;  ///< index of the factor, where there are several
+    std::uint64_t elements = 0, blocks = 0, nan = 0, inf = 0, poisoned = 0;
+    std::uint64_t inexact_inputs = 0;  ///< elements that float32 does not hold
+    std::uint64_t passes = 0;          ///< over the tensor's data
+    double tensor_scale;
+    /// With metrics::when::decompose: the squared error (total, clamp, underflow, grid), and the
+    /// shares of its parts.
+    bool decomposed = false;
+    std::array<double, 4> squared_error;
+    double clamp_error_share, underflow_error_share, grid_error_share;
+    report::record more;  ///< members that only the JSON has: histograms
+
+    /// Elements that rates and sums are over.
+    double counted() const {
+        return static_cast<double>(elements) - static_cast<double>(nan) - static_cast<double>(inf) -
+               static_cast<double>(poisoned);
+    }
+};
+
+/// A figure where it is defined.
+inline std::optional<double> defined(double x) {
+    return std::isnan(x) ? std::nullopt : std::optional(x);
+}
+inline double value_or(double x, double otherwise) { return std::isnan(x) ? otherwise : x; }
+
+/// The record of a result: the members of the schema in their order.
+report::record record_of(const result& r);
+/// The records of all; `more` of the results is moved there.
+report::record_list records_of(std::vector<result>& results);
+
+/// Sets the member `name`; one that is not described becomes part of `more`.
+void put(result& r, std::string_view name, const report::value& v);
+
+/// Results from records, one after the other.
+class result_reader {
+  public:
+    /// `path`: of the file, for messages.
+    explicit result_reader(std::string path) : path_(std::move(path)) {}
+
+    /// Throws base::error (input) for counts that are none, and for recipes that cannot be parsed
+    /// or are not spelt canonically. Undescribed members are passed over.
+    result read(const report::record& r);
+
+  private:
+    std::shared_ptr<const named_recipe> recipe_named(const std::string& name);
+
+    std::string path_;
+    std::shared_ptr<const tensor_identity> last_;
+    std::vector<std::shared_ptr<const named_recipe>> recipes_;
+};
+std::vector<result> results_of(const report::record_list& records, const std::string& path);
+
+/// Whether one of the results is of a tensor that has elements.
+bool has_elements(const std::vector<result>& results);
+
+}  // namespace mx::analysis
