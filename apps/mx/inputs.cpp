@@ -102,22 +102,15 @@ report::list input_list(const engine::model& model, bool sha256) {
 }
 
 report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
-    report::list list;
-    for (const engine::skipped_tensor& s : skipped) {
-        list.emplace_back(
-            report::record{{"file", s.file},
-                           {"tensor", s.tensor},
-                           {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                           {"reason", s.reason}});
-    }
-    return list;
+    return list_of(skipped, [](const engine::skipped_tensor& s) {
+        return report::record{{"file", s.file},
+                              {"tensor", s.tensor},
+                              {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
+                              {"reason", s.reason}};
+    });
 }
 
-report::list shape_value(const tensor::shape& shape) {
-    report::list extents;
-    for (const std::uint64_t extent : shape) extents.push_back(integer(extent));
-    return extents;
-}
+report::list shape_value(const tensor::shape& shape) { return integers_of(shape); }
 
 std::vector<std::string> paths_of(const engine::model& model) {
     std::vector<std::string> paths;

@@ -24,6 +24,18 @@ using pages::text;
 using pages::undefined;
 using report::cell;
 
+/// make(x) of every x of a range, in a record.
+template <typename Range, typename Make>
+report::list list_of(const Range& range, Make make) {
+    report::list list;
+    for (const auto& x : range) list.emplace_back(make(x));
+    return list;
+}
+template <typename Range>
+report::list integers_of(const Range& range) {
+    return list_of(range, [](auto n) { return integer(n); });
+}
+
 /// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
 struct output_options {
     std::array<std::string, report::writers.size()> paths;

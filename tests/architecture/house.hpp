@@ -41,7 +41,7 @@ inline constexpr std::array rooms{
          "base tensor format report block io codec metrics engine analysis gemm"},
     room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
     room{"conformance",
-         "base tensor format report scale block io codec metrics engine analysis gemm"},
+         "base tensor format report scale block io files codec metrics engine analysis gemm"},
     room{"pages",
          "base tensor format report scale block io codec metrics engine analysis gemm "
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "

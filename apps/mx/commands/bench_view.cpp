@@ -39,13 +39,11 @@ std::string recipe_name(const throughput_request& request, std::size_t r) {
 }
 
 report::list bandwidth_list(const throughput& t) {
-    report::list list;
-    for (const bandwidth& b : t.bandwidths) {
-        list.emplace_back(report::record{{"threads", integer(b.threads)},
-                                         {"read_bandwidth_bytes_per_second", real(b.read)},
-                                         {"copy_bandwidth_bytes_per_second", real(b.copy)}});
-    }
-    return list;
+    return list_of(t.bandwidths, [](const bandwidth& b) {
+        return report::record{{"threads", integer(b.threads)},
+                              {"read_bandwidth_bytes_per_second", real(b.read)},
+                              {"copy_bandwidth_bytes_per_second", real(b.copy)}};
+    });
 }
 
 report::record result_of(const throughput_request& request, const throughput_row& r) {
@@ -59,9 +57,8 @@ report::record result_of(const throughput_request& request, const throughput_row
 }
 
 report::record joint_result_of(const throughput_request& request, const throughput_row& r) {
-    report::list names;
-    for (const std::size_t i : r.recipes) names.emplace_back(recipe_name(request, i));
-    report::record record{{"recipes", std::move(names)}};
+    report::record record{
+        {"recipes", list_of(r.recipes, [&](std::size_t i) { return recipe_name(request, i); })}};
     report::record rest = result_of(request, r);
     record.insert(record.end(), rest.begin() + 1, rest.end());
     record.emplace_back("fraction_of_separate_passes", real(r.of_separate_passes));
@@ -255,9 +252,8 @@ void add_placed(const throughput_request& request, const throughput& t, report::
         d.head.emplace_back("devices", std::move(devices));
     }
     if (t.placed.empty()) return;
-    report::list placed;
-    for (const placed_rate& r : t.placed) placed.emplace_back(record_of(request, r));
-    d.tail.emplace_back("placed", std::move(placed));
+    d.tail.emplace_back(
+        "placed", list_of(t.placed, [&](const placed_rate& r) { return record_of(request, r); }));
     d.sections.push_back(placed_section(request, t));
 }
 

@@ -73,11 +73,10 @@ int run(const options& o) {
 
     report::document d;
     d.sections = pages::cluster_sections(report, request, o.all);
-    report::list findings;
-    for (const cluster::finding& f : report.findings) {
-        findings.emplace_back(cluster::finding_record(f, request.roles));
-    }
-    d.tail = {{"findings", std::move(findings)},
+    d.tail = {{"findings", list_of(report.findings,
+                                   [&](const cluster::finding& f) {
+                                       return cluster::finding_record(f, request.roles);
+                                   })},
               {"health", health_list(report, request)},
               {"norms_around_zero",
                report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};

@@ -29,26 +29,17 @@ struct options {
 report::list finding_list(const diff::diff_result& d, const diff::dump_labels& labels) {
     report::list list;
     for (const diff::drift_finding& f : d.findings) {
-        report::list in_zone, distance;
-        for (const std::uint64_t n : f.in_zone) in_zone.push_back(integer(n));
-        for (const double x : f.distance) distance.push_back(real(x));
         const bool known = f.forecast.has_value();
         list.emplace_back(
             report::record{{"tensor", f.tensor},
                            {"recipe", f.recipe},
                            {"blocks", integer(f.blocks)},
-                           {"clamp_zone_blocks", std::move(in_zone)},
-                           {"clamp_zone_distance", std::move(distance)},
+                           {"clamp_zone_blocks", integers_of(f.in_zone)},
+                           {"clamp_zone_distance", list_of(f.distance, real)},
                            {"extrapolated_arrival", known ? real(f.forecast->at) : undefined()},
                            {"extrapolation_r2", known ? real(f.forecast->r2) : undefined()},
                            {"finding", diff::sentence_of(f, labels)}});
     }
-    return list;
-}
-
-report::list steps_of(const diff::dump_labels& labels) {
-    report::list list;
-    for (const std::uint64_t step : labels.steps) list.push_back(integer(step));
     return list;
 }
 
@@ -99,10 +90,9 @@ int run(const options& o) {
                                                        : std::vector<std::string>()));
     d.head = pages::document_head("mx.diff/1");
     d.head.emplace_back("inputs", std::move(inputs));
-    report::list labels;
-    for (const std::string& label : request.labels.text) labels.push_back(label);
-    d.head.emplace_back("labels", std::move(labels));
-    d.head.emplace_back("steps", steps_of(request.labels));
+    const std::vector<std::string>& labels = request.labels.text;
+    d.head.emplace_back("labels", report::list(labels.begin(), labels.end()));
+    d.head.emplace_back("steps", integers_of(request.labels.steps));
     d.head.emplace_back("reordered", reordered);
     d.head.emplace_back("identical", result.identical);
     d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));

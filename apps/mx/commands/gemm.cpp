@@ -114,11 +114,9 @@ int run(const options& o) {
     for (const products::model_product& p : s.products) {
         d.results.push_back(products::product_record(s, request, p));
     }
-    report::list differences, growth;
-    for (const auto& x : s.differences) differences.push_back(products::difference_record(s, x));
-    for (const auto& x : s.growth) growth.push_back(products::growth_record(s, x));
-    d.tail.emplace_back("differences", std::move(differences));
-    d.tail.emplace_back("growth", std::move(growth));
+    d.tail = {{"differences",
+               list_of(s.differences, [&](const auto& x) { return difference_record(s, x); })},
+              {"growth", list_of(s.growth, [&](const auto& x) { return growth_record(s, x); })}};
     d.sections = pages::gemm_sections(s, operands);
     to.finish(d, o.run.quiet);
     return exit_code::fine;

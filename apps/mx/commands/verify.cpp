@@ -47,13 +47,11 @@ report::record file_record(const verification& v) {
                      {"differences", integer(v.differences)},
                      {"skipped_because", std::move(reasons)}};
     if (v.differences != 0 && !v.tensors.empty()) {
-        report::list tensors;
-        for (const tensor_differences& t : v.tensors) {
-            tensors.emplace_back(report::record{{"tensor", t.tensor},
-                                                {"compared", integer(t.compared)},
-                                                {"differences", integer(t.differences)}});
-        }
-        r.emplace_back("tensors", std::move(tensors));
+        r.emplace_back("tensors", list_of(v.tensors, [](const tensor_differences& t) {
+                           return report::record{{"tensor", t.tensor},
+                                                 {"compared", integer(t.compared)},
+                                                 {"differences", integer(t.differences)}};
+                       }));
     }
     if (!v.fit) return r;
     report::list equally(v.fit->equally.begin(), v.fit->equally.end());
