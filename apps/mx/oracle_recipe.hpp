@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "libmx/codec/recipe.hpp"
-#include "libmx/oracle/recipe.hpp"
+#include "libmx/oracle/dialects.hpp"
 
 namespace mx::app {
 

@@ -5,13 +5,74 @@
 #include <cmath>
 #include <limits>
 
-#include "libmx/oracle/cast.hpp"
-#include "libmx/oracle/dialect_block.hpp"
-#include "libmx/oracle/dialect_parts.hpp"
-#include "libmx/oracle/fractional.hpp"
+#include "libmx/oracle/dialects.hpp"
+#include "libmx/oracle/number.hpp"
+#include "libmx/oracle/rounding.hpp"
 
 namespace mx::oracle {
 namespace {
+
+// One element with the scale S = block * tensor it was given.
+struct outcome {
+    element e;
+    float value;
+    float block;
+    float tensor;
+};
+
+outcome under_power(const recipe& r, const value_list& list, float x, std::size_t i,
+                    const block_scale& chosen, const block_maximum& m,
+                    const block_context& context) {
+    block_scale s = chosen;
+    if (!context.bumped.empty() && context.bumped[i % context.cols]) {
+        s = {-1, multiply(f32, s.value, 2)};
+    }
+    const bool flushed = r.flush_subnormals && microxcaling::flushes(m);
+    const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
+    const element e = r.by->convert(r, list, flushed ? multiply(f32, x, 0) : x, s, draw);
+    // Where a NaN was cast to a scale code, the code is what values are multiplied with.
+    const float stored = s.code >= 0 ? power_of_two_in(f32, s.code - 127) : s.value;
+    const float used = s.code == 255 ? s.value : stored;
+    return {e, multiply(f32, e.q, used), used, 1};
+}
+
+outcome under_fraction(const recipe& r, const value_list& list, float x, std::size_t i,
+                       const fractional_scale& s, const block_context& context) {
+    const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
+    const element e = convert(r, list, x, s, draw);
+    const float value = value_of(r, s, e.q);
+    // compressed-tensors has one float32 scale for both.
+    const bool one = r.by != nullptr && r.by->fractional == convention::compressed_tensors;
+    return one ? outcome{e, value, s.factor, 1} : outcome{e, value, s.block, s.tensor};
+}
+
+void add(quantized_block& out, std::vector<std::int64_t>& magnitudes, const recipe& r,
+         const value_list& list, float x, const outcome& o, std::uint32_t draw) {
+    const integer one = ticks_of_power(0);
+    const integer scale = ticks_of(o.block) * ticks_of(o.tensor);  // in squared ticks
+    const auto quanta = static_cast<std::int64_t>(std::ldexp(o.e.q, -list.quantum_exponent));
+    bool clamped = false;
+    bool underflowed = false;
+    if (x != 0) {
+        ++out.count.nonzero;
+        magnitudes.push_back(std::abs(quanta));
+        underflowed = quanta == 0;
+        out.count.underflow += underflowed ? 1 : 0;
+        out.count.top_code += quanta != 0 && (quanta == list.greatest || quanta == list.least);
+        const std::int64_t size = std::abs(quanta);
+        out.count.subnormal += size > 0 && size < list.smallest_normal ? 1 : 0;
+        if (scale != 0) {
+            const rounded y =
+                round_to(list, ticks_of(x) * one, scale, std::signbit(x), r.round, draw);
+            out.count.overflow += y.beyond ? 1 : 0;
+            clamped = y.clamped;
+            out.count.clamp += clamped ? 1 : 0;
+        }
+    }
+    const integer exact_x = ticks_of(x);
+    const integer d = scale * ticks_of(o.e.q) / (one * one);
+    add(out.sum, exact_x, d, clamped, underflowed);
+}
 
 namespace mp = boost::multiprecision;
 
@@ -52,6 +113,22 @@ float largest_magnitude(std::span<const float> x) {
     return largest;
 }
 
+block_maximum look_at(std::span<const float> x, quantized_block& out) {
+    block_maximum m;
+    out.count.elements = x.size();
+    for (const float v : x) {
+        out.count.nan += std::isnan(v) ? 1 : 0;
+        out.count.inf += std::isinf(v) ? 1 : 0;
+        if (std::isnan(v)) {
+            m.nan = true;
+        } else {
+            m.amax = std::max(m.amax, std::fabs(v));
+        }
+    }
+    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    return m;
+}
+
 void poison(quantized_block& out, const value_list& list) {
     const element_counts& c = out.count;
     out.count.poisoned = c.elements - c.nan - c.inf;
@@ -70,6 +147,45 @@ void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_non
 }
 
 }  // namespace
+
+quantized_block quantize_dialect_block(const recipe& r, const value_list& list,
+                                       std::span<const float> x, const block_context& context) {
+    quantized_block out;
+    const block_maximum m = look_at(x, out);
+    out.amax = m.amax;
+
+    const bool fraction = is_fractional(r);
+    fractional_scale s{};
+    block_scale power{};
+    if (fraction) {
+        s = scale_of(r, list, x, context.draws);
+        out.scale_code = s.code;
+        out.scale = s.block;
+    } else {
+        power = r.by->scale(r, list, m, context.scale_draw);
+        out.scale_code = power.code;
+        out.scale = power.code >= 0 && power.code < 255 ? power_of_two_in(f32, power.code - 127)
+                                                        : power.value;
+    }
+    std::vector<std::int64_t> magnitudes;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const outcome o = fraction ? under_fraction(r, list, x[i], i, s, context)
+                                   : under_power(r, list, x[i], i, power, m, context);
+        out.coded.push_back(o.e.code >= 0);
+        out.codes.push_back(static_cast<std::uint8_t>(std::max(o.e.code, 0)));
+        out.values.push_back(o.value);
+        if (!std::isfinite(x[i])) continue;
+        if (!std::isfinite(o.block) || !std::isfinite(o.e.q)) {
+            ++out.count.poisoned;
+            continue;
+        }
+        const bool foreign = r.by != nullptr && r.by->name != "ocp";
+        out.count.dequant_overflow += foreign && !std::isfinite(o.value) ? 1 : 0;
+        add(out, magnitudes, r, list, x[i], o, context.draws.empty() ? 0u : context.draws[i]);
+    }
+    judge(out, magnitudes);
+    return out;
+}
 
 void add(exact_sums& sum, const integer& x, const integer& d, bool clamped, bool underflowed) {
     const integer error = d - x;
@@ -102,12 +218,7 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
     const std::span<const std::uint32_t> draws = context.draws;
     quantized_block out;
     out.coded.assign(x.size(), true);
-    out.count.elements = x.size();
-    for (const float v : x) {
-        out.count.nan += std::isnan(v) ? 1 : 0;
-        out.count.inf += std::isinf(v) ? 1 : 0;
-    }
-    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    look_at(x, out);
     out.amax = largest_magnitude(x);
     if (out.count.nan + out.count.inf != 0) {
         out.scale_code = 255;

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "libmx/oracle/dialects.hpp"
 #include "libmx/oracle/number.hpp"
-#include "libmx/oracle/recipe.hpp"
 #include "libmx/oracle/value_list.hpp"
 
 namespace mx::oracle {
@@ -85,5 +85,10 @@ quantized_block quantize_block(const recipe& r, const value_list& list, std::spa
 
 /// d = O + S*q rounded once to float32, for element i; a dialect's own arithmetic where it has one.
 float dequantized_f32(const quantized_block& block, std::size_t i);
+
+// quantize_block (block.hpp) for dialects other than ocp and for scales that are no powers of two.
+
+quantized_block quantize_dialect_block(const recipe& r, const value_list& list,
+                                       std::span<const float> x, const block_context& context);
 
 }  // namespace mx::oracle

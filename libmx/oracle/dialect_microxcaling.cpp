@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/oracle/dialect_microxcaling.hpp"
+#include "libmx/oracle/dialects.hpp"
 
 #include <algorithm>
 #include <cmath>
-
-#include "libmx/oracle/dialect_parts.hpp"
 
 namespace mx::oracle::microxcaling {
 namespace {

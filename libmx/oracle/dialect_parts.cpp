@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/oracle/dialect_parts.hpp"
+#include "libmx/oracle/dialects.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "libmx/oracle/arithmetic.hpp"
-#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/number.hpp"
+#include "libmx/oracle/value_list.hpp"
 
 namespace mx::oracle::parts {
 namespace {

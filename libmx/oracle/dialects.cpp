@@ -7,11 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "libmx/oracle/arithmetic.hpp"
-#include "libmx/oracle/cast.hpp"
-#include "libmx/oracle/dialect_fbgemm.hpp"
-#include "libmx/oracle/dialect_microxcaling.hpp"
-#include "libmx/oracle/dialect_parts.hpp"
+#include "libmx/oracle/number.hpp"
+#include "libmx/oracle/rounding.hpp"
 
 namespace mx::oracle {
 namespace {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/format/element_formats.hpp"
+#include "libmx/oracle/number.hpp"
 #include "libmx/oracle/rounding.hpp"
 #include "libmx/oracle/scale_rules.hpp"
 
@@ -67,5 +69,132 @@ value_list list_values(const dialect& by, const format::element_format& f, bool 
 /// (the last may be short): whether the exponent is one higher, per column. As coded there, the
 /// maximum that decides is that of the column over all blocks of the row, not that of a block.
 std::vector<bool> bumped_columns(std::span<const float> row, std::size_t cols);
+
+// Everything that decides what a block becomes, in the oracle's own terms.
+
+enum class offset_range : std::uint8_t { max, half };
+
+/// Four-over-six: by which measure of a block's error a scale is chosen.
+enum class selection : std::uint8_t { none, mse, mae, abs_max };
+
+struct recipe {
+    const format::element_format* element = nullptr;
+    scale_rule rule = scale_rule::floor;
+    integer_emax emax = integer_emax::zero;
+    rounding_choice round;
+    bool full_range = false;  ///< integers use -2^(bits-1)
+    bool has_offset = false;  ///< binary16 offset per block
+    offset_range range = offset_range::max;
+    std::uint64_t seed = 0;  ///< of stochastic rounding
+    /// nullptr: ocp.
+    const dialect* by = nullptr;
+    bool flush_subnormals = false;  ///< microxcaling's flush_fp32_subnorms
+    selection select = selection::none;
+    float tensor_amax = 0;  ///< max |x| over the finite elements of the tensor (two-level)
+    std::uint64_t block_rows = 1;
+    std::uint64_t block_cols = 32;
+};
+
+// What the statements of several dialects share.
+
+namespace parts {
+
+/// 2^exponent as E8M0, clamped to [2^-127, 2^127].
+block_scale power(int exponent);
+
+/// Code 255.
+block_scale nan_scale();
+
+/// The scale under the rule in exact arithmetic (scale_rules.hpp); a NaN or Inf makes it NaN.
+block_scale exact_scale(const recipe& r, const value_list& list, const block_maximum& m,
+                        std::uint32_t draw);
+
+/// The largest value of the format.
+float largest(const value_list& list);
+
+/// Exponent of the largest value.
+int emax(const value_list& list);
+
+/// What a recipe subtracts as emax: the same, but 1 for integers under int_emax=1.
+int emax(const recipe& r, const value_list& list);
+
+/// The element with value `q`, which the format has (or NaN or Inf, for which the code is that of
+/// the format, -1 where there is none).
+element element_of(const value_list& list, float q);
+
+/// The finite x / (a b) rounded as the recipe says, a and b positive finite float32, in exact
+/// arithmetic. A zero keeps its sign where the format has signed zeros.
+element rounded_quotient(const recipe& r, const value_list& list, float x, float a, float b,
+                         std::uint32_t draw);
+element rounded_quotient(const recipe& r, const value_list& list, float x, float scale,
+                         std::uint32_t draw);
+
+/// What the conversions of CUDA's headers make of NaN and Inf: positive NaN, where there is none
+/// +max (integers: 0); Inf saturates. Anything else is rounded_quotient.
+element saturating(const recipe& r, const value_list& list, float x, const block_scale& s,
+                   std::uint32_t draw);
+
+/// floor and ceiling of log2 x correctly rounded to float32; zero gives a very small number, Inf a
+/// very large one.
+int floor_log2_f32(float x);
+int ceil_log2_f32(float x);
+
+}  // namespace parts
+
+// pytorch/FBGEMM@71d6f8b triton/quantize_ref.py, py_quantize_mx4: integer operations on the bits of
+// float32 in tensors of int32 and int8, where eight bits wrap and x86 shifts count modulo 32.
+
+namespace fbgemm {
+
+block_scale scale(const recipe& r, const value_list& list, const block_maximum& m,
+                  std::uint32_t draw);
+
+element convert(const recipe& r, const value_list& list, float x, const block_scale& s,
+                std::uint32_t draw);
+
+}  // namespace fbgemm
+
+// microsoft/microxcaling@7bc4195 mx_ops._quantize_mx and elemwise_ops._quantize_elemwise_core, as
+// the tensor operations they consist of, in the arithmetic of the tensor.
+
+namespace microxcaling {
+
+/// floor(log2 amax), amax 0 as 2^-126, less emax; NaN beyond 2^127.
+block_scale scale(const float_kind& kind, const recipe& r, const value_list& list,
+                  const block_maximum& m);
+
+element convert(const float_kind& kind, const recipe& r, const value_list& list, float x,
+                const block_scale& s);
+
+/// Whether flush_fp32_subnorms multiplies a block with this maximum by zero.
+bool flushes(const block_maximum& m);
+
+}  // namespace microxcaling
+
+// Scales that are no powers of two: UE4M3 under a tensor scale or alone (NVFP4), and float32 (FP8
+// block scaling). By convention, each as the float32 operations of its source; `exact` is our own
+// reading, exact quotients rounded once.
+
+/// Whether the rule of `r` chooses such scales.
+bool is_fractional(const recipe& r);
+
+/// A scale S = block * tensor; `block` is NaN for a block that is one.
+struct fractional_scale {
+    int code;  ///< of UE4M3; -1 for float32
+    float block;
+    float tensor;  ///< 1 where there is none
+    float factor;  ///< what the elements are multiplied with (torchao, te) or divided by (others)
+};
+
+/// The scale of the block `x`; chosen between two under four-over-six.
+fractional_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
+                          std::span<const std::uint32_t> draws);
+
+/// Element `x` under that scale.
+element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
+                std::uint32_t draw);
+
+/// The float32 value of an element q.
+float value_of(const recipe& r, const fractional_scale& s, float q);
 
 }  // namespace mx::oracle

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/oracle/fractional.hpp"
+#include "libmx/oracle/dialects.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/oracle/arithmetic.hpp"
-#include "libmx/oracle/dialect_parts.hpp"
+#include "libmx/oracle/number.hpp"
 
 namespace mx::oracle {
 namespace {

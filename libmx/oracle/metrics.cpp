@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "libmx/base/random.hpp"
-#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/value_list.hpp"
 
 namespace mx::oracle {
 namespace {

@@ -81,6 +81,10 @@ inline constexpr std::array oracle_may_read{
     "libmx/base/status.hpp",
 };
 
+/// Parts of the oracle that tests alone use: the same holds for them.
+inline constexpr std::array<std::string_view, 2> oracle_in_tests{"tests/oracle/dot.",
+                                                                 "tests/long/intervals."};
+
 /// The files of the apps that may name the oracle: `mx analyze --exact` and `mx selftest`.
 inline constexpr std::array<std::string_view, 3> oracle_users{
     "apps/mx/commands/exact.cpp", "apps/mx/oracle_recipe.hpp", "apps/mx/selftest/recipes.cpp"};

@@ -48,6 +48,8 @@ TEST_CASE("directions of the table") {
     CHECK(includes("apps/mx/commands/exact.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
     CHECK(includes("apps/other/main.cpp", "#include \"apps/mx/exit.hpp\"\n").size() == 1);
     CHECK(includes("tests/unit/a.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
+    CHECK(includes("tests/oracle/dot.cpp", "#include \"libmx/oracle/a.hpp\"\n").empty());
+    CHECK(includes("tests/oracle/dot.cpp", "#include \"libmx/gemm/terms.hpp\"\n").size() == 1);
 }
 
 TEST_CASE("include lines are paths from the root that exist") {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/metrics/decomposition.hpp"
-#include "libmx/oracle/arithmetic.hpp"
+#include "libmx/metrics/metrics.hpp"
+#include "libmx/oracle/number.hpp"
 
 namespace mx::tests {
 namespace {

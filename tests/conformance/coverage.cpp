@@ -9,9 +9,9 @@
 #include "libmx/codec/recipe.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/oracle/decode.hpp"
 #include "libmx/oracle/dialects.hpp"
 #include "libmx/oracle/rounding.hpp"
+#include "libmx/oracle/value_list.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/value_list.hpp"
 #include "tests/catch.hpp"
 
 namespace {

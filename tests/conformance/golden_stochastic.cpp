@@ -7,7 +7,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/format/cast.hpp"
-#include "libmx/oracle/cast.hpp"
+#include "libmx/oracle/rounding.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/model_files.hpp"
 #include "tests/conformance/vectors.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libmx/base/random.hpp"
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/encode.hpp"
 #include "tests/catch.hpp"

@@ -6,7 +6,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/value_list.hpp"
 #include "tests/catch.hpp"
 
 namespace {

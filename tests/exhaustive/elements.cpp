@@ -10,7 +10,7 @@
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/oracle/cast.hpp"
+#include "libmx/oracle/rounding.hpp"
 #include "tests/catch.hpp"
 
 namespace {

@@ -11,9 +11,9 @@
 
 #include "libmx/format/cast.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/oracle/cast.hpp"
-#include "libmx/oracle/intervals.hpp"
+#include "libmx/oracle/rounding.hpp"
 #include "tests/catch.hpp"
+#include "tests/long/intervals.hpp"
 
 namespace {
 

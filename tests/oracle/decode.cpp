@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oracle's decode against values typed from OCP FP8 1.0 (tables 1 and 2) and OCP MX 1.0
 // (section 5.3).
-#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/value_list.hpp"
 
 #include <string_view>
 #include <vector>
 
-#include "libmx/oracle/value_list.hpp"
 #include "tests/catch.hpp"
 
 namespace {

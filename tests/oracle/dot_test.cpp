@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The integer steps against their statement in rationals, for every model and operand format, on
 // inputs that aim at what rounds.
-#include "libmx/oracle/dot.hpp"
+#include "tests/oracle/dot.hpp"
 
 #include <algorithm>
 #include <random>
@@ -10,9 +10,9 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/gemm/convert_sum.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/operand_formats.hpp"
+#include "libmx/gemm/terms.hpp"
 #include "tests/catch.hpp"
 
 namespace {

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "libmx/oracle/cast.hpp"
-#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/value_list.hpp"
 #include "tests/catch.hpp"
 
 namespace {

@@ -64,10 +64,9 @@ constexpr std::string_view step =
     "out. "
     "The published code also loses an Inf or NaN accumulator beside large products there; we take "
     "that for a slip of the code and keep IEEE's rules.\n\n"
-    "The bodies are integers only and compile for host and device: `libmx/gemm/fused_step.hpp`, "
-    "`grouped_step.hpp`, `two_sided_step.hpp`. `libmx/oracle/dot.hpp` states the same in "
-    "rationals; "
-    "the tests compare the two on inputs that aim at what rounds.\n";
+    "The bodies are integers only and compile for host and device: `libmx/gemm/one_step.hpp`. "
+    "`tests/oracle/dot.hpp` states the same in rationals; the tests compare the two on inputs that "
+    "aim at what rounds.\n";
 
 constexpr std::string_view arrangement =
     "\n## Many steps\n\n"

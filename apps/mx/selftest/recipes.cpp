@@ -13,7 +13,7 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/codec/dialect_bumps.hpp"
+#include "libmx/codec/dialect_scale.hpp"
 #include "libmx/conformance/vectors/input_categories.hpp"
 #include "libmx/conformance/vectors/vector_inputs.hpp"
 #include "libmx/format/block_formats.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/oracle/intervals.hpp"
+#include "tests/long/intervals.hpp"
 
 #include <bit>
 
-#include "libmx/oracle/decode.hpp"
+#include "libmx/oracle/value_list.hpp"
 
 namespace mx::oracle {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/oracle/dot.hpp"
+#include "tests/oracle/dot.hpp"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "libmx/oracle/decode.hpp"
 #include "libmx/oracle/number.hpp"
+#include "libmx/oracle/value_list.hpp"
 
 namespace mx::oracle {
 
