@@ -9,7 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/conformance/vectors/input_categories.hpp"
 #include "libmx/conformance/verify/captured.hpp"
-#include "libmx/gemm/convert_sum.hpp"
+#include "libmx/gemm/terms.hpp"
 
 namespace mx::capture {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "libmx/analysis/recipe_totals.hpp"
-#include "libmx/metrics/distributions.hpp"
+#include "libmx/metrics/metrics.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::analysis {

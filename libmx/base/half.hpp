@@ -13,6 +13,13 @@ MX_HD inline float float_from_bf16(std::uint16_t h) {
     return float_from_bits(static_cast<std::uint32_t>(h) << 16);
 }
 
+/// `x` rounded to bfloat16, to nearest even; NaN stays as it is.
+MX_HD inline float rounded_to_bf16(float x) {
+    const std::uint32_t u = bits_of(x);
+    if ((u & f32_magnitude_mask) > f32_infinity) return x;
+    return float_from_bits((u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);
+}
+
 /// The float32 value of binary16 bits (exact; NaN payload kept in the upper bits).
 MX_HD inline float float_from_half(std::uint16_t h) {
     const std::uint32_t sign = (h & 0x8000u) << 16;

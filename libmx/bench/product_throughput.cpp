@@ -47,7 +47,7 @@ class measurement {
         bool device = false, processor = false;
         for (const int threads : request.threads) {
             for (const gemm::backend* b : request.backends) {
-                device = device || b->missing != nullptr;
+                device = device || b->is_device();
                 processor = processor || (b == &best && threads == processor_threads);
             }
         }
@@ -190,11 +190,11 @@ gemm::operand make_operand(const product_operands& of, std::size_t rows, std::si
 
 void compare_with_processor(std::vector<product_rate>& rates) {
     for (product_rate& r : rates) {
-        if (r.backend->missing == nullptr) continue;
+        if (!r.backend->is_device()) continue;
         double processor = 0;
         for (const product_rate& other : rates) {
             if (other.model != r.model || other.threads != processor_threads) continue;
-            if (other.backend->missing != nullptr) continue;
+            if (other.backend->is_device()) continue;
             processor = std::max(processor, other.multiply_adds_per_second);
         }
         if (processor > 0) r.times_processor = r.multiply_adds_per_second / processor;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "libmx/base/macros.hpp"
+
 namespace mx::block {
 
 /// Counts over the elements of one block. Rates take `finite - poisoned` as their denominator; the
@@ -65,6 +67,46 @@ struct block_stats {
     std::uint32_t x_max;        ///< float32 bits of max |x|
     std::uint32_t x_min;        ///< float32 bits of min |x| over x != 0, 0 if there is none
     std::uint32_t counted_max;  ///< float32 bits of max |x| over what sums are over, 0 if nothing
+};
+
+/// Calls f(member of a, member of b, ...) for each figure of this name that adds up: over elements
+/// (those that all kinds of recipes have), over blocks, of sums.
+template <typename F, typename... T>
+MX_HD constexpr void each_count(F&& f, T&&... of) {
+    f(of.elements...);
+    f(of.nan...);
+    f(of.inf...);
+    f(of.poisoned...);
+    f(of.nonzero...);
+    f(of.overflow...);
+    f(of.clamp...);
+    f(of.top_code...);
+    f(of.underflow...);
+    f(of.subnormal...);
+}
+template <typename F, typename... T>
+MX_HD constexpr void each_flag(F&& f, T&&... of) {
+    f(of.zero...);
+    f(of.eligible...);
+    f(of.collapsed...);
+    f(of.saturated...);
+    f(of.dead...);
+}
+template <typename F, typename... T>
+MX_HD constexpr void each_sum(F&& f, T&&... of) {
+    f(of.error2...);
+    f(of.x2...);
+    f(of.xd...);
+    f(of.d2...);
+    f(of.error...);
+}
+
+/// to += n, for the above.
+struct plus {
+    template <typename To, typename N>
+    MX_HD constexpr void operator()(To& to, N n) const {
+        to += n;
+    }
 };
 
 }  // namespace mx::block

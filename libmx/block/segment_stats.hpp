@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of one segment (segmentation.hpp) add up to. This is what a driver delivers, and
+// What the blocks of one segment (view.hpp) add up to. This is what a backend delivers, and
 // the last level of sums whose additions have an order (docs/design/determinism.md).
 #pragma once
 
@@ -19,16 +19,7 @@ struct element_counts {
     std::uint64_t overflow, clamp, top_code, underflow, subnormal, dequant_overflow;
 
     MX_HD element_counts& operator+=(const element_counts& other) {
-        elements += other.elements;
-        nan += other.nan;
-        inf += other.inf;
-        poisoned += other.poisoned;
-        nonzero += other.nonzero;
-        overflow += other.overflow;
-        clamp += other.clamp;
-        top_code += other.top_code;
-        underflow += other.underflow;
-        subnormal += other.subnormal;
+        each_count(plus{}, *this, other);
         dequant_overflow += other.dequant_overflow;
         return *this;
     }
@@ -40,11 +31,7 @@ struct block_tallies {
 
     MX_HD block_tallies& operator+=(const block_tallies& other) {
         blocks += other.blocks;
-        zero += other.zero;
-        eligible += other.eligible;
-        collapsed += other.collapsed;
-        saturated += other.saturated;
-        dead += other.dead;
+        each_flag(plus{}, *this, other);
         return *this;
     }
 };
@@ -70,11 +57,7 @@ struct segment_lanes {
     double max_error = 0;
 
     void add(std::size_t lane, const block_sums& b) {
-        error2[lane] += b.error2;
-        x2[lane] += b.x2;
-        xd[lane] += b.xd;
-        d2[lane] += b.d2;
-        error[lane] += b.error;
+        each_sum([lane](lanes& to, double v) { to[lane] += v; }, *this, b);
         max_error = max_error < b.max_error ? b.max_error : max_error;
     }
     block_sums sum() const;
@@ -97,16 +80,10 @@ struct part_lanes {
 
 /// Counts (and the maximum) of one block added to those of its segment.
 MX_HD inline void add_counts(segment_stats& to, const block_stats& b) {
-    const block_counts& c = b.count;
-    to.count += {c.elements, c.nan,      c.inf,       c.poisoned,  c.nonzero,         c.overflow,
-                 c.clamp,    c.top_code, c.underflow, c.subnormal, c.dequant_overflow};
-    const auto one = [](bool flag) { return std::uint64_t{flag}; };
-    to.block += {1,
-                 one(b.is.zero),
-                 one(b.is.eligible),
-                 one(b.is.collapsed),
-                 one(b.is.saturated),
-                 one(b.is.dead)};
+    each_count(plus{}, to.count, b.count);
+    to.count.dequant_overflow += b.count.dequant_overflow;
+    ++to.block.blocks;
+    each_flag(plus{}, to.block, b.is);
     to.counted_max = std::max(to.counted_max, b.counted_max);
 }
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
+#include "libmx/codec/convert_element.hpp"
+#include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/general_block.hpp"
-#include "libmx/codec/narrow_float.hpp"
 #include "libmx/codec/plain_block.hpp"
 
 namespace mx::codec {
@@ -116,8 +118,17 @@ void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
         const double product = s * static_cast<double>(p.value[codes[i]]);
         // Adding +0 would lose the sign of a negative zero.
         values[i] = static_cast<float>(p.has_offset ? o + product : product);
-        if (narrow) values[i] = bfloat16_arithmetic::round(values[i]);
+        if (narrow) values[i] = base::rounded_to_bf16(values[i]);
     }
+}
+
+void bumps_of_row(std::span<const float> row, std::span<std::uint8_t> bump) {
+    std::vector<std::uint32_t> largest(bump.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        std::uint32_t& m = largest[i % bump.size()];
+        m = std::max(m, base::bits_of(row[i]) & base::f32_magnitude_mask);
+    }
+    for (std::size_t i = 0; i < bump.size(); ++i) bump[i] = raises_exponent(largest[i]) ? 1 : 0;
 }
 
 }  // namespace mx::codec

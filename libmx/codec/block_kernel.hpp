@@ -34,7 +34,7 @@ struct block_place {
 /// (for the nearest roundings) q - y are exact, and scaled by the exact power of two afterwards;
 /// the error sum, which cancels, is formed in double. With an offset, or when the smallest non-zero
 /// |y| is below 2^-60, everything is in double and in units of x, with d = O + S*q. The shape of
-/// the sums is that of sum_tree.hpp.
+/// the sums is that of chunk_terms.hpp.
 ///
 /// The parts of the squared error are summed where `parts` says so.
 ///

@@ -4,14 +4,31 @@
 
 #include <cstdint>
 
-#include "libmx/codec/dialect_element.hpp"
-#include "libmx/codec/plain_params.hpp"
+#include "libmx/codec/convert_element.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/format/element_params.hpp"
+#include "libmx/format/encode.hpp"
+#include "libmx/scale/scale_rules.hpp"
 
 namespace mx::codec {
 
+// The numbers of a recipe that exact E8M0 arithmetic needs, small enough to pass to a kernel.
+
+struct plain_params {
+    format::element_params element;
+    format::rounding_mode mode;
+    scale::rule_id rule;
+    scale::rule_input facts;  ///< amax_bits is filled in per block
+    bool has_offset;
+    range_kind range;
+    std::uint64_t seed;
+    float value[256];            ///< decoded value of every code
+    std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
+};
+
 struct block_params : plain_params {
-    bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast drivers are written for
+    bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast backends are written for
     const dialect* by;
     int exponent_bits;  ///< of the element format
     bool flush_subnormals;

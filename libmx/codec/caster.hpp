@@ -8,7 +8,7 @@
 
 #include "libmx/base/notices.hpp"
 #include "libmx/base/random.hpp"
-#include "libmx/codec/element_cast.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/segment.hpp"
 
 namespace mx::codec {

@@ -1,20 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion of one value to an element or scale format as a dialect does it: one body for host and
-// device. What a conversion is made from: dialect_element.hpp.
+// device. What a conversion is made from: conversion_of.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "libmx/base/bits.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/codec/dialects.hpp"
-#include "libmx/codec/fbgemm_element.hpp"
-#include "libmx/codec/ggml_ue4m3.hpp"
-#include "libmx/codec/microxcaling_element.hpp"
 #include "libmx/format/cast.hpp"
+#include "libmx/format/element_formats.hpp"
+#include "libmx/format/element_params.hpp"
 #include "libmx/format/encode.hpp"
+#include "libmx/format/roundings.hpp"
+#include "libmx/scale/misrounded_log2.hpp"
+#include "libmx/scale/rule_input.hpp"
 
 namespace mx::codec {
+
+/// A float32 result as a working format holds it, the way tensor libraries compute: float32 as it
+/// is, or rounded to bfloat16.
+template <bool narrow>
+MX_HD inline float rounded_if(float x) {
+    return narrow ? base::rounded_to_bf16(x) : x;
+}
+
+// float32 to UE4M3 as ggml converts block scales, for host and device.
+
+/// float32 to UE4M3 as ggml does it: halves go up, values that would round to 256 and beyond become
+/// 448 and subnormals end at 7 (ggml-org/llama.cpp@0096646, ggml_fp32_to_ue4m3).
+MX_HD inline std::uint8_t ggml_ue4m3(float x) {
+    if (!(x > 0)) return 0;
+    const std::uint32_t bits = base::bits_of(x < 448.0f ? x : 448.0f);
+    const int field = static_cast<int>(bits >> 23) - 127 + 7;
+    if (field <= 0) {
+        const int quanta = static_cast<int>(base::float_from_bits(bits) * 512.0f + 0.5f);
+        return static_cast<std::uint8_t>(quanta < 7 ? quanta : 7);
+    }
+    // Half of the last place up; a carry walks into the exponent.
+    const int code = (field << 3) + static_cast<int>(((bits >> 19 & 15u) + 1) >> 1);
+    return static_cast<std::uint8_t>(code >= 15 << 3 ? 0x7e : code);
+}
+
+// The element conversion of FBGEMM's CPU reference for MX4, step by step in its integer types
+// (pytorch/FBGEMM@71d6f8b, py_quantize_mx4). It rounds half away from zero, with three quirks: in
+// E3M0 the binade below the smallest value flushes to zero, since the test for a carry is that of
+// one mantissa bit; shifts of 32 and more, which tiny values need, keep their low five bits (what
+// x86 does; undefined in C), so that a few of them become 0.5 or 2; and exponents live in 8 bits.
+
+/// The code of the float32 bits `y`, any value, in E2M1 or E3M0.
+MX_HD inline std::uint32_t fbgemm_code(const format::element_params& f, std::uint32_t y) {
+    const int exponent_bits = f.bits - 1 - f.mantissa_bits;
+    const int kept = f.mantissa_bits + 1;  // with the implicit one
+    const int bias = 1 - f.emin;
+    const auto field = static_cast<int>(y >> 23 & 0xffu);
+    const bool subnormal = field == 0;
+    auto exponent = static_cast<std::int8_t>(field - 127 + bias);
+    auto below = static_cast<std::int8_t>(exponent <= 0 ? 1 - exponent : 0);
+    if (below > 24) below = 24;
+
+    const std::uint32_t trailing = y & base::f32_mantissa_mask;
+    const std::uint32_t significand = subnormal ? trailing : trailing + 0x00800000u;
+    const int shift = (subnormal ? 23 : 24) + below - kept - 1;
+    auto mantissa = static_cast<std::int8_t>(significand >> (shift & 31));
+    mantissa = static_cast<std::int8_t>(static_cast<std::int8_t>(mantissa + 1) >> 1);
+
+    const bool carry = mantissa > (1 << kept) - 1;
+    if (carry && !subnormal) mantissa = static_cast<std::int8_t>(mantissa >> 1);
+    if (exponent <= 0 && mantissa == 2) exponent = 1;
+    int fraction = mantissa & ((1 << (kept - 1)) - 1);
+    const auto raised = static_cast<std::int8_t>(exponent + (carry ? 1 : 0));
+    const int largest = (1 << exponent_bits) - 1;
+    if (raised > largest) fraction = 1;
+    const int clamped = raised < 0 ? 0 : raised > largest ? largest : raised;
+    const auto code = static_cast<std::uint32_t>(clamped << (kept - 1) | fraction);
+    return code | (y >> 31) << (f.bits - 1);
+}
+
+// The element quantizer of microxcaling's PyTorch path, operation by operation
+// (microsoft/microxcaling@7bc4195, mx/elemwise_ops.py: _quantize_elemwise_core). Every result is
+// rounded to the tensor's dtype; log2 is rounded, too, which shows next to powers of two.
+
+namespace element_steps {
+
+/// 2^e in float32; Inf from 2^128 on.
+MX_HD inline float power_or_inf(int e) {
+    return e > 127 ? std::numeric_limits<float>::infinity() : base::exact_pow2f(e);
+}
+
+/// Rounds to an integer: half away from zero, half to even, or toward zero.
+template <bool narrow>
+MX_HD inline float to_integer(float x, format::rounding how) {
+    const auto r = [](float v) { return rounded_if<narrow>(v); };
+    const float magnitude = std::fabs(x);
+    const float sign = x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
+    if (how == format::rounding::zero) return sign * std::floor(magnitude);
+    float rounded = std::floor(r(magnitude + 0.5f));
+    if (how == format::rounding::rtne) {
+        const float below = r(magnitude - 0.5f);
+        const bool tie_above_even = std::fmod(below, 2.0f) == 0.0f;
+        if (tie_above_even) rounded = r(rounded - 1.0f);
+    }
+    return sign * rounded;
+}
+
+}  // namespace element_steps
+
+/// `y` (finite) rounded to the format and clamped to `largest`; the sum of 1/2 and of the value one
+/// ulp below 1/2 rounds up to 1, and values whose log2 rounds to 128 become NaN. A zero gives +0.
+template <bool narrow>
+MX_HD inline float microxcaling_element(const format::element_params& f, format::rounding how,
+                                        float largest, float y) {
+    const scale::log2_format log2 = narrow ? scale::log2_in_bfloat16 : scale::log2_in_float32;
+    const auto r = [](float v) { return rounded_if<narrow>(v); };
+    const float mantissa_scale = base::exact_pow2f(f.mantissa_bits);
+    float exponent_scale = 1.0f;
+    if (f.floating) {
+        // log2 of a zero is taken as that of 1.
+        const std::uint32_t u = base::bits_of(y == 0.0f ? 1.0f : std::fabs(y));
+        const int e = scale::floor_rounded_log2(log2, u, scale::binade_of(u).exponent);
+        exponent_scale = element_steps::power_or_inf(e < f.emin ? f.emin : e);
+    }
+    const float scaled = r(r(y / exponent_scale) * mantissa_scale);
+    const float integer = element_steps::to_integer<narrow>(scaled, how);
+    const float q = r(r(integer / mantissa_scale) * exponent_scale);
+    return q > largest ? largest : q < -largest ? -largest : q;  // NaN stays
+}
 
 /// What a value became.
 struct converted {
@@ -168,15 +281,13 @@ MX_HD inline converted convert(const conversion& c, std::uint32_t x, std::uint32
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
     if (magnitude > base::f32_infinity) return convert_nan(c, (x & base::f32_sign_mask) != 0);
     if (magnitude == base::f32_infinity) return convert_inf(c, negative);
+    const float largest = c.value[c.element.max_positive];
+    const float y = base::float_from_bits(x);
     switch (c.by->arithmetic.value) {
         case element_kind::microxcaling:
-            return with_code_of(c, microxcaling_element<float32_arithmetic>(
-                                       c.element, c.mode.how, scale::log2_in_float32,
-                                       c.value[c.element.max_positive], base::float_from_bits(x)));
+            return with_code_of(c, microxcaling_element<false>(c.element, c.mode.how, largest, y));
         case element_kind::bfloat16:
-            return with_code_of(c, microxcaling_element<bfloat16_arithmetic>(
-                                       c.element, c.mode.how, scale::log2_in_bfloat16,
-                                       c.value[c.element.max_positive], base::float_from_bits(x)));
+            return with_code_of(c, microxcaling_element<true>(c.element, c.mode.how, largest, y));
         case element_kind::fbgemm:
         case element_kind::exact:
         case element_kind::fraction_even:
@@ -217,6 +328,38 @@ MX_HD inline int convert_e8m0(const dialect& by, std::uint32_t x, bool toward_ze
     if (!saturate && magnitude == base::f32_infinity) return format::e8m0_nan;
     if (!saturate && above && !toward_zero) return format::e8m0_nan;
     return static_cast<int>(format::cast_e8m0(x, toward_zero));
+}
+
+// Which conversions of single values a dialect has, and their parameters.
+
+/// The conversion to `f` (a row of the element formats, or the number of a scale format) under a
+/// dialect; throws base::error (usage) when the dialect lacks the format or the rounding.
+/// `full_range`: integers use the code -2^(n-1).
+conversion conversion_of(const dialect& by, const format::element_format& f,
+                         const format::rounding_mode& mode, bool saturate, bool full_range);
+
+/// Throws base::error (usage) when the dialect has no conversion to E8M0.
+void require_e8m0(const dialect& by);
+
+// Conversion of a value without a block, to a number or to a scale's power of two: one body for
+// host and device.
+
+/// To E8M0 `number` has no element: its dialect, rounding (zero: down, else up), saturation and
+/// values count.
+struct element_cast {
+    conversion number;
+    bool power_of_two = false;
+};
+
+/// The cast to E8M0; throws base::error (usage) when the dialect has none.
+element_cast cast_to_e8m0(const dialect& by, format::rounding how, bool saturate);
+
+/// Casts the float32 bits `x`; `draw` is used by stochastic rounding only.
+MX_HD inline converted cast_element(const element_cast& c, std::uint32_t x, std::uint32_t draw) {
+    if (!c.power_of_two) return convert(c.number, x, draw);
+    const bool toward_zero = c.number.mode.how == format::rounding::zero;
+    const int code = convert_e8m0(*c.number.by, x, toward_zero, c.number.saturate);
+    return {code, c.number.value[code]};
 }
 
 }  // namespace mx::codec

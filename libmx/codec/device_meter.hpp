@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "libmx/base/cuda/device_facts.hpp"
+#include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/codec/quantizer.hpp"
 
 namespace mx::codec {

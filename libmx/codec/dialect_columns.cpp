@@ -7,239 +7,138 @@
 namespace mx::codec {
 namespace {
 
-trait_words words_of(log2_kind k) {
-    switch (k) {
-        case log2_kind::exact:
-            return {"exact", "from the exponent bits, never wrong"};
-        case log2_kind::float32:
-            return {"float32", "a rounded float32 log2, off by one next to some powers of two"};
-        case log2_kind::bfloat16:
-            return {"bfloat16", "a log2 rounded to bfloat16, off by one below powers of two"};
-    }
-    return {};
-}
+// The words of an enumeration's values, in their order.
+template <typename Trait>
+constexpr auto words = nullptr;
 
-trait_words words_of(even_kind k) {
-    switch (k) {
-        case even_kind::element:
-            return {"tie up",
-                    "amax to the element's precision, ties up; reaching 2^128 gives NaN (255)"};
-        case even_kind::element_capped:
-            return {"tie up, capped",
-                    "amax to the element's precision, ties up; reaching 2^128 gives 2^127"};
-        case even_kind::fbgemm:
-            return {"tie down",
-                    "half an ulp of the element less one bit is added to amax, so ties go toward "
-                    "the smaller scale; beyond Inf gives code 0 and elements of a NaN"};
-        case even_kind::one_bit:
-            return {"one bit", "amax to one mantissa bit for every element format: up from 1.75"};
-    }
-    return {};
-}
+template <>
+constexpr auto words<log2_kind> = std::array{
+    trait_words{"exact", "from the exponent bits, never wrong"},
+    trait_words{"float32", "a rounded float32 log2, off by one next to some powers of two"},
+    trait_words{"bfloat16", "a log2 rounded to bfloat16, off by one below powers of two"},
+};
+template <>
+constexpr auto words<even_kind> = std::array{
+    trait_words{"tie up",
+                "amax to the element's precision, ties up; reaching 2^128 gives NaN (255)"},
+    trait_words{"tie up, capped",
+                "amax to the element's precision, ties up; reaching 2^128 gives 2^127"},
+    trait_words{"tie down",
+                "half an ulp of the element less one bit is added to amax, so ties go toward "
+                "the smaller scale; beyond Inf gives code 0 and elements of a NaN"},
+    trait_words{"one bit", "amax to one mantissa bit for every element format: up from 1.75"},
+};
+template <>
+constexpr auto words<emax_kind> = std::array{
+    trait_words{"emax", "the exponent of the format's largest value"},
+    trait_words{"bits", "the number of its exponent bits (E3M0: 3 where emax is 4)"},
+};
+template <>
+constexpr auto words<rceil_kind> = std::array{
+    trait_words{"exact", "by comparing mantissas"},
+    trait_words{"times 1/max", "float32 amax * (1/max), then the exponent rounded up"},
+    trait_words{"over max", "float32 amax / max, then the exponent rounded up"},
+    trait_words{"log2", "ceil of the float32 log2 of float32 amax / max"},
+};
+template <>
+constexpr auto words<inf_amax> = std::array{
+    trait_words{"255", "code 255: the block is NaN"},
+    trait_words{"254", "code 254, the largest scale"},
+    trait_words{"252", "code 252, 2^125"},
+    trait_words{"Inf", "the scale is Inf"},
+    trait_words{"0", "code 0, and every element is that of a NaN"},
+    trait_words{"FLT_MAX", "as if amax were the largest float32"},
+};
+template <>
+constexpr auto words<nan_amax> = std::array{
+    trait_words{"255", "code 255: the block is NaN"},
+    trait_words{"ignored", "none: the scale is that of the other elements"},
+    trait_words{"0", "code 0"},
+};
+template <>
+constexpr auto words<zero_block> = std::array{
+    trait_words{"0", "code 0, 2^-127"},
+    trait_words{"of 2^-126", "as if amax were 2^-126: code 1 where emax is 0, else code 0"},
+    trait_words{"2^-23", "2^-23 where the scale comes out as zero (under even: 2^-127)"},
+    trait_words{"of 1e-8", "as if amax were 1e-8"},
+};
+template <>
+constexpr auto words<scale_storage> = std::array{
+    trait_words{"E8M0", "an E8M0 byte"},
+    trait_words{"float32", "a float32, which the range of E8M0 does not bound"},
+};
+template <>
+constexpr auto words<element_kind> = std::array{
+    trait_words{"exact", "the exact quotient, rounded once"},
+    trait_words{"float32",
+                "float32 arithmetic: |y| * 2^-e + 1/2 is rounded before it is truncated, e "
+                "comes from a float32 log2"},
+    trait_words{"bfloat16", "bfloat16 arithmetic throughout"},
+    trait_words{"fraction",
+                "the fraction above the leading power of two to nearest even (E3M0: ties "
+                "down)"},
+    trait_words{"shifts",
+                "shifts of integers in narrow types: half away; E3M0 loses its smallest "
+                "binade, and a few values below 2^-10 become 0.5 or 2"},
+};
+template <>
+constexpr auto words<zero_sign> = std::array{
+    trait_words{"kept", "the sign of the input"},
+    trait_words{"+0", "always +0"},
+    trait_words{"-0", "a zero of either sign becomes -0; underflow keeps the sign"},
+    trait_words{"+0, mixed", "a zero becomes +0; a number that underflows keeps its sign"},
+};
+template <>
+constexpr auto words<inf_element> = std::array{
+    trait_words{"max", "the largest value of its sign"},
+    trait_words{"special", "NaN (E4M3) or Inf (E5M2), the largest value of formats without"},
+    trait_words{"Inf", "stays Inf, which has no code"},
+};
+template <>
+constexpr auto words<nan_element> = std::array{
+    trait_words{"NaN, +max", "positive NaN; +max in formats without NaN"},
+    trait_words{"NaN, -+0", "NaN; in formats without, a zero of the opposite sign"},
+    trait_words{"NaN, 1.5", "NaN; in formats without, what the payload leaves (1.5 often)"},
+    trait_words{"NaN", "stays NaN, which FP6, FP4 and integers have no code for"},
+    trait_words{"0", "a zero, of the sign that a zero input gets"},
+};
+template <>
+constexpr auto words<stochastic_kind> = std::array{
+    trait_words{"k bits", "up iff floor(delta * 2^k) + r >= 2^k"},
+    trait_words{"rounded", "the same after delta was rounded to k bits"},
+    trait_words{"biased",
+                "23 - m random bits are added and the sum is still rounded to nearest: half "
+                "an ulp too large on average"},
+    trait_words{"none", "not offered"},
+};
+template <>
+constexpr auto words<int_range> = std::array{
+    trait_words{"int8 full", "int8 uses -2^(n-1), other integers do not"},
+    trait_words{"symmetric", "-2^(n-1) is never produced"},
+};
+template <>
+constexpr auto words<two_level_kind> = std::array{
+    trait_words{"exact", "exact quotients, each rounded once"},
+    trait_words{"min 2^-6", "block scales of at least 2^-6, the smallest normal E4M3"},
+    trait_words{"te", "the tensor scale is kept as its reciprocal; E4M3 subnormals are used"},
+    trait_words{"ggml", "no tensor scale; half-away block scales that jump to 448 from 248"},
+    trait_words{"0 is 1", "a block scale of zero becomes 1"},
+    trait_words{"2688/amax", "the tensor scale is stored as 2688 / amax"},
+    trait_words{"none", "not offered"},
+};
+template <>
+constexpr auto words<e8m0_cast> = std::array{
+    trait_words{"up", "up to a power of two; beyond 2^127, Inf included, 254"},
+    trait_words{"up, Inf 255", "up to a power of two; finite beyond 2^127 254, Inf 255"},
+    trait_words{"up, else 255", "up to a power of two; beyond 2^127 gives 255"},
+    trait_words{"nearest",
+                "to the nearest power of two, halfway up; 0 and negative numbers give 255"},
+    trait_words{"none", "not offered"},
+};
 
-trait_words words_of(emax_kind k) {
-    switch (k) {
-        case emax_kind::format:
-            return {"emax", "the exponent of the format's largest value"};
-        case emax_kind::exponent_bits:
-            return {"bits", "the number of its exponent bits (E3M0: 3 where emax is 4)"};
-    }
-    return {};
-}
-
-trait_words words_of(rceil_kind k) {
-    switch (k) {
-        case rceil_kind::exact:
-            return {"exact", "by comparing mantissas"};
-        case rceil_kind::reciprocal:
-            return {"times 1/max", "float32 amax * (1/max), then the exponent rounded up"};
-        case rceil_kind::quotient:
-            return {"over max", "float32 amax / max, then the exponent rounded up"};
-        case rceil_kind::log2:
-            return {"log2", "ceil of the float32 log2 of float32 amax / max"};
-    }
-    return {};
-}
-
-trait_words words_of(inf_amax k) {
-    switch (k) {
-        case inf_amax::nan:
-            return {"255", "code 255: the block is NaN"};
-        case inf_amax::saturate:
-            return {"254", "code 254, the largest scale"};
-        case inf_amax::clamp_252:
-            return {"252", "code 252, 2^125"};
-        case inf_amax::keep:
-            return {"Inf", "the scale is Inf"};
-        case inf_amax::zero:
-            return {"0", "code 0, and every element is that of a NaN"};
-        case inf_amax::finite_max:
-            return {"FLT_MAX", "as if amax were the largest float32"};
-    }
-    return {};
-}
-
-trait_words words_of(nan_amax k) {
-    switch (k) {
-        case nan_amax::nan:
-            return {"255", "code 255: the block is NaN"};
-        case nan_amax::ignored:
-            return {"ignored", "none: the scale is that of the other elements"};
-        case nan_amax::zero:
-            return {"0", "code 0"};
-    }
-    return {};
-}
-
-trait_words words_of(zero_block k) {
-    switch (k) {
-        case zero_block::code_0:
-            return {"0", "code 0, 2^-127"};
-        case zero_block::tiny_amax:
-            return {"of 2^-126", "as if amax were 2^-126: code 1 where emax is 0, else code 0"};
-        case zero_block::f32_epsilon:
-            return {"2^-23", "2^-23 where the scale comes out as zero (under even: 2^-127)"};
-        case zero_block::as_1e_8:
-            return {"of 1e-8", "as if amax were 1e-8"};
-    }
-    return {};
-}
-
-trait_words words_of(scale_storage k) {
-    switch (k) {
-        case scale_storage::code:
-            return {"E8M0", "an E8M0 byte"};
-        case scale_storage::float32:
-            return {"float32", "a float32, which the range of E8M0 does not bound"};
-    }
-    return {};
-}
-
-trait_words words_of(element_kind k) {
-    switch (k) {
-        case element_kind::exact:
-            return {"exact", "the exact quotient, rounded once"};
-        case element_kind::microxcaling:
-            return {"float32",
-                    "float32 arithmetic: |y| * 2^-e + 1/2 is rounded before it is truncated, e "
-                    "comes from a float32 log2"};
-        case element_kind::bfloat16:
-            return {"bfloat16", "bfloat16 arithmetic throughout"};
-        case element_kind::fraction_even:
-            return {"fraction",
-                    "the fraction above the leading power of two to nearest even (E3M0: ties "
-                    "down)"};
-        case element_kind::fbgemm:
-            return {"shifts",
-                    "shifts of integers in narrow types: half away; E3M0 loses its smallest "
-                    "binade, and a few values below 2^-10 become 0.5 or 2"};
-    }
-    return {};
-}
-
-trait_words words_of(zero_sign k) {
-    switch (k) {
-        case zero_sign::kept:
-            return {"kept", "the sign of the input"};
-        case zero_sign::plus:
-            return {"+0", "always +0"};
-        case zero_sign::input_minus:
-            return {"-0", "a zero of either sign becomes -0; underflow keeps the sign"};
-        case zero_sign::input_plus:
-            return {"+0, mixed", "a zero becomes +0; a number that underflows keeps its sign"};
-    }
-    return {};
-}
-
-trait_words words_of(inf_element k) {
-    switch (k) {
-        case inf_element::saturate:
-            return {"max", "the largest value of its sign"};
-        case inf_element::special:
-            return {"special", "NaN (E4M3) or Inf (E5M2), the largest value of formats without"};
-        case inf_element::keep:
-            return {"Inf", "stays Inf, which has no code"};
-    }
-    return {};
-}
-
-trait_words words_of(nan_element k) {
-    switch (k) {
-        case nan_element::nan_or_max:
-            return {"NaN, +max", "positive NaN; +max in formats without NaN"};
-        case nan_element::nan_or_zero:
-            return {"NaN, -+0", "NaN; in formats without, a zero of the opposite sign"};
-        case nan_element::nan_or_inner:
-            return {"NaN, 1.5", "NaN; in formats without, what the payload leaves (1.5 often)"};
-        case nan_element::keep:
-            return {"NaN", "stays NaN, which FP6, FP4 and integers have no code for"};
-        case nan_element::zero:
-            return {"0", "a zero, of the sign that a zero input gets"};
-    }
-    return {};
-}
-
-trait_words words_of(stochastic_kind k) {
-    switch (k) {
-        case stochastic_kind::canonical:
-            return {"k bits", "up iff floor(delta * 2^k) + r >= 2^k"};
-        case stochastic_kind::rounded_delta:
-            return {"rounded", "the same after delta was rounded to k bits"};
-        case stochastic_kind::add_then_round:
-            return {"biased",
-                    "23 - m random bits are added and the sum is still rounded to nearest: half "
-                    "an ulp too large on average"};
-        case stochastic_kind::none:
-            return {"none", "not offered"};
-    }
-    return {};
-}
-
-trait_words words_of(int_range k) {
-    switch (k) {
-        case int_range::ocp:
-            return {"int8 full", "int8 uses -2^(n-1), other integers do not"};
-        case int_range::symmetric:
-            return {"symmetric", "-2^(n-1) is never produced"};
-    }
-    return {};
-}
-
-trait_words words_of(two_level_kind k) {
-    switch (k) {
-        case two_level_kind::exact:
-            return {"exact", "exact quotients, each rounded once"};
-        case two_level_kind::torchao:
-            return {"min 2^-6", "block scales of at least 2^-6, the smallest normal E4M3"};
-        case two_level_kind::te:
-            return {"te", "the tensor scale is kept as its reciprocal; E4M3 subnormals are used"};
-        case two_level_kind::ggml:
-            return {"ggml", "no tensor scale; half-away block scales that jump to 448 from 248"};
-        case two_level_kind::modelopt:
-            return {"0 is 1", "a block scale of zero becomes 1"};
-        case two_level_kind::compressed_tensors:
-            return {"2688/amax", "the tensor scale is stored as 2688 / amax"};
-        case two_level_kind::none:
-            return {"none", "not offered"};
-    }
-    return {};
-}
-
-trait_words words_of(e8m0_cast k) {
-    switch (k) {
-        case e8m0_cast::up:
-            return {"up", "up to a power of two; beyond 2^127, Inf included, 254"};
-        case e8m0_cast::up_inf_nan:
-            return {"up, Inf 255", "up to a power of two; finite beyond 2^127 254, Inf 255"};
-        case e8m0_cast::up_nan:
-            return {"up, else 255", "up to a power of two; beyond 2^127 gives 255"};
-        case e8m0_cast::nearest:
-            return {"nearest",
-                    "to the nearest power of two, halfway up; 0 and negative numbers give 255"};
-        case e8m0_cast::none:
-            return {"none", "not offered"};
-    }
-    return {};
+template <typename Trait>
+trait_words words_of(Trait k) {
+    return words<Trait>.at(static_cast<std::size_t>(k));
 }
 
 trait_words words_of_range(bool low_byte) {

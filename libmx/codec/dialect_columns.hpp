@@ -10,7 +10,7 @@
 
 namespace mx::codec {
 
-/// The words of one enumerator of dialect_traits.hpp.
+/// The words of one enumerator of dialects.hpp.
 struct trait_words {
     std::string_view word;     ///< short, for a cell of a table
     std::string_view meaning;  ///< the whole answer

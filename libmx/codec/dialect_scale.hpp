@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
+#include "libmx/scale/rule_input.hpp"
 
 namespace mx::codec {
 
@@ -105,7 +107,7 @@ class scale_chooser {
             by_.emax.value == emax_kind::exponent_bits ? p_.exponent_bits : p_.facts.emax;
         switch (p_.rule) {
             case scale::rule_id::floor:
-            case scale::rule_id::floor_bump:  // the bump is per position: dialect_bumps.hpp
+            case scale::rule_id::floor_bump:  // the bump is per position: bumps_of_row
                 return log2_of(by_.log2.value, amax_).floor - emax;
             case scale::rule_id::ceil:
                 return log2_of(by_.log2.value, amax_).ceil - emax;
@@ -272,5 +274,22 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
     }
     return code_of(clamp_exponent(by, p.rule, exponent), exponent <= exponent_of_nan);
 }
+
+// Dialect systems-scaling, rule floor-bump: which exponents of a row of blocks are raised.
+
+/// Whether the exponent is raised where the largest magnitude has the float32 bits `u`: it exceeds
+/// 1.75 * 2^floor(log2 of it), with log2 rounded to float32.
+MX_HD inline bool raises_exponent(std::uint32_t u) {
+    if (u == 0 || u >= base::f32_infinity) return false;
+    const int e = scale::binade_of(u).exponent;
+    const int rounded = scale::floor_rounded_log2(scale::log2_in_float32, u, e);
+    return static_cast<double>(base::float_from_bits(u)) > 1.75 * base::exact_pow2(rounded);
+}
+
+/// For each of the columns of the blocks of `row` (consecutive blocks of bump.size() elements, the
+/// last one may be short), whether the exponent is raised for the largest magnitude of the column
+/// over all blocks. This is the code of KempnerInstitute/systems-scaling@99d244a, whose paper
+/// describes one maximum per block.
+void bumps_of_row(std::span<const float> row, std::span<std::uint8_t> bump);
 
 }  // namespace mx::codec

@@ -67,8 +67,6 @@ constexpr dialect microxcaling_row() {
     d.rules = "floor";
     d.roundings = "away rtne zero";
     d.log2 = {log2_kind::float32, R};
-    d.inf = {inf_amax::nan, R};
-    d.nan = {nan_amax::nan, R};
     d.zero = {zero_block::tiny_amax, R};
     d.arithmetic = {element_kind::microxcaling, R};
     d.sign_of_zero = {zero_sign::input_plus, R};
@@ -116,8 +114,6 @@ constexpr dialect torchao_row() {
     d.roundings = "rtne";
     d.elements = fp_elements;
     d.rceil = {rceil_kind::reciprocal, R};
-    d.inf = {inf_amax::nan, R};
-    d.nan = {nan_amax::nan, R};
     d.nan_value = {nan_element::nan_or_inner, R};
     d.stochastic = {stochastic_kind::none, S};
     d.two_level = {two_level_kind::torchao, T};
@@ -138,9 +134,7 @@ constexpr dialect te_row() {
     d.rceil = {rceil_kind::reciprocal, T};
     d.inf = {inf_amax::finite_max, T};
     d.nan = {nan_amax::ignored, T};
-    d.zero = {zero_block::code_0, T};
     d.nan_value = {nan_element::nan_or_max, R};
-    d.stochastic = {stochastic_kind::canonical, T};
     d.random_bits = {8, T};
     d.two_level = {two_level_kind::te, T};
     d.e8m0 = {e8m0_cast::up, R};
@@ -159,10 +153,8 @@ constexpr dialect nvidia_row() {
     d.elements = fp_elements;
     d.rceil = {rceil_kind::quotient, R};
     d.inf = {inf_amax::saturate, R};
-    d.nan_value = {nan_element::nan_or_max, R};
     d.stochastic = {stochastic_kind::none, S};
     d.two_level = {two_level_kind::none, S};
-    d.e8m0 = {e8m0_cast::up, R};
     return d;
 }
 
@@ -247,7 +239,6 @@ constexpr dialect quark_row() {
     d.inf = {inf_amax::keep, T};
     d.zero = {zero_block::f32_epsilon, T};
     d.storage = {scale_storage::float32, T};
-    d.nan.mark = T;
     d.sign_of_zero = {zero_sign::plus, T};
     d.inf_value = {inf_element::keep, T};
     d.nan_value = {nan_element::keep, T};
@@ -296,7 +287,6 @@ constexpr dialect tetrajet_row() {
     d.zero = {zero_block::as_1e_8, R};
     d.arithmetic = {element_kind::fraction_even, R};
     d.sign_of_zero = {zero_sign::input_plus, R};
-    d.stochastic = {stochastic_kind::canonical, R};
     d.two_level = {two_level_kind::none, S};
     d.e8m0 = {e8m0_cast::none, S};
     d.e4m3_reaches_480 = {true, R};

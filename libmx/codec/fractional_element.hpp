@@ -2,15 +2,196 @@
 // Elements under a scale that is no power of two: to codes and back, for host and device.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/codec/fractional_scale.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/convert_element.hpp"
+#include "libmx/format/cast.hpp"
+#include "libmx/format/decode.hpp"
 #include "libmx/format/encode_quotient.hpp"
 
 namespace mx::codec {
+
+// The scale of a block where scales are no powers of two: UE4M3 under a tensor scale or alone
+// (NVFP4), and float32 (FP8 block scaling). One body for host and device.
+
+/// A chosen scale; `value` is NaN for a poisoned block.
+struct fractional_scale {
+    std::uint8_t code;  ///< UE4M3 code; of a float32 scale its exponent field (255: NaN)
+    float value;        ///< the block's own scale, without the tensor's
+    float factor;       ///< what the dialect's float32 arithmetic multiplies or divides by
+};
+
+/// Whether the convention of `p` sees a NaN in a block as its maximum (else it is skipped).
+MX_HD inline bool nan_decides(const block_params& p) {
+    const two_level_kind convention = p.by->two_level.value;
+    return convention != two_level_kind::te && convention != two_level_kind::ggml;
+}
+
+namespace fractional_steps {
+
+inline constexpr float six = 6.0f;
+
+// A NaN stays.
+MX_HD inline float no_larger_than_float_max(float x) {
+    return std::min(x, std::numeric_limits<float>::max());
+}
+
+// float32 to UE4M3, to nearest even.
+MX_HD inline std::uint8_t cast(const block_params& p, float x, bool saturate) {
+    return static_cast<std::uint8_t>(
+        format::cast_code(p.scale_number, {}, base::bits_of(x), saturate, 0));
+}
+
+MX_HD inline fractional_scale coded(const block_params& p, std::uint8_t code, float factor = 1) {
+    return {code, format::decode_scale(*p.scale_format, code), factor};
+}
+
+// A float32 scale; its code is its exponent field.
+MX_HD inline fractional_scale uncoded(float value, float factor = 1) {
+    const std::uint32_t field = (base::bits_of(value) & base::f32_magnitude_mask) >> 23;
+    return {static_cast<std::uint8_t>(field), value, factor};
+}
+
+MX_HD inline fractional_scale exact_ue4m3(const block_params& p, std::uint32_t amax_bits,
+                                          float target) {
+    if (amax_bits >= base::f32_infinity) {
+        return coded(p, static_cast<std::uint8_t>(p.scale_number.nan_code));
+    }
+    // A file may hold a tensor scale of zero.
+    if (amax_bits == 0 || p.tensor.decode == 0) return coded(p, 0);
+    const format::exact_scale divisor = format::exact_product(p.tensor.decode, target);
+    const format::encoded e = format::encode_quotient(p.scale_number, {}, amax_bits, divisor, 0);
+    return coded(p, static_cast<std::uint8_t>(e.magnitude));
+}
+
+MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
+    const bool two_level = p.rule == scale::rule_id::two_level;
+    const float g = p.tensor.decode;
+    float s = amax / six;
+    if (two_level) s = s / g;
+    // A NaN passes both comparisons, as it passes torch.clamp.
+    if (s < 0x1p-6f) s = 0x1p-6f;
+    if (s > 448.0f) s = 448.0f;
+    fractional_scale chosen = coded(p, cast(p, s, true));
+    chosen.factor = two_level ? (1.0f / g) / chosen.value : 1.0f / chosen.value;
+    return chosen;
+}
+
+MX_HD inline fractional_scale te_ue4m3(const block_params& p, float amax) {
+    const float encode = p.tensor.stored;
+    fractional_scale chosen = coded(p, cast(p, amax * (encode * (1.0f / six)), true));
+    const float factor = no_larger_than_float_max(1.0f / (chosen.value * p.tensor.decode));
+    chosen.factor = chosen.value == 0 ? 0.0f : factor;
+    return chosen;
+}
+
+MX_HD inline fractional_scale modelopt(const block_params& p, float amax) {
+    float s = amax / (six * p.tensor.decode);
+    if (s == 0) s = 1.0f;
+    fractional_scale chosen = coded(p, cast(p, s, false));
+    chosen.factor = chosen.value * p.tensor.decode;
+    return chosen;
+}
+
+MX_HD inline fractional_scale compressed_tensors(const block_params& p, float amax) {
+    std::uint8_t code = cast(p, p.tensor.stored * (amax / six), true);
+    if (code == 0) code = cast(p, 0.125f, true);
+    fractional_scale chosen = coded(p, code);
+    chosen.factor = chosen.value / p.tensor.stored;
+    return chosen;
+}
+
+MX_HD inline fractional_scale exact_float32(const block_params& p, std::uint32_t amax_bits) {
+    if (amax_bits >= base::f32_infinity) return uncoded(base::quiet_nan());
+    if (amax_bits == 0) return uncoded(1.0f);
+    if (p.rule == scale::rule_id::amax_pow2) {
+        const scale::binade b = scale::binade_of(amax_bits);
+        const int up = b.mantissa > p.facts.max_mantissa ? 1 : 0;
+        const int exponent = b.exponent - p.facts.max_exponent + up;
+        return uncoded(base::exact_pow2f(std::clamp(exponent, -149, 127)));
+    }
+    return uncoded(std::max(base::float_from_bits(amax_bits) / p.largest, base::exact_pow2f(-149)));
+}
+
+MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
+    float factor = 1;
+    if (amax != 0 && base::is_finite(amax)) {
+        factor = no_larger_than_float_max(p.largest / amax);
+        if (p.rule == scale::rule_id::amax_pow2) {
+            factor = base::float_from_bits(base::bits_of(factor) & base::f32_infinity);
+        }
+    }
+    return uncoded(1.0f / factor, factor);
+}
+
+}  // namespace fractional_steps
+
+/// The scale of a block whose maximum has the float32 bits `amax_bits`, Inf and NaN allowed.
+/// `target` is the element the maximum should become (four-over-six asks for 4), `p.largest`
+/// otherwise; conventions other than exact ignore it.
+///
+/// UE4M3, with g the tensor scale (1 without one), all operations in float32 and left to right:
+/// - exact: s = e4m3(amax / (target g)), the exact quotient rounded once, at most 448; a block that
+///   holds NaN or Inf gets code 127;
+/// - torchao: s = e4m3(clamp(amax / 6 / g, 2^-6, 448)); factor (1 / g) / s
+///   (pytorch/ao@36027d8);
+/// - te: s = e4m3(amax * (S * (1 / 6))), S = 1 / g as stored; factor min(1 / (s * (1 / S)), largest
+///   float32), 0 for s = 0 (NVIDIA/TransformerEngine@d0067d0);
+/// - ggml: s as its own conversion gives it, see ggml_ue4m3.hpp (ggml-org/llama.cpp@0096646);
+/// - modelopt: s = e4m3(amax / (6 * g)) without saturation, 1 for a zero; divisor s * g
+///   (NVIDIA/TensorRT-Model-Optimizer@5a4242f);
+/// - compressed-tensors: s = e4m3(G * (amax / 6)), G as stored, 2^-3 for a zero; divisor s / G
+///   (vllm-project/compressed-tensors@ac8e2ba).
+///
+/// float32:
+/// - exact: S = float32(amax / M), at least 2^-149; amax-pow2: 2^ceil(log2(amax / M)) of the exact
+///   quotient; 1 for a block of zeros; NaN for one that holds NaN or Inf;
+/// - te: factor M / amax, the largest float32 where that overflows, for amax-pow2 its mantissa
+///   cleared; 1 for amax 0 or Inf; S = 1 / factor (NVIDIA/TransformerEngine@d0067d0).
+MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint32_t amax_bits,
+                                                float target) {
+    using namespace fractional_steps;
+    const float amax = base::float_from_bits(amax_bits);
+    const two_level_kind convention = p.by->two_level.value;
+    if (!p.scale_format->is_number()) {
+        return convention == two_level_kind::te ? te_float32(p, amax) : exact_float32(p, amax_bits);
+    }
+    switch (convention) {
+        case two_level_kind::torchao:
+            return torchao(p, amax);
+        case two_level_kind::te:
+            return te_ue4m3(p, amax);
+        case two_level_kind::ggml:
+            return coded(p, ggml_ue4m3(amax / six));
+        case two_level_kind::modelopt:
+            return modelopt(p, amax);
+        case two_level_kind::compressed_tensors:
+            return compressed_tensors(p, amax);
+        case two_level_kind::exact:
+        case two_level_kind::none:
+            break;
+    }
+    return exact_ue4m3(p, amax_bits, target);
+}
+
+/// The scale as a product of two float32 factors, S = block * tensor exactly.
+struct scale_product {
+    float block;
+    float tensor;
+};
+MX_HD inline scale_product product_of(const block_params& p, float scale) {
+    if (p.by->two_level.value == two_level_kind::compressed_tensors) {
+        return {scale / p.tensor.stored, 1.0f};
+    }
+    return {scale, p.tensor.decode};
+}
 
 /// Elements of a block under a chosen scale.
 class fractional_encoder {

@@ -2,12 +2,317 @@
 // Quantizing one block under any recipe that is not plain, for host and device.
 #pragma once
 
-#include "libmx/codec/dialect_block.hpp"
-#include "libmx/codec/fractional_block.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "libmx/base/exact_sum.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/chunk_terms.hpp"
+#include "libmx/codec/convert_element.hpp"
+#include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/fractional_element.hpp"
+#include "libmx/scale/misrounded_log2.hpp"
 
 namespace mx::codec {
 
-/// quantize_block for such recipes; `codes` may be empty where nobody wants them, nor `values`.
+/// Largest magnitudes of a block, as float32 bits.
+struct largest_magnitudes {
+    std::uint32_t finite = 0;  ///< of its finite elements
+    std::uint32_t number = 0;  ///< of those that are no NaN
+};
+
+/// A first look at a block: its counts and extremes.
+MX_HD inline largest_magnitudes look_at(std::span<const float> x, block::block_stats& out) {
+    largest_magnitudes most;
+    std::uint32_t least = ~0u;
+    out.count.elements = static_cast<std::uint32_t>(x.size());
+    for (const float v : x) {
+        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
+        out.count.nan += magnitude > base::f32_infinity ? 1u : 0u;
+        out.count.inf += magnitude == base::f32_infinity ? 1u : 0u;
+        out.x_max = std::max(out.x_max, magnitude);
+        if (magnitude < base::f32_infinity) most.finite = std::max(most.finite, magnitude);
+        least = std::min(least, magnitude - 1u);  // zero wraps to the top and never wins
+    }
+    out.x_min = least + 1u;
+    out.is.zero = out.x_max == 0;
+    most.number = out.count.inf != 0 ? base::f32_infinity : most.finite;
+    return most;
+}
+
+// Quantizing one block as a dialect other than ocp does, under a power-of-two scale.
+
+namespace dialect_steps {
+
+MX_HD inline std::uint32_t magnitude_of(float x) {
+    return base::bits_of(x) & base::f32_magnitude_mask;
+}
+
+// The block as the dialect's dtype holds it.
+MX_HD inline float as_held(const block_params& p, float x) {
+    return p.by->arithmetic.value == element_kind::bfloat16 ? base::rounded_to_bf16(x) : x;
+}
+
+// The counts of the block, and the maximum that the dialect sees: rounding is monotone.
+MX_HD inline std::uint32_t survey(const block_params& p, std::span<const float> x,
+                                  block::block_stats& out) {
+    const std::uint32_t largest = look_at(x, out).number;
+    const bool nan = out.count.nan != 0 && p.by->nan.value != nan_amax::ignored;
+    return nan ? base::f32_magnitude_mask
+               : magnitude_of(as_held(p, base::float_from_bits(largest)));
+}
+
+MX_HD inline bool flushed(const block_params& p, std::uint32_t amax) {
+    if (!p.flush_subnormals || amax == 0 || amax >= base::f32_infinity) return false;
+    const int e = scale::binade_of(amax).exponent;
+    return scale::floor_rounded_log2(scale::log2_in_float32, amax, e) <= -127;
+}
+
+MX_HD_CALL inline converted element_of(const conversion& c, float y, std::uint32_t draw) {
+    return convert(c, base::bits_of(y), draw);
+}
+
+MX_HD inline void poison(block::block_stats& out, const conversion& c,
+                         std::span<std::uint8_t> codes, std::span<float> values) {
+    out.count.poisoned = out.count.elements - out.count.nan - out.count.inf;
+    const int code = element_of(c, base::quiet_nan(), 0).code;
+    for (std::uint8_t& to : codes) to = static_cast<std::uint8_t>(std::max(code, 0));
+    for (float& to : values) to = base::quiet_nan();
+}
+
+// Exponent of a power of two, subnormal ones included.
+MX_HD inline int exponent_of(float power) {
+    return scale::binade_of(base::bits_of(power)).exponent;
+}
+
+// The magnitude part of a code.
+MX_HD inline std::uint32_t magnitude_code(const format::element_params& f, int code) {
+    const auto bits = static_cast<std::uint32_t>(code);
+    const std::uint32_t sign = 1u << (f.bits - 1);
+    if ((bits & sign) == 0) return bits;
+    return f.floating ? bits ^ sign : (~bits + 1u) & ((sign << 1) - 1u);
+}
+
+}  // namespace dialect_steps
+
+/// As quantize_block; `codes` may be empty. Counts and sums follow the same definitions with the
+/// scale S, the codes and the values q of the dialect; y and r are exact. Everything is summed in
+/// double. The scale may be NaN or Inf: the finite elements of the block are then `poisoned`.
+///
+/// A dialect may leave a scale finite beside NaN and Inf elements; these are counted and stay out
+/// of rates and sums. A finite element that becomes NaN counts as poisoned.
+MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
+                                                       std::span<const float> x,
+                                                       const block_place& place,
+                                                       std::span<std::uint8_t> codes,
+                                                       std::span<float> values, bool parts) {
+    using namespace dialect_steps;
+    block::block_stats out{};
+    const conversion& c = p.conversion;
+    const bool random = p.mode.how == format::rounding::stochastic;
+    const base::random_key key{p.seed, place.tensor_id};
+    // The draw of a block's scale comes from a stream of its own.
+    const base::random_key scale_key{p.seed, ~place.tensor_id};
+
+    const std::uint32_t amax = survey(p, x, out);
+    out.amax = amax;
+    const bool random_scale = p.rule == scale::rule_id::stochastic;
+    const chosen_scale s =
+        dialect_scale(p, amax, random_scale ? base::random_u32(scale_key, place.first) : 0u);
+    out.scale = s.value;
+    out.scale_code = static_cast<std::uint8_t>(std::max(s.code, 0));
+    if (!base::is_finite(s.value)) {
+        poison(out, c, codes, values);
+        return out;
+    }
+
+    const bool zeroed = flushed(p, amax);
+    const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
+    const bool has_nan = out.count.nan != 0;
+    const bool keeps_codes = !codes.empty();
+    const int exponent = exponent_of(s.value);
+    element_tally tally;
+    chunk_terms<double> terms;
+    const int n = static_cast<int>(x.size());
+    for (int i = 0; i < n; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const int raised = place.bump != nullptr && place.bump[i % place.cols] != 0 ? 1 : 0;
+        const float scale = raised != 0 ? s.value * 2.0f : s.value;
+        const std::uint32_t draw = random ? base::random_u32(key, place.index(i)) : 0u;
+        const float held = as_held(p, x[at]);
+        float y = held / scale;
+        // Its sign, which some conversions look at, is lost in divisions of some processors.
+        if (has_nan && base::is_nan(held)) y = held;
+        if (narrow) y = base::rounded_to_bf16(y);
+        if (s.nan_quotients) y = base::quiet_nan();
+        converted q = element_of(c, zeroed ? 0.0f : y, draw);
+        // ggml compares float32 products: one that overflows is never the nearest.
+        if (p.by->id == dialect_id::ggml && magnitude_of(scale * q.value) == base::f32_infinity) {
+            const std::uint32_t sign = base::bits_of(y) & base::f32_sign_mask;
+            q = element_of(c, base::float_from_bits(base::bits_of(3.0f) | sign), draw);
+        }
+        if (keeps_codes) codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
+        const float product = scale * q.value;
+        const float returned = narrow ? base::rounded_to_bf16(product) : product;
+        if (!values.empty()) values[at] = base::is_nan(returned) ? base::quiet_nan() : returned;
+        if (base::is_finite(x[at]) && base::is_finite(q.value) && base::is_finite(scale)) {
+            const format::encoded exact = format::encode_magnitude(
+                c.element, c.mode, base::bits_of(x[at]), exponent + raised, draw);
+            const block::error_part part =
+                tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));
+            out.counted_max = std::max(out.counted_max, magnitude_of(x[at]));
+            const double exact_x = static_cast<double>(x[at]);
+            const double d = static_cast<double>(scale) * static_cast<double>(q.value);
+            terms.set(i % chunk_size, exact_x, d, d - exact_x, part);
+            out.count.dequant_overflow += base::is_finite(returned) ? 0u : 1u;
+        } else {
+            out.count.poisoned += base::is_finite(x[at]) ? 1u : 0u;
+        }
+        if (i % chunk_size == chunk_size - 1 || i == n - 1) {
+            add_chunk(terms, parts, out.sum, out.part);
+            terms = {};
+        }
+    }
+    tally.finish(c.element, out);
+    return out;
+}
+
+// Four-over-six: which of two scales a block takes (mit-han-lab/fouroversix@dadfad6), for host and
+// device.
+
+namespace fractional_steps {
+
+// Calls visit(d - x) for every element. d has at most 34 bits and lies near x, so the difference is
+// exact (to nearest; other roundings of elements far below the scale round it once).
+template <typename Visit>
+MX_HD inline void for_each_error(const block_params& p, std::span<const float> x,
+                                 const block_place& place, const fractional_scale& scale,
+                                 Visit&& visit) {
+    const fractional_encoder encoder(p, scale, place);
+    int position = 0;
+    for (const float v : x) {
+        visit(encoder.encode(v, position++).value - static_cast<double>(v));
+    }
+}
+
+MX_HD_CALL inline double measure(const block_params& p, std::span<const float> x,
+                                 const block_place& place, const fractional_scale& scale) {
+    double total = 0;
+    for_each_error(p, x, place, scale, [&](double e) {
+        if (p.select == four_over_six::mse) total += e * e;
+        if (p.select == four_over_six::mae) total += std::abs(e);
+        if (p.select == four_over_six::abs_max) total = std::max(total, std::abs(e));
+    });
+    return total;
+}
+
+MX_HD_CALL inline void add_exactly(const block_params& p, std::span<const float> x,
+                                   const block_place& place, const fractional_scale& scale,
+                                   double sign, base::exact_sum& sum) {
+    for_each_error(p, x, place, scale, [&](double e) {
+        if (p.select == four_over_six::mae) {
+            sum.add(sign * std::abs(e));
+            return;
+        }
+        const double square = e * e;
+        sum.add(sign * square);
+        sum.add(sign * std::fma(e, e, -square));
+    });
+}
+
+}  // namespace fractional_steps
+
+/// The scale under which the block's maximum becomes 6, or the one under which it becomes 4 where
+/// that makes the error of the block strictly smaller by the measure `p.select`. Errors d - x are
+/// exact, and so is the comparison of their sums.
+MX_HD inline fractional_scale select_scale(const block_params& p, std::span<const float> x,
+                                           const block_place& place, const fractional_scale& six,
+                                           const fractional_scale& four) {
+    using namespace fractional_steps;
+    const double error_six = measure(p, x, place, six);
+    const double error_four = measure(p, x, place, four);
+    if (p.select == four_over_six::abs_max) return error_four < error_six ? four : six;
+    // A sum of 2^20 terms is within 2^-32 of its exact value, so only near ties need exact sums.
+    if (std::abs(error_four - error_six) > 0x1p-30 * (error_four + error_six)) {
+        return error_four < error_six ? four : six;
+    }
+    base::exact_sum difference;
+    add_exactly(p, x, place, four, 1.0, difference);
+    add_exactly(p, x, place, six, -1.0, difference);
+    return difference.is_negative() ? four : six;
+}
+
+// Quantizing one block whose scale is no power of two, for host and device.
+
+namespace fractional_steps {
+
+MX_HD inline void quantize_elements(const block_params& p, std::span<const float> x,
+                                    const block_place& place, const fractional_scale& scale,
+                                    std::span<std::uint8_t> codes, bool parts,
+                                    block::block_stats& out) {
+    const fractional_encoder encoder(p, scale, place);
+    const fractional_decoder decoder(p, scale.value);
+    const bool foreign = p.by->id != dialect_id::ocp;
+    const bool keeps_codes = !codes.empty();
+    element_tally tally;
+    const int n = static_cast<int>(x.size());
+    for (int begin = 0; begin < n; begin += chunk_size) {
+        const int count = n - begin < chunk_size ? n - begin : chunk_size;
+        chunk_terms<double> terms;
+        for (int i = 0; i < count; ++i) {
+            const auto at = static_cast<std::size_t>(begin + i);
+            if (!base::is_finite(x[at])) {
+                if (keeps_codes) codes[at] = encoder.special_code(x[at]);
+                continue;
+            }
+            const fractional_encoder::element e = encoder.encode(x[at], begin + i);
+            if (keeps_codes) codes[at] = e.code;
+            const block::error_part part = tally.add(p.element, x[at] != 0, e.exact, e.magnitude);
+            if (foreign) {
+                out.count.dequant_overflow += base::is_finite(decoder.decode(e.code)) ? 0u : 1u;
+            }
+            const auto exact_x = static_cast<double>(x[at]);
+            terms.set(i, exact_x, e.value, e.value - exact_x, part);
+        }
+        add_chunk(terms, parts, out.sum, out.part);
+    }
+    tally.finish(p.element, out);
+}
+
+}  // namespace fractional_steps
+
+/// quantize_block for scale formats that are not powers of two; `codes` may be empty. Exact
+/// arithmetic under dialect ocp, the dialect's float32 operations otherwise; either way y = x / S,
+/// with S the exact product of block and tensor scale, decides what overflows and what clamps, and
+/// d = S * q is exact: at most 40 bits. Sums are in double, in units of x, in the shape of
+/// chunk_terms.hpp. A zero scale makes every element a zero of its sign; non-zero ones count as
+/// underflow.
+MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::span<const float> x,
+                                                    const block_place& place,
+                                                    std::span<std::uint8_t> codes, bool parts) {
+    block::block_stats out{};
+    const largest_magnitudes seen = look_at(x, out);
+    out.amax = out.count.nan == 0 || nan_decides(p) ? out.x_max : seen.number;
+    fractional_scale scale = choose_scale(p, out.amax, p.largest);
+    if (p.select != four_over_six::none && !base::is_nan(scale.value)) {
+        scale = select_scale(p, x, place, scale, choose_scale(p, out.amax, 4.0f));
+    }
+    out.scale_code = scale.code;
+    out.scale = scale.value;
+    if (base::is_nan(scale.value)) {
+        out.count.poisoned = out.count.elements - out.count.nan - out.count.inf;
+        for (std::uint8_t& code : codes) code = p.poisoned_code;
+        return out;
+    }
+    out.counted_max = seen.finite;
+    fractional_steps::quantize_elements(p, x, place, scale, codes, parts, out);
+    return out;
+}
+
+/// quantize_block for such recipes; `codes` and `values` may be empty.
 MX_HD inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
                                                  const block_place& place,
                                                  std::span<std::uint8_t> codes,

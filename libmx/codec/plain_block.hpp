@@ -11,9 +11,8 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/block/block_stats.hpp"
+#include "libmx/codec/block_params.hpp"
 #include "libmx/codec/chunk_terms.hpp"
-#include "libmx/codec/element_tally.hpp"
-#include "libmx/codec/plain_params.hpp"
 #include "libmx/format/encode.hpp"
 #include "libmx/scale/scale_rules.hpp"
 

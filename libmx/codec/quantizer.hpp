@@ -44,20 +44,20 @@ struct recipe_request {
     bool inputs = false;  ///< also the values of the blocks, as they were quantized
 };
 
-/// Results per block, as far as they were asked for (else null). Elements of block b begin at
-/// b * stride, row by row; see block_stats for the rest.
-struct block_results {
-    std::size_t blocks = 0, stride = 0;
-    const std::uint8_t* codes = nullptr;
-    const std::uint8_t* scale_code = nullptr;
-    const std::uint16_t* offset = nullptr;
-    const std::uint32_t* amax = nullptr;
-    const std::uint32_t* x_max = nullptr;
-    const std::uint32_t* x_min = nullptr;
-    const block::block_stats* stats = nullptr;
-    const float* values = nullptr;
-    const float* inputs = nullptr;
-};
+/// Calls visit(array, entries per block) for the arrays of `r` that a request asks for.
+template <typename Visit>
+void for_each_array(block_results& r, const recipe_request& asked, Visit&& visit) {
+    if (asked.wanted != detail::none) {
+        visit(r.codes, r.stride);
+        visit(r.scale_code, std::size_t{1});
+        visit(r.offset, std::size_t{1});
+        visit(r.amax, std::size_t{1});
+        visit(r.x_max, std::size_t{1});
+        visit(r.x_min, std::size_t{1});
+    }
+    if (asked.wanted == detail::stats) visit(r.stats, std::size_t{1});
+    if (asked.values && !codes_tell_values(*asked.params)) visit(r.values, r.stride);
+}
 
 /// What must be asked for so that scale_of_block knows every scale.
 inline detail detail_for_scales(const block_params& p) {

@@ -42,6 +42,8 @@ struct word {
     std::string_view name;
     T value;
 };
+template <typename T>
+word(std::string_view, T) -> word<T>;
 
 template <typename T, std::size_t N>
 T read_word(std::string_view key, std::string_view text, const std::array<word<T>, N>& words) {
@@ -59,26 +61,22 @@ std::string print_word(T value, const std::array<word<T>, N>& words) {
     return {};
 }
 
-constexpr std::array tie_words{word<format::tie_rule>{"up", format::tie_rule::up},
-                               word<format::tie_rule>{"even", format::tie_rule::even}};
-constexpr std::array offset_words{word<offset_kind>{"none", offset_kind::none},
-                                  word<offset_kind>{"fp16", offset_kind::fp16}};
-constexpr std::array range_words{word<range_kind>{"max", range_kind::max},
-                                 word<range_kind>{"half", range_kind::half}};
-constexpr std::array int_min_words{word<int_min>{"full", int_min::full},
-                                   word<int_min>{"symmetric", int_min::symmetric}};
-constexpr std::array int_emax_words{word<scale::int_emax>{"0", scale::int_emax::zero},
-                                    word<scale::int_emax>{"log2max", scale::int_emax::log2max},
-                                    word<scale::int_emax>{"1", scale::int_emax::one}};
-constexpr std::array select_words{word<four_over_six>{"none", four_over_six::none},
-                                  word<four_over_six>{"mse", four_over_six::mse},
-                                  word<four_over_six>{"mae", four_over_six::mae},
-                                  word<four_over_six>{"abs_max", four_over_six::abs_max}};
-constexpr std::array flag_words{word<bool>{"false", false}, word<bool>{"true", true}};
-constexpr std::array transform_words{
-    word<transform::kind>{"none", transform::kind::none},
-    word<transform::kind>{"hadamard", transform::kind::hadamard},
-    word<transform::kind>{"random-hadamard", transform::kind::random_hadamard}};
+constexpr std::array tie_words{word{"up", format::tie_rule::up},
+                               word{"even", format::tie_rule::even}};
+constexpr std::array offset_words{word{"none", offset_kind::none}, word{"fp16", offset_kind::fp16}};
+constexpr std::array range_words{word{"max", range_kind::max}, word{"half", range_kind::half}};
+constexpr std::array int_min_words{word{"full", int_min::full},
+                                   word{"symmetric", int_min::symmetric}};
+constexpr std::array int_emax_words{word{"0", scale::int_emax::zero},
+                                    word{"log2max", scale::int_emax::log2max},
+                                    word{"1", scale::int_emax::one}};
+constexpr std::array select_words{word{"none", four_over_six::none},
+                                  word{"mse", four_over_six::mse}, word{"mae", four_over_six::mae},
+                                  word{"abs_max", four_over_six::abs_max}};
+constexpr std::array flag_words{word{"false", false}, word{"true", true}};
+constexpr std::array transform_words{word{"none", transform::kind::none},
+                                     word{"hadamard", transform::kind::hadamard},
+                                     word{"random-hadamard", transform::kind::random_hadamard}};
 
 bool is_transform_size(int n) {
     return std::find(std::begin(transform::sizes), std::end(transform::sizes), n) !=

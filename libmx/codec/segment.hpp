@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment of a block grid (block/segmentation.hpp) in memory: what drivers work on.
+// A segment of a block grid (block/view.hpp) in memory: what backends work on.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct stored_values {
     }
 };
 
-/// Whether drivers read this type as it is stored; others are widened to f32 before.
+/// Whether backends read this type as it is stored; others are widened to f32 before.
 constexpr bool is_stored(tensor::dtype type) {
     return type == tensor::dtype::f32 || type == tensor::dtype::bf16 || type == tensor::dtype::f16;
 }
@@ -45,6 +45,32 @@ struct segment_place {
     /// Elements of a block that is not short.
     MX_HD std::size_t block_size() const {
         return static_cast<std::size_t>(block_rows * block_cols);
+    }
+};
+
+/// Results per block, as far as they were asked for (else null). Elements of block b begin at
+/// b * stride, row by row; see block_stats for the rest.
+struct block_results {
+    std::size_t blocks = 0, stride = 0;
+    std::uint8_t* codes = nullptr;
+    std::uint8_t* scale_code = nullptr;
+    std::uint16_t* offset = nullptr;
+    std::uint32_t* amax = nullptr;
+    std::uint32_t* x_max = nullptr;
+    std::uint32_t* x_min = nullptr;
+    block::block_stats* stats = nullptr;
+    float* values = nullptr;
+    const float* inputs = nullptr;
+
+    /// Keeps what `s` says about block `b`; codes and values apart.
+    MX_HD void put(std::size_t b, const block::block_stats& s) const {
+        if (scale_code == nullptr) return;
+        scale_code[b] = s.scale_code;
+        offset[b] = s.offset;
+        amax[b] = s.amax;
+        x_max[b] = s.x_max;
+        x_min[b] = s.x_min;
+        if (stats != nullptr) stats[b] = s;
     }
 };
 

@@ -1,58 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/codec/segment_kernel.hpp"
 
-#include "libmx/codec/block_kernel.hpp"
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/stored_value.hpp"
 
 namespace mx::codec {
+namespace {
 
-void block_details::ask(const recipe_request& r) {
-    wanted = r.wanted;
-    parts = r.parts;
-    values = r.values;
+class cpu_quantizer final : public quantizer {
+  public:
+    explicit cpu_quantizer(const segment_kernel& kernel) : kernel_(kernel) {}
+
+    void run(const value_rectangle& values, std::span<const placed_segment> segments,
+             std::span<const recipe_request> recipes, const segment_visitor& visit) override {
+        stats_.resize(recipes.size());
+        results_.resize(recipes.size());
+        while (details_.size() < recipes.size()) details_.emplace_back();
+        for (std::size_t s = 0; s < segments.size(); ++s) {
+            stop_if_cancelled();
+            const placed_segment& segment = segments[s];
+            kernel_.load(values.values.from(segment.row * values.values.stride + segment.col),
+                         segment.place, run_);
+            for (std::size_t r = 0; r < recipes.size(); ++r) {
+                // Recipes that want nothing per block leave nothing in their room: any will do.
+                const bool nothing = recipes[r].wanted == detail::none && !recipes[r].values;
+                block_details& d = details_[nothing ? 0 : r];
+                d.asked = recipes[r];
+                stats_[r] = kernel_.quantize(*recipes[r].params, run_, d);
+                results_[r] = {&stats_[r], d.results};
+                if (recipes[r].inputs) results_[r].of_blocks.inputs = run_.x;
+            }
+            visit(s, results_);
+        }
+    }
+
+  private:
+    segment_kernel kernel_;
+    block_run run_;
+    std::deque<block_details> details_;  // by recipe
+    std::vector<block::segment_stats> stats_;
+    std::vector<segment_result> results_;
+};
+
+// The exponents that systems-scaling raises in the grid row that begins with block `first`.
+void find_bumps(const block_run& run, std::size_t first, std::vector<std::uint8_t>& bump) {
+    std::vector<float> row;
+    const auto across = static_cast<std::size_t>(run.place.grid_cols());
+    for (std::size_t b = first; b < first + across; ++b) {
+        const float* x = run.x + b * run.stride;
+        row.insert(row.end(), x, x + extent_of(run.place, b).size());
+    }
+    bump.resize(run.place.block_size());
+    bumps_of_row(row, bump);
 }
+
+}  // namespace
 
 void block_details::fit(const block_run& run) {
-    if (wanted == detail::none) return;
-    constexpr std::size_t slack = 16 * 32;
-    const std::size_t blocks = run.blocks + slack;
-    codes.room_for(run.blocks * run.stride + slack);
-    scale_code.room_for(blocks);
-    offset.room_for(blocks);
-    amax.room_for(blocks);
-    x_max.room_for(blocks);
-    x_min.room_for(blocks);
-    if (wanted == detail::stats) stats.room_for(blocks);
+    constexpr std::size_t slack = 16 * 32, line = 64;
+    results = {};
+    results.blocks = run.blocks;
+    results.stride = run.stride;
+    std::size_t bytes = 0;
+    const auto take = [&](std::size_t entries, std::size_t size) {
+        const std::size_t at = bytes;
+        bytes += ((entries * run.blocks + slack) * size + line - 1) / line * line;
+        return at;
+    };
+    for_each_array(results, asked,
+                   [&](auto*& array, std::size_t entries) { take(entries, sizeof *array); });
+    std::byte* const memory = room_.room_for(bytes);
+    bytes = 0;
+    for_each_array(results, asked, [&]<typename T>(T*& array, std::size_t entries) {
+        array = reinterpret_cast<T*>(memory + take(entries, sizeof(T)));
+    });
 }
 
-float* block_details::values_of(const block_params& p, const block_run& run) {
-    if (!values || codes_tell_values(p)) return nullptr;
-    return dequantized.room_for(run.blocks * run.stride);
+void pack_blocks(const stored_values& values, const segment_place& place, block_run& run) {
+    run.place = place;
+    run.stride = block_stride(place.block_size());
+    run.blocks = place.blocks();
+    run.draws = nullptr;
+    float* const to = run.room.room_for(run.blocks * run.stride);
+    run.x = to;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_extent e = extent_of(place, b);
+        float* const block = to + b * run.stride;
+        const auto cols = static_cast<std::size_t>(e.cols);
+        for (std::size_t r = 0; r < e.rows; ++r) {
+            const std::uint64_t row = (e.row + r) * values.stride + e.col;
+            for (std::size_t i = 0; i < cols; ++i) {
+                block[r * cols + i] = stored_value(values.type, values.data, row + i);
+            }
+        }
+        std::fill(block + e.size(), block + run.stride, 0.0f);
+    }
 }
 
-void block_details::put(std::size_t b, const block::block_stats& s) {
-    if (wanted == detail::none) return;
-    scale_code.data()[b] = s.scale_code;
-    offset.data()[b] = s.offset;
-    amax.data()[b] = s.amax;
-    x_max.data()[b] = s.x_max;
-    x_min.data()[b] = s.x_min;
-    if (wanted == detail::stats) stats.data()[b] = s;
+std::unique_ptr<quantizer> make_cpu_quantizer(const segment_kernel& kernel) {
+    return std::make_unique<cpu_quantizer>(kernel);
 }
 
-block_results block_details::results(const block_params& p, const block_run& run) const {
-    block_results v;
-    v.blocks = run.blocks;
-    v.stride = run.stride;
-    if (values && !codes_tell_values(p)) v.values = dequantized.data();
-    if (wanted == detail::none) return v;
-    v.codes = codes.data();
-    v.scale_code = scale_code.data();
-    v.offset = offset.data();
-    v.amax = amax.data();
-    v.x_max = x_max.data();
-    v.x_min = x_min.data();
-    if (wanted == detail::stats) v.stats = stats.data();
-    return v;
+namespace scalar {
+
+block::block_stats quantize_one(const block_params& p, const block_run& run, std::size_t block,
+                                block_details& details, const std::uint8_t* bump) {
+    const block_extent e = extent_of(run.place, block);
+    const std::size_t lies = block * run.stride;
+    const std::span<const float> x(run.x + lies, e.size());
+    block_place place = place_of(run.place, e);
+    place.bump = bump;
+    const block_results& to = details.results;
+    const bool parts = details.asked.parts;
+    std::span<float> values;
+    if (to.values != nullptr) values = {to.values + lies, e.size()};
+    if (to.codes != nullptr) {
+        const block::block_stats s =
+            quantize_block(p, x, place, {to.codes + lies, e.size()}, values, parts);
+        to.put(block, s);
+        return s;
+    }
+    std::array<std::uint8_t, 4096> few;
+    if (e.size() <= few.size()) {
+        const std::span codes = std::span(few).first(e.size());
+        return quantize_block(p, x, place, codes, values, parts);
+    }
+    std::vector<std::uint8_t> many(e.size());
+    return quantize_block(p, x, place, many, values, parts);
 }
+
+block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {
+    details.fit(run);
+    block::segment_stats out{};
+    block::segment_lanes lanes;
+    block::part_lanes parts;
+    std::vector<std::uint8_t> bump;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (p.bumps && b % run.place.grid_cols() == 0) find_bumps(run, b, bump);
+        const block::block_stats s =
+            quantize_one(p, run, b, details, p.bumps ? bump.data() : nullptr);
+        block::add_counts(out, s);
+        lanes.add(b % block::segment_lanes::count, s.sum);
+        if (details.asked.parts) parts.add(b % block::segment_lanes::count, s.part);
+    }
+    out.sum = lanes.sum();
+    if (details.asked.parts) out.part = parts.sum();
+    return out;
+}
+
+}  // namespace scalar
 
 }  // namespace mx::codec

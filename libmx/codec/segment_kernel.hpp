@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two steps in which a processor quantizes a segment: lay its values out, then quantize them
-// under each recipe. Instruction sets differ in these alone (cpu_quantizer.hpp runs them).
+// under each recipe. Instruction sets differ in these alone (make_cpu_quantizer).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/block/segment_stats.hpp"
@@ -49,28 +50,17 @@ constexpr std::size_t block_stride(std::size_t block_size) {
     return block_size <= 16 ? 16 : (block_size + 31) / 32 * 32;
 }
 
-/// Room for results per block, reused from segment to segment.
+/// What is wanted of a run under a recipe, and room for results per block, reused from segment to
+/// segment.
 struct block_details {
-    detail wanted = detail::none;
-    bool parts = false;
-    bool values = false;
-    base::aligned_buffer<std::uint8_t> codes;  ///< laid out as block_run::x; rest undefined
-    base::aligned_buffer<std::uint8_t> scale_code;
-    base::aligned_buffer<std::uint16_t> offset;
-    base::aligned_buffer<std::uint32_t> amax, x_max, x_min;  ///< see block_stats
-    base::aligned_buffer<block::block_stats> stats;
-    base::aligned_buffer<float> dequantized;  ///< laid out as codes
+    recipe_request asked;
+    block_results results;
 
-    /// Takes over what is asked for.
-    void ask(const recipe_request& r);
     /// Makes room for the blocks of `run`, and what a vector may write beyond them.
     void fit(const block_run& run);
-    /// The values of `p` where they are wanted and codes do not tell them, else null; after fit().
-    float* values_of(const block_params& p, const block_run& run);
-    /// Keeps what `s` says about block `b`.
-    void put(std::size_t b, const block::block_stats& s);
-    /// What a kernel made of `run` under `p`.
-    block_results results(const block_params& p, const block_run& run) const;
+
+  private:
+    base::aligned_buffer<std::byte> room_;
 };
 
 struct segment_kernel {
@@ -79,5 +69,26 @@ struct segment_kernel {
     /// Quantizes them under one recipe.
     block::segment_stats (*quantize)(const block_params& p, block_run& run, block_details& details);
 };
+
+/// The quantizer of a processor: segment by segment, the values of each read once for all recipes.
+std::unique_ptr<quantizer> make_cpu_quantizer(const segment_kernel& kernel);
+
+/// In portable code: widens the values of a segment and lays them out as block_run says. Values
+/// that already lie so are not copied.
+void pack_blocks(const stored_values& values, const segment_place& place, block_run& run);
+
+/// The reference: block by block through block_kernel.hpp.
+namespace scalar {
+
+block::segment_stats quantize(const block_params& p, block_run& run, block_details& details);
+
+inline constexpr segment_kernel kernel{pack_blocks, quantize};
+
+/// One block of a run by the reference, its codes into `details` where they are wanted. `bump`: see
+/// block_place.
+block::block_stats quantize_one(const block_params& p, const block_run& run, std::size_t block,
+                                block_details& details, const std::uint8_t* bump = nullptr);
+
+}  // namespace scalar
 
 }  // namespace mx::codec

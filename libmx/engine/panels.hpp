@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "libmx/block/segmentation.hpp"
 #include "libmx/block/view.hpp"
 
 namespace mx::engine {

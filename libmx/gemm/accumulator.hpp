@@ -46,7 +46,7 @@ enum class intake : std::uint8_t {
     codes,     ///< nothing: significands and exponents of the codes
     float32,   ///< dequantized to float32
     bfloat16,  ///< dequantized, and rounded to bfloat16 (to nearest even)
-    halves,    ///< fp8 widened to f16; an instruction is two steps (libmx/gemm/halves.hpp)
+    halves,    ///< fp8 widened to f16; an instruction is two steps (multiply.cpp)
 };
 
 /// Steps of one instruction.

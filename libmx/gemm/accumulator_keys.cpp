@@ -8,6 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/gemm/accumulators.hpp"
 
 namespace mx::gemm {
 namespace {
@@ -86,8 +87,109 @@ constexpr std::array keys{
                     set_integer<&a::promote_every>, get_integer<&a::promote_every>},
 };
 
+[[noreturn]] void fail(const std::string& message) {
+    throw base::error(base::error_kind::usage, message);
+}
+
+void require(const accumulator& a, std::string_view field, int value, int low, int high) {
+    if (value >= low && value <= high) return;
+    fail(fmt::format("accumulator '{}': {} is {}; give {} to {}", a.name, field, value, low, high));
+}
+
+const accumulator_key& key_named(std::string_view name, const accumulator& a) {
+    std::vector<std::string_view> names;
+    for (const accumulator_key& key : accumulator_keys()) {
+        if (!key.applies(a.how)) continue;
+        if (key.name == name) return key;
+        names.push_back(key.name);
+    }
+    if (names.empty()) {
+        fail(fmt::format("accumulator {} has no field to change; leave '{}' out", a.name, name));
+    }
+    fail(base::unknown(fmt::format("field of accumulator {}", a.name), name, names));
+}
+
 }  // namespace
 
 std::span<const accumulator_key> accumulator_keys() { return keys; }
+
+void validate(const accumulator& a) {
+    if (has_steps(a.how)) {
+        require(a, "fused_length", a.fused_length, 1, 1024);
+        require(a, "fraction_bits", a.fraction_bits, 1, 48);
+        require(a, "exponent_floor", a.exponent_floor, -1000, 200);
+    }
+    if (a.how == algorithm::grouped) {
+        // Ten bits more than a product: 2^(48 + 10 + 4 groups' carries) still fits.
+        require(a, "fraction_bits", a.fraction_bits, 1, 44);
+        require(a, "group_length", a.group_length, 1, 16);
+        if (a.fused_length % a.group_length != 0) {
+            fail(fmt::format("accumulator '{}': fused_length {} is no multiple of group_length {}",
+                             a.name, a.fused_length, a.group_length));
+        }
+        if (16 % a.group_length != 0) {
+            fail(fmt::format("accumulator '{}': group_length {} does not divide the blocks of 16",
+                             a.name, a.group_length));
+        }
+    }
+    if (a.how == algorithm::two_sided || a.how == algorithm::interleaved) {
+        require(a, "wide_fraction_bits", a.wide_fraction_bits, a.fraction_bits, 48);
+        if (a.convert == conversion::rne_fp16) {
+            fail(
+                fmt::format("accumulator '{}': its accumulators are float32; convert=rne-fp16 "
+                            "does not apply",
+                            a.name));
+        }
+    }
+    require(a, "promote", a.promote_every, 0, 1 << 30);
+    const int at_once = a.fused_length * steps_at_once(a.enters);
+    if (a.promote_every != 0 && at_once > 0 && a.promote_every % at_once != 0) {
+        fail(fmt::format("accumulator '{}': promote={} is no multiple of the {} products of a step",
+                         a.name, a.promote_every, at_once));
+    }
+    if (a.enters == intake::halves && a.fused_length % 2 != 0) {
+        fail(
+            fmt::format("accumulator '{}': fused_length {} is odd, but its steps take two of "
+                        "every four k",
+                        a.name, a.fused_length));
+    }
+}
+
+accumulator parse_accumulator(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    const std::string_view name = text.substr(0, colon);
+    const accumulator* row = find_accumulator(name);
+    if (row == nullptr) {
+        std::vector<std::string_view> names;
+        for (const accumulator& a : accumulators()) names.push_back(a.name);
+        fail(base::unknown("accumulator", name, names));
+    }
+    accumulator a = *row;
+    std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+    while (!rest.empty()) {
+        const std::size_t comma = rest.find(',');
+        const std::string_view part = rest.substr(0, comma);
+        rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
+        const std::size_t equals = part.find('=');
+        if (equals == std::string_view::npos) {
+            fail(fmt::format("accumulator '{}': '{}' is not key=value", text, part));
+        }
+        key_named(part.substr(0, equals), a).set(a, part.substr(equals + 1));
+    }
+    validate(a);
+    return a;
+}
+
+std::string to_string(const accumulator& a) {
+    const accumulator* row = find_accumulator(a.name);
+    std::string text(a.name);
+    char separator = ':';
+    for (const accumulator_key& key : accumulator_keys()) {
+        if (!key.applies(a.how) || (row != nullptr && key.get(*row) == key.get(a))) continue;
+        text += fmt::format("{}{}={}", separator, key.name, key.get(a));
+        separator = ',';
+    }
+    return text;
+}
 
 }  // namespace mx::gemm

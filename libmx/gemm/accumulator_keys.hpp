@@ -18,60 +18,56 @@ struct policy_word {
     std::string_view name;
     std::string_view summary;
 };
+template <typename T>
+policy_word(T, std::string_view, std::string_view) -> policy_word<T>;
 
 inline constexpr std::array algorithm_words{
-    policy_word<algorithm>{algorithm::exact, "exact", "all of it exactly, rounded once"},
-    policy_word<algorithm>{algorithm::fma_chain, "fma-chain",
-                           "float32 fused multiply-adds in k order"},
-    policy_word<algorithm>{algorithm::pairwise, "pairwise",
-                           "float32 products, added in a balanced tree"},
-    policy_word<algorithm>{algorithm::fused, "fused",
-                           "terms aligned to the largest exponent, cut off, added exactly"},
-    policy_word<algorithm>{algorithm::grouped, "grouped",
-                           "groups of products added exactly, then fused by their scales"},
-    policy_word<algorithm>{algorithm::two_sided, "two-sided",
-                           "products aligned among themselves, the accumulator after them"},
-    policy_word<algorithm>{algorithm::interleaved, "interleaved",
-                           "two-sided, with even and odd k apart"},
+    policy_word{algorithm::exact, "exact", "all of it exactly, rounded once"},
+    policy_word{algorithm::fma_chain, "fma-chain", "float32 fused multiply-adds in k order"},
+    policy_word{algorithm::pairwise, "pairwise", "float32 products, added in a balanced tree"},
+    policy_word{algorithm::fused, "fused",
+                "terms aligned to the largest exponent, cut off, added exactly"},
+    policy_word{algorithm::grouped, "grouped",
+                "groups of products added exactly, then fused by their scales"},
+    policy_word{algorithm::two_sided, "two-sided",
+                "products aligned among themselves, the accumulator after them"},
+    policy_word{algorithm::interleaved, "interleaved", "two-sided, with even and odd k apart"},
 };
 inline constexpr std::array intake_words{
-    policy_word<intake>{intake::codes, "codes", "as they are"},
-    policy_word<intake>{intake::float32, "float32", "dequantized to float32"},
-    policy_word<intake>{intake::bfloat16, "bfloat16", "dequantized and rounded to bfloat16"},
-    policy_word<intake>{intake::halves, "f16-halves",
-                        "widened to f16; of every four k a step takes the first two, the next the "
-                        "others"},
+    policy_word{intake::codes, "codes", "as they are"},
+    policy_word{intake::float32, "float32", "dequantized to float32"},
+    policy_word{intake::bfloat16, "bfloat16", "dequantized and rounded to bfloat16"},
+    policy_word{intake::halves, "f16-halves",
+                "widened to f16; of every four k a step takes the first two, the next the "
+                "others"},
 };
 inline constexpr std::array conversion_words{
-    policy_word<conversion>{conversion::rz_fp32, "rz-fp32", "to float32, toward zero"},
-    policy_word<conversion>{conversion::rz_e8m13, "rz-e8m13",
-                            "to float32 with 13 mantissa bits, toward zero"},
-    policy_word<conversion>{conversion::rne_fp16, "rne-fp16", "to f16, to nearest even"},
-    policy_word<conversion>{conversion::rne_fp32, "rne-fp32", "to float32, to nearest even"},
+    policy_word{conversion::rz_fp32, "rz-fp32", "to float32, toward zero"},
+    policy_word{conversion::rz_e8m13, "rz-e8m13", "to float32 with 13 mantissa bits, toward zero"},
+    policy_word{conversion::rne_fp16, "rne-fp16", "to f16, to nearest even"},
+    policy_word{conversion::rne_fp32, "rne-fp32", "to float32, to nearest even"},
 };
 inline constexpr std::array zero_words{
-    policy_word<zero_sign>{zero_sign::plus, "plus", "+0"},
-    policy_word<zero_sign>{zero_sign::kept, "kept", "the sign of what became zero"},
+    policy_word{zero_sign::plus, "plus", "+0"},
+    policy_word{zero_sign::kept, "kept", "the sign of what became zero"},
 };
 inline constexpr std::array subnormal_words{
-    policy_word<subnormal_alignment>{subnormal_alignment::least_exponent, "least-exponent",
-                                     "at the format's least exponent"},
-    policy_word<subnormal_alignment>{subnormal_alignment::leading_bit, "leading-bit",
-                                     "at their leading bit"},
+    policy_word{subnormal_alignment::least_exponent, "least-exponent",
+                "at the format's least exponent"},
+    policy_word{subnormal_alignment::leading_bit, "leading-bit", "at their leading bit"},
 };
 inline constexpr std::array entry_words{
-    policy_word<entry>{entry::term, "term", "as one more term of the step"},
-    policy_word<entry>{entry::afterwards, "afterwards", "added to the instruction's result"},
-    policy_word<entry>{entry::ignored, "ignored", "not at all"},
+    policy_word{entry::term, "term", "as one more term of the step"},
+    policy_word{entry::afterwards, "afterwards", "added to the instruction's result"},
+    policy_word{entry::ignored, "ignored", "not at all"},
 };
 inline constexpr std::array evidence_words{
-    policy_word<evidence>{evidence::definition, "definition", "no model of hardware"},
-    policy_word<evidence>{evidence::recorded, "recorded",
-                          "outputs recorded on the chip agree bit for bit"},
-    policy_word<evidence>{evidence::published, "published",
-                          "a published model that its authors compared with the chip"},
-    policy_word<evidence>{evidence::extrapolated, "extrapolated",
-                          "that model applied to what its authors did not compare"},
+    policy_word{evidence::definition, "definition", "no model of hardware"},
+    policy_word{evidence::recorded, "recorded", "outputs recorded on the chip agree bit for bit"},
+    policy_word{evidence::published, "published",
+                "a published model that its authors compared with the chip"},
+    policy_word{evidence::extrapolated, "extrapolated",
+                "that model applied to what its authors did not compare"},
 };
 
 /// A bit of operand_set: what it is called, and the operand formats it stands for.

@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "libmx/gemm/convert_sum.hpp"
 #include "libmx/gemm/operand_formats.hpp"
+#include "libmx/gemm/terms.hpp"
 
 namespace mx::gemm {
 namespace {

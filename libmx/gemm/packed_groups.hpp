@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "libmx/gemm/grouped_step.hpp"
+#include "libmx/gemm/one_step.hpp"
 
 namespace mx::gemm {
 

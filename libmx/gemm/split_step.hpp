@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "libmx/gemm/fused_step.hpp"
+#include "libmx/gemm/one_step.hpp"
 #include "libmx/gemm/terms.hpp"
 
 // Arrays by output stay in registers only where loops over them are unrolled.

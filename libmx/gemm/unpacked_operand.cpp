@@ -4,8 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "libmx/gemm/convert_sum.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/gemm/engine.hpp"
+#include "libmx/gemm/terms.hpp"
 
 namespace mx::gemm {
 namespace {
@@ -58,13 +59,6 @@ double value_of(const factor& f, int fraction_bits) {
     return f.negative ? -magnitude : magnitude;
 }
 
-// To nearest even; finite or not.
-float rounded_to_bf16(float x) {
-    const std::uint32_t u = base::bits_of(x);
-    if ((u & base::f32_magnitude_mask) > base::f32_infinity) return x;
-    return base::float_from_bits((u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);
-}
-
 }  // namespace
 
 int fraction_bits_of(const operand& x) {
@@ -108,7 +102,7 @@ std::vector<float> dequantized(const operand& x, intake how) {
     values.reserve(x.rows * x.depth);
     for (const double v : exact_values(x)) {
         const auto value = static_cast<float>(v);
-        values.push_back(how == intake::bfloat16 ? rounded_to_bf16(value) : value);
+        values.push_back(how == intake::bfloat16 ? base::rounded_to_bf16(value) : value);
     }
     return values;
 }

@@ -6,7 +6,9 @@
 #include <span>
 #include <string_view>
 
+#include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/row.hpp"
+#include "libmx/metrics/totals.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::metrics {
@@ -37,5 +39,37 @@ std::span<const metric> all();
 
 /// The row named `name`, or nullptr.
 const metric* find(std::string_view name);
+
+// The squared error by origin (`--decompose`): elements that saturate, elements that underflow, and
+// rounding on the grid. The parts add up to the whole (docs/design/decomposition.md).
+
+/// The parts with the rounding between them and the whole given to the largest of them (of equals
+/// grid, then clamp): as exact sums clamp + underflow + grid == sum.error2. A part without an error
+/// is zero.
+part_sums balanced_parts(const totals& t);
+
+/// Object with `total`, `clamp`, `underflow` and `grid`: the exact sums rounded to double once
+/// each. Null where nothing is counted.
+report::value squared_error(const totals& t);
+
+/// Parts over the whole; null where there is no error.
+report::value clamp_error_share(const totals& t);
+report::value underflow_error_share(const totals& t);
+report::value grid_error_share(const totals& t);
+
+// Histograms as report values (`--histograms`). Null when they were not collected.
+
+/// Entropy of the code histogram in bits per code.
+report::value code_entropy_bits(const totals& t);
+/// Count of every code, index = code.
+report::value code_histogram(const totals& t);
+/// Object {code: count} of the scale codes that occur.
+report::value scale_histogram(const totals& t);
+/// Block maximum's mantissa in [1,2): object with 32 counts `bins` and `clamp_zone`, [from, to] of
+/// the mantissas whose block maximum overflows the element format, empty when none does.
+report::value amax_mantissa_histogram(const totals& t);
+/// min(|x| != 0) / max |x| per block: object with `bins` ([upper edge, count], non-empty ones) and
+/// `quantiles` (upper bin edges at 1, 5, 25, 50, 75, 95, 99 %).
+report::value block_spread(const totals& t);
 
 }  // namespace mx::metrics

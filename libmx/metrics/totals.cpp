@@ -8,11 +8,7 @@ namespace mx::metrics {
 void totals::add(const block::segment_stats& s) {
     count += s.count;
     block += s.block;
-    sum.error2.add(s.sum.error2);
-    sum.x2.add(s.sum.x2);
-    sum.xd.add(s.sum.xd);
-    sum.d2.add(s.sum.d2);
-    sum.error.add(s.sum.error);
+    block::each_sum([](base::exact_sum& to, double v) { to.add(v); }, sum, s.sum);
     part.clamp.add(s.part.clamp_error2);
     part.underflow.add(s.part.underflow_error2);
     part.grid.add(s.part.grid_error2);
@@ -23,11 +19,8 @@ void totals::add(const block::segment_stats& s) {
 void totals::merge(const totals& other) {
     count += other.count;
     block += other.block;
-    sum.error2.merge(other.sum.error2);
-    sum.x2.merge(other.sum.x2);
-    sum.xd.merge(other.sum.xd);
-    sum.d2.merge(other.sum.d2);
-    sum.error.merge(other.sum.error);
+    block::each_sum([](base::exact_sum& to, const base::exact_sum& s) { to.merge(s); }, sum,
+                    other.sum);
     part.clamp.merge(other.part.clamp);
     part.underflow.merge(other.part.underflow);
     part.grid.merge(other.part.grid);

@@ -14,7 +14,7 @@
 
 #include "libmx/base/random.hpp"
 #include "libmx/bench/normal_values.hpp"
-#include "libmx/block/segmentation.hpp"
+#include "libmx/block/view.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/geometry.hpp"

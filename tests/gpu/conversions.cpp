@@ -10,7 +10,7 @@
 #include "apps/mx_capture/cuda/device_memory.hpp"
 #include "apps/mx_capture/cuda/kernels.hpp"
 #include "libmx/codec/cuda/cuda_backend.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/conformance/vectors/conversion_inputs.hpp"
 #include "libmx/conformance/vectors/output_hash.hpp"
@@ -190,8 +190,8 @@ void compare_stochastic(const stochastic_narrowing& row, report& to) {
 }
 
 int compare() {
-    if (!cuda::missing().empty()) {
-        std::cout << "skipped: backend cuda: " << cuda::missing() << "\n";
+    if (!mx::base::cuda::missing().empty()) {
+        std::cout << "skipped: backend cuda: " << mx::base::cuda::missing() << "\n";
         return 77;
     }
     report to;

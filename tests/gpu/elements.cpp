@@ -9,8 +9,8 @@
 namespace {
 
 int compare() {
-    if (!mx::codec::cuda::missing().empty()) {
-        std::cout << "skipped: backend cuda: " << mx::codec::cuda::missing() << "\n";
+    if (!mx::base::cuda::missing().empty()) {
+        std::cout << "skipped: backend cuda: " << mx::base::cuda::missing() << "\n";
         return 77;
     }
     const auto device = mx::codec::cuda::make_caster(nullptr);

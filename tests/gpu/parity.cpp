@@ -11,8 +11,8 @@
 namespace {
 
 int compare(std::uint64_t every) {
-    if (!mx::codec::cuda::missing().empty()) {
-        std::cout << "skipped: backend cuda: " << mx::codec::cuda::missing() << "\n";
+    if (!mx::base::cuda::missing().empty()) {
+        std::cout << "skipped: backend cuda: " << mx::base::cuda::missing() << "\n";
         return 77;
     }
     const mx::codec::backend& device = mx::codec::backend_named("cuda");

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/gemm/cuda/cuda_engine.hpp"
+#include "libmx/gemm/cuda/device_engine.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "tests/gpu/card_test.hpp"
 #include "tests/gpu/thinning.hpp"
@@ -17,8 +17,8 @@ using namespace mx::gemm;
 using namespace mx::tests;
 
 int compare(std::uint64_t every) {
-    if (!cuda::available()) {
-        std::cout << "skipped: backend cuda: " << cuda::missing() << "\n";
+    if (!mx::base::cuda::missing().empty()) {
+        std::cout << "skipped: backend cuda: " << mx::base::cuda::missing() << "\n";
         return 77;
     }
     std::mt19937_64 random(1);

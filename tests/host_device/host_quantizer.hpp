@@ -5,8 +5,8 @@
 
 #include <memory>
 
+#include "libmx/codec/cuda/device_quantizer.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
-#include "libmx/codec/cuda/slices.hpp"
 #include "libmx/codec/quantizer.hpp"
 
 namespace mx::base::cuda {

@@ -23,9 +23,7 @@ std::string nothing_missing() { return {}; }
 // A device, whose panels are large; nobody measures it.
 std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
-const codec::backend lanes{"lanes",
-                           "the kernels' bodies",
-                           nothing_missing,
+const codec::backend lanes{{"lanes", "the kernels' bodies", nothing_missing, true},
                            cuda::make_host_quantizer,
                            codec::make_host_caster,
                            no_meter};

@@ -8,7 +8,7 @@
 
 #include "libmx/analysis/analyze_matrix.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/parity/segments.hpp"

@@ -38,9 +38,7 @@ std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 std::unique_ptr<codec::quantizer> pipeline_quantizer() {
     return cuda::make_device_quantizer(*pipeline_device, cuda::start_on_host, pipeline_limits);
 }
-const codec::backend small_device{"small",
-                                  "a device with little room",
-                                  nothing_missing,
+const codec::backend small_device{{"small", "a device with little room", nothing_missing, true},
                                   pipeline_quantizer,
                                   codec::make_host_caster,
                                   no_meter};

@@ -8,7 +8,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
-#include "libmx/gemm/cuda/cuda_engine.hpp"
 #include "libmx/gemm/cuda/device_engine.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/one_step.hpp"
@@ -45,11 +44,11 @@ void start(const cuda::tile_launch& l, mx::base::cuda::stream& on) {
 }
 
 host_device* backend_device = nullptr;
-bool always() { return true; }
+std::string nothing_missing() { return {}; }
 std::unique_ptr<engine> make(const operand& a, const operand& b, const accumulator& m, int) {
     return cuda::make_device_engine(*backend_device, start, a, b, m);
 }
-const backend on_host{"host", "the device's engine", always, cuda::computes, make};
+const backend on_host{{"host", "the device's engine", nothing_missing}, cuda::computes, make};
 
 struct product {
     const accumulator* model;

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "libmx/codec/simd/kernels.hpp"
-#include "libmx/codec/simd/vector_kernel.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/scale/scale_rules.hpp"
 #include "tests/catch.hpp"

@@ -8,7 +8,7 @@
 #include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/studies/convert/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_caster.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/recipe.hpp"
 
 namespace mx::tests {

@@ -7,7 +7,7 @@
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
 #include "libmx/gemm/multiply.hpp"
-#include "libmx/gemm/simd/vector_engine.hpp"
+#include "libmx/gemm/simd/kernels.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/gemm_operands.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/format/cast.hpp"
 #include "tests/catch.hpp"
@@ -23,10 +23,14 @@ std::string nothing_missing() { return {}; }
 std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 const std::array backends{
-    codec::backend{"rows", "rounding by arithmetic", nothing_missing, cuda::make_host_quantizer,
-                   codec::make_host_caster, no_meter},
-    codec::backend{"instructions", "rounding by the stand-in", nothing_missing,
-                   cuda::make_instruction_quantizer, codec::make_host_caster, no_meter}};
+    codec::backend{{"rows", "rounding by arithmetic", nothing_missing, true},
+                   cuda::make_host_quantizer,
+                   codec::make_host_caster,
+                   no_meter},
+    codec::backend{{"instructions", "rounding by the stand-in", nothing_missing, true},
+                   cuda::make_instruction_quantizer,
+                   codec::make_host_caster,
+                   no_meter}};
 
 }  // namespace
 

@@ -6,7 +6,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/caster.hpp"
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "tests/catch.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The squared error by origin: blocks worked out by hand, and parts that add up to the last bit.
-#include "libmx/metrics/decomposition.hpp"
+#include "libmx/metrics/metrics.hpp"
 
 #include <cmath>
 #include <cstring>

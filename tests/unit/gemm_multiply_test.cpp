@@ -11,10 +11,10 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/gemm/convert_sum.hpp"
 #include "libmx/gemm/exact_dot.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/operand_formats.hpp"
+#include "libmx/gemm/terms.hpp"
 #include "tests/catch.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
-#include "libmx/codec/dialect_bumps.hpp"
+#include "libmx/codec/dialect_scale.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 

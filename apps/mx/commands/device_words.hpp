@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "libmx/base/cuda/device_facts.hpp"
+#include "libmx/base/cuda/device_memory.hpp"
 
 namespace mx::app {
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "apps/mx/selftest/selftest.hpp"
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/disagreements.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/format/cast.hpp"

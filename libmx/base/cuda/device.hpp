@@ -92,6 +92,11 @@ class held_memory {
     std::size_t size_ = 0;
 };
 
+/// Why the first device cannot run kernels, as the middle of a sentence; empty when it can. Starts
+/// CUDA's runtime. A card without room is no obstacle: who works on it finds out, and goes
+/// elsewhere.
+std::string missing();
+
 /// "the card has no room (3 MiB free of 80 MiB, 5 MiB are needed)": what is needed is rounded up.
 std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room);
 

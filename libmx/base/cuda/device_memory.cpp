@@ -70,6 +70,22 @@ class runtime_device final : public device {
     }
 };
 
+// Virtual devices need not tell their clocks: 0 then.
+int megahertz(cudaDeviceAttr which) {
+    int kilohertz = 0;
+    if (cudaDeviceGetAttribute(&kilohertz, which, 0) == cudaSuccess) return kilohertz / 1000;
+    cudaGetLastError();
+    return 0;
+}
+
+cudaEvent_t event(void* handle) { return static_cast<cudaEvent_t>(handle); }
+
+void* make_event() {
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreate(&made), "making an event");
+    return made;
+}
+
 }  // namespace
 
 void check(int code, const char* what) {
@@ -84,7 +100,9 @@ void check(int code, const char* what) {
                             what, cudaGetErrorString(status)));
 }
 
-std::string obstacle(int (*has_code)()) {
+namespace {
+
+std::string look_for_device() {
     // The runtime calls a driver that is not there too old.
     int driver = 0;
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no NVIDIA driver";
@@ -95,7 +113,7 @@ std::string obstacle(int (*has_code)()) {
         return fmt::format("no device ({})",
                            code != cudaSuccess ? cudaGetErrorString(code) : "none is listed");
     }
-    code = static_cast<cudaError_t>(has_code());
+    code = static_cast<cudaError_t>(has_code_for_device());
     if (code == cudaSuccess) return {};
     cudaGetLastError();
     if (code == cudaErrorMemoryAllocation) return {};
@@ -104,10 +122,62 @@ std::string obstacle(int (*has_code)()) {
     return fmt::format("{} cannot run the kernels ({})", device.name, cudaGetErrorString(code));
 }
 
+}  // namespace
+
+// Asked once.
+std::string missing() {
+    static const std::string found = look_for_device();
+    return found;
+}
+
 device& first_device() {
     static runtime_device runtime;
     static pooled_device pool(runtime);
     return pool;
+}
+
+device_facts facts_of_device() {
+    cudaDeviceProp p{};
+    check(cudaGetDeviceProperties(&p, 0), "asking what the card is");
+    device_facts f;
+    f.name = p.name;
+    f.major = p.major;
+    f.minor = p.minor;
+    f.multiprocessors = p.multiProcessorCount;
+    f.clock_mhz = megahertz(cudaDevAttrClockRate);
+    f.memory_clock_mhz = megahertz(cudaDevAttrMemoryClockRate);
+    f.memory_bus_bits = p.memoryBusWidth;
+    f.memory = p.totalGlobalMem;
+    f.l2_cache = static_cast<std::uint64_t>(p.l2CacheSize);
+    check(cudaDriverGetVersion(&f.driver), "asking for the driver's version");
+    check(cudaRuntimeGetVersion(&f.runtime), "asking for the runtime's version");
+    return f;
+}
+
+stopwatch::stopwatch() : start_(make_event()) {
+    try {
+        stop_ = make_event();
+    } catch (...) {
+        cudaEventDestroy(event(start_));
+        throw;
+    }
+}
+
+stopwatch::~stopwatch() {
+    cudaEventDestroy(event(start_));
+    cudaEventDestroy(event(stop_));
+}
+
+void stopwatch::start(void* stream) {
+    check(cudaEventRecord(event(start_), static_cast<cudaStream_t>(stream)), "starting a clock");
+}
+
+double stopwatch::stop(void* stream) {
+    check(cudaEventRecord(event(stop_), static_cast<cudaStream_t>(stream)), "stopping a clock");
+    check(cudaEventSynchronize(event(stop_)), "running the kernel");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, event(start_), event(stop_)), "reading a clock");
+    return static_cast<double>(milliseconds) * 1e-3;
 }
 
 }  // namespace mx::base::cuda

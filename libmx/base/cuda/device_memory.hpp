@@ -2,6 +2,7 @@
 // The first CUDA device, by CUDA's runtime.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "libmx/base/cuda/device.hpp"
@@ -12,13 +13,48 @@ namespace mx::base::cuda {
 /// the runtime says, what to do. No room is no_room.
 void check(int code, const char* what);
 
-/// Why the first device cannot run kernels, empty when it can. `has_code` returns the runtime's
-/// error code for one of them. Starts the runtime. A card without room is no obstacle: who works on
-/// it finds out, and goes elsewhere.
-std::string obstacle(int (*has_code)());
-
 /// Starts the runtime with what is first asked of it. Memory that is given back is kept for later
 /// (pooled_device.hpp).
 device& first_device();
+
+/// What a device says of itself.
+struct device_facts {
+    std::string name;
+    int major = 0, minor = 0;  ///< compute capability: 9, 0 is sm_90
+    int multiprocessors = 0;   ///< SMs
+    int clock_mhz = 0;         ///< of the SMs at most, 0 where the driver does not tell
+    int memory_clock_mhz = 0;  ///< the same of its memory
+    int memory_bus_bits = 0;
+    std::uint64_t memory = 0;     ///< bytes
+    std::uint64_t l2_cache = 0;   ///< bytes
+    int driver = 0, runtime = 0;  ///< CUDA's version numbers: 13000 is 13.0
+};
+
+/// The first device's. Throws base::error (unavailable) without one.
+device_facts facts_of_device();
+
+/// How long a device takes for what is queued on a stream, by the device's own clock.
+class stopwatch {
+  public:
+    stopwatch();
+    stopwatch(const stopwatch&) = delete;
+    stopwatch& operator=(const stopwatch&) = delete;
+    ~stopwatch();
+
+    /// On a cudaStream_t.
+    void start(void* stream);
+    /// Waits for what was queued since start(). Seconds, to within half a microsecond.
+    double stop(void* stream);
+
+  private:
+    void* start_ = nullptr;
+    void* stop_ = nullptr;
+};
+
+/// In a build without CUDA: throws what missing() says (unavailable).
+[[noreturn]] void refuse();
+
+/// Whether this build has code for the current device: the runtime's error code, 0 when it has.
+int has_code_for_device();
 
 }  // namespace mx::base::cuda

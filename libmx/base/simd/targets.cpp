@@ -6,8 +6,8 @@
 
 namespace mx::base::simd {
 
-bool processor_has(target t) {
-    const auto has = hwy::SupportedTargets();
+bool supported(target t) {
+    const auto has = hwy::SupportedTargets() & HWY_TARGETS;
     switch (t) {
         case target::sse4:
             return (has & HWY_SSE4) != 0;

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "libmx/base/status.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 
 namespace mx::codec::cuda {
@@ -30,6 +30,7 @@ struct pointed_at {
 
 class piece {
   public:
+    explicit piece(std::size_t begin = 0) : end_(begin) {}
     std::size_t take(std::size_t bytes) {
         const std::size_t at = end_;
         end_ += (bytes + alignment - 1) / alignment * alignment;
@@ -38,7 +39,7 @@ class piece {
     std::size_t bytes() const { return end_; }
 
   private:
-    std::size_t end_ = 0;
+    std::size_t end_;
 };
 
 template <typename T>
@@ -51,11 +52,6 @@ template <typename T>
 T* at(std::byte* base, std::size_t offset) {
     return reinterpret_cast<T*>(base + offset);
 }
-template <typename T>
-const T* at(const std::byte* base, std::size_t offset) {
-    return reinterpret_cast<const T*>(base + offset);
-}
-
 std::uint32_t side(std::uint64_t n) {
     if (n > std::numeric_limits<std::uint32_t>::max()) {
         throw base::error(
@@ -72,18 +68,15 @@ device_segment device_segment_of(const placed_segment& s, std::uint64_t cols,
             side(p.rows),         side(p.cols), side(p.block_rows), side(p.block_cols)};
 }
 
-device_blocks blocks_of(const batch_layout& layout, const recipe_layout& of, std::byte* back) {
-    device_blocks d{};
+// What comes back of all blocks of a recipe.
+block_results blocks_of(const batch_layout& layout, const recipe_layout& of, std::byte* back) {
+    block_results d;
+    d.blocks = layout.first_blocks.back();
     d.stride = layout.stride;
-    if (of.wanted != detail::none) {
-        d.codes = at<std::uint8_t>(back, of.codes);
-        d.scale_code = at<std::uint8_t>(back, of.scale_code);
-        d.offset = at<std::uint16_t>(back, of.offset);
-        d.amax = at<std::uint32_t>(back, of.amax);
-        d.x_max = at<std::uint32_t>(back, of.x_max);
-        d.x_min = at<std::uint32_t>(back, of.x_min);
-    }
-    if (of.wanted == detail::stats) d.stats = at<block::block_stats>(back, of.stats);
+    piece arrays(of.arrays);
+    for_each_array(d, of.asked, [&]<typename T>(T*& array, std::size_t entries) {
+        array = at<T>(back, arrays.take(d.blocks * entries * sizeof(T)));
+    });
     return d;
 }
 
@@ -130,26 +123,15 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.sums = back.take(recipes.size() * segments.size() * sizeof(block::segment_stats));
     std::size_t plain = 0, general = l.plain_count;
     for (const recipe_request& r : recipes) {
-        recipe_layout of{};
-        of.wanted = r.wanted;
-        of.plain = r.params->plain;
-        of.slot = (of.plain ? plain : general)++;
-        if (r.wanted != detail::none) {
-            of.codes = back.take(blocks * l.stride);
-            of.scale_code = back.take(blocks);
-            of.offset = back.take(blocks * sizeof(std::uint16_t));
-            of.amax = back.take(blocks * sizeof(std::uint32_t));
-            of.x_max = back.take(blocks * sizeof(std::uint32_t));
-            of.x_min = back.take(blocks * sizeof(std::uint32_t));
+        recipe_layout of{r, (r.params->plain ? plain : general)++, back.bytes(), 0};
+        block_results d;
+        d.stride = l.stride;
+        for_each_array(d, r, [&](const auto* array, std::size_t entries) {
+            back.take(blocks * entries * sizeof *array);
+        });
+        if (!r.params->plain && r.wanted != detail::stats) {
+            of.kept = scratch.take(blocks * sizeof(block::block_stats));
         }
-        const std::size_t stats = blocks * sizeof(block::block_stats);
-        if (r.wanted == detail::stats) {
-            of.stats = back.take(stats);
-        } else if (!of.plain) {
-            of.kept = scratch.take(stats);
-        }
-        of.values = r.values && !codes_tell_values(*r.params);
-        if (of.values) of.floats = back.take(blocks * l.stride * sizeof(float));
         l.by_recipe.push_back(of);
     }
     l.scratch_bytes = scratch.bytes();
@@ -166,7 +148,7 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     auto* const sums = at<block::segment_stats>(device_back, layout.sums);
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const recipe_layout& of = layout.by_recipe[r];
-        if (of.plain) {
+        if (recipes[r].params->plain) {
             device_recipe d{};
             d.params = *recipes[r].params;
             d.blocks = blocks_of(layout, of, device_back);
@@ -187,7 +169,6 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
         d.params.scale_format =
             at<format::scale_format>(device_there, lies + offsetof(pointed_at, scales));
         d.blocks = blocks_of(layout, of, device_back);
-        if (of.values) d.values = at<float>(device_back, of.floats);
         d.kept = d.blocks.stats != nullptr ? d.blocks.stats
                                            : at<block::block_stats>(device_scratch, of.kept);
         d.sums = sums + of.slot * segment_count;
@@ -224,25 +205,15 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
 }
 
 segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
-                         const std::byte* back) {
+                         std::byte* back) {
     const std::size_t segments = layout.first_blocks.size() - 1;
     const recipe_layout& of = layout.by_recipe[recipe];
-    segment_result r{at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment,
-                     {}};
     const std::size_t first = layout.first_blocks[segment];
-    block_results& d = r.of_blocks;
+    block_results d = blocks_of(layout, of, back);
     d.blocks = layout.first_blocks[segment + 1] - first;
-    d.stride = layout.stride;
-    if (of.values) d.values = at<float>(back, of.floats) + first * layout.stride;
-    if (of.wanted == detail::none) return r;
-    d.codes = at<std::uint8_t>(back, of.codes) + first * layout.stride;
-    d.scale_code = at<std::uint8_t>(back, of.scale_code) + first;
-    d.offset = at<std::uint16_t>(back, of.offset) + first;
-    d.amax = at<std::uint32_t>(back, of.amax) + first;
-    d.x_max = at<std::uint32_t>(back, of.x_max) + first;
-    d.x_min = at<std::uint32_t>(back, of.x_min) + first;
-    if (of.wanted == detail::stats) d.stats = at<block::block_stats>(back, of.stats) + first;
-    return r;
+    for_each_array(d, of.asked,
+                   [&](auto*& array, std::size_t entries) { array += first * entries; });
+    return {at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment, d};
 }
 
 }  // namespace mx::codec::cuda

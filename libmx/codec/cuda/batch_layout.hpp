@@ -13,14 +13,12 @@
 
 namespace mx::codec::cuda {
 
-/// Bytes from the start of the piece; per-block arrays are there where they are wanted.
+/// Bytes from the start of the piece.
 struct recipe_layout {
-    detail wanted;
-    bool plain;
-    bool values;       ///< dequantized values come back, too
-    std::size_t slot;  ///< of its sums; recipes that are not plain follow the others
-    std::size_t codes, scale_code, offset, amax, x_max, x_min, stats, floats;
-    std::size_t kept;  ///< of a recipe that is not plain: stats that stay there
+    recipe_request asked;
+    std::size_t slot;    ///< of its sums; recipes that are not plain follow the others
+    std::size_t arrays;  ///< of its results per block
+    std::size_t kept;    ///< of a recipe that is not plain: stats that stay there
 };
 
 struct batch_layout {
@@ -54,6 +52,6 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
 
 /// A segment's results in `back`, what came back.
 segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
-                         const std::byte* back);
+                         std::byte* back);
 
 }  // namespace mx::codec::cuda

@@ -4,14 +4,68 @@
 // the CPU goes on.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "libmx/base/cuda/device.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
-#include "libmx/codec/cuda/slices.hpp"
 #include "libmx/codec/quantizer.hpp"
 
 namespace mx::codec::cuda {
+
+// How the work of a batch is cut, so that a slice fits the room that it gets on a device.
+
+/// What a slice may take. A segment under one recipe is never cut: it takes what it needs.
+struct slice_limits {
+    /// On the device, what goes there, what comes back and what stays. Two slices of a thread are
+    /// there at a time: with 16 threads, a gigabyte.
+    std::size_t bytes = std::size_t{32} << 20;
+    /// A quarter of a panel of a device (panels.hpp), so that its copies have something to overlap
+    /// with; some 250 segments under each recipe for a launch.
+    std::uint64_t elements = std::uint64_t{1} << 20;
+    /// On the host, results per block that wait until their part of a run is done.
+    std::uint64_t kept = std::uint64_t{128} << 20;
+};
+
+/// Segments and recipes that follow one another.
+struct slice {
+    std::size_t segment = 0, segments = 0;
+    std::size_t recipe = 0, recipes = 0;
+};
+
+/// Segments cut out of a batch, with the smallest rectangle that holds them.
+struct slice_values {
+    value_rectangle values;
+    std::vector<placed_segment> segments;
+};
+slice_values cut_out(const value_rectangle& values, std::span<const placed_segment> segments);
+
+/// Goes through the segments of a batch. A slice is made of whole rows of segments, or is a part of
+/// one, so that its rectangle holds nothing else. Recipes stay together as long as they fit.
+class slicer {
+  public:
+    slicer(const value_rectangle& values, std::span<const placed_segment> segments,
+           std::span<const recipe_request> recipes, const slice_limits& limits)
+        : values_(values), segments_(segments), recipes_(recipes), limits_(limits) {}
+
+    /// The segments from `first` on that go together, and as many recipes as go with them at a
+    /// time, the first ones; `first` is one of the segments, and there are recipes.
+    slice from(std::size_t first) const;
+
+  private:
+    bool fits(const slice& s) const;
+    std::uint64_t elements_of(const slice& s) const;
+    std::size_t bytes_of(const slice& s) const;
+    std::size_t row_end(std::size_t first) const;
+
+    const value_rectangle& values_;
+    std::span<const placed_segment> segments_;
+    std::span<const recipe_request> recipes_;
+    slice_limits limits_;
+};
 
 /// Queues the kernel on a stream of the device. Throws base::error (unavailable), no_room where
 /// that is why.

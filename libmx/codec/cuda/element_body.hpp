@@ -7,12 +7,12 @@
 #include <type_traits>
 
 #include "libmx/base/random.hpp"
-#include "libmx/codec/element_cast.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/stored_value.hpp"
 
 namespace mx::codec::cuda {
 
-/// A cast and all that it looks at. Whoever copies it settles the copy.
+/// A cast and all that it looks at. A copy has to be settled.
 struct element_work {
     element_cast to;
     dialect by;
@@ -46,5 +46,10 @@ MX_HD inline bool cast_value(const element_work& work, const element_launch& l, 
     if (l.values != nullptr) l.values[i] = q.value;
     return q.code >= 0;
 }
+
+// The kernel of values without blocks, as its caller on the host sees it.
+
+/// Queues it on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was queued.
+int enqueue(const element_launch& l, void* stream);
 
 }  // namespace mx::codec::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/cuda/element_kernel.hpp"
+#include "libmx/codec/cuda/element_body.hpp"
 
 #include <cuda_runtime.h>
 

@@ -9,7 +9,7 @@
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/lane_group.hpp"
 #include "libmx/codec/cuda/segment_body.hpp"
-#include "libmx/codec/dialect_bumps.hpp"
+#include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/general_block.hpp"
 #include "libmx/codec/segment.hpp"
 
@@ -85,16 +85,11 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, std
     std::span<std::uint8_t> codes;
     std::span<float> values;
     if (r.blocks.codes != nullptr) codes = {r.blocks.codes + lies, e.size()};
-    if (r.values != nullptr) values = {r.values + lies, e.size()};
+    if (r.blocks.values != nullptr) values = {r.blocks.values + lies, e.size()};
     const block::block_stats stats =
         codec::quantize_general(r.params, {l.x + lies, e.size()}, at, codes, values, r.parts);
     r.kept[block] = stats;
-    if (r.blocks.scale_code == nullptr) return;
-    r.blocks.scale_code[block] = stats.scale_code;
-    r.blocks.offset[block] = stats.offset;
-    r.blocks.amax[block] = stats.amax;
-    r.blocks.x_max[block] = stats.x_max;
-    r.blocks.x_min[block] = stats.x_min;
+    r.blocks.put(block, stats);
 }
 
 /// Adds up the blocks of segment `s` in the order of segment_lanes, each of its lanes by one of a

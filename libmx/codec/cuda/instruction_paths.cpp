@@ -6,7 +6,7 @@
 
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/format/decode.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/codec/cuda/segment_body.hpp"
 
@@ -72,11 +72,6 @@ int enqueue_plain(const launch& l, void* stream) {
     const std::uint32_t rows = l.bodies & ~segments;
     if (rows != 0 && code == cudaSuccess) code = enqueue_all_rows(l, rows, stream);
     return code;
-}
-
-int has_code_for_device() {
-    cudaFuncAttributes attributes{};
-    return cudaFuncGetAttributes(&attributes, quantize_segments);
 }
 
 }  // namespace mx::codec::cuda

@@ -5,16 +5,40 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libmx/base/macros.hpp"
+#include "libmx/block/block_stats.hpp"
 #include "libmx/block/segment_stats.hpp"
 #include "libmx/codec/block_params.hpp"
-#include "libmx/codec/cuda/device_segment.hpp"
+#include "libmx/codec/segment.hpp"
+#include "libmx/tensor/dtypes.hpp"
 
 namespace mx::codec::cuda {
+
+// What a kernel is told of a segment and where it writes: trivially copyable, no ownership.
+
+/// A segment among values that lie row by row. Sides and counts fit 32 bits: a segment holds some
+/// 4096 elements, or one block (block/view.hpp).
+struct device_segment {
+    std::uint64_t at;          ///< of its first element among the values
+    std::uint64_t first;       ///< of its first element in the tensor, C order
+    std::uint64_t row_stride;  ///< elements of the tensor from one row to the next
+    std::uint64_t tensor_id;
+    std::uint64_t first_block;  ///< of its blocks among those of the batch
+    std::uint32_t rows, cols;
+    std::uint32_t block_rows, block_cols;
+};
+
+/// Values on the device: f32, bf16 or f16, the first at a multiple of 16 bytes.
+struct device_values {
+    const std::byte* data;
+    std::uint64_t stride;  ///< elements from one row to the next
+    tensor::dtype type;
+};
 
 /// A plain recipe of a launch.
 struct device_recipe {
     plain_params params;
-    device_blocks blocks;  ///< what is wanted of it per block
+    block_results blocks;  ///< what is wanted of it per block
     bool parts;            ///< also the parts of the squared error
     std::uint8_t body;     ///< see body_of
 };
@@ -22,9 +46,8 @@ struct device_recipe {
 /// A recipe that is not plain. What its parameters point at lies on the device, too.
 struct general_recipe {
     block_params params;
-    device_blocks blocks;        ///< what is wanted of it per block, stats apart
-    float* values;               ///< dequantized values, laid out as codes; or null
-    block::block_stats* kept;    ///< of every block, for whoever adds them up
+    block_results blocks;        ///< what is wanted of it per block
+    block::block_stats* kept;    ///< of every block, to be added up
     block::segment_stats* sums;  ///< of every segment
     bool parts;
 };
@@ -56,9 +79,5 @@ int enqueue(const launch& l, void* stream);
 /// The plain recipes of it, and the others.
 int enqueue_plain(const launch& l, void* stream);
 int enqueue_general(const launch& l, void* stream);
-
-/// Whether this build has code for the current device.
-/// Returns the runtime's error code, 0 when it has.
-int has_code_for_device();
 
 }  // namespace mx::codec::cuda

@@ -218,20 +218,11 @@ MX_HD inline void write_codes(const row_grid& g, const Values& y, const Tree& tr
     }
 }
 
-MX_HD inline void write_facts(const device_blocks& to, std::uint64_t at, std::uint8_t scale_code,
-                              std::uint32_t most, std::uint32_t least) {
-    to.scale_code[at] = scale_code;
-    to.offset[at] = 0;
-    to.amax[at] = most;
-    to.x_max[at] = most;
-    to.x_min[at] = least;
-}
-
 // A block, as it is added to its lane, and as it is written where codes are wanted.
 template <bool coded, typename Values, typename Converter>
 MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Converter& convert,
                           const device_values& values, std::uint64_t at, std::uint32_t size,
-                          const device_blocks& to, std::uint64_t index, lane_sums& sums) {
+                          const block_results& to, std::uint64_t index, lane_sums& sums) {
     std::uint8_t* const codes = coded ? to.codes + index * to.stride : nullptr;
     Values x;
     x.load(values, at, size);
@@ -252,9 +243,9 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     if (!plain) {
         block::block_stats stats;
         block_by_steps(p, values, at, size, codes, stats);
-        add_sums(stats, sums);
+        block::each_sum(block::plus{}, sums, stats.sum);
         add_counts(stats, sums);
-        if constexpr (coded) write_facts(to, index, stats.scale_code, stats.x_max, stats.x_min);
+        if constexpr (coded) to.put(index, stats);
         return;
     }
     x.scale(reciprocal);
@@ -282,7 +273,10 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     if constexpr (coded) {
         write_codes(g, x, tree, size, codes);
         // A block of zeros has the least scale under every rule.
-        write_facts(to, index, static_cast<std::uint8_t>(r.most == 0 ? 0 : code), r.most, least);
+        to.scale_code[index] = static_cast<std::uint8_t>(r.most == 0 ? 0 : code);
+        to.offset[index] = 0;
+        to.amax[index] = to.x_max[index] = r.most;
+        to.x_min[index] = least;
     }
 }
 
@@ -290,7 +284,7 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
 template <bool coded, typename Values, typename Converter>
 MX_HD inline void add_rows(const plain_params& p, const row_grid& g, const Converter& convert,
                            const device_segment& s, const device_values& values,
-                           const device_blocks& to, std::uint32_t k, lane_sums& sums) {
+                           const block_results& to, std::uint32_t k, lane_sums& sums) {
     const std::uint32_t across = (s.cols + s.block_cols - 1) / s.block_cols;
     std::uint32_t row = k / across;
     std::uint32_t col = k - row * across;
@@ -325,26 +319,11 @@ MX_HD inline void finish_rows(const device_segment* segments, std::uint32_t coun
     each([&](int lane) {
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         if (lane % lanes_per_segment != 0 || which >= count) return;
-        const lane_sums& s = sums[lane];
         const device_segment& of = segments[which];
-        const std::uint64_t blocks =
-            std::uint64_t{of.rows} * ((of.cols + of.block_cols - 1) / of.block_cols);
-        block::segment_stats& to = out[which];
-        to.count = {std::uint64_t{of.rows} * of.cols,
-                    s.nan,
-                    s.inf,
-                    s.poisoned,
-                    s.nonzero,
-                    s.overflow,
-                    s.clamp,
-                    s.top_code,
-                    s.underflow,
-                    s.subnormal,
-                    0};
-        to.block = {blocks, s.zero, s.eligible, s.collapsed, s.saturated, s.dead};
-        to.sum = {s.error2, s.x2, s.xd, s.d2, s.error, s.max_error};
-        to.part = {};
-        to.counted_max = s.counted_max;
+        lane_sums& s = sums[lane];
+        s.elements = of.rows * of.cols;
+        s.blocks = of.rows * ((of.cols + of.block_cols - 1) / of.block_cols);
+        write_sums(s, out[which]);
     });
 }
 
@@ -357,7 +336,7 @@ MX_HD inline void finish_rows(const device_segment* segments, std::uint32_t coun
 template <bool coded, typename Values, typename Converter>
 MX_HD inline void quantize_rows(const plain_params& p, const device_segment* segments,
                                 std::uint32_t count, const device_values& values,
-                                const device_blocks& to, block::segment_stats* out) {
+                                const block_results& to, block::segment_stats* out) {
     const row_grid g = row_grid_of(p);
     const Converter convert(p);
     per_lane<detail::lane_sums> sums;

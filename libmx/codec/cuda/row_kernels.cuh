@@ -6,7 +6,7 @@
 
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/row_body.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 
 namespace mx::codec::cuda {
 

@@ -12,7 +12,7 @@
 
 #include "libmx/base/half.hpp"
 #include "libmx/base/random.hpp"
-#include "libmx/codec/cuda/device_segment.hpp"
+#include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/lane_group.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/codec/stored_value.hpp"
@@ -280,7 +280,7 @@ template <bool parts>
 MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
                                 const device_values& values, std::uint32_t chunks,
                                 per_lane<lane_block>& b, per_lane<quad<float>>& x,
-                                const device_blocks& to) {
+                                const block_results& to) {
     const bool random = p.mode.how == format::rounding::stochastic;
     const base::random_key key{p.seed, s.tensor_id};
     per_lane<bool> narrow, wide;
@@ -358,45 +358,23 @@ MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
     });
 }
 
-// What a block adds to the sums of its segment lane.
-MX_HD inline void add_sums(const block::block_stats& b, lane_sums& sums) {
-    sums.error2 += b.sum.error2;
-    sums.x2 += b.sum.x2;
-    sums.xd += b.sum.xd;
-    sums.d2 += b.sum.d2;
-    sums.error += b.sum.error;
-}
-
-// What it adds to figures that any lane may keep.
+// What a block adds to figures that any lane may keep.
 MX_HD inline void add_counts(const block::block_stats& b, lane_sums& sums) {
     sums.max_error = larger{}(sums.max_error, b.sum.max_error);
-    sums.elements += b.count.elements;
-    sums.nan += b.count.nan;
-    sums.inf += b.count.inf;
-    sums.poisoned += b.count.poisoned;
-    sums.nonzero += b.count.nonzero;
-    sums.overflow += b.count.overflow;
-    sums.clamp += b.count.clamp;
-    sums.top_code += b.count.top_code;
-    sums.underflow += b.count.underflow;
-    sums.subnormal += b.count.subnormal;
+    block::each_count(block::plus{}, sums, b.count);
     sums.blocks += 1;
-    sums.zero += b.is.zero ? 1u : 0u;
-    sums.eligible += b.is.eligible ? 1u : 0u;
-    sums.collapsed += b.is.collapsed ? 1u : 0u;
-    sums.saturated += b.is.saturated ? 1u : 0u;
-    sums.dead += b.is.dead ? 1u : 0u;
+    block::each_flag(block::plus{}, sums, b.is);
     sums.counted_max = larger{}(sums.counted_max, b.counted_max);
 }
 
 // A block done: its sums to the lane that keeps them, its facts to where they are wanted.
 MX_HD inline void add_block(const device_segment& s, std::uint32_t round, int lane,
-                            const lane_block& b, lane_sums& sums, const device_blocks& to) {
+                            const lane_block& b, lane_sums& sums, const block_results& to) {
     if (b.size == 0) return;
     const int sub = lane % lanes_per_block;
     const block::block_stats& stats = b.stats;
     if (sub == static_cast<int>(round % 4)) {
-        add_sums(stats, sums);
+        block::each_sum(block::plus{}, sums, stats.sum);
         sums.clamp_error2 += stats.part.clamp_error2;
         sums.underflow_error2 += stats.part.underflow_error2;
         sums.grid_error2 += stats.part.grid_error2;
@@ -404,17 +382,8 @@ MX_HD inline void add_block(const device_segment& s, std::uint32_t round, int la
     if (sub != 0) return;
     add_counts(stats, sums);
     const std::uint64_t at = s.first_block + b.index;
-    if (to.scale_code != nullptr) {
-        to.scale_code[at] = stats.scale_code;
-        to.offset[at] = stats.offset;
-        to.amax[at] = stats.amax;
-        to.x_max[at] = stats.x_max;
-        to.x_min[at] = stats.x_min;
-    }
-    if (to.stats != nullptr) {
-        to.stats[at] = stats;
-        to.stats[at].scale = scale_of_code(stats.scale_code);
-    }
+    to.put(at, stats);
+    if (to.stats != nullptr) to.stats[at].scale = scale_of_code(stats.scale_code);
 }
 
 template <auto... members, typename Combine>
@@ -438,6 +407,17 @@ MX_HD inline void over_groups(per_lane<lane_sums>& sums, Combine combine) {
     exchange_all<members...>(sums, 8, combine);
 }
 
+MX_HD inline void write_sums(const lane_sums& s, block::segment_stats& out) {
+    const auto take = [](std::uint64_t& to, std::uint32_t n) { to = n; };
+    block::each_count(take, out.count, s);
+    out.count.dequant_overflow = 0;
+    out.block.blocks = s.blocks;
+    block::each_flag(take, out.block, s);
+    out.sum = {s.error2, s.x2, s.xd, s.d2, s.error, s.max_error};
+    out.part = {s.clamp_error2, s.underflow_error2, s.grid_error2};
+    out.counted_max = s.counted_max;
+}
+
 MX_HD inline void finish(per_lane<lane_sums>& sums, block::segment_stats& out) {
     using s_t = lane_sums;
     add_lanes<&s_t::error2, &s_t::x2, &s_t::xd, &s_t::d2, &s_t::error, &s_t::clamp_error2,
@@ -448,14 +428,7 @@ MX_HD inline void finish(per_lane<lane_sums>& sums, block::segment_stats& out) {
                 &s_t::zero, &s_t::eligible, &s_t::collapsed, &s_t::saturated, &s_t::dead>(sums,
                                                                                           add{});
     each([&](int lane) {
-        if (lane != 0) return;
-        const lane_sums& s = sums[lane];
-        out.count = {s.elements, s.nan,      s.inf,       s.poisoned,  s.nonzero, s.overflow,
-                     s.clamp,    s.top_code, s.underflow, s.subnormal, 0};
-        out.block = {s.blocks, s.zero, s.eligible, s.collapsed, s.saturated, s.dead};
-        out.sum = {s.error2, s.x2, s.xd, s.d2, s.error, s.max_error};
-        out.part = {s.clamp_error2, s.underflow_error2, s.grid_error2};
-        out.counted_max = s.counted_max;
+        if (lane == 0) write_sums(sums[lane], out);
     });
 }
 
@@ -465,7 +438,7 @@ MX_HD inline void finish(per_lane<lane_sums>& sums, block::segment_stats& out) {
 /// where `parts` says so. Called by all lanes of a warp; one of them writes `out`.
 template <bool parts>
 MX_HD inline void quantize_segment(const plain_params& p, const device_segment& s,
-                                   const device_values& values, const device_blocks& to,
+                                   const device_values& values, const block_results& to,
                                    block::segment_stats& out) {
     using namespace detail;
     const std::uint32_t blocks =

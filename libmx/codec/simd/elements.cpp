@@ -55,7 +55,7 @@ class chunk_kernel : public element_rounder<fixed, kind, with_codes> {
     }
 
     // Vectors i, i + step, i + 2 step, ... of the `vectors` in a chunk, added in the shape of
-    // sum_tree.hpp: those farthest apart first.
+    // chunk_terms.hpp: those farthest apart first.
     template <std::size_t vectors, std::size_t step>
     HWY_INLINE sums terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
                           std::size_t i) {
@@ -225,51 +225,27 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
     kernel.finish(counts);
 }
 
-template <bool fixed, rounding_kind kind>
-HWY_ATTR void choose(const element_grid& g, const block_run& run, const block_scales& scales,
-                     std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
-    const bool small = run.stride < 32;
-    auto f = run_elements<fixed, kind, 32, false, true, false>;
-    if (sums.with_parts) {
-        // Always with x2: what that costs is little beside the parts.
-        if (codes != nullptr) {
-            f = small ? run_elements<fixed, kind, 16, true, true, true>
-                      : run_elements<fixed, kind, 32, true, true, true>;
-        } else {
-            f = small ? run_elements<fixed, kind, 16, false, true, true>
-                      : run_elements<fixed, kind, 32, false, true, true>;
-        }
-    } else if (codes != nullptr) {
-        f = small ? run_elements<fixed, kind, 16, true, true, false>
-                  : run_elements<fixed, kind, 32, true, true, false>;
-    } else if (sums.with_x2) {
-        if (small) f = run_elements<fixed, kind, 16, false, true, false>;
-    } else {
-        f = small ? run_elements<fixed, kind, 16, false, false, false>
-                  : run_elements<fixed, kind, 32, false, false, false>;
-    }
-    f(g, run, scales, codes, sums, counts);
-}
-
-template <bool fixed>
-HWY_ATTR void choose(const element_grid& g, const block_run& run, const block_scales& scales,
-                     std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
-    switch (g.rounding) {
-        case rounding_kind::nearest:
-            return choose<fixed, rounding_kind::nearest>(g, run, scales, codes, sums, counts);
-        case rounding_kind::threshold:
-            return choose<fixed, rounding_kind::threshold>(g, run, scales, codes, sums, counts);
-        case rounding_kind::stochastic:
-            return choose<fixed, rounding_kind::stochastic>(g, run, scales, codes, sums, counts);
-    }
+// The kernel for chunks of 16, or of 32; `with`: codes, x2, parts.
+template <bool fixed, rounding_kind kind, bool... with>
+auto of_chunks(const block_run& run) {
+    return run.stride < 32 ? run_elements<fixed, kind, 16, with...>
+                           : run_elements<fixed, kind, 32, with...>;
 }
 
 }  // namespace
 
 void elements(const element_grid& g, const block_run& run, const block_scales& scales,
               std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
-    if (g.fixed) return choose<true>(g, run, scales, codes, sums, counts);
-    return choose<false>(g, run, scales, codes, sums, counts);
+    by_grid(g, [&]<bool fixed, rounding_kind kind>() {
+        // With parts always with x2: what that costs is little beside the parts.
+        const auto f = sums.with_parts    ? codes != nullptr
+                                                ? of_chunks<fixed, kind, true, true, true>(run)
+                                                : of_chunks<fixed, kind, false, true, true>(run)
+                          : codes != nullptr ? of_chunks<fixed, kind, true, true, false>(run)
+                       : sums.with_x2     ? of_chunks<fixed, kind, false, true, false>(run)
+                                          : of_chunks<fixed, kind, false, false, false>(run);
+        f(g, run, scales, codes, sums, counts);
+    });
 }
 
 }  // namespace mx::codec::simd::HWY_NAMESPACE

@@ -1,18 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of the vector drivers: one table per instruction set.
+// The vector backends: their entry points, one table per instruction set, and whole segments by
+// them; what is outside of their domain is done by the reference, block by block.
 #pragma once
 
 #include <cstdint>
 
 #include "libmx/base/simd/targets.hpp"
+#include "libmx/codec/block_params.hpp"
 #include "libmx/codec/segment_kernel.hpp"
-#include "libmx/codec/simd/element_grid.hpp"
 
 namespace mx::codec::simd {
 
+// A recipe as float32 arithmetic sees it: the grid of the element format, the step of the scale
+// rule. Adding and subtracting c = 2^23 quanta rounds a float32 to the grid, ties to even, because
+// the sum has no bits below one quantum; c follows the exponent of the number where the format
+// does.
+
+/// How elements are rounded, as far as kernels differ.
+enum class rounding_kind : std::uint8_t { nearest, threshold, stochastic };
+
+struct element_grid {
+    bool fixed;                    ///< one quantum for all numbers
+    std::uint32_t least_exponent;  ///< float32 exponent field, in place, of the lowest binade
+    std::uint32_t magic_step;      ///< what leads from a binade to c: the distance, in place
+    float max_positive, max_negative;
+    float smallest_normal;  ///< 0 without subnormals
+
+    rounding_kind rounding;
+    /// threshold: goes up when the rest is more than this many quanta, by sign.
+    float threshold_positive, threshold_negative;
+    std::uint32_t random_mask;  ///< stochastic: the bits of a draw that count
+
+    // Magnitude code of a normal number: bits >> code_shift, less code_base.
+    int bits;
+    int code_shift;
+    std::uint32_t code_base;
+    float inverse_quantum;  ///< of the fixed grid
+
+    // Scale code: (amax bits + rule_step) >> 23, less rule_base, between 0 and 254.
+    std::uint32_t rule_step;
+    int rule_base;
+    int least_code;  ///< of the scale, so that every term is a normal number
+};
+
+/// Whether a recipe can be put so.
+bool takes(const block_params& p);
+
+/// The grid of a recipe that takes() approves.
+element_grid grid_of(const block_params& p);
+
+using base::simd::supported;
 using base::simd::target;
 
-/// Sums of the chunks of a run (sum_tree.hpp) in units of their block's scale. With offsets all are
+/// Sums of the chunks of a run (chunk_terms.hpp) in units of their block's scale. With offsets all are
 /// doubles in units of x.
 struct chunk_sums {
     bool with_x2 = true;  ///< without codes and offsets: whether x2 is wanted
@@ -96,5 +136,22 @@ struct kernels {
 
 /// The kernels of an instruction set, or null when this build lacks it.
 const kernels* kernels_for(target t);
+
+// Whole segments by vector kernels of an instruction set; what is outside of their domain by the
+// reference, block by block.
+
+/// The segment under one recipe; the bytes of scalar::quantize.
+block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
+                              block_details& details);
+
+/// The steps by kernels of an instruction set.
+template <target t>
+inline constexpr segment_kernel kernel_of{
+    [](const stored_values& values, const segment_place& place, block_run& run) {
+        kernels_for(t)->load(values, place, run);
+    },
+    [](const block_params& p, block_run& run, block_details& details) {
+        return simd::quantize(*kernels_for(t), p, run, details);
+    }};
 
 }  // namespace mx::codec::simd

@@ -43,43 +43,26 @@ HWY_INLINE void add_squares(const float* scale, std::size_t blocks, const float*
         lanes);
 }
 
-// Chunks of a block in order, then the scale.
-block::block_sums sums_of(const chunk_sums& sums, std::size_t first, std::size_t count, double s) {
-    block::block_sums b{};
-    for (std::size_t c = first; c < first + count; ++c) {
-        b.error2 += static_cast<double>(sums.error2.data()[c]);
-        b.x2 += static_cast<double>(sums.x2.data()[c]);
-        b.xd += static_cast<double>(sums.xd.data()[c]);
-        b.d2 += static_cast<double>(sums.d2.data()[c]);
-        b.error += sums.error.data()[c];
-    }
-    const double s2 = s * s;
-    b.error2 *= s2;
-    b.x2 *= s2;
-    b.xd *= s2;
-    b.d2 *= s2;
-    b.error *= s;
-    return b;
-}
-
-// Chunks of a block with an offset, in order.
-block::block_sums centred_sums_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
-    block::block_sums b{};
-    for (std::size_t c = first; c < first + count; ++c) {
-        b.error2 += sums.in_x_error2.data()[c];
-        b.x2 += sums.in_x_x2.data()[c];
-        b.xd += sums.in_x_xd.data()[c];
-        b.d2 += sums.in_x_d2.data()[c];
-        b.error += sums.error.data()[c];
-    }
-    return b;
-}
-
 template <class T>
 double in_order(const T* sums, std::size_t count) {
     double sum = 0;
     for (std::size_t c = 0; c < count; ++c) sum += static_cast<double>(sums[c]);
     return sum;
+}
+
+// Chunks of a block in order, then the scale.
+block::block_sums sums_of(const chunk_sums& sums, std::size_t first, std::size_t count, double s) {
+    const auto sum = [&](const auto& of) { return in_order(of.data() + first, count); };
+    const double s2 = s * s;
+    return {sum(sums.error2) * s2, sum(sums.x2) * s2,   sum(sums.xd) * s2,
+            sum(sums.d2) * s2,     sum(sums.error) * s, 0};
+}
+
+// Chunks of a block with an offset, in order.
+block::block_sums centred_sums_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
+    const auto sum = [&](const auto& of) { return in_order(of.data() + first, count); };
+    return {sum(sums.in_x_error2), sum(sums.in_x_x2), sum(sums.in_x_xd),
+            sum(sums.in_x_d2),     sum(sums.error),   0};
 }
 
 // Parts of the squared error, likewise.

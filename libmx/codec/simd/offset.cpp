@@ -192,34 +192,15 @@ HWY_ATTR void run_centred(const element_grid& g, const block_run& run,
     kernel.finish(counts);
 }
 
-// Calls the kernel function that fits.
-template <bool fixed, rounding_kind kind, bool with_parts>
-HWY_ATTR void choose(const element_grid& g, const block_run& run, const centred_blocks& centred,
-                     const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
-                     grid_counts& counts) {
-    const bool small = run.stride < 32;
-    if (codes != nullptr) {
-        const auto f = small ? run_centred<fixed, kind, 16, true, with_parts>
-                             : run_centred<fixed, kind, 32, true, with_parts>;
-        return f(g, run, centred, scales, codes, sums, counts);
+// The kernel for chunks of 16, or of 32.
+template <bool fixed, rounding_kind kind, bool with_codes>
+auto of_chunks(const block_run& run, bool with_parts) {
+    if (run.stride < 32) {
+        return with_parts ? run_centred<fixed, kind, 16, with_codes, true>
+                          : run_centred<fixed, kind, 16, with_codes, false>;
     }
-    const auto f = small ? run_centred<fixed, kind, 16, false, with_parts>
-                         : run_centred<fixed, kind, 32, false, with_parts>;
-    f(g, run, centred, scales, codes, sums, counts);
-}
-
-template <bool fixed, bool with_parts>
-HWY_ATTR void choose(const element_grid& g, const block_run& run, const centred_blocks& centred,
-                     const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
-                     grid_counts& counts) {
-    auto f = choose<fixed, rounding_kind::nearest, with_parts>;
-    if (g.rounding == rounding_kind::threshold) {
-        f = choose<fixed, rounding_kind::threshold, with_parts>;
-    }
-    if (g.rounding == rounding_kind::stochastic) {
-        f = choose<fixed, rounding_kind::stochastic, with_parts>;
-    }
-    f(g, run, centred, scales, codes, sums, counts);
+    return with_parts ? run_centred<fixed, kind, 32, with_codes, true>
+                      : run_centred<fixed, kind, 32, with_codes, false>;
 }
 
 // The smallest and largest element of every block, lane by lane.
@@ -315,9 +296,11 @@ HWY_ATTR void centre(const block_run& run, range_kind range, centred_blocks& out
 void centred_elements(const element_grid& g, const block_run& run, const centred_blocks& centred,
                       const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
                       grid_counts& counts) {
-    auto f = g.fixed ? choose<true, false> : choose<false, false>;
-    if (sums.with_parts) f = g.fixed ? choose<true, true> : choose<false, true>;
-    f(g, run, centred, scales, codes, sums, counts);
+    by_grid(g, [&]<bool fixed, rounding_kind kind>() {
+        const auto f = codes != nullptr ? of_chunks<fixed, kind, true>(run, sums.with_parts)
+                                        : of_chunks<fixed, kind, false>(run, sums.with_parts);
+        f(g, run, centred, scales, codes, sums, counts);
+    });
 }
 
 }  // namespace mx::codec::simd::HWY_NAMESPACE

@@ -8,7 +8,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/codec/dialect_bumps.hpp"
+#include "libmx/codec/dialect_scale.hpp"
 
 namespace mx::conformance::vectors {
 namespace {

@@ -4,7 +4,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/gemm/convert_sum.hpp"
+#include "libmx/gemm/terms.hpp"
 
 namespace mx::conformance::vectors {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
-#include "libmx/codec/element_cast.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/conformance/verify/vector_recipe.hpp"
 
 namespace mx::conformance::verify {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/conformance/verify/comparison.hpp"
 #include "libmx/conformance/verify/implementations.hpp"
 #include "libmx/conformance/verify/vector_file.hpp"

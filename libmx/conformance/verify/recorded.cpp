@@ -8,8 +8,8 @@
 #include "libmx/conformance/verify/kinds.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/gemm/convert_sum.hpp"
 #include "libmx/gemm/multiply.hpp"
+#include "libmx/gemm/terms.hpp"
 
 namespace mx::conformance::verify {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/gemm/cuda/cuda_engine.hpp"
-
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/gemm/cuda/device_engine.hpp"
 
@@ -11,16 +9,7 @@ void start(const tile_launch& l, base::cuda::stream& on) {
     base::cuda::check(enqueue(l, on.handle()), "starting the kernel");
 }
 
-// Asked once.
-const std::string& obstacle() {
-    static const std::string found = base::cuda::obstacle(has_code_for_device);
-    return found;
-}
-
 }  // namespace
-
-bool available() { return obstacle().empty(); }
-std::string missing() { return obstacle(); }
 
 bool computes(const accumulator& m, const operand&, const operand&) {
     return has_steps(m.how) && m.fused_length <= longest_step;

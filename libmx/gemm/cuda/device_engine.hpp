@@ -23,4 +23,11 @@ std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulat
 std::unique_ptr<engine> make_device_engine(base::cuda::device& on, starter start, const operand& a,
                                            const operand& b, const accumulator& m);
 
+/// By the first CUDA device (one_step.hpp, an output per thread): models that have steps, which are
+/// not too long for the device.
+bool computes(const accumulator& m, const operand& a, const operand& b);
+
+/// The engine on it; throws as make_device_engine.
+std::unique_ptr<engine> make(const operand& a, const operand& b, const accumulator& m, int threads);
+
 }  // namespace mx::gemm::cuda

@@ -293,9 +293,4 @@ int enqueue(const tile_launch& l, void* stream) {
     return cudaGetLastError();
 }
 
-int has_code_for_device() {
-    cudaFuncAttributes attributes{};
-    return cudaFuncGetAttributes(&attributes, walk);
-}
-
 }  // namespace mx::gemm::cuda

@@ -31,7 +31,4 @@ struct tile_launch {
 /// Queues it on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was queued.
 int enqueue(const tile_launch& l, void* stream);
 
-/// Whether this build has code for the current device: the runtime's error code, 0 when it has.
-int has_code_for_device();
-
 }  // namespace mx::gemm::cuda

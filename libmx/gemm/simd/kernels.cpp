@@ -4,8 +4,6 @@
 
 #include <hwy/highway.h>
 
-#include "libmx/gemm/simd/vector_engine.hpp"
-
 #define MX_KERNELS(space)                                                                     \
     namespace space {                                                                         \
     int lanes();                                                                              \

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "libmx/base/simd/targets.hpp"
 #include "libmx/gemm/accumulator.hpp"
@@ -12,6 +13,7 @@
 
 namespace mx::gemm::simd {
 
+using base::simd::supported;
 using base::simd::target;
 
 /// A range of steps for some rows and one group of columns.
@@ -45,5 +47,33 @@ struct kernels {
 
 /// The kernels of an instruction set, or null when this build lacks it.
 const kernels* kernels_for(target t);
+
+// The vector engines: tiles of a product by kernels of an instruction set.
+
+/// Whether the kernels compute this model's steps on such operands; all others are the plain
+/// loop's.
+bool computes(const accumulator& m, const operand& a, const operand& b);
+
+/// An engine on kernels `k`, for what it computes: the bits of the plain loop. The operands have to
+/// outlive it; they are packed on so many threads (base::thread_count).
+std::unique_ptr<engine> make_vector_engine(const kernels& k, const operand& a, const operand& b,
+                                           const accumulator& m, int threads);
+
+// Vector engines of the models that are definitions.
+
+/// Whether there are kernels of `t` for this model's algorithm: sums rounded once, and chains where
+/// the instruction set has a fused multiply-add.
+bool has_software_kernels(target t, const accumulator& m);
+
+/// The engine, for what has kernels: the bits of the plain loop.
+std::unique_ptr<engine> make_software_vectors(const kernels& k, const operand& a, const operand& b,
+                                              const accumulator& m);
+
+// What NaN and infinity among operands and scales do to a step.
+
+/// For every column of the tile, what is added to the accumulator that enters step `step` of row
+/// `row` so that special operands have their effect: 0, an infinity or NaN. An accumulator that is
+/// infinite or NaN goes through a step as such, and packed specials are zeros otherwise.
+void special_addends(const panel_tile& t, std::size_t row, std::size_t step, float* addends);
 
 }  // namespace mx::gemm::simd

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "libmx/base/exact_sum.hpp"
-#include "libmx/codec/narrow_float.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/engine/sweep.hpp"
 
 namespace mx::cluster {
@@ -24,7 +24,7 @@ struct cast_error {
         bool far = false;
         for (const float v : x) {
             if (!std::isfinite(v)) continue;
-            const float d = codec::bfloat16_arithmetic::round(v);
+            const float d = base::rounded_to_bf16(v);
             ++n;
             if (!std::isfinite(d)) {
                 far = true;

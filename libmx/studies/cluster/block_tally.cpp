@@ -5,7 +5,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "libmx/metrics/distributions.hpp"
+#include "libmx/metrics/metrics.hpp"
 #include "libmx/metrics/row.hpp"
 #include "libmx/report/members.hpp"
 

@@ -8,7 +8,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/caster.hpp"
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/stored_value.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/skip.hpp"

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "libmx/base/half.hpp"
-#include "libmx/codec/narrow_float.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 
 namespace mx::products {
@@ -50,7 +49,7 @@ std::uint16_t half_bits(float x) {
 
 std::uint64_t convert_values(std::string_view name, std::span<float> x) {
     if (name == "tf32") return each(x, tf32_of);
-    if (name == "bf16") return each(x, codec::bfloat16_arithmetic::round);
+    if (name == "bf16") return each(x, base::rounded_to_bf16);
     if (name == "f16") return each(x, half_of);
     return 0;
 }

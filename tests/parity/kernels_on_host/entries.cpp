@@ -2,7 +2,7 @@
 // Compiled as the kernels are: see card.hpp.
 #include "tests/parity/kernels_on_host/entries.hpp"
 
-#include "libmx/codec/cuda/element_kernel.hpp"
+#include "libmx/codec/cuda/element_body.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/meter_kernels.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"

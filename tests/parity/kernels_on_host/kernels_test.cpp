@@ -8,7 +8,7 @@
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
 #include "libmx/codec/cuda/element_stream.hpp"
-#include "libmx/codec/cuda/row_formats.hpp"
+#include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/format/decode.hpp"
 #include "tests/catch.hpp"
@@ -53,9 +53,7 @@ std::unique_ptr<codec::quantizer> make_quantizer() {
 }
 
 template <std::uint32_t by_instruction>
-constexpr codec::backend kernels{"kernels",
-                                 "as a device runs them",
-                                 nothing_missing,
+constexpr codec::backend kernels{{"kernels", "as a device runs them", nothing_missing, true},
                                  make_quantizer<by_instruction>,
                                  codec::make_host_caster,
                                  no_meter};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/dialect_element.hpp"
+#include "libmx/codec/convert_element.hpp"
 
 #include <fmt/format.h>
 
@@ -42,6 +42,16 @@ void require_e8m0(const dialect& by) {
     if (by.e8m0.value != e8m0_cast::none) return;
     throw base::error(base::error_kind::usage,
                       fmt::format("dialect {} has no conversion to e8m0", by.name));
+}
+
+element_cast cast_to_e8m0(const dialect& by, format::rounding how, bool saturate) {
+    require_e8m0(by);
+    element_cast c{{&by, {}, {}, saturate, {}}, true};
+    c.number.mode.how = how;
+    for (int code = 0; code < 256; ++code) {
+        c.number.value[code] = static_cast<float>(format::decode_e8m0(code));
+    }
+    return c;
 }
 
 }  // namespace mx::codec

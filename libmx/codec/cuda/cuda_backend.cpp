@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/cuda/cuda_meter.hpp"
+#include "libmx/codec/cuda/cuda_backend.hpp"
 
 #include <algorithm>
 #include <optional>
 
 #include "libmx/base/cuda/device_memory.hpp"
-#include "libmx/base/cuda/stopwatch.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/cuda/batch_layout.hpp"
+#include "libmx/codec/cuda/device_quantizer.hpp"
+#include "libmx/codec/cuda/element_body.hpp"
+#include "libmx/codec/cuda/element_stream.hpp"
 #include "libmx/codec/cuda/meter_kernels.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 
 namespace mx::codec::cuda {
 namespace {
+
+void start(const launch& l, base::cuda::stream& on) {
+    launch own = l;
+    own.by_instruction = bodies_by_instruction();
+    base::cuda::check(enqueue(own, on.handle()), "starting the kernel");
+}
+
+void start(const element_launch& l, base::cuda::stream& on) {
+    base::cuda::check(enqueue(l, on.handle()), "starting the kernel");
+}
 
 using base::cuda::check;
 using base::cuda::held_memory;
@@ -122,6 +134,14 @@ class cuda_meter final : public device_meter {
 };
 
 }  // namespace
+
+std::unique_ptr<quantizer> make_quantizer() {
+    return make_device_quantizer(base::cuda::first_device(), start);
+}
+
+std::unique_ptr<caster> make_caster(base::notices* notices) {
+    return make_streamed_elements(base::cuda::first_device(), start, notices);
+}
 
 std::unique_ptr<device_meter> make_meter() { return std::make_unique<cuda_meter>(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/block/segmentation.hpp"
+#include "libmx/block/view.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of backends, from the reference to the fastest: where quantizing, casting and emulated
+// products are done. What each of them makes: codec/backends.cpp, gemm/backends.cpp.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "libmx/base/cuda/device.hpp"
+#include "libmx/base/simd/targets.hpp"
+
+namespace mx::base {
+
+/// Every backend leaves the same bytes.
+struct backend {
+    std::string_view name;
+    std::string_view summary;
+    /// Why it cannot run here, as a whole sentence without its point; empty when it can.
+    std::string (*missing)();
+    /// Has memory of its own, likes large panels, and is used only when it is asked for.
+    bool device = false;
+
+    bool available() const { return missing().empty(); }
+    bool is_device() const { return device; }
+};
+
+template <simd::target t>
+std::string missing_vectors() {
+    return simd::supported(t) ? "" : "this processor or build lacks it";
+}
+
+/// Every backend mx knows of, also those that this build or this machine lacks.
+inline constexpr std::array backends{
+    backend{"scalar", "the reference: portable C++, one block at a time",
+            [] { return std::string(); }},
+    backend{"neon", "Arm, 128-bit vectors", missing_vectors<simd::target::neon>},
+    backend{"sse4", "x86, 128-bit vectors", missing_vectors<simd::target::sse4>},
+    backend{"avx2", "x86, 256-bit vectors", missing_vectors<simd::target::avx2>},
+    backend{"avx512", "x86, 512-bit vectors", missing_vectors<simd::target::avx512>},
+    backend{"cuda", "NVIDIA GPUs", cuda::missing, true},
+};
+
+/// The row named `name`; one that is missing ends the compilation.
+constexpr const backend& backend_row(std::string_view name) {
+    std::size_t i = 0;
+    while (backends[i].name != name) ++i;
+    return backends[i];
+}
+
+/// The place in the list of the fastest backend available here of those that are no devices.
+std::size_t best_backend();
+
+/// The place of the backend named `name`. Throws base::error: usage, naming the nearest, when there
+/// is none; unavailable when it cannot run here.
+std::size_t backend_named(std::string_view name);
+
+}  // namespace mx::base
