@@ -16,8 +16,8 @@ namespace mx::codec {
 
 struct backend : base::backend {
     std::unique_ptr<quantizer> (*make_quantizer)();
-    /// `notices` (not owned) hears when the processor takes over because a device has no room; with
-    /// nobody to hear of it, that is an error.
+    /// `notices` (not owned) hears when the processor takes over because a device has no room;
+    /// null: that is an error.
     std::unique_ptr<caster> (*make_caster)(base::notices* notices);
     /// Of a device: what measures it. Null for processors.
     std::unique_ptr<device_meter> (*make_meter)() = nullptr;

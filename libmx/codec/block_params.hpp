@@ -28,7 +28,7 @@ struct plain_params {
 };
 
 struct block_params : plain_params {
-    bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast drivers are written for
+    bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast backends are written for
     const dialect* by;
     int exponent_bits;  ///< of the element format
     bool flush_subnormals;

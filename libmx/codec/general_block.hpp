@@ -312,7 +312,7 @@ MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::
     return out;
 }
 
-/// quantize_block for such recipes; `codes` may be empty where nobody wants them, nor `values`.
+/// quantize_block for such recipes; `codes` and `values` may be empty.
 MX_HD inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
                                                  const block_place& place,
                                                  std::span<std::uint8_t> codes,

@@ -24,7 +24,7 @@ struct stored_values {
     }
 };
 
-/// Whether drivers read this type as it is stored; others are widened to f32 before.
+/// Whether backends read this type as it is stored; others are widened to f32 before.
 constexpr bool is_stored(tensor::dtype type) {
     return type == tensor::dtype::f32 || type == tensor::dtype::bf16 || type == tensor::dtype::f16;
 }

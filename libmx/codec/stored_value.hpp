@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of the values that drivers read as they are stored, for host and device.
+// One of the values that backends read as they are stored, for host and device.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 
 namespace mx::codec::cuda {
 
-/// A cast and all that it looks at. Whoever copies it settles the copy.
+/// A cast and all that it looks at. A copy has to be settled.
 struct element_work {
     element_cast to;
     dialect by;

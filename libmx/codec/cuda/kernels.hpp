@@ -47,7 +47,7 @@ struct device_recipe {
 struct general_recipe {
     block_params params;
     block_results blocks;        ///< what is wanted of it per block
-    block::block_stats* kept;    ///< of every block, for whoever adds them up
+    block::block_stats* kept;    ///< of every block, to be added up
     block::segment_stats* sums;  ///< of every segment
     bool parts;
 };

@@ -52,8 +52,8 @@ element_grid grid_of(const block_params& p);
 using base::simd::supported;
 using base::simd::target;
 
-/// Sums of the chunks of a run (chunk_terms.hpp) in units of their block's scale. With offsets all are
-/// doubles in units of x.
+/// Sums of the chunks of a run (chunk_terms.hpp) in units of their block's scale. With offsets all
+/// are doubles in units of x.
 struct chunk_sums {
     bool with_x2 = true;  ///< without codes and offsets: whether x2 is wanted
     base::aligned_buffer<float> error2, x2, xd, d2;
