@@ -18,12 +18,12 @@ std::unique_ptr<quantizer> vector_quantizer() {
 
 constexpr std::array list{
     backend{backend_row("scalar"), scalar_quantizer, make_host_caster},
-    backend{backend_row("neon"), vector_quantizer<simd::target::neon>, make_host_caster,
-            nullptr, simd::takes},
-    backend{backend_row("sse4"), vector_quantizer<simd::target::sse4>, make_host_caster,
-            nullptr, simd::takes},
-    backend{backend_row("avx2"), vector_quantizer<simd::target::avx2>, make_host_caster,
-            nullptr, simd::takes},
+    backend{backend_row("neon"), vector_quantizer<simd::target::neon>, make_host_caster, nullptr,
+            simd::takes},
+    backend{backend_row("sse4"), vector_quantizer<simd::target::sse4>, make_host_caster, nullptr,
+            simd::takes},
+    backend{backend_row("avx2"), vector_quantizer<simd::target::avx2>, make_host_caster, nullptr,
+            simd::takes},
     backend{backend_row("avx512"), vector_quantizer<simd::target::avx512>, make_host_caster,
             nullptr, simd::takes},
     backend{backend_row("cuda"), cuda::make_quantizer, cuda::make_caster, cuda::make_meter},

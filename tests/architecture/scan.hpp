@@ -27,8 +27,8 @@ std::vector<std::string> include_violations(const source_file& file,
 /// is no folder's, and declarations of classes of others. One "path:line: what" each.
 std::vector<std::string> namespace_violations(const std::vector<source_file>& files);
 
-/// Rooms of more lines than `most_lines_of_a_room`, blank lines and comments aside. One "room: lines"
-/// each.
+/// Rooms of more lines than `most_lines_of_a_room`, blank lines and comments aside. One "room:
+/// lines" each.
 std::vector<std::string> size_violations(const std::vector<source_file>& files);
 
 /// A missing licence line, a header without #pragma once, a note of unfinished work. One

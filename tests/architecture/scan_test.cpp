@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scanner itself: each planted violation is found, and what is allowed is not.
-#include "tests/architecture/house.hpp"
 #include "tests/architecture/scan.hpp"
+#include "tests/architecture/house.hpp"
 #include "tests/catch.hpp"
 
 using mx::architecture::file_violations;

@@ -236,7 +236,7 @@ report::section figures_section(const std::vector<named_finding>& shown) {
 }
 
 report::section remedies_section(const std::vector<named_finding>& shown,
-                              const analysis_request& request) {
+                                 const analysis_request& request) {
     report::section s{.heading = "What would mend them",
                       .columns = {{"change", "change"},
                                   {"bits", "bits", cell::fixed, 2},

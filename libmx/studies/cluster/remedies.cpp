@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "libmx/base/exact_sum.hpp"
-#include "libmx/base/status.hpp"
 #include "libmx/base/half.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/report/members.hpp"

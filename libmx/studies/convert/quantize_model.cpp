@@ -24,7 +24,7 @@ class run_buffer {
     run_buffer(io::array_writer& writer, std::size_t array) : writer_(writer), array_(array) {}
 
     template <typename T>
-    void put(std::uint64_t index, std::span<const T> values) {
+    void put(std::uint64_t index, std::span<T> values) {
         if (first_ + bytes_.size() != index * sizeof(T)) flush();
         if (bytes_.empty()) first_ = index * sizeof(T);
         const auto bytes = std::as_bytes(values);

@@ -7,7 +7,6 @@
 
 #include "libmx/report/svg/canvas.hpp"
 #include "libmx/report/svg/lettering.hpp"
-#include "libmx/report/svg/lettering.hpp"
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/scale.hpp"
 #include "tests/catch.hpp"
