@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/analyze.hpp"
 #include "libmx/base/bits.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/studies/convert/convert.hpp"
