@@ -201,7 +201,7 @@ TEST_CASE("every test that docs/security.md names is there", "[docs]") {
     const std::string source = MX_SOURCE_DIR;
     std::string tests;
     for (const char* folder : {"/tests/io", "/tests/unit"}) {
-        for (const auto& entry : fs::directory_iterator(source + folder)) {
+        for (const auto& entry : fs::recursive_directory_iterator(source + folder)) {
             if (entry.path().extension() == ".cpp") tests += slurp(entry.path().string());
         }
     }
