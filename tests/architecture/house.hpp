@@ -27,6 +27,7 @@ inline constexpr std::array rooms{
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
     room{"pipeline", "base tensor format report scale block transform io codec gemm metrics"},
+    room{"lab", "base tensor format report block transform io codec gemm pipeline"},
     room{"api", "base tensor format report scale block transform io codec gemm metrics pipeline"},
     room{"oracle", "base format"},
     // datasets/generators: makes checkpoints, for `mx synth` and the tests.
@@ -72,7 +73,9 @@ struct confined_library {
 inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
     confined_library{
-        "hwy/", "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/pipeline/memory_kernels",
+        "hwy/",
+        "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/lab/simd/ "
+        "libmx/pipeline/memory_kernels",
         ""},
     confined_library{"hdf5", "libmx/io/hdf5", ""},
     confined_library{"H5", "libmx/io/hdf5", ""},
