@@ -5,8 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "libmx/base/bits.hpp"

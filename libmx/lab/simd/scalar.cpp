@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The portable kernels: the reference of the others.
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "libmx/base/bits.hpp"
