@@ -159,7 +159,11 @@ std::vector<float> everything(const simd::kernels& k) {
         keep(y);
         for (const bool rms : {false, true}) {
             std::vector<float> n(count);
-            const simd::norm_rows of{rows, width, 1e-5f, rms, how, u.data(), rms ? nullptr : g.data()};
+            simd::norm_rows of{rows, width, 1e-5f, rms, how, how, u.data(), g.data()};
+            if (rms) {
+                of.statistics = rounding::none;
+                of.bias = nullptr;
+            }
             k.norm(of, x.data(), y.data(), n.data(), v.data());
             keep(y);
             keep(n);

@@ -45,7 +45,8 @@ struct norm_rows {
     std::size_t rows, width;
     float eps;
     bool rms;
-    rounding steps;  ///< of every intermediate result
+    rounding steps;       ///< of every intermediate result
+    rounding statistics;  ///< forward, of those up to the variance: that of `steps`, or none
     const float* gain;
     const float* bias;  ///< null: none
 };
