@@ -11,7 +11,7 @@
 namespace mx::lab {
 namespace {
 
-constexpr std::size_t grain = 4096;  // elements below which a thread has too little to do
+constexpr std::size_t grain = 32768;  // elements below which a thread has too little to do
 
 std::size_t rows_of(std::size_t width) { return std::max<std::size_t>(1, grain / width); }
 
@@ -55,7 +55,8 @@ void product_of(const layer_context& c, stage which, const matrix_view& a, axis 
 
 void column_sums(machine& on, rounding how, const float* dy, const float* normal, std::size_t rows,
                  std::size_t cols, float* sums) {
-    on.split(cols, 16, [&](std::size_t begin, std::size_t end, int) {
+    const std::size_t least = std::max<std::size_t>(16, 4 * grain / rows / 16 * 16);
+    on.split(cols, least, [&](std::size_t begin, std::size_t end, int) {
         on.kernels().column_sums(how, dy, normal, rows, cols, begin, end, sums);
     });
 }

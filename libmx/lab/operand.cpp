@@ -70,7 +70,7 @@ void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const 
     const std::size_t block_cols = std::min(l.block_cols, m.cols);
     const std::size_t at_once =
         std::max<std::size_t>(1, segment_elements / (block_rows * m.cols)) * block_rows;
-    on.split(m.rows, at_once, [&](std::size_t begin, std::size_t end, int thread) {
+    on.split(m.rows, 2 * at_once, [&](std::size_t begin, std::size_t end, int thread) {
         std::vector<codec::placed_segment> segments;
         for (std::size_t row = begin; row < end; row += at_once) {
             codec::placed_segment s;
@@ -143,7 +143,7 @@ operand_view quantized(machine& on, const operand_rule& rule, const matrix_view&
         }
         float* const to = room.room_for(count);
         if (rule.recipe->plain->name == "bf16") {
-            on.split(count, 4096, [&](std::size_t begin, std::size_t end, int) {
+            on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
                 on.kernels().round(rounding::bf16_even, m.data + begin, end - begin, to + begin);
             });
             return plain_view(to, m, over);

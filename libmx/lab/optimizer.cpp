@@ -34,7 +34,7 @@ void update(machine& on, optimizer by, const parameter_list& list, std::uint64_t
     }
     for (const parameter& p : list.all()) {
         if (p.kind == parameter_kind::norm_bias && !norm_bias_trains) continue;
-        on.split(p.count, 4096, [&](std::size_t begin, std::size_t end, int) {
+        on.split(p.count, 65536, [&](std::size_t begin, std::size_t end, int) {
             const std::size_t at = p.first + begin;
             const float* const g = gradients.data() + at;
             if (by == optimizer::sgd) {

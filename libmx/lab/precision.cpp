@@ -34,7 +34,7 @@ void set_operands(precision& p, const std::string& value) {
 }
 
 rounding parse_rounding(const std::string& value) {
-    if (value == "fp32" || value == "f32" || value == "none") return rounding::none;
+    if (value == "fp32" || value == "f32") return rounding::none;
     if (value == "bf16") return rounding::bf16;
     if (value == "bf16-even") return rounding::bf16_even;
     fail(base::unknown("precision", value, {"fp32", "bf16", "bf16-even"}));

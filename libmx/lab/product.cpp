@@ -89,12 +89,16 @@ void multiply(machine& on, const operand_view& a, const operand_view& b, float* 
     if (a.depth == 0) return std::fill_n(c, a.rows * b.rows, 0.0f), void();
     const std::size_t panels = (b.rows + by.tile_columns - 1) / by.tile_columns;
     float* const packed = on.packed().room_for(panels * b.depth * by.tile_columns);
-    on.split(panels, 1, [&](std::size_t begin, std::size_t end, int) {
+    // Threads only where each has some tenths of a millisecond to do.
+    const std::size_t per_row = b.rows * a.depth;
+    const std::size_t least = std::max<std::size_t>(1, 8'000'000 / per_row);
+    const std::size_t grain = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
+    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * by.tile_columns)), [&](std::size_t begin, std::size_t end, int) {
         pack(b, by.tile_columns, begin, end, packed);
     });
     const tile_maker make{by, a, packed, b.rows, c};
     const std::size_t chunk = rows_at_once / by.tile_rows * by.tile_rows;
-    on.split(a.rows, by.tile_rows, [&](std::size_t begin, std::size_t end, int) {
+    on.split(a.rows, grain, [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t from = begin; from < end; from += chunk) {
             const std::size_t to = std::min(end, from + chunk);
             for (std::size_t k = 0; k < a.depth; k += depth_at_once) {

@@ -288,6 +288,19 @@ class scheme_replay {
         changed_[name] = own_sum - sum;
     }
 
+    // How likely one changed byte of `stored` explains a sum that is off by `off`: 0 is likeliest.
+    static double distance_to_change(float stored, float own, double off) {
+        const double wide = static_cast<double>(stored);
+        if (!std::isfinite(wide)) return 0;
+        const double before = wide - off;
+        const std::uint32_t flipped =
+            base::bits_of(stored) ^ base::bits_of(static_cast<float>(before));
+        const int low = flipped == 0 ? 0 : __builtin_ctz(flipped) / 8;
+        const bool one_byte = flipped != 0 && (flipped >> 8 * low) < 256;
+        const double away = std::abs(before - static_cast<double>(own));
+        return one_byte ? away : 1e30 + away;
+    }
+
     // How two independent runs agreed at this set: the smaller share of equal bits, and the larger
     // distance in units of the tensor's root mean square.
     struct agreement {
@@ -328,6 +341,7 @@ class scheme_replay {
 
         const agreement agreed = agreement_at(set);
         const bool to_the_bit = agreed.known && agreed.equal == 1 && bounds_.gradients < 1e-5;
+        const std::uint64_t before = result_.differences;
         double distance = 0, norm = 0, worst = 0;
         std::string worst_tensor;
         std::size_t worst_index = 0;
@@ -357,9 +371,9 @@ class scheme_replay {
                     worst_values = {expected[i], got[i]};
                 }
                 if (changed != changed_.end()) {
-                    const double away = std::abs(-d - changed->second);
-                    if (!(away >= off) || !std::isfinite(e)) {
-                        off = std::isfinite(e) ? away : 0;
+                    const double away = distance_to_change(expected[i], got[i], changed->second);
+                    if (away < off) {
+                        off = away;
                         likeliest = i;
                     }
                     continue;
@@ -380,6 +394,7 @@ class scheme_replay {
         }
         const double relative = norm > 0 ? std::sqrt(distance / norm) : 0;
         if (worst_tensor.empty() || relative <= bounds_.gradients) return;
+        if (result_.differences != before) return;  // named already
         differ(worst_tensor, worst_index,
                fmt::format("L2 {:.1e} > {:.0e}", relative, bounds_.gradients), worst_values.first,
                worst_values.second);

@@ -18,7 +18,7 @@ std::vector<std::string> recorded_cases(const std::string& folder);
 
 struct replay_options {
     std::size_t show = 10;
-    int threads = 0;
+    int threads = 1;  ///< recorded cases are small
     std::string backend;
     const std::atomic<bool>* cancel = nullptr;
 };

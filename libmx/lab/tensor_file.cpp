@@ -41,9 +41,14 @@ std::vector<float> tensor_file::read(const std::string& name, const tensor::shap
     return values;
 }
 
-std::vector<std::string> tensor_file::names() const {
-    std::vector<std::string> all;
-    for (const auto& [name, index] : index_) all.push_back(name);
+std::vector<std::byte> tensor_file::bytes(const std::string& name, tensor::dtype type) const {
+    const io::tensor_info& t = info(name);
+    if (t.type != type) {
+        fail(fmt::format("is {}, not {}", tensor::row_of(t.type).name, tensor::row_of(type).name),
+             name);
+    }
+    std::vector<std::byte> all(static_cast<std::size_t>(t.bytes));
+    reader_->open(index_.at(name))->read(0, all);
     return all;
 }
 

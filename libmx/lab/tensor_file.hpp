@@ -25,7 +25,8 @@ class tensor_file {
     /// The values, which float32 has to hold exactly. `shape`, unless empty, has to be the
     /// tensor's.
     std::vector<float> read(const std::string& name, const tensor::shape& shape = {}) const;
-    std::vector<std::string> names() const;
+    /// The bytes as they are stored, of a tensor of this type.
+    std::vector<std::byte> bytes(const std::string& name, tensor::dtype type) const;
     [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const;
 
   private:

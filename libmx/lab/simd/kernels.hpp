@@ -119,6 +119,9 @@ const kernels& best();
 /// The table of this name. Throws base::error (usage, unavailable).
 const kernels& named(std::string_view name);
 
+/// cos(2 pi turns) for 0 <= turns < 1, by a polynomial of our own.
+double cosine_of_turns(double turns);
+
 /// The portable table: the reference.
 extern const kernels scalar_kernels;
 

@@ -29,6 +29,8 @@ void product(const product_tile& t) {
 
 }  // namespace
 
+double cosine_of_turns(double turns) { return turn_of(turns).cosine; }
+
 constinit const kernels scalar_kernels{
     "scalar",    rows,          columns,        product, round,          exp,        log,
     erf,         tanh,          activate,       activate_back,           add,        add_bias,
