@@ -26,8 +26,9 @@ struct replay_options {
 /// Replays a case, one verification per scheme. What is held to what:
 /// - fixed parameters: relative L2 distance of all stored gradients at most 1e-6 for schemes without
 ///   bfloat16 or with fewer than four mantissa bits in every operand, else 1e-4 (e4m3 up to width
-///   64: 1e-6); losses 1e-6; single elements within bounds that follow from how an independent
-///   program agreed;
+///   64: 1e-6); losses 1e-6; single elements to the bit where two independent runs with sums in
+///   different orders agreed to the bit, else within a fiftieth of the tensor's rms or a 32nd of
+///   themselves (float32: 1e-4 of the rms, or ten times what those runs differed by);
 /// - every stored tensor that is whole has the norm and the sum that the case states;
 /// - trajectories: losses within 1e-6 at steps 1 and 2 and 1e-2 to the last step, 1e-6 to the last
 ///   step for fp32 and mxfp4_e2m1.
