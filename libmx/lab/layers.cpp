@@ -34,7 +34,8 @@ void round_result(machine& on, rounding how, std::size_t count, float* y) {
 }
 
 // Draws of an operand: of its layer, product and step.
-base::random_key draws_of(const layer_context& c, std::string_view layer, std::string_view operand) {
+base::random_key draws_of(const layer_context& c, std::string_view layer,
+                          std::string_view operand) {
     const std::uint64_t name = base::tensor_id(fmt::format("{}.{}", layer, operand));
     return {c.seed, name ^ (c.step * 0x9e3779b97f4a7c15u)};
 }
@@ -43,13 +44,18 @@ const operand_rule& rule_of(const layer_context& c, stage which, std::size_t ope
     return c.how.operands[static_cast<std::size_t>(which)][operand];
 }
 
+const transform::rotation& rotation_of(const layer_context& c, stage which) {
+    return c.how.rotations[static_cast<std::size_t>(which)];
+}
+
 void product_of(const layer_context& c, stage which, const matrix_view& a, axis over_a,
                 const matrix_view& b, axis over_b, float* to) {
     if (c.how.accumulate) {
         return multiply_by_model(c.how, which, a, over_a, b, over_b, c.on.threads(), to);
     }
-    const operand_view left = quantized(c.on, rule_of(c, which, 0), a, over_a, c.room.a);
-    const operand_view right = quantized(c.on, rule_of(c, which, 1), b, over_b, c.room.b);
+    const transform::rotation& rotate = rotation_of(c, which);
+    const operand_view left = quantized(c.on, rule_of(c, which, 0), rotate, a, over_a, c.room.a);
+    const operand_view right = quantized(c.on, rule_of(c, which, 1), rotate, b, over_b, c.room.b);
     multiply(c.on, left, right, to);
 }
 
@@ -65,7 +71,7 @@ void column_sums(machine& on, rounding how, const float* dy, const float* normal
 void prepared(const layer_context& c, const norm_layer& l, rounding how, const float* x,
               const operand_rule& rule, float* to) {
     c.on.kernels().round(how, x, l.width, to);
-    const operand_view q = quantized(c.on, rule, {to, 1, l.width, draws_of(c, l.name, "gain")},
+    const operand_view q = quantized(c.on, rule, {}, {to, 1, l.width, draws_of(c, l.name, "gain")},
                                      axis::last, c.room.copy);
     if (q.data != to) std::copy_n(q.data, l.width, to);
 }
@@ -86,16 +92,16 @@ void linear_forward(const layer_context& c, const linear_layer& l, const float* 
     });
 }
 
-void linear_backward(const layer_context& c, const linear_layer& l, const float* x,
-                     const float* dy, float* dx, float* dw, float* dbias) {
+void linear_backward(const layer_context& c, const linear_layer& l, const float* x, const float* dy,
+                     float* dx, float* dw, float* dbias) {
     const rounding how = c.how.vector_backward;
     const float* const dyr = rounded(c.on, how, dy, l.tokens * l.out, c.room.dy);
     const auto key = [&](std::string_view operand) { return draws_of(c, l.name, operand); };
     if (dx != nullptr) {
         const float* w = rounded(c.on, how, l.w, l.out * l.in, c.room.w);
         if (c.how.requantize) {
-            w = quantized_copy(c.on, rule_of(c, stage::fprop, 1), {w, l.out, l.in, key("fprop.w")},
-                               axis::last, c.room.copy);
+            w = quantized_copy(c.on, rule_of(c, stage::fprop, 1), rotation_of(c, stage::fprop),
+                               {w, l.out, l.in, key("fprop.w")}, axis::last, c.room.copy);
         }
         product_of(c, stage::dgrad, {dyr, l.tokens, l.out, key("dgrad.dy")}, axis::last,
                    {w, l.out, l.in, key("dgrad.w")}, axis::first, dx);
@@ -105,9 +111,9 @@ void linear_backward(const layer_context& c, const linear_layer& l, const float*
     const float* dyw = dyr;
     base::aligned_buffer<float> second;
     if (c.how.requantize) {
-        xr = quantized_copy(c.on, rule_of(c, stage::fprop, 0), {xr, l.tokens, l.in, key("fprop.x")},
-                            axis::last, c.room.copy);
-        dyw = quantized_copy(c.on, rule_of(c, stage::dgrad, 0),
+        xr = quantized_copy(c.on, rule_of(c, stage::fprop, 0), rotation_of(c, stage::fprop),
+                            {xr, l.tokens, l.in, key("fprop.x")}, axis::last, c.room.copy);
+        dyw = quantized_copy(c.on, rule_of(c, stage::dgrad, 0), rotation_of(c, stage::dgrad),
                              {dyr, l.tokens, l.out, key("dgrad.dy")}, axis::last, second);
     }
     product_of(c, stage::wgrad, {dyw, l.tokens, l.out, key("wgrad.dy")}, axis::first,
@@ -125,7 +131,7 @@ void norm_forward(const layer_context& c, const norm_layer& l, const float* x, f
     if (l.bias != nullptr) {
         c.on.kernels().round(c.how.norm_statistics, l.bias, l.width, bias);
     }
-    x = quantized(c.on, c.how.norm_input, {x, l.tokens, l.width, draws_of(c, l.name, "input")},
+    x = quantized(c.on, c.how.norm_input, {}, {x, l.tokens, l.width, draws_of(c, l.name, "input")},
                   axis::last, c.room.copy)
             .data;
     float* const normal = kept.normal.room_for(count);
@@ -143,8 +149,8 @@ void norm_forward(const layer_context& c, const norm_layer& l, const float* x, f
         c.on.kernels().norm(rows, x + at, y + at, normal + at, variance + begin);
     });
     const operand_view out =
-        quantized(c.on, c.how.norm_output, {y, l.tokens, l.width, draws_of(c, l.name, "output")},
-                  axis::last, c.room.copy);
+        quantized(c.on, c.how.norm_output, {},
+                  {y, l.tokens, l.width, draws_of(c, l.name, "output")}, axis::last, c.room.copy);
     if (out.data != y) std::copy_n(out.data, count, y);
 }
 

@@ -41,8 +41,8 @@ struct linear_layer {
 /// y (tokens x out) from x (tokens x in).
 void linear_forward(const layer_context& c, const linear_layer& l, const float* x, float* y);
 /// dx (tokens x in; null: not wanted), dw (out x in) and dbias (out; null: none) from dy.
-void linear_backward(const layer_context& c, const linear_layer& l, const float* x,
-                     const float* dy, float* dx, float* dw, float* dbias);
+void linear_backward(const layer_context& c, const linear_layer& l, const float* x, const float* dy,
+                     float* dx, float* dw, float* dbias);
 
 /// y = gain * (x - mean) / sqrt(variance + eps) + bias over each row, the variance being the mean
 /// square of what is left; `rms` subtracts no mean and has no bias.

@@ -34,9 +34,7 @@ void multiply_by_model(const precision& p, stage which, const matrix_view& a, ax
     pipeline::run_control control;
     control.threads = threads;
     const auto& rules = p.operands[static_cast<std::size_t>(which)];
-    const products::operand_recipe plain{{}, &products::plain_formats().front(), false};
-    const transform::rotation rotate = products::common_rotation(
-        rules[0].recipe.value_or(plain), rules[1].recipe.value_or(plain));
+    const transform::rotation& rotate = p.rotations[static_cast<std::size_t>(which)];
     const products::form_pair forms =
         products::forms_for(*p.accumulate, operand_of(rules[0], a, over_a, rotate, control),
                             operand_of(rules[1], b, over_b, rotate, control));

@@ -74,8 +74,10 @@ void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const 
         std::vector<codec::placed_segment> segments;
         for (std::size_t row = begin; row < end; row += at_once) {
             codec::placed_segment s;
-            s.place = {m.key.tensor, std::uint64_t{row} * m.cols, m.cols,
-                       std::min(at_once, end - row), m.cols, block_rows, block_cols};
+            s.place = {m.key.tensor, std::uint64_t{row} * m.cols,
+                       m.cols,       std::min(at_once, end - row),
+                       m.cols,       block_rows,
+                       block_cols};
             s.row = row - begin;
             segments.push_back(s);
         }
@@ -106,8 +108,7 @@ void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const 
                         tile.resize(high * wide);
                         decode(p, d, b, tile.size(), tile.data());
                         for (std::size_t k = 0; k < high; ++k) {
-                            std::copy_n(tile.data() + k * wide, wide,
-                                        to + (at + k) * m.cols + col);
+                            std::copy_n(tile.data() + k * wide, wide, to + (at + k) * m.cols + col);
                         }
                     }
                 }
@@ -133,21 +134,30 @@ products::matrix as_matrix(const matrix_view& m) {
 
 }  // namespace
 
-operand_view quantized(machine& on, const operand_rule& rule, const matrix_view& m, axis over,
-                       base::aligned_buffer<float>& room) {
-    if (!rule.recipe) return plain_view(m.data, m, over);
-    const std::size_t count = m.rows * m.cols;
-    if (!rule.recipe->blocks) {
-        if (rule.recipe->plain->element == nullptr && rule.recipe->plain->name == "f32") {
-            return plain_view(m.data, m, over);
-        }
-        float* const to = room.room_for(count);
-        if (rule.recipe->plain->name == "bf16") {
-            on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
-                on.kernels().round(rounding::bf16_even, m.data + begin, end - begin, to + begin);
-            });
-            return plain_view(to, m, over);
-        }
+operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
+                       const matrix_view& given, axis over, base::aligned_buffer<float>& room) {
+    const bool rotated = rotate.what != transform::kind::none;
+    const bool plain = !rule.recipe || !rule.recipe->blocks;
+    const bool as_it_is = plain && (!rule.recipe || rule.recipe->plain->name == "f32");
+    if (as_it_is && !rotated) return plain_view(given.data, given, over);
+    const std::size_t count = given.rows * given.cols;
+    float* const to = room.room_for(rotated ? 2 * count : count);
+    matrix_view m = given;
+    if (rotated) {
+        float* const copy = as_it_is ? to : to + count;
+        std::copy_n(given.data, count, copy);
+        transform::rotate(rotate, {copy, m.rows, m.cols, m.cols},
+                          over == axis::last ? transform::run::row : transform::run::column);
+        m.data = copy;
+        if (as_it_is) return plain_view(copy, m, over);
+    }
+    if (plain && rule.recipe->plain->name == "bf16") {
+        on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
+            on.kernels().round(rounding::bf16_even, m.data + begin, end - begin, to + begin);
+        });
+        return plain_view(to, m, over);
+    }
+    if (plain) {
         // Other formats without blocks, which no scheme has: as mx stages converts them.
         const products::quantized_operand q = products::quantize_operand(
             as_matrix(m),
@@ -157,33 +167,25 @@ operand_view quantized(machine& on, const operand_rule& rule, const matrix_view&
         return {to, q.rows, q.depth, false};
     }
     const codec::recipe& r = *rule.recipe->blocks;
-    float* const to = room.room_for(2 * count);
-    float* const copy = to + count;
-    const float* x = m.data;
-    if (r.rotate.what != transform::kind::none) {
-        std::copy_n(x, count, copy);
-        transform::rotate(r.rotate, {copy, m.rows, m.cols, m.cols},
-                          over == axis::last ? transform::run::row : transform::run::column);
-        x = copy;
-    }
     if (over == axis::first && codec::bumps_positions(r)) {
         // Exponents are raised along rows of blocks, so that these have to be rows.
         std::vector<float> turned(count);
-        transpose(x, m.rows, m.cols, turned.data());
+        transpose(m.data, m.rows, m.cols, turned.data());
         const matrix_view t{turned.data(), m.cols, m.rows, m.key};
-        quantize_blocks(on, r, turned.data(), t,
-                        {1, static_cast<std::size_t>(r.block.cols), false}, to);
+        quantize_blocks(on, r, turned.data(), t, {1, static_cast<std::size_t>(r.block.cols), false},
+                        to);
         return {to, m.cols, m.rows, false};
     }
     layout l{static_cast<std::size_t>(r.block.rows), static_cast<std::size_t>(r.block.cols), false};
     if (over == axis::first && is_one_dimensional(r)) l = {l.block_cols, 1, true};
-    quantize_blocks(on, r, x, m, l, to);
+    quantize_blocks(on, r, m.data, m, l, to);
     return l.across ? operand_view{to, m.cols, m.rows, false} : plain_view(to, m, over);
 }
 
-const float* quantized_copy(machine& on, const operand_rule& rule, const matrix_view& m, axis over,
+const float* quantized_copy(machine& on, const operand_rule& rule,
+                            const transform::rotation& rotate, const matrix_view& m, axis over,
                             base::aligned_buffer<float>& room) {
-    const operand_view v = quantized(on, rule, m, over, room);
+    const operand_view v = quantized(on, rule, rotate, m, over, room);
     if (v.data == m.data) return m.data;
     float* to = const_cast<float*>(v.data);  // in `room`
     if (over == axis::first && !v.transposed) {
@@ -191,7 +193,6 @@ const float* quantized_copy(machine& on, const operand_rule& rule, const matrix_
         transpose(v.data, m.cols, m.rows, turned.data());
         std::copy(turned.begin(), turned.end(), to);
     }
-    const transform::rotation rotate = rule.recipe->rotation();
     if (rotate.what != transform::kind::none) {
         transform::rotate_back(rotate, {to, m.rows, m.cols, m.cols},
                                over == axis::last ? transform::run::row : transform::run::column);

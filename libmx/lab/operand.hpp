@@ -9,6 +9,7 @@
 #include "libmx/lab/machine.hpp"
 #include "libmx/lab/precision.hpp"
 #include "libmx/lab/product.hpp"
+#include "libmx/transform/rotation.hpp"
 
 namespace mx::lab {
 
@@ -23,14 +24,16 @@ struct matrix_view {
 enum class axis : std::uint8_t { last, first };
 
 /// `m` under `rule` with blocks along the axis that is summed over: what the codes stand for,
-/// rounded once to float32, in `room`; or `m` itself where the rule is none. Rotated where the
-/// recipe rotates. Draws of stochastic rounding depend on the key, the recipe's seed and the
-/// element's place. NaN and Inf make their block what the recipe makes of it (OCP: NaN).
-operand_view quantized(machine& on, const operand_rule& rule, const matrix_view& m, axis over,
-                       base::aligned_buffer<float>& room);
+/// rounded once to float32, in `room`; or `m` itself where nothing is done to it. Rotated by
+/// `rotate` along that axis first. Draws of stochastic rounding depend on the key, the recipe's
+/// seed and the element's place. NaN and Inf make their block what the recipe makes of it (OCP:
+/// NaN).
+operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
+                       const matrix_view& m, axis over, base::aligned_buffer<float>& room);
 
 /// The same laid out as `m` and rotated back: what a copy holds that was quantized along `over`.
-const float* quantized_copy(machine& on, const operand_rule& rule, const matrix_view& m, axis over,
+const float* quantized_copy(machine& on, const operand_rule& rule,
+                            const transform::rotation& rotate, const matrix_view& m, axis over,
                             base::aligned_buffer<float>& room);
 
 /// The product of two matrices under an accumulator model of mx accumulators, c as in multiply().

@@ -83,9 +83,8 @@ constexpr std::array keys{
                   [](precision& p, const std::string& v) {
                       p.vector_forward = p.vector_backward = parse_rounding(v);
                   }},
-    precision_key{
-        "vector-forward", a_rounding, "the same, forward only",
-        [](precision& p, const std::string& v) { p.vector_forward = parse_rounding(v); }},
+    precision_key{"vector-forward", a_rounding, "the same, forward only",
+                  [](precision& p, const std::string& v) { p.vector_forward = parse_rounding(v); }},
     precision_key{
         "vector-backward", a_rounding, "the same, backward only",
         [](precision& p, const std::string& v) { p.vector_backward = parse_rounding(v); }},
@@ -97,9 +96,8 @@ constexpr std::array keys{
                   [](precision& p, const std::string& v) {
                       p.norm_forward = p.norm_statistics = parse_rounding(v);
                   }},
-    precision_key{
-        "ln-backward", a_rounding, "the same, backward only",
-        [](precision& p, const std::string& v) { p.norm_backward = parse_rounding(v); }},
+    precision_key{"ln-backward", a_rounding, "the same, backward only",
+                  [](precision& p, const std::string& v) { p.norm_backward = parse_rounding(v); }},
     precision_key{
         "ln-statistics", a_rounding,
         "input, gain, bias, mean and variance of layer norms, up to where eps is added",
@@ -111,8 +109,9 @@ constexpr std::array keys{
                       }
                       p.norm_bias_trains = v == "trained";
                   }},
-    precision_key{"ln-gain", a_recipe, "gains as layer norms multiply by them; the gradient passes "
-                                       "straight through",
+    precision_key{"ln-gain", a_recipe,
+                  "gains as layer norms multiply by them; the gradient passes "
+                  "straight through",
                   [](precision& p, const std::string& v) { p.gain = parse_rule(v); }},
     precision_key{"ln-input", a_recipe, "what enters layer norms",
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
@@ -127,15 +126,18 @@ constexpr std::array keys{
 };
 
 // Rotations cancel where both operands of a product have the same.
-void check_rotations(const precision& p) {
+void find_rotations(precision& p) {
     const products::operand_recipe plain{{}, &products::plain_formats().front(), false};
-    for (const auto& pair : p.operands) {
-        products::common_rotation(pair[0].recipe.value_or(plain), pair[1].recipe.value_or(plain));
+    for (std::size_t i = 0; i < p.operands.size(); ++i) {
+        const auto& pair = p.operands[i];
+        p.rotations[i] = products::common_rotation(pair[0].recipe.value_or(plain),
+                                                   pair[1].recipe.value_or(plain));
         for (const operand_rule& r : pair) {
             if (r.recipe && r.recipe->blocks && codec::bumps_positions(*r.recipe->blocks) &&
                 p.accumulate) {
-                fail("exponents raised position by position: no accumulator model takes such "
-                     "scales; leave out accumulate");
+                fail(
+                    "exponents raised position by position: no accumulator model takes such "
+                    "scales; leave out accumulate");
             }
         }
     }
@@ -207,7 +209,7 @@ std::string to_string(const std::vector<setting>& settings) {
 precision precision_of(const std::vector<setting>& settings) {
     precision p;
     for (const setting& s : settings) apply(p, s);
-    check_rotations(p);
+    find_rotations(p);
     return p;
 }
 

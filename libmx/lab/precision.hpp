@@ -36,6 +36,8 @@ std::string to_string(const operand_rule& r);
 struct precision {
     /// By stage; of each the operands in the order of its product: x and w, dy and w, dy and x.
     std::array<std::array<operand_rule, 2>, 3> operands;
+    /// Of each stage, for both of its operands: that of the recipes that rotate.
+    std::array<transform::rotation, 3> rotations;
     /// Operands that two products share are quantized a second time from the copy that the first
     /// one quantized: W and X of Fprop, dY of Dgrad.
     bool requantize = false;

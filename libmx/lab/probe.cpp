@@ -49,7 +49,8 @@ std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& 
     if (!std::all_of(x.begin(), x.end(), [](float v) { return std::isfinite(v); })) {
         return std::nullopt;
     }
-    const auto length = static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
+    const auto length =
+        static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
     const codec::recipe_request request{&p, codec::detail::none, false, false, false};
     codec::placed_segment s;
     s.place = {0, 0, x.size(), 1, x.size(), 1, std::min(length, x.size())};
@@ -73,7 +74,8 @@ std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& 
         double sum = 0;
         std::size_t number = 0;
         for (std::size_t at = 0; at < x.size(); at += length, ++number) {
-            sum += judge->nearness(codec::extremes_of(x.subspan(at, std::min(length, x.size() - at))));
+            sum +=
+                judge->nearness(codec::extremes_of(x.subspan(at, std::min(length, x.size() - at))));
         }
         f.nearness = sum / static_cast<double>(number);
     }
@@ -81,7 +83,11 @@ std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& 
 }
 
 report::record figures_record(const std::optional<block_figures>& f) {
-    if (!f) return {{"clamp_share", {}}, {"last_code_share", {}}, {"saturated_share", {}}, {"nearness", {}}};
+    if (!f)
+        return {{"clamp_share", {}},
+                {"last_code_share", {}},
+                {"saturated_share", {}},
+                {"nearness", {}}};
     return {{"clamp_share", f->clamp_share},
             {"last_code_share", f->last_code_share},
             {"saturated_share", f->saturated_share},

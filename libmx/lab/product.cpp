@@ -93,9 +93,10 @@ void multiply(machine& on, const operand_view& a, const operand_view& b, float* 
     const std::size_t per_row = b.rows * a.depth;
     const std::size_t least = std::max<std::size_t>(1, 8'000'000 / per_row);
     const std::size_t grain = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
-    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * by.tile_columns)), [&](std::size_t begin, std::size_t end, int) {
-        pack(b, by.tile_columns, begin, end, packed);
-    });
+    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * by.tile_columns)),
+             [&](std::size_t begin, std::size_t end, int) {
+                 pack(b, by.tile_columns, begin, end, packed);
+             });
     const tile_maker make{by, a, packed, b.rows, c};
     const std::size_t chunk = rows_at_once / by.tile_rows * by.tile_rows;
     on.split(a.rows, grain, [&](std::size_t begin, std::size_t end, int) {

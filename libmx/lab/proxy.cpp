@@ -62,8 +62,12 @@ norm_layer student::norm(std::size_t i, const std::vector<float>& values) const 
 }
 
 linear_layer student::fc1(std::size_t i, const std::vector<float>& values) const {
-    return {names_[3 * i + 1],           tokens_, shape_.width, shape_.inner(),
-            of(values, at(i, per_block_ - 3)), nullptr};
+    return {names_[3 * i + 1],
+            tokens_,
+            shape_.width,
+            shape_.inner(),
+            of(values, at(i, per_block_ - 3)),
+            nullptr};
 }
 
 linear_layer student::fc2(std::size_t i, const std::vector<float>& values) const {

@@ -93,14 +93,13 @@ struct case_file {
 // The recipes of a recorded scheme.
 std::vector<setting> settings_of(const case_file& in, const std::string& scheme,
                                  const record& operands) {
-    static const std::map<std::string, std::string> recipes{
-        {"none", "none"},
-        {"bf16", "bf16"},
-        {"e4m3", "mxfp8:round=away"},
-        {"e5m2", "mxfp8_e5m2:round=away"},
-        {"e2m1", "mxfp4:round=away"},
-        {"e2m3", "mxfp6_e2m3:round=away"},
-        {"e3m2", "mxfp6_e3m2:round=away"}};
+    static const std::map<std::string, std::string> recipes{{"none", "none"},
+                                                            {"bf16", "bf16"},
+                                                            {"e4m3", "mxfp8:round=away"},
+                                                            {"e5m2", "mxfp8_e5m2:round=away"},
+                                                            {"e2m1", "mxfp4:round=away"},
+                                                            {"e2m3", "mxfp6_e2m3:round=away"},
+                                                            {"e3m2", "mxfp6_e3m2:round=away"}};
     std::string text;
     bool forward = false, backward = false;
     for (const auto& [operand, value] : operands) {
@@ -164,8 +163,7 @@ class scheme_replay {
             stride_ = static_cast<std::size_t>(std::strtoull(stride->second.c_str(), nullptr, 10));
             if (stride_ == 0) stored_.fail("fc_weight_stride is no number from 1 on");
         }
-        const std::vector<setting> settings =
-            settings_of(in, scheme, in.object(about, "operands"));
+        const std::vector<setting> settings = settings_of(in, scheme, in.object(about, "operands"));
         how_ = precision_of(settings);
         result_.file = stored_.path();
         result_.kind = "training";
@@ -232,9 +230,9 @@ class scheme_replay {
         std::vector<float> x = stored_.read(name);
         const std::size_t step = p.kind == parameter_kind::weight ? stride_ : 1;
         if (x.size() != (p.count + step - 1) / step) {
-            stored_.fail(fmt::format("has {} elements, not every {}th of {}", x.size(), step,
-                                     p.count),
-                         name);
+            stored_.fail(
+                fmt::format("has {} elements, not every {}th of {}", x.size(), step, p.count),
+                name);
         }
         return x;
     }
@@ -379,9 +377,8 @@ class scheme_replay {
                     continue;
                 }
                 // Roundings to bfloat16 that fall the other way move an element by a unit or two.
-                const double bound =
-                    bf16 ? std::max(0.02 * rms, 0x1p-5 * std::abs(e))
-                         : std::max(10 * agreed.distance, 1e-4) * rms;
+                const double bound = bf16 ? std::max(0.02 * rms, 0x1p-5 * std::abs(e))
+                                          : std::max(10 * agreed.distance, 1e-4) * rms;
                 const bool out = to_the_bit ? expected[i] != got[i] : !(std::abs(d) <= bound);
                 if (out && (agreed.known || bf16)) {
                     differ(name, i, to_the_bit ? "bits" : "element", expected[i], got[i]);
@@ -406,8 +403,8 @@ class scheme_replay {
         const double own = static_cast<double>(got);
         if (std::abs(own - expected) <= bound * std::abs(expected)) return;
         if (std::isnan(expected) && std::isnan(own)) return;
-        differ(name, index, fmt::format("relative {:.0e}", bound), {"", fmt::format("{}", expected)},
-               {"", fmt::format("{}", own)});
+        differ(name, index, fmt::format("relative {:.0e}", bound),
+               {"", fmt::format("{}", expected)}, {"", fmt::format("{}", own)});
     }
 
     void replay_trajectory() {

@@ -24,7 +24,8 @@ struct replay_options {
 };
 
 /// Replays a case, one verification per scheme. What is held to what:
-/// - fixed parameters: relative L2 distance of all stored gradients at most 1e-6 for schemes without
+/// - fixed parameters: relative L2 distance of all stored gradients at most 1e-6 for schemes
+/// without
 ///   bfloat16 or with fewer than four mantissa bits in every operand, else 1e-4 (e4m3 up to width
 ///   64: 1e-6); losses 1e-6; single elements to the bit where two independent runs with sums in
 ///   different orders agreed to the bit, else within a fiftieth of the tensor's rms or a 32nd of

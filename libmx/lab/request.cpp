@@ -81,9 +81,10 @@ constexpr std::array keys{
     request_key{"depth", "L", "Network", "blocks (4)",
                 [](run_request& r, const std::string& t) { r.shape.depth = whole(t, 1, 1024); },
                 [](const run_request& r) { return fmt::format("{}", r.shape.depth); }},
-    request_key{"activation", "PHI", "Network", "gelu, relu, swiglu or none (gelu)",
-                [](run_request& r, const std::string& t) { r.shape.phi = read_word(t, activations); },
-                [](const run_request& r) { return print_word(r.shape.phi, activations); }},
+    request_key{
+        "activation", "PHI", "Network", "gelu, relu, swiglu or none (gelu)",
+        [](run_request& r, const std::string& t) { r.shape.phi = read_word(t, activations); },
+        [](const run_request& r) { return print_word(r.shape.phi, activations); }},
     request_key{"norm", "KIND", "Network", "layer, rms or none (layer)",
                 [](run_request& r, const std::string& t) { r.shape.norm = read_word(t, norms); },
                 [](const run_request& r) { return print_word(r.shape.norm, norms); }},
@@ -92,16 +93,15 @@ constexpr std::array keys{
                 "gain 0.5, biases 0)",
                 [](run_request& r, const std::string& t) { r.begin = read_word(t, starts); },
                 [](const run_request& r) { return print_word(r.begin, starts); }},
-    request_key{"init-gain", "LO:HI", "Network", "gains begin uniform in this range (1:1)",
-                [](run_request& r, const std::string& t) {
-                    const std::size_t colon = t.find(':');
-                    if (colon == std::string::npos) fail(fmt::format("'{}': give LO:HI", t));
-                    r.least_gain = parsed<double>(t.substr(0, colon), -1e6, 1e6);
-                    r.most_gain = parsed<double>(t.substr(colon + 1), r.least_gain, 1e6);
-                },
-                [](const run_request& r) {
-                    return fmt::format("{}:{}", r.least_gain, r.most_gain);
-                }},
+    request_key{
+        "init-gain", "LO:HI", "Network", "gains begin uniform in this range (1:1)",
+        [](run_request& r, const std::string& t) {
+            const std::size_t colon = t.find(':');
+            if (colon == std::string::npos) fail(fmt::format("'{}': give LO:HI", t));
+            r.least_gain = parsed<double>(t.substr(0, colon), -1e6, 1e6);
+            r.most_gain = parsed<double>(t.substr(colon + 1), r.least_gain, 1e6);
+        },
+        [](const run_request& r) { return fmt::format("{}:{}", r.least_gain, r.most_gain); }},
     request_key{"init", "FILE", "Network",
                 "safetensors with the parameters to begin from (layers.0.fc1.weight, ..., or "
                 "init.layers.0.fc1.weight)",
@@ -144,15 +144,24 @@ constexpr std::array keys{
         "lr-min", "RATE", "Optimizer", "where --cosine ends (1e-05)",
         [](run_request& r, const std::string& t) { r.least_rate = parsed<double>(t, 0, 1e6); },
         [](const run_request& r) { return fmt::format("{}", r.least_rate); }},
-    request_key{"cosine-steps", "N", "Optimizer",
-                "length of the cosine where it is not all steps; 0: constant rate (0)",
-                [](run_request& r, const std::string& t) {
-                    r.cosine_steps = whole(t, 0, most_steps);
-                },
-                [](const run_request& r) { return fmt::format("{}", r.cosine_steps); }},
+    request_key{
+        "cosine-steps", "N", "Optimizer",
+        "length of the cosine where it is not all steps; 0: constant rate (0)",
+        [](run_request& r, const std::string& t) { r.cosine_steps = whole(t, 0, most_steps); },
+        [](const run_request& r) { return fmt::format("{}", r.cosine_steps); }},
     request_key{"steps", "N", "Optimizer", "updates, in all (1000)",
                 [](run_request& r, const std::string& t) { r.steps = whole(t, 1, most_steps); },
                 [](const run_request& r) { return fmt::format("{}", r.steps); }},
+    request_key{
+        "probe-every", "N", "Output",
+        "steps between probes: the gradient beside that in float32 at the same parameters "
+        "and batch, and blocks of gains, weights and activations",
+        [](run_request& r, const std::string& t) { r.probe_every = whole(t, 0, most_steps); },
+        [](const run_request& r) { return fmt::format("{}", r.probe_every); }},
+    request_key{
+        "probe-draws", "N", "Output", "redraws of a probe under stochastic rounding (4)",
+        [](run_request& r, const std::string& t) { r.probe_draws = parsed<int>(t, 1, 1000); },
+        [](const run_request& r) { return fmt::format("{}", r.probe_draws); }},
 };
 
 std::string text_of(const intervention& i) {

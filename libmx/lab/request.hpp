@@ -16,7 +16,8 @@
 
 namespace mx::lab {
 
-/// Where labels come from: the teacher's output and noise, or that output scaled to rms 1 and noise.
+/// Where labels come from: the teacher's output and noise, or that output scaled to rms 1 and
+/// noise.
 enum class task_kind : std::uint8_t { paper, teacher };
 enum class loss_kind : std::uint8_t { mse, kl };
 
@@ -47,6 +48,9 @@ struct run_request {
     /// z normal; 0: none is.
     std::uint64_t nudge = 0, nudge_after = 0;
     std::string init_file, data_file;  ///< "": made from the seed
+    /// Steps between probes, the first at step 1; 0: none. They change no bit of the training.
+    std::uint64_t probe_every = 0;
+    int probe_draws = 4;  ///< of a probe under stochastic rounding
 
     friend bool operator==(const run_request&, const run_request&) = default;
 };

@@ -23,9 +23,7 @@ std::string inside(const std::string& folder, std::string_view name) {
     return (fs::path(folder) / name).string();
 }
 
-report::value number(double x) {
-    return std::isfinite(x) ? report::value(x) : report::value();
-}
+report::value number(double x) { return std::isfinite(x) ? report::value(x) : report::value(); }
 
 std::vector<float> losses_of(const training& t) {
     std::vector<float> all;
@@ -67,12 +65,11 @@ void run(training& t, const run_plan& plan) {
     if (t.done() == 0 || !t.finished()) save();
     while (!t.finished() && !cancelled()) {
         const std::uint64_t next = t.done() + 1;
-        const bool probe = plan.probe_every != 0 && (next - 1) % plan.probe_every == 0;
         std::string dump;
         if (kept && plan.dumps.count(next) != 0) {
             dump = inside(plan.folder, fmt::format("dump-{:06}.safetensors", next));
         }
-        t.step(probe, plan.probe_draws, dump);
+        t.step(dump);
         if (plan.on_step) plan.on_step(t);
         if (!kept) continue;
         if (plan.checkpoints.count(t.done()) != 0) {
@@ -86,11 +83,12 @@ void run(training& t, const run_plan& plan) {
 
 report::record run_summary(const training& t) {
     const std::vector<float> losses = losses_of(t);
-    report::record r{
-        {"status", std::string(t.diverged() ? "diverged" : t.finished() ? "complete" : "stopped")},
-        {"steps", static_cast<std::int64_t>(losses.size())},
-        {"seed", static_cast<std::int64_t>(t.request().seed)},
-        {"nudge", static_cast<std::int64_t>(t.request().nudge)}};
+    report::record r{{"status", std::string(t.diverged()   ? "diverged"
+                                            : t.finished() ? "complete"
+                                                           : "stopped")},
+                     {"steps", static_cast<std::int64_t>(losses.size())},
+                     {"seed", static_cast<std::int64_t>(t.request().seed)},
+                     {"nudge", static_cast<std::int64_t>(t.request().nudge)}};
     float least = INFINITY, most = 0;
     for (const float x : losses) {
         least = x < least ? x : least;

@@ -23,8 +23,6 @@ struct run_plan {
     std::uint64_t checkpoint_every = 500;  ///< steps between writing the latest state
     std::set<std::uint64_t> checkpoints;   ///< steps after which a copy is kept
     std::set<std::uint64_t> dumps;         ///< steps whose tensors are written
-    std::uint64_t probe_every = 0;         ///< 0: never; else at step 1 and every so many from there
-    int probe_draws = 4;
     report::record head;                   ///< of run.json: schema mx.run/1, and what made it
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const training&)> on_step;

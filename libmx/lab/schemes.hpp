@@ -71,8 +71,9 @@ inline constexpr std::array schemes{
            MX_SU_TOLD "all=" MX_SU_E4M3},
     scheme{"su.told.bf16_weight", "weights in bfloat16 in both products, gains in E4M3",
            MX_SU_TOLD "all=" MX_SU_E4M3 " w=bf16"},
-    scheme{"hybrid.bf16_act", "MXFP8 weights with bfloat16 activations and gradients, rounded "
-                              "to nearest even; norms in float32",
+    scheme{"hybrid.bf16_act",
+           "MXFP8 weights with bfloat16 activations and gradients, rounded "
+           "to nearest even; norms in float32",
            "vector=bf16-even x=bf16 dy=bf16 w=mxfp8"},
     scheme{"hybrid.bf16_act_fwd", "MXFP8 weights with bfloat16 activations, forward only",
            "vector=bf16-even forward=bf16 fprop-w=mxfp8 backward=none vector-backward=fp32"},

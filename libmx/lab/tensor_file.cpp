@@ -28,9 +28,9 @@ const io::tensor_info& tensor_file::info(const std::string& name) const {
 std::vector<float> tensor_file::read(const std::string& name, const tensor::shape& shape) const {
     const io::tensor_info& t = info(name);
     if (!shape.empty() && t.shape != shape) {
-        fail(fmt::format("has the shape {}, not {}", fmt::join(t.shape, "x"),
-                         fmt::join(shape, "x")),
-             name);
+        fail(
+            fmt::format("has the shape {}, not {}", fmt::join(t.shape, "x"), fmt::join(shape, "x")),
+            name);
     }
     if (tensor::row_of(t.type).to_f32 == tensor::widening::none) fail("holds no numbers", name);
     std::vector<float> values(static_cast<std::size_t>(t.elements));

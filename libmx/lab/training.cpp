@@ -35,7 +35,8 @@ class tensor_writer {
         add(std::move(name), tensor::dtype::f32, std::move(shape), data);
     }
     void write(const std::string& path, const io::metadata_map& metadata) const {
-        const std::unique_ptr<io::array_writer> file = io::create_safetensors(path, plan_, metadata);
+        const std::unique_ptr<io::array_writer> file =
+            io::create_safetensors(path, plan_, metadata);
         for (std::size_t i = 0; i < data_.size(); ++i) file->write(i, 0, data_[i]);
         file->commit();
     }
@@ -54,9 +55,7 @@ std::string to_json(const std::vector<report::record>& probes) {
     return text;
 }
 
-report::value number(double x) {
-    return std::isfinite(x) ? report::value(x) : report::value();
-}
+report::value number(double x) { return std::isfinite(x) ? report::value(x) : report::value(); }
 
 }  // namespace
 
@@ -87,9 +86,9 @@ training::training(unfilled how, const run_request& request, int threads, std::s
 training::training(const run_request& request, int threads, std::string_view backend)
     : training(unfilled{true}, request, threads, backend) {
     if (!values_.empty()) return;
-    values_ = initial_values(net_.parameters(), request_.begin,
-                             static_cast<float>(request_.least_gain),
-                             static_cast<float>(request_.most_gain), request_.seed);
+    values_ =
+        initial_values(net_.parameters(), request_.begin, static_cast<float>(request_.least_gain),
+                       static_cast<float>(request_.most_gain), request_.seed);
 }
 
 namespace {
@@ -98,8 +97,7 @@ run_request request_in(const tensor_file& file) {
     const auto kind = file.metadata().find("kind");
     if (kind == file.metadata().end() || kind->second != checkpoint_kind) {
         file.fail(fmt::format("is no checkpoint of this version of mx train: its metadata has {}",
-                              kind == file.metadata().end() ? "no kind"
-                                                            : "kind " + kind->second));
+                              kind == file.metadata().end() ? "no kind" : "kind " + kind->second));
     }
     std::map<std::string, std::string> text;
     for (const auto& [key, value] : file.metadata()) {
@@ -152,10 +150,9 @@ training::training(const std::string& checkpoint, int threads, std::string_view 
 
 void training::save(const std::string& path) const {
     tensor_writer w;
-    const moments zeros = moments_.first.empty()
-                              ? moments{std::vector<float>(values_.size()),
-                                        std::vector<float>(values_.size())}
-                              : moments();
+    const moments zeros = moments_.first.empty() ? moments{std::vector<float>(values_.size()),
+                                                           std::vector<float>(values_.size())}
+                                                 : moments();
     for (const parameter& p : net_.parameters().all()) {
         w.add(p.name, p.shape, of(values_, p));
         if (request_.by != optimizer::adam) continue;
@@ -299,12 +296,14 @@ float training::loss_of(const float* out) {
                            static_cast<float>(request_.temperature), dy_.data());
 }
 
-void training::step(bool probe, int draws, const std::string& dump) {
+void training::step(const std::string& dump) {
     const std::uint64_t number_of = done() + 1;
     if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
     make_batch(number_of);
     const precision& how = precision_now();
-    if (probe) probes_.push_back(take_probe(how, draws));
+    if (request_.probe_every != 0 && done() % request_.probe_every == 0) {
+        probes_.push_back(take_probe(how));
+    }
     if (!dump.empty()) write_dump(dump, how);
     const float* const out =
         net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, number_of);
@@ -321,7 +320,8 @@ void training::step(bool probe, int draws, const std::string& dump) {
     history_.push_back(figures);
 }
 
-report::record training::take_probe(const precision& how, int draws) {
+report::record training::take_probe(const precision& how) {
+    const int draws = request_.probe_draws;
     const precision plain;
     const std::uint64_t step = done() + 1;
     std::vector<float> g, q;
@@ -375,10 +375,9 @@ report::record training::take_probe(const precision& how, int draws) {
             spread += std::max(0.0, square[k] - mean[k] * mean[k]) * draws / (draws - 1);
             norm += exact * exact;
         }
-        probe.emplace_back(
-            "redraws", report::record{{"draws", static_cast<std::int64_t>(draws)},
-                                      {"bias", number(std::sqrt(bias / norm))},
-                                      {"spread", number(std::sqrt(spread / norm))}});
+        probe.emplace_back("redraws", report::record{{"draws", static_cast<std::int64_t>(draws)},
+                                                     {"bias", number(std::sqrt(bias / norm))},
+                                                     {"spread", number(std::sqrt(spread / norm))}});
     }
     probe.emplace_back("gradients", std::move(tensors));
 
@@ -388,16 +387,15 @@ report::record training::take_probe(const precision& how, int draws) {
                                             : codec::parse_recipe("mxfp8:round=away");
     };
     const codec::recipe of_x = recipe_or(how.operands[0][0]), of_w = recipe_or(how.operands[0][1]);
-    const codec::recipe of_gain = how.gain.recipe && how.gain.recipe->blocks
-                                      ? *how.gain.recipe->blocks
-                                      : of_w;
+    const codec::recipe of_gain =
+        how.gain.recipe && how.gain.recipe->blocks ? *how.gain.recipe->blocks : of_w;
     net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, step);
     report::record blocks;
     for (const parameter& p : net_.parameters().all()) {
         if (p.kind != parameter_kind::weight && p.kind != parameter_kind::norm_gain) continue;
         const codec::recipe& r = p.kind == parameter_kind::weight ? of_w : of_gain;
-        blocks.emplace_back(p.name, figures_record(block_figures_of(
-                                        on_, r, std::span(of(values_, p), p.count))));
+        blocks.emplace_back(
+            p.name, figures_record(block_figures_of(on_, r, std::span(of(values_, p), p.count))));
     }
     for (std::size_t i = 0; i < request_.shape.depth; ++i) {
         const student::block_activations a = net_.block(i);

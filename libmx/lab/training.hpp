@@ -48,9 +48,9 @@ class training {
     /// Probes taken so far, in the order of their steps.
     const std::vector<report::record>& probes() const { return probes_; }
 
-    /// The next update; with `probe`, its gradient is measured first, stochastic rounding over
-    /// `draws` redraws. With `dump`, writes the tensors of the step to that file.
-    void step(bool probe = false, int draws = 4, const std::string& dump = {});
+    /// The next update, its gradient probed first where the request says so. With `dump`, writes
+    /// the tensors of the step to that file.
+    void step(const std::string& dump = {});
 
     /// Writes a checkpoint under a temporary name and renames it. Throws base::error (output).
     void save(const std::string& path) const;
@@ -70,7 +70,7 @@ class training {
     void make_batch(std::uint64_t step);
     void apply_nudge();
     float loss_of(const float* out);
-    report::record take_probe(const precision& how, int draws);
+    report::record take_probe(const precision& how);
     void write_dump(const std::string& path, const precision& how);
 
     run_request request_;

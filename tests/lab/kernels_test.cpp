@@ -124,7 +124,9 @@ TEST_CASE("normal numbers depend on their place alone and have the moments of a 
 std::vector<float> everything(const simd::kernels& k) {
     constexpr std::size_t rows = 5, width = 43, count = rows * width;
     std::vector<float> out;
-    const auto keep = [&](const std::vector<float>& x) { out.insert(out.end(), x.begin(), x.end()); };
+    const auto keep = [&](const std::vector<float>& x) {
+        out.insert(out.end(), x.begin(), x.end());
+    };
     const auto keep_double = [&](double x) {
         float halves[2];
         std::memcpy(halves, &x, sizeof x);

@@ -143,8 +143,8 @@ TEST_CASE("norms and their gradients are those of their definition") {
                              bias = numbers(3, width), dy = numbers(4, tokens * width);
     for (const bool rms : {false, true}) {
         const doubles b = rms ? doubles() : wide(bias);
-        const norm_layer l{"n", tokens, width, norm_eps, rms, gain.data(),
-                           rms ? nullptr : bias.data()};
+        const norm_layer l{
+            "n", tokens, width, norm_eps, rms, gain.data(), rms ? nullptr : bias.data()};
         norm_kept kept;
         std::vector<float> y(tokens * width), dx(y.size()), dgain(width), dbias(width);
         norm_forward(c, l, x.data(), y.data(), kept);

@@ -50,7 +50,8 @@ TEST_CASE("every output of a product is one ascending chain of fused multiply-ad
                         multiply(on, va, vb, c.data());
                         INFO(k->name << " " << threads << " threads " << s.m << "x" << s.n << "x"
                                      << s.k);
-                        CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(float)) == 0);
+                        CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(float)) ==
+                              0);
                     }
                 }
             }

@@ -337,7 +337,8 @@ runner declare_verify(parser& cmd) {
         "tensor that the file declares as contract, bit for bit. NaNs are one class (of matrix "
         "instructions their bits count as well); +0 and -0 differ. Where a recording of a matrix "
         "instruction differs, or nothing models it, the model that fits best is named, and --json "
-        "has the operands. Recorded trainings are replayed, and held to bounds. Exit code 0 when all is equal, 1 when anything differs. " +
+        "has the operands. Recorded trainings are replayed, and held to bounds. Exit code 0 when "
+        "all is equal, 1 when anything differs. " +
         kinds_text());
     examples(cmd,
              "mx verify datasets/vectors/blocks\n"

@@ -74,7 +74,8 @@ struct kernels {
     void (*erf)(const float* x, std::size_t count, float* y);
     void (*tanh)(const float* x, std::size_t count, float* y);
 
-    /// h = phi(u). SwiGLU reads u and `gate` (its second half), with silu in steps rounded by `how`.
+    /// h = phi(u). SwiGLU reads u and `gate` (its second half), with silu in steps rounded by
+    /// `how`.
     void (*activate)(activation what, rounding how, const float* u, const float* gate,
                      std::size_t count, float* h);
     /// The gradients of u and of the gate from that of h.

@@ -48,7 +48,6 @@ HWY_INLINE floats fused(floats a, floats b, floats c) {
 
 }  // namespace
 
-
 HWY_ATTR void product(const product_tile& t) {
     const tag d;
     floats left[rows], right[rows];

@@ -32,9 +32,9 @@ void product(const product_tile& t) {
 double cosine_of_turns(double turns) { return turn_of(turns).cosine; }
 
 constinit const kernels scalar_kernels{
-    "scalar",    rows,          columns,        product, round,          exp,        log,
-    erf,         tanh,          activate,       activate_back,           add,        add_bias,
-    norm,        norm_back,     column_sums,    squared_error,           divergence, adam,
-    sgd,         sum_of_squares, normal};
+    "scalar", rows, columns,        product,     round,         exp,
+    log,      erf,  tanh,           activate,    activate_back, add,
+    add_bias, norm, norm_back,      column_sums, squared_error, divergence,
+    adam,     sgd,  sum_of_squares, normal};
 
 }  // namespace mx::lab::simd
