@@ -147,7 +147,6 @@ class scheme_replay {
                   const record& about, const replay_options& options)
         : in_(in),
           inputs_(inputs),
-          scheme_(scheme),
           about_(about),
           options_(options),
           stored_(fmt::format("{}.{}.safetensors", stem_of(in.path), scheme)),
@@ -436,7 +435,6 @@ class scheme_replay {
 
     const case_file& in_;
     const tensor_file& inputs_;
-    const std::string& scheme_;
     const record& about_;
     const replay_options& options_;
     tensor_file stored_;

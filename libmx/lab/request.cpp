@@ -237,8 +237,9 @@ run_request from_text(const std::map<std::string, std::string>& text) {
         } else if (name == "nudge-after") {
             r.nudge_after = whole(value, 0, most_steps);
         } else {
+            const std::string& wanted = name;  // clang 14 captures no structured binding
             const auto key = std::find_if(keys.begin(), keys.end(),
-                                          [&](const request_key& k) { return k.name == name; });
+                                          [&](const request_key& k) { return k.name == wanted; });
             if (key == keys.end()) fail(fmt::format("an unknown entry '{}'", name));
             set_key(r, *key, value);
         }
