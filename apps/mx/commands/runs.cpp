@@ -79,7 +79,8 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
     }
     const report::value* request = report::find(in.content.head, "request");
     const report::value* steps = report::find(in.content.tail, "steps");
-    if (request == nullptr || steps == nullptr || !std::holds_alternative<record>(*request) ||
+    if (in.content.results.empty() || request == nullptr || steps == nullptr ||
+        !std::holds_alternative<record>(*request) ||
         !std::holds_alternative<report::list>(*steps)) {
         refuse("has no request and steps");
     }
