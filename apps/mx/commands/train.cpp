@@ -175,6 +175,11 @@ std::vector<job> jobs_of(const options& o) {
             fail("--nudge with --resume makes new runs: name their folder with -o");
         }
         const std::vector<std::string> found = lab::checkpoints_of(o.resume);
+        if (o.folder.empty() && fs::path(found.front()).filename() != lab::checkpoint_name) {
+            fail(
+                "--resume from a kept state would overwrite the run it is of: name a folder with "
+                "-o");
+        }
         for (const std::string& path : found) {
             const fs::path from = fs::path(path).parent_path();
             for (std::uint64_t copy = 0; copy < copies; ++copy) {
