@@ -91,7 +91,8 @@ struct kernels {
     void (*norm_back)(const norm_rows& of, const float* dy, const float* normal,
                       const float* variance, float* dx);
     /// Sums over rows of round(dy * normal), or of dy where normal is null, for columns
-    /// [begin, end): in float64, rounded to float32 and then by `how`.
+    /// [begin, end): in float64, rounded to float32 once; or, where `how` rounds, in float32 from
+    /// the first row to the last, and rounded by it.
     void (*column_sums)(rounding how, const float* dy, const float* normal, std::size_t rows,
                         std::size_t cols, std::size_t begin, std::size_t end, float* sums);
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/lab/simd/kernels.hpp"
