@@ -487,7 +487,7 @@ runner declare_train(parser& cmd) {
                    "steps whose weights, activations and gradients are written as safetensors")
         ->delimiter(',');
     declare_outputs(cmd, o->out);
-    declare_run(cmd, o->run);
+    declare_run(cmd, o->run, false);
     cmd.description(
         "Trains a small network, any operand of any product under any recipe, to the same bits on "
         "every machine. A run can be stopped, changed at a step, and continued with all else "
