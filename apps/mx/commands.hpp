@@ -25,6 +25,8 @@ runner declare_cluster(parser& cmd);
 runner declare_diff(parser& cmd);
 runner declare_gemm(parser& cmd);
 runner declare_stages(parser& cmd);
+runner declare_train(parser& cmd);
+runner declare_runs(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
 runner declare_rosetta(parser& cmd);
@@ -68,6 +70,10 @@ inline constexpr std::array commands{
     command{"stages", "Analyse",
             "which product of a linear layer breaks: forward, data or weight gradient",
             declare_stages},
+    command{"train", "Analyse",
+            "a small training, the same bits everywhere: does this recipe break it", declare_train},
+    command{"runs", "Analyse", "trainings compared: which broke, when, and how sure that is",
+            declare_runs},
     command{"report", "Analyse",
             "a page to decide from: what to use for each class of tensors, and why",
             declare_report},

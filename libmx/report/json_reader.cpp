@@ -110,6 +110,11 @@ class builder {
         fail("is not valid JSON: " + text.substr(start));
     }
 
+    record finish_object() {
+        if (!done_ || after_) fail("holds no object of plain members");
+        return std::move(document_.head);
+    }
+
     results_file finish() {
         if (!done_) fail("holds no results of mx");
         const value* schema = report::find(document_.head, "schema");
@@ -235,15 +240,30 @@ class builder {
 
 }  // namespace
 
-results_file read_results(const byte_source& source, const std::string& path,
-                          const read_options& options) {
+namespace {
+
+template <typename Finish>
+auto parsed(const byte_source& source, const std::string& path, const read_options& options,
+            Finish finish) {
     source_buffer buffer(source);
     std::istream stream(&buffer);
     // Without this an error of the source would end the stream silently.
     stream.exceptions(std::ios::badbit);
     builder events(buffer, path, options);
     nlohmann::json::sax_parse(stream, &events);
-    return events.finish();
+    return finish(events);
+}
+
+}  // namespace
+
+results_file read_results(const byte_source& source, const std::string& path,
+                          const read_options& options) {
+    return parsed(source, path, options, [](builder& events) { return events.finish(); });
+}
+
+record read_object(const byte_source& source, const std::string& path) {
+    const read_options everything;
+    return parsed(source, path, everything, [](builder& e) { return e.finish_object(); });
 }
 
 results_file read_results(std::string_view text, const std::string& path,

@@ -43,4 +43,7 @@ results_file read_results(const byte_source& source, const std::string& path,
 results_file read_results(std::string_view text, const std::string& path,
                           const read_options& options = {});
 
+/// Reads one JSON object of any members, under the same limits: throws base::error (input).
+record read_object(const byte_source& source, const std::string& path);
+
 }  // namespace mx::report

@@ -42,6 +42,9 @@ inline constexpr std::array rooms{
     room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
     room{"conformance",
          "base tensor format report scale block io files codec metrics engine analysis gemm"},
+    room{"lab",
+         "base tensor format report block transform io codec gemm engine studies/products "
+         "conformance"},
     room{"pages",
          "base tensor format report scale block io codec metrics engine analysis gemm "
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
@@ -104,9 +107,10 @@ struct confined_library {
 
 inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
-    confined_library{
-        "hwy/", "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/bench/memory_kernels",
-        ""},
+    confined_library{"hwy/",
+                     "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/lab/simd/ "
+                     "libmx/bench/memory_kernels",
+                     ""},
     confined_library{"hdf5", "libmx/files/hdf5", ""},
     confined_library{"H5", "libmx/files/hdf5", ""},
     confined_library{"google/", "libmx/files/onnx/onnx_wire", ".cpp"},

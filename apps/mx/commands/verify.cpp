@@ -10,6 +10,7 @@
 #include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/lab/replay.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -236,9 +237,28 @@ report::document document_of(const std::vector<verification>& files) {
     return d;
 }
 
+// Folders of recorded trainings are replayed as a whole; the rest are files of vectors.
+struct subjects {
+    std::vector<std::string> vectors, trainings;
+};
+
+subjects subjects_of(const std::vector<std::string>& given) {
+    subjects s;
+    std::vector<std::string> others;
+    for (const std::string& path : given) {
+        const std::vector<std::string> cases = lab::recorded_cases(path);
+        s.trainings.insert(s.trainings.end(), cases.begin(), cases.end());
+        if (cases.empty()) others.push_back(path);
+    }
+    s.vectors = vector_paths(others);
+    return s;
+}
+
 int run(const options& o) {
-    const std::vector<std::string> paths = vector_paths(o.paths);
-    outputs to(o.out, paths);
+    const auto [paths, trainings] = subjects_of(o.paths);
+    std::vector<std::string> read = paths;
+    read.insert(read.end(), trainings.begin(), trainings.end());
+    outputs to(o.out, read);
     verify_options what;
     if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
@@ -250,6 +270,15 @@ int run(const options& o) {
         what.show = o.show - std::min(o.show, shown);
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
         files.push_back(verify_vectors(*file, path, what));
+    }
+    for (const std::string& path : trainings) {
+        std::size_t shown = 0;
+        for (const verification& v : files) shown += v.first.size();
+        lab::replay_options how;
+        how.show = o.show - std::min(o.show, shown);
+        how.cancel = &interrupted();
+        std::vector<verification> replayed = lab::replay(path, how);
+        files.insert(files.end(), replayed.begin(), replayed.end());
     }
     report::document d = document_of(files);
     note_missing_parts(d, o.paths);
@@ -272,7 +301,8 @@ runner declare_verify(parser& cmd) {
     cmd.group("Input");
     cmd.add_option(
            "VECTORS", o->paths,
-           "vector files (safetensors whose metadata says what they are), or folders of them")
+           "vector files (safetensors whose metadata says what they are), or folders of them; or "
+           "the folder of a recorded training")
         ->required();
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    "recipe in place of what the metadata says; elements and stochastic files take "
@@ -291,11 +321,13 @@ runner declare_verify(parser& cmd) {
         "tensor that the file declares as contract, bit for bit. NaNs are one class (of matrix "
         "instructions their bits count as well); +0 and -0 differ. Where a recording of a matrix "
         "instruction differs, or nothing models it, the model that fits best is named, and --json "
-        "has the operands. Exit code 0 when all is equal, 1 when anything differs. " +
+        "has the operands. Recorded trainings are replayed, and held to bounds. Exit code 0 when "
+        "all is equal, 1 when anything differs. " +
         kinds_text());
     cmd.examples(
         "mx verify datasets/vectors/blocks\n"
         "mx verify captured.safetensors --recipe mxfp4:scale=rceil,dialect=torchao\n"
+        "mx verify golden/lab\n"
         "mx verify mma/ --accumulate sm100.mxf8f6f4:fraction_bits=24\n"
         "mx verify vectors/ --show 50 --json differences.json\n");
     return [o] { return run(*o); };

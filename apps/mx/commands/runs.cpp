@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "apps/mx/options.hpp"
+#include "libmx/analysis/results_input.hpp"
+#include "libmx/lab/curves.hpp"
+#include "libmx/lab/run_folder.hpp"
+#include "libmx/lab/survival.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::app {
+namespace {
+
+namespace fs = std::filesystem;
+using report::record;
+
+struct options {
+    std::vector<std::string> folders;
+    double factor = 10;
+    std::uint64_t window = 100;
+    output_options out;
+    bool quiet = false;
+};
+
+// A run as its run.json tells it.
+struct told_run {
+    std::string path, group, pair;  // pair: what else than the group makes it what it is
+    std::string status;
+    std::vector<float> losses;
+    std::vector<std::uint64_t> interventions;
+    std::vector<std::pair<std::uint64_t, double>> zeta;
+    lab::lifetime life;
+    std::optional<double> late_loss;  // mean of the last 30 % of the steps
+};
+
+// The run.json of a folder, or of those at most two folders below it.
+void find_runs(const fs::path& at, int depth, std::vector<std::string>& found) {
+    std::error_code failure;
+    if (!fs::is_directory(at, failure)) {
+        found.push_back(at.string());
+        return;
+    }
+    if (fs::exists(at / lab::run_name, failure)) found.push_back((at / lab::run_name).string());
+    if (depth == 0) return;
+    std::vector<fs::path> below;
+    for (fs::directory_iterator it(at, failure), end; !failure && it != end;
+         it.increment(failure)) {
+        std::error_code none;
+        if (fs::is_directory(it->path(), none)) below.push_back(it->path());
+    }
+    std::sort(below.begin(), below.end());
+    for (const fs::path& path : below) find_runs(path, depth - 1, found);
+}
+
+told_run read_run(const std::string& path, const lab::instability_rule& rule) {
+    const analysis::results_input in = analysis::open_results(path);
+    const auto damaged = [&](const std::string& what) {
+        throw base::error(base::error_kind::input, what, {path, {}, {}});
+    };
+    if (in.content.kind != "run") {
+        damaged(fmt::format("holds mx.{}, not a run of mx train", in.content.kind));
+    }
+    const report::value* request = report::find(in.content.head, "request");
+    const report::value* steps = report::find(in.content.tail, "steps");
+    if (in.content.results.empty() || request == nullptr || steps == nullptr ||
+        !std::holds_alternative<record>(*request) ||
+        !std::holds_alternative<report::list>(*steps)) {
+        damaged("has no request and steps");
+    }
+    told_run r;
+    r.path = path;
+    r.status = report::text_of(in.content.results.front(), "status");
+    const record& entries = std::get<record>(*request);
+    r.group = report::text_of(entries, "precision");
+    for (const auto& [key, value] : entries) {
+        const std::string text = report::text_of(entries, key);
+        if (key.rfind("at.", 0) == 0) {
+            r.group += fmt::format(" at {}", text);
+            r.interventions.push_back(std::strtoull(text.c_str(), nullptr, 10));
+        } else if (key != "precision" && key != "steps" && key.rfind("probe", 0) != 0) {
+            r.pair += fmt::format("{}={} ", key, text);
+        }
+    }
+    if (r.group.empty()) r.group = "fp32";
+    for (const report::value& v : std::get<report::list>(*steps)) {
+        const auto* step = std::get_if<record>(&v);
+        if (step == nullptr) damaged("has a step that is no object");
+        r.losses.push_back(static_cast<float>(report::number_of(*step, "loss").value_or(NAN)));
+        const report::value* probe = report::find(*step, "probe");
+        if (probe == nullptr || !std::holds_alternative<record>(*probe)) continue;
+        if (const auto zeta = report::number_of(std::get<record>(*probe), "zeta")) {
+            r.zeta.emplace_back(r.losses.size(), *zeta);
+        }
+    }
+    const auto broke = lab::first_instability(r.losses, rule);
+    r.life = {broke.value_or(r.losses.size()), broke.has_value()};
+    const std::size_t from = r.losses.size() * 7 / 10;
+    double sum = 0;
+    for (std::size_t i = from; i < r.losses.size(); ++i) sum += static_cast<double>(r.losses[i]);
+    if (from < r.losses.size() && std::isfinite(sum)) {
+        r.late_loss = sum / static_cast<double>(r.losses.size() - from);
+    }
+    return r;
+}
+
+report::value optional_real(std::optional<double> x) {
+    return x && std::isfinite(*x) ? real(*x) : undefined();
+}
+
+struct group {
+    std::string name;
+    std::vector<const told_run*> runs;
+    std::vector<lab::lifetime> lives() const {
+        std::vector<lab::lifetime> all;
+        for (const told_run* r : runs) all.push_back(r->life);
+        return all;
+    }
+};
+
+// In the order in which they come.
+std::vector<group> groups_of(const std::vector<told_run>& runs) {
+    std::vector<group> groups;
+    for (const told_run& r : runs) {
+        auto at = std::find_if(groups.begin(), groups.end(),
+                               [&](const group& g) { return g.name == r.group; });
+        if (at == groups.end()) at = groups.insert(groups.end(), {r.group, {}});
+        at->runs.push_back(&r);
+    }
+    return groups;
+}
+
+record group_record(const group& g, const group& first) {
+    const std::vector<lab::lifetime> lives = g.lives();
+    const lab::survival_point end = lab::survival_of(lives).back();
+    record r{{"group", g.name},
+             {"runs", integer(g.runs.size())},
+             {"unstable", integer(std::count_if(lives.begin(), lives.end(),
+                                                [](const auto& l) { return l.unstable; }))},
+             {"survival", real(end.share)},
+             {"survival_low", real(end.low)},
+             {"survival_high", real(end.high)}};
+    const auto test = &g == &first ? std::nullopt : lab::log_rank(first.lives(), lives);
+    r.emplace_back("log_rank_chi_squared", test ? real(test->chi_squared) : undefined());
+    r.emplace_back("log_rank_p", test ? real(test->p) : undefined());
+    // Losses of pairs that share everything but the group and stayed stable.
+    std::vector<double> differences;
+    for (const told_run* a : g.runs) {
+        for (const told_run* b : first.runs) {
+            if (&g == &first || a->pair != b->pair || a->life.unstable || b->life.unstable ||
+                a->losses.size() != b->losses.size() || !a->late_loss || !b->late_loss) {
+                continue;
+            }
+            differences.push_back(*a->late_loss - *b->late_loss);
+        }
+    }
+    const auto gap = lab::gap_of(differences);
+    r.emplace_back("pairs", integer(differences.size()));
+    r.emplace_back("gap", gap ? real(gap->mean) : undefined());
+    r.emplace_back("gap_low", gap ? real(gap->low) : undefined());
+    r.emplace_back("gap_high", gap ? real(gap->high) : undefined());
+    report::list curve;
+    for (const lab::survival_point& p : lab::survival_of(lives)) {
+        curve.emplace_back(record{{"step", integer(p.step)},
+                                  {"at_risk", integer(p.at_risk)},
+                                  {"unstable", integer(p.events)},
+                                  {"survival", real(p.share)},
+                                  {"low", real(p.low)},
+                                  {"high", real(p.high)}});
+    }
+    r.emplace_back("survival_curve", std::move(curve));
+    return r;
+}
+
+// What the first words of the page say of a group beside the first one.
+std::string verdict_of(const record& r, const group& first) {
+    const auto number = [&](const char* name) { return report::number_of(r, name); };
+    const std::string name = report::text_of(r, "group");
+    std::string text =
+        fmt::format("- {}: {} of {} runs became unstable", name, report::whole(*number("unstable")),
+                    report::whole(*number("runs")));
+    const auto p = number("log_rank_p");
+    if (!p) return text;
+    const auto lives = first.lives();
+    const double before = lab::survival_of(lives).back().share;
+    const bool fewer = *number("survival") > before;
+    const bool same = *number("survival") == before;
+    return text + fmt::format("; {} than under {}, {} (log-rank p = {:.2g})",
+                              same    ? "no other share"
+                              : fewer ? "fewer"
+                                      : "more",
+                              first.name,
+                              *p < 0.05 ? "more than chance explains" : "which chance may explain",
+                              *p);
+}
+
+report::figure curves_figure(const std::vector<told_run>& runs) {
+    report::line_chart chart;
+    chart.x = {"step", "", false, false, {}, {}};
+    chart.y = {"loss", "", true, false, {}, {}};
+    constexpr std::size_t most_runs = 12, points = 400;
+    for (const told_run& r : runs) {
+        if (chart.lines.size() == most_runs) break;
+        report::line_chart::line line;
+        line.name = fs::path(r.path).parent_path().filename().string();
+        const std::size_t stride = std::max<std::size_t>(1, r.losses.size() / points);
+        for (std::size_t i = 0; i < r.losses.size(); i += stride) {
+            // The largest of a stretch, so that no spike is lost.
+            float most = r.losses[i];
+            for (std::size_t k = i; k < std::min(i + stride, r.losses.size()); ++k) {
+                most = r.losses[k] > most ? r.losses[k] : most;
+            }
+            report::point p;
+            p.x = static_cast<double>(i + 1);
+            if (std::isfinite(most)) p.y = static_cast<double>(most);
+            line.points.push_back(p);
+        }
+        chart.lines.push_back(std::move(line));
+        for (const std::uint64_t at : r.interventions) {
+            const auto x = static_cast<double>(at);
+            chart.zones.push_back({"intervention", x, x + 1});
+        }
+    }
+    return {"losses", "Losses", "Each point is the largest loss of its stretch of steps.",
+            chart,    {},       {}};
+}
+
+report::figure survival_figure(const std::vector<group>& groups) {
+    report::line_chart chart;
+    chart.x = {"step", "", false, false, {}, {}};
+    chart.y = {"stable runs", "share", false, true, 0.0, 1.0};
+    for (const group& g : groups) {
+        report::line_chart::line line;
+        line.name = g.name;
+        double last = 0, share = 1;
+        for (const told_run* r : g.runs)
+            last = std::max(last, static_cast<double>(r->losses.size()));
+        for (const lab::survival_point& p : lab::survival_of(g.lives())) {
+            const auto x = static_cast<double>(p.step);
+            line.points.push_back({x, share, ""});
+            share = p.share;
+            line.points.push_back({x, share, ""});
+        }
+        line.points.push_back({last, share, ""});
+        chart.lines.push_back(std::move(line));
+    }
+    return {"survival",
+            "Runs that are stable so far",
+            "Kaplan and Meier's estimate by group.",
+            chart,
+            {},
+            {}};
+}
+
+std::optional<report::figure> zeta_figure(const std::vector<told_run>& runs) {
+    report::line_chart chart;
+    chart.x = {"step", "", false, false, {}, {}};
+    chart.y = {"zeta", "", true, false, {}, {}};
+    for (const told_run& r : runs) {
+        if (r.zeta.empty() || chart.lines.size() == 12) continue;
+        report::line_chart::line line;
+        line.name = fs::path(r.path).parent_path().filename().string();
+        for (const auto& [step, zeta] : r.zeta) {
+            line.points.push_back({static_cast<double>(step), zeta, ""});
+        }
+        chart.lines.push_back(std::move(line));
+    }
+    if (chart.lines.empty()) return std::nullopt;
+    return report::figure{"zeta",
+                          "Error of the gradient",
+                          "zeta = |q - g| / |g| against float32 at the same parameters and batch.",
+                          chart,
+                          {},
+                          {}};
+}
+
+int run(const options& o) {
+    std::vector<std::string> paths;
+    for (const std::string& folder : o.folders) {
+        const std::size_t before = paths.size();
+        find_runs(folder, 2, paths);
+        if (paths.size() == before) {
+            throw base::error(base::error_kind::input, "holds no run.json of mx train",
+                              {folder, {}, {}});
+        }
+    }
+    outputs to(o.out, paths);
+    const lab::instability_rule rule{o.factor, static_cast<std::size_t>(o.window), 20};
+    std::vector<told_run> runs;
+    for (const std::string& path : paths) runs.push_back(read_run(path, rule));
+    const std::vector<group> groups = groups_of(runs);
+
+    report::document d;
+    d.title = "Trainings compared";
+    d.head = pages::document_head("mx.runs/1");
+    d.head.emplace_back("rule", record{{"factor", real(rule.factor)},
+                                       {"window", integer(rule.window)},
+                                       {"least", integer(rule.least)}});
+    std::vector<record> results, rows;
+    for (const group& g : groups) results.push_back(group_record(g, groups.front()));
+    for (const told_run& r : runs) {
+        rows.push_back({{"run", r.path},
+                        {"group", r.group},
+                        {"status", r.status},
+                        {"steps", integer(r.losses.size())},
+                        {"unstable_at", r.life.unstable ? integer(r.life.step) : undefined()},
+                        {"late_loss", optional_real(r.late_loss)}});
+    }
+    std::vector<std::string> notes;
+    for (const record& r : results) notes.push_back(verdict_of(r, groups.front()));
+    notes.push_back(fmt::format(
+        "Unstable: a loss above {} times the median of the {} before it (at least {}), or none. "
+        "Gap: mean loss of the last 30 % of the steps less that of the run in the first group "
+        "which differs in nothing else, stable pairs only. Intervals are 95 %.",
+        rule.factor, rule.window, rule.least));
+    report::section head{"Groups",
+                         {{"group", "group"},
+                          {"runs", "runs", cell::integer},
+                          {"unstable", "unstable", cell::integer},
+                          {"survival", "stable", cell::share},
+                          {"survival_low", "from", cell::share},
+                          {"survival_high", "to", cell::share},
+                          {"log_rank_p", "p", cell::significant, 2},
+                          {"pairs", "pairs", cell::integer},
+                          {"gap", "gap", cell::significant, 3},
+                          {"gap_low", "from", cell::significant, 3},
+                          {"gap_high", "to", cell::significant, 3}},
+                         results,
+                         {},
+                         notes};
+    head.figures.push_back(survival_figure(groups));
+    head.figures.push_back(curves_figure(runs));
+    if (auto zeta = zeta_figure(runs)) head.figures.push_back(std::move(*zeta));
+    d.results = results;
+    report::list list;
+    for (const record& r : rows) list.emplace_back(r);
+    d.tail.emplace_back("runs", std::move(list));
+    d.sections.push_back(std::move(head));
+    d.sections.push_back({"Runs",
+                          {{"run", "run", cell::name},
+                           {"group", "group"},
+                           {"status", "status"},
+                           {"steps", "steps", cell::integer},
+                           {"unstable_at", "unstable at", cell::integer},
+                           {"late_loss", "late loss", cell::significant, 5}},
+                          std::move(rows),
+                          {},
+                          {}});
+    to.finish(d, o.quiet);
+    return exit_code::fine;
+}
+
+}  // namespace
+
+runner declare_runs(parser& cmd) {
+    const auto o = std::make_shared<options>();
+    cmd.group("Input");
+    cmd.add_option(
+           "FOLDER", o->folders,
+           "folders of mx train, or of several of its folders; groups are what has the same "
+           "precision and interventions, the first is what others are compared with")
+        ->required();
+    cmd.group("Rule");
+    cmd.add_option("--factor X", o->factor, "a run is unstable at a loss of so many medians (10)")
+        ->in_range(1.0, 1e9);
+    cmd.add_option("--window N", o->window, "losses that the median is of (100)")->not_negative();
+    declare_outputs(cmd, o->out);
+    cmd.group("Output");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table");
+    cmd.description(
+        "Compares runs of mx train: which became unstable and when, the share of stable runs of "
+        "each group with its interval and a log-rank test, and gaps between the losses of pairs "
+        "that differ in nothing else. The page has the curves.");
+    cmd.examples(
+        "mx runs run changed\n"
+        "mx runs baseline/ quantized/ --html runs.html --json runs.json\n"
+        "mx runs runs/ --factor 3 --window 50\n");
+    return [o] { return run(*o); };
+}
+
+}  // namespace mx::app

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "libmx/base/random.hpp"
+
+namespace mx::lab {
+namespace {
+
+constexpr std::size_t grain = 32768;  // elements below which a thread has too little to do
+
+std::size_t rows_of(std::size_t width) { return std::max<std::size_t>(1, grain / width); }
+
+// `x` rounded into `room`, or `x` itself.
+const float* rounded(machine& on, rounding how, const float* x, std::size_t count,
+                     base::aligned_buffer<float>& room) {
+    if (how == rounding::none) return x;
+    float* const to = room.room_for(count);
+    on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
+        on.kernels().round(how, x + begin, end - begin, to + begin);
+    });
+    return to;
+}
+
+void round_result(machine& on, rounding how, std::size_t count, float* y) {
+    if (how == rounding::none) return;
+    on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
+        on.kernels().round(how, y + begin, end - begin, y + begin);
+    });
+}
+
+// Draws of an operand: of its layer, product and step.
+base::random_key draws_of(const layer_context& c, std::string_view layer,
+                          std::string_view operand) {
+    const std::uint64_t name = base::tensor_id(fmt::format("{}.{}", layer, operand));
+    return {c.seed, name ^ (c.step * 0x9e3779b97f4a7c15u)};
+}
+
+const operand_rule& rule_of(const layer_context& c, stage which, std::size_t operand) {
+    return c.how.operands[static_cast<std::size_t>(which)][operand];
+}
+
+const transform::rotation& rotation_of(const layer_context& c, stage which) {
+    return c.how.rotations[static_cast<std::size_t>(which)];
+}
+
+void product_of(const layer_context& c, stage which, const matrix_view& a, axis over_a,
+                const matrix_view& b, axis over_b, float* to) {
+    if (c.how.accumulate) {
+        return multiply_by_model(c.how, which, a, over_a, b, over_b, c.on.threads(), to);
+    }
+    const transform::rotation& rotate = rotation_of(c, which);
+    const operand_view left = quantized(c.on, rule_of(c, which, 0), rotate, a, over_a, c.room.a);
+    const operand_view right = quantized(c.on, rule_of(c, which, 1), rotate, b, over_b, c.room.b);
+    multiply(c.on, left, right, to);
+}
+
+void column_sums(machine& on, rounding how, const float* dy, const float* normal, std::size_t rows,
+                 std::size_t cols, float* sums) {
+    const std::size_t least = std::max<std::size_t>(16, 4 * grain / rows / 16 * 16);
+    on.split(cols, least, [&](std::size_t begin, std::size_t end, int) {
+        on.kernels().column_sums(how, dy, normal, rows, cols, begin, end, sums);
+    });
+}
+
+// A gain or bias as a norm gets it: rounded, then under its recipe.
+void prepared(const layer_context& c, const norm_layer& l, rounding how, const float* x,
+              const operand_rule& rule, float* to) {
+    c.on.kernels().round(how, x, l.width, to);
+    const operand_view q = quantized(c.on, rule, {}, {to, 1, l.width, draws_of(c, l.name, "gain")},
+                                     axis::last, c.room.copy);
+    if (q.data != to) std::copy_n(q.data, l.width, to);
+}
+
+}  // namespace
+
+void linear_forward(const layer_context& c, const linear_layer& l, const float* x, float* y) {
+    const rounding how = c.how.vector_forward;
+    const matrix_view mx{rounded(c.on, how, x, l.tokens * l.in, c.room.x), l.tokens, l.in,
+                         draws_of(c, l.name, "fprop.x")};
+    const matrix_view mw{rounded(c.on, how, l.w, l.out * l.in, c.room.w), l.out, l.in,
+                         draws_of(c, l.name, "fprop.w")};
+    product_of(c, stage::fprop, mx, axis::last, mw, axis::last, y);
+    round_result(c.on, how, l.tokens * l.out, y);
+    if (l.bias == nullptr) return;
+    c.on.split(l.tokens, rows_of(l.out), [&](std::size_t begin, std::size_t end, int) {
+        c.on.kernels().add_bias(how, l.bias, end - begin, l.out, y + begin * l.out);
+    });
+}
+
+void linear_backward(const layer_context& c, const linear_layer& l, const float* x, const float* dy,
+                     float* dx, float* dw, float* dbias) {
+    const rounding how = c.how.vector_backward;
+    const float* const dyr = rounded(c.on, how, dy, l.tokens * l.out, c.room.dy);
+    const auto key = [&](std::string_view operand) { return draws_of(c, l.name, operand); };
+    if (dx != nullptr) {
+        const float* w = rounded(c.on, how, l.w, l.out * l.in, c.room.w);
+        if (c.how.requantize) {
+            w = quantized_copy(c.on, rule_of(c, stage::fprop, 1), rotation_of(c, stage::fprop),
+                               {w, l.out, l.in, key("fprop.w")}, axis::last, c.room.copy);
+        }
+        product_of(c, stage::dgrad, {dyr, l.tokens, l.out, key("dgrad.dy")}, axis::last,
+                   {w, l.out, l.in, key("dgrad.w")}, axis::first, dx);
+        round_result(c.on, how, l.tokens * l.in, dx);
+    }
+    const float* xr = rounded(c.on, how, x, l.tokens * l.in, c.room.x);
+    const float* dyw = dyr;
+    base::aligned_buffer<float> second;
+    if (c.how.requantize) {
+        xr = quantized_copy(c.on, rule_of(c, stage::fprop, 0), rotation_of(c, stage::fprop),
+                            {xr, l.tokens, l.in, key("fprop.x")}, axis::last, c.room.copy);
+        dyw = quantized_copy(c.on, rule_of(c, stage::dgrad, 0), rotation_of(c, stage::dgrad),
+                             {dyr, l.tokens, l.out, key("dgrad.dy")}, axis::last, second);
+    }
+    product_of(c, stage::wgrad, {dyw, l.tokens, l.out, key("wgrad.dy")}, axis::first,
+               {xr, l.tokens, l.in, key("wgrad.x")}, axis::first, dw);
+    round_result(c.on, how, l.out * l.in, dw);
+    if (dbias != nullptr) column_sums(c.on, how, dyr, nullptr, l.tokens, l.out, dbias);
+}
+
+void norm_forward(const layer_context& c, const norm_layer& l, const float* x, float* y,
+                  norm_kept& kept) {
+    const std::size_t count = l.tokens * l.width;
+    float* const gain = c.room.gain.room_for(2 * l.width);
+    float* const bias = gain + l.width;
+    prepared(c, l, c.how.norm_statistics, l.gain, c.how.gain, gain);
+    if (l.bias != nullptr) {
+        c.on.kernels().round(c.how.norm_statistics, l.bias, l.width, bias);
+    }
+    x = quantized(c.on, c.how.norm_input, {}, {x, l.tokens, l.width, draws_of(c, l.name, "input")},
+                  axis::last, c.room.copy)
+            .data;
+    float* const normal = kept.normal.room_for(count);
+    float* const variance = kept.variance.room_for(l.tokens);
+    c.on.split(l.tokens, rows_of(l.width), [&](std::size_t begin, std::size_t end, int) {
+        const std::size_t at = begin * l.width;
+        const simd::norm_rows rows{end - begin,
+                                   l.width,
+                                   l.eps,
+                                   l.rms,
+                                   c.how.norm_forward,
+                                   c.how.norm_statistics,
+                                   gain,
+                                   l.bias != nullptr ? bias : nullptr};
+        c.on.kernels().norm(rows, x + at, y + at, normal + at, variance + begin);
+    });
+    const operand_view out =
+        quantized(c.on, c.how.norm_output, {},
+                  {y, l.tokens, l.width, draws_of(c, l.name, "output")}, axis::last, c.room.copy);
+    if (out.data != y) std::copy_n(out.data, count, y);
+}
+
+void norm_backward(const layer_context& c, const norm_layer& l, const norm_kept& kept,
+                   const float* dy, float* dx, float* dgain, float* dbias) {
+    const rounding how = c.how.norm_backward;
+    float* const gain = c.room.gain.room_for(l.width);
+    prepared(c, l, how, l.gain, c.how.gain, gain);
+    const float* const normal = kept.normal.data();
+    const float* const variance = kept.variance.data();
+    c.on.split(l.tokens, rows_of(l.width), [&](std::size_t begin, std::size_t end, int) {
+        const std::size_t at = begin * l.width;
+        const simd::norm_rows rows{end - begin, l.width, l.eps, l.rms, how, how, gain, nullptr};
+        c.on.kernels().norm_back(rows, dy + at, normal + at, variance + begin, dx + at);
+    });
+    column_sums(c.on, how, dy, normal, l.tokens, l.width, dgain);
+    if (dbias != nullptr) column_sums(c.on, how, dy, nullptr, l.tokens, l.width, dbias);
+}
+
+void activation_forward(const layer_context& c, activation what, std::size_t tokens,
+                        std::size_t width, const float* u, float* h) {
+    const rounding how = c.how.vector_forward;
+    if (what != activation::swiglu) {
+        c.on.split(tokens * width, grain, [&](std::size_t begin, std::size_t end, int) {
+            c.on.kernels().activate(what, how, u + begin, nullptr, end - begin, h + begin);
+        });
+        return;
+    }
+    c.on.split(tokens, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t r = begin; r < end; ++r) {
+            const float* const row = u + 2 * r * width;
+            c.on.kernels().activate(what, how, row, row + width, width, h + r * width);
+        }
+    });
+}
+
+void activation_backward(const layer_context& c, activation what, std::size_t tokens,
+                         std::size_t width, const float* u, const float* dh, float* du) {
+    const rounding how = c.how.vector_backward;
+    if (what != activation::swiglu) {
+        c.on.split(tokens * width, grain, [&](std::size_t begin, std::size_t end, int) {
+            c.on.kernels().activate_back(what, how, u + begin, nullptr, dh + begin, end - begin,
+                                         du + begin, nullptr);
+        });
+        return;
+    }
+    c.on.split(tokens, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t r = begin; r < end; ++r) {
+            const std::size_t at = 2 * r * width;
+            c.on.kernels().activate_back(what, how, u + at, u + at + width, dh + r * width, width,
+                                         du + at, du + at + width);
+        }
+    });
+}
+
+void add(machine& on, const float* a, const float* b, std::size_t count, float* y) {
+    on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
+        on.kernels().add(a + begin, b + begin, end - begin, y + begin);
+    });
+}
+
+float mean_squared_error(machine& on, const float* y, const float* target, std::size_t tokens,
+                         std::size_t width, float* gradient) {
+    const double count = static_cast<double>(tokens) * static_cast<double>(width);
+    const auto scale = static_cast<float>(2.0 / count);
+    std::vector<double> rows(tokens);
+    on.split(tokens, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t r = begin; r < end; ++r) {
+            const std::size_t at = r * width;
+            rows[r] = on.kernels().squared_error(y + at, target + at, width, scale, gradient + at);
+        }
+    });
+    double sum = 0;
+    for (const double row : rows) sum += row;
+    return static_cast<float>(sum / count);
+}
+
+float divergence_loss(machine& on, const float* y, const float* target, std::size_t tokens,
+                      std::size_t width, float temperature, float* gradient) {
+    const auto count = static_cast<double>(tokens);
+    const double t = static_cast<double>(temperature);
+    const auto scale = static_cast<float>(t / count);
+    std::vector<double> rows(tokens);
+    on.split(tokens, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t r = begin; r < end; ++r) {
+            const std::size_t at = r * width;
+            rows[r] = on.kernels().divergence(y + at, target + at, width, temperature, scale,
+                                              gradient + at);
+        }
+    });
+    double sum = 0;
+    for (const double row : rows) sum += row;
+    return static_cast<float>(t * t * sum / count);
+}
+
+}  // namespace mx::lab

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training runs on: kernels, threads, and the quantizers of each thread. Results depend on
+// none of it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "libmx/base/aligned.hpp"
+#include "libmx/codec/quantizer.hpp"
+#include "libmx/lab/simd/kernels.hpp"
+
+namespace mx::lab {
+
+/// Of one training at a time.
+class machine {
+  public:
+    /// `threads` as in base::thread_count; `backend` as in simd::named, "" for the fastest.
+    explicit machine(int threads = 1, std::string_view backend = {});
+
+    const simd::kernels& kernels() const { return *kernels_; }
+    int threads() const { return threads_; }
+
+    /// Calls body(begin, end, thread) for ranges that cover [0, count), each but the last a
+    /// multiple of `grain` long.
+    void split(std::size_t count, std::size_t grain,
+               const std::function<void(std::size_t begin, std::size_t end, int thread)>& body);
+
+    codec::quantizer& quantizer(int thread);
+    /// Room that a product uses and leaves undefined.
+    base::aligned_buffer<float>& packed() { return packed_; }
+
+  private:
+    const simd::kernels* kernels_;
+    int threads_;
+    std::vector<std::unique_ptr<codec::quantizer>> quantizers_;
+    base::aligned_buffer<float> packed_;
+};
+
+}  // namespace mx::lab

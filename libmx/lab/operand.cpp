@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/operand.hpp"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/studies/products/quantized_operand.hpp"
+#include "libmx/transform/rotation.hpp"
+
+namespace mx::lab {
+namespace {
+
+constexpr std::size_t segment_elements = std::size_t{1} << 14;
+
+std::uint32_t amax_bits(std::span<const float> x) {
+    std::uint32_t most = 0;
+    for (const float v : x) {
+        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
+        if (magnitude < base::f32_infinity) most = std::max(most, magnitude);
+    }
+    return most;
+}
+
+void transpose(const float* x, std::size_t rows, std::size_t cols, float* y) {
+    constexpr std::size_t side = 16;
+    for (std::size_t r0 = 0; r0 < rows; r0 += side) {
+        for (std::size_t c0 = 0; c0 < cols; c0 += side) {
+            for (std::size_t c = c0; c < std::min(cols, c0 + side); ++c) {
+                for (std::size_t r = r0; r < std::min(rows, r0 + side); ++r) {
+                    y[c * rows + r] = x[r * cols + c];
+                }
+            }
+        }
+    }
+}
+
+// How the blocks of a recipe lie in the matrix, and where values go.
+struct layout {
+    std::size_t block_rows, block_cols;
+    bool across;  // blocks are columns, and each becomes a stretch of a row of the result
+};
+
+// The values of a block, of `count` elements.
+void decode(const codec::block_params& p, const codec::block_results& d, std::size_t b,
+            std::size_t count, float* to) {
+    if (!p.plain || p.has_offset || d.values != nullptr) {
+        return codec::values_of_block(p, d, b, std::span(to, count));
+    }
+    const float scale = codec::scale_of_code(d.scale_code[b]);
+    const std::uint8_t* const codes = d.codes + b * d.stride;
+    for (std::size_t i = 0; i < count; ++i) to[i] = scale * p.value[codes[i]];
+}
+
+// `x` (rows x cols) to its values; `to` is laid out as `x`, or transposed with layout::across.
+void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const matrix_view& m,
+                     const layout& l, float* to) {
+    codec::tensor_facts facts;
+    if (codec::needs_tensor_facts(r)) facts.amax_bits = amax_bits(std::span(x, m.rows * m.cols));
+    codec::block_params p = codec::params_of(r, facts);
+    p.seed ^= m.key.seed * 0x9e3779b97f4a7c15u;
+    const codec::recipe_request request{&p, codec::detail_for_scales(p), false, true, false};
+    const std::size_t block_rows = std::min(l.block_rows, m.rows);
+    const std::size_t block_cols = std::min(l.block_cols, m.cols);
+    const std::size_t at_once =
+        std::max<std::size_t>(1, segment_elements / (block_rows * m.cols)) * block_rows;
+    on.split(m.rows, 2 * at_once, [&](std::size_t begin, std::size_t end, int thread) {
+        std::vector<codec::placed_segment> segments;
+        for (std::size_t row = begin; row < end; row += at_once) {
+            codec::placed_segment s;
+            s.place = {m.key.tensor, std::uint64_t{row} * m.cols,
+                       m.cols,       std::min(at_once, end - row),
+                       m.cols,       block_rows,
+                       block_cols};
+            s.row = row - begin;
+            segments.push_back(s);
+        }
+        const codec::value_rectangle values{
+            {tensor::dtype::f32, reinterpret_cast<const std::byte*>(x + begin * m.cols), m.cols},
+            end - begin,
+            m.cols};
+        std::vector<float> tile;
+        on.quantizer(thread).run(
+            values, segments, std::span(&request, 1),
+            [&](std::size_t i, std::span<const codec::segment_result> by_recipe) {
+                const codec::block_results& d = by_recipe.front().of_blocks;
+                const codec::segment_place& place = segments[i].place;
+                const std::size_t first = begin + segments[i].row;
+                const std::size_t across = (m.cols + block_cols - 1) / block_cols;
+                for (std::size_t b = 0; b < d.blocks; ++b) {
+                    const std::size_t row = b / across * block_rows;
+                    const std::size_t col = b % across * block_cols;
+                    const std::size_t high =
+                        std::min(block_rows, static_cast<std::size_t>(place.rows) - row);
+                    const std::size_t wide = std::min(block_cols, m.cols - col);
+                    const std::size_t at = first + row;
+                    if (l.across && wide == 1) {
+                        decode(p, d, b, high, to + col * m.rows + at);
+                    } else if (high == 1) {
+                        decode(p, d, b, wide, to + at * m.cols + col);
+                    } else {
+                        tile.resize(high * wide);
+                        decode(p, d, b, tile.size(), tile.data());
+                        for (std::size_t k = 0; k < high; ++k) {
+                            std::copy_n(tile.data() + k * wide, wide, to + (at + k) * m.cols + col);
+                        }
+                    }
+                }
+            });
+    });
+}
+
+operand_view plain_view(const float* data, const matrix_view& m, axis over) {
+    if (over == axis::last) return {data, m.rows, m.cols, false};
+    return {data, m.cols, m.rows, true};
+}
+
+bool is_one_dimensional(const codec::recipe& r) { return r.block.rows == 1; }
+
+products::matrix as_matrix(const matrix_view& m) {
+    products::matrix copy;
+    copy.rows = m.rows;
+    copy.cols = m.cols;
+    copy.shape = {m.rows, m.cols};
+    copy.values.assign(m.data, m.data + m.rows * m.cols);
+    return copy;
+}
+
+}  // namespace
+
+operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
+                       const matrix_view& given, axis over, base::aligned_buffer<float>& room) {
+    const bool rotated = rotate.what != transform::kind::none;
+    const bool plain = !rule.recipe || !rule.recipe->blocks;
+    const bool as_it_is = plain && (!rule.recipe || rule.recipe->plain->name == "f32");
+    if (as_it_is && !rotated) return plain_view(given.data, given, over);
+    const std::size_t count = given.rows * given.cols;
+    float* const to = room.room_for(rotated ? 2 * count : count);
+    matrix_view m = given;
+    if (rotated) {
+        float* const copy = as_it_is ? to : to + count;
+        std::copy_n(given.data, count, copy);
+        transform::rotate(rotate, {copy, m.rows, m.cols, m.cols},
+                          over == axis::last ? transform::run::row : transform::run::column);
+        m.data = copy;
+        if (as_it_is) return plain_view(copy, m, over);
+    }
+    if (plain && rule.recipe->plain->name == "bf16") {
+        on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
+            on.kernels().round(rounding::bf16_even, m.data + begin, end - begin, to + begin);
+        });
+        return plain_view(to, m, over);
+    }
+    if (plain) {
+        // Other formats without blocks, which no scheme has: as mx stages converts them.
+        const products::quantized_operand q = products::quantize_operand(
+            as_matrix(m),
+            over == axis::last ? products::reduction::last : products::reduction::first,
+            *rule.recipe, {}, engine::run_control());
+        std::copy(q.values.begin(), q.values.end(), to);
+        return {to, q.rows, q.depth, false};
+    }
+    const codec::recipe& r = *rule.recipe->blocks;
+    if (over == axis::first && codec::bumps_positions(r)) {
+        // Exponents are raised along rows of blocks, so that these have to be rows.
+        std::vector<float> turned(count);
+        transpose(m.data, m.rows, m.cols, turned.data());
+        const matrix_view t{turned.data(), m.cols, m.rows, m.key};
+        quantize_blocks(on, r, turned.data(), t, {1, static_cast<std::size_t>(r.block.cols), false},
+                        to);
+        return {to, m.cols, m.rows, false};
+    }
+    layout l{static_cast<std::size_t>(r.block.rows), static_cast<std::size_t>(r.block.cols), false};
+    if (over == axis::first && is_one_dimensional(r)) l = {l.block_cols, 1, true};
+    quantize_blocks(on, r, m.data, m, l, to);
+    return l.across ? operand_view{to, m.cols, m.rows, false} : plain_view(to, m, over);
+}
+
+const float* quantized_copy(machine& on, const operand_rule& rule,
+                            const transform::rotation& rotate, const matrix_view& m, axis over,
+                            base::aligned_buffer<float>& room) {
+    const operand_view v = quantized(on, rule, rotate, m, over, room);
+    if (v.data == m.data) return m.data;
+    float* to = const_cast<float*>(v.data);  // in `room`
+    if (over == axis::first && !v.transposed) {
+        std::vector<float> turned(m.rows * m.cols);
+        transpose(v.data, m.cols, m.rows, turned.data());
+        std::copy(turned.begin(), turned.end(), to);
+    }
+    if (rotate.what != transform::kind::none) {
+        transform::rotate_back(rotate, {to, m.rows, m.cols, m.cols},
+                               over == axis::last ? transform::run::row : transform::run::column);
+    }
+    return to;
+}
+
+}  // namespace mx::lab

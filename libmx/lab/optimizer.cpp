@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/optimizer.hpp"
+
+#include <cmath>
+
+namespace mx::lab {
+namespace {
+
+// By squaring, so that no library's pow has a say in it.
+double power(double x, std::uint64_t n) {
+    double y = 1;
+    for (; n != 0; n >>= 1, x *= x) {
+        if ((n & 1u) != 0) y *= x;
+    }
+    return y;
+}
+
+}  // namespace
+
+void update(machine& on, optimizer by, const parameter_list& list, std::uint64_t step, double rate,
+            bool norm_bias_trains, const std::vector<float>& gradients, std::vector<float>& values,
+            moments& m) {
+    constexpr double beta1 = 0.9, beta2 = 0.999;
+    simd::adam_step s{};
+    s.one_minus_beta1 = static_cast<float>(1 - beta1);
+    s.beta2 = static_cast<float>(beta2);
+    s.one_minus_beta2 = static_cast<float>(1 - beta2);
+    s.correction = static_cast<float>(std::sqrt(1 - power(beta2, step)));
+    s.eps = 1e-8f;
+    s.minus_rate = static_cast<float>(-(rate / (1 - power(beta1, step))));
+    if (by == optimizer::adam) {
+        m.first.resize(values.size());
+        m.second.resize(values.size());
+    }
+    for (const parameter& p : list.all()) {
+        if (p.kind == parameter_kind::norm_bias && !norm_bias_trains) continue;
+        on.split(p.count, 65536, [&](std::size_t begin, std::size_t end, int) {
+            const std::size_t at = p.first + begin;
+            const float* const g = gradients.data() + at;
+            if (by == optimizer::sgd) {
+                on.kernels().sgd(static_cast<float>(rate), g, end - begin, values.data() + at);
+                return;
+            }
+            on.kernels().adam(s, g, end - begin, values.data() + at, m.first.data() + at,
+                              m.second.data() + at);
+        });
+    }
+}
+
+}  // namespace mx::lab

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a network by name, one after the other in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/tensor/shape.hpp"
+
+namespace mx::lab {
+
+enum class parameter_kind : std::uint8_t { weight, bias, norm_gain, norm_bias };
+
+struct parameter {
+    std::string name;
+    parameter_kind kind;
+    tensor::shape shape;
+    std::size_t first, count;  ///< where it lies among all numbers
+};
+
+/// What a network has. Values, gradients and moments are arrays of `size()` numbers.
+class parameter_list {
+  public:
+    void add(std::string name, parameter_kind kind, tensor::shape shape);
+
+    const std::vector<parameter>& all() const { return all_; }
+    std::size_t size() const { return size_; }
+
+  private:
+    std::vector<parameter> all_;
+    std::size_t size_ = 0;
+};
+
+/// The numbers of `p` in such an array.
+inline float* of(std::vector<float>& values, const parameter& p) { return values.data() + p.first; }
+inline const float* of(const std::vector<float>& values, const parameter& p) {
+    return values.data() + p.first;
+}
+
+}  // namespace mx::lab

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/precision.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/lab/schemes.hpp"
+
+namespace mx::lab {
+namespace {
+
+[[noreturn]] void fail(std::string message) {
+    throw base::error(base::error_kind::usage, std::move(message));
+}
+
+// Operands as [stage, place].
+constexpr std::pair<int, int> fprop_x{0, 0}, fprop_w{0, 1}, dgrad_dy{1, 0}, dgrad_w{1, 1},
+    wgrad_dy{2, 0}, wgrad_x{2, 1};
+
+template <const std::pair<int, int>&... places>
+void set_operands(precision& p, const std::string& value) {
+    const operand_rule rule = parse_rule(value);
+    ((p.operands[static_cast<std::size_t>(places.first)][static_cast<std::size_t>(places.second)] =
+          rule),
+     ...);
+}
+
+rounding parse_rounding(const std::string& value) {
+    if (value == "fp32" || value == "f32") return rounding::none;
+    if (value == "bf16") return rounding::bf16;
+    if (value == "bf16-even") return rounding::bf16_even;
+    fail(base::unknown("precision", value, {"fp32", "bf16", "bf16-even"}));
+}
+
+void set_scheme(precision& p, const std::string& value) {
+    const scheme* s = find_scheme(value);
+    if (s == nullptr) {
+        std::vector<std::string_view> names;
+        for (const scheme& row : schemes) names.push_back(row.name);
+        fail(base::unknown("scheme", value, names));
+    }
+    p = precision();
+    for (const setting& one : parse_settings(s->settings)) apply(p, one);
+}
+
+constexpr std::string_view a_recipe = "RECIPE";
+constexpr std::string_view a_rounding = "fp32, bf16, bf16-even";
+
+constexpr std::array keys{
+    precision_key{"all", a_recipe, "all six operands",
+                  set_operands<fprop_x, fprop_w, dgrad_dy, dgrad_w, wgrad_dy, wgrad_x>},
+    precision_key{"forward", a_recipe, "both operands of Fprop", set_operands<fprop_x, fprop_w>},
+    precision_key{"backward", a_recipe, "the four operands of Dgrad and Wgrad",
+                  set_operands<dgrad_dy, dgrad_w, wgrad_dy, wgrad_x>},
+    precision_key{"x", a_recipe, "activations in every product", set_operands<fprop_x, wgrad_x>},
+    precision_key{"w", a_recipe, "weights in every product", set_operands<fprop_w, dgrad_w>},
+    precision_key{"dy", a_recipe, "gradients in every product", set_operands<dgrad_dy, wgrad_dy>},
+    precision_key{"fprop-x", a_recipe, "X in Y = X W^T", set_operands<fprop_x>},
+    precision_key{"fprop-w", a_recipe, "W in Y = X W^T", set_operands<fprop_w>},
+    precision_key{"dgrad-dy", a_recipe, "dY in dX = dY W", set_operands<dgrad_dy>},
+    precision_key{"dgrad-w", a_recipe, "W in dX = dY W", set_operands<dgrad_w>},
+    precision_key{"wgrad-dy", a_recipe, "dY in dW = dY^T X", set_operands<wgrad_dy>},
+    precision_key{"wgrad-x", a_recipe, "X in dW = dY^T X", set_operands<wgrad_x>},
+    precision_key{"source", "original, requantized",
+                  "whether an operand of two products is quantized anew or a second time",
+                  [](precision& p, const std::string& v) {
+                      if (v != "original" && v != "requantized") {
+                          fail(base::unknown("source", v, {"original", "requantized"}));
+                      }
+                      p.requantize = v == "requantized";
+                  }},
+    precision_key{"vector", a_rounding,
+                  "operands before their recipe, and results of products; bf16 rounds ties away "
+                  "from zero as microxcaling does, bf16-even to even",
+                  [](precision& p, const std::string& v) {
+                      p.vector_forward = p.vector_backward = parse_rounding(v);
+                  }},
+    precision_key{"vector-forward", a_rounding, "the same, forward only",
+                  [](precision& p, const std::string& v) { p.vector_forward = parse_rounding(v); }},
+    precision_key{
+        "vector-backward", a_rounding, "the same, backward only",
+        [](precision& p, const std::string& v) { p.vector_backward = parse_rounding(v); }},
+    precision_key{"ln", a_rounding, "every step inside of layer norms",
+                  [](precision& p, const std::string& v) {
+                      p.norm_forward = p.norm_backward = p.norm_statistics = parse_rounding(v);
+                  }},
+    precision_key{"ln-forward", a_rounding, "the same, forward only",
+                  [](precision& p, const std::string& v) {
+                      p.norm_forward = p.norm_statistics = parse_rounding(v);
+                  }},
+    precision_key{"ln-backward", a_rounding, "the same, backward only",
+                  [](precision& p, const std::string& v) { p.norm_backward = parse_rounding(v); }},
+    precision_key{
+        "ln-statistics", a_rounding,
+        "input, gain, bias, mean and variance of layer norms, up to where eps is added",
+        [](precision& p, const std::string& v) { p.norm_statistics = parse_rounding(v); }},
+    precision_key{"ln-bias", "trained, frozen", "whether the biases of layer norms get a gradient",
+                  [](precision& p, const std::string& v) {
+                      if (v != "trained" && v != "frozen") {
+                          fail(base::unknown("value for ln-bias:", v, {"trained", "frozen"}));
+                      }
+                      p.norm_bias_trains = v == "trained";
+                  }},
+    precision_key{"ln-gain", a_recipe,
+                  "gains as layer norms multiply by them; the gradient passes "
+                  "straight through",
+                  [](precision& p, const std::string& v) { p.gain = parse_rule(v); }},
+    precision_key{"ln-input", a_recipe, "what enters layer norms",
+                  [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
+    precision_key{"ln-output", a_recipe, "what leaves layer norms",
+                  [](precision& p, const std::string& v) { p.norm_output = parse_rule(v); }},
+    precision_key{"accumulate", "chain, or a model (mx accumulators)", "how products add up",
+                  [](precision& p, const std::string& v) {
+                      p.accumulate.reset();
+                      if (v != "chain") p.accumulate = gemm::parse_accumulator(v);
+                  }},
+    precision_key{"scheme", "a scheme", "everything, by name", set_scheme},
+};
+
+// Rotations cancel where both operands of a product have the same.
+void find_rotations(precision& p) {
+    const products::operand_recipe plain{{}, &products::plain_formats().front(), false};
+    for (std::size_t i = 0; i < p.operands.size(); ++i) {
+        const auto& pair = p.operands[i];
+        p.rotations[i] = products::common_rotation(pair[0].recipe.value_or(plain),
+                                                   pair[1].recipe.value_or(plain));
+        for (const operand_rule& r : pair) {
+            if (r.recipe && r.recipe->blocks && codec::bumps_positions(*r.recipe->blocks) &&
+                p.accumulate) {
+                fail(
+                    "exponents raised position by position: no accumulator model takes such "
+                    "scales; leave out accumulate");
+            }
+        }
+    }
+    for (const operand_rule* r : {&p.gain, &p.norm_input, &p.norm_output}) {
+        if (r->recipe && r->recipe->rotation().what != transform::kind::none) {
+            fail("a recipe of a layer norm has no product in which its transform would cancel");
+        }
+    }
+}
+
+}  // namespace
+
+bool operator==(const operand_rule& a, const operand_rule& b) {
+    return to_string(a) == to_string(b);
+}
+
+operand_rule parse_rule(const std::string& text) {
+    if (text == "none" || text == "f32" || text == "fp32") return {};
+    if (text.find("systems-scaling") != std::string::npos) {
+        const codec::recipe r = codec::parse_recipe(text);
+        if (codec::bumps_positions(r)) return {products::operand_recipe{r, nullptr, false}};
+    }
+    return {products::parse_operand_recipe(text)};
+}
+
+std::string to_string(const operand_rule& r) {
+    return r.recipe ? products::to_string(*r.recipe) : "none";
+}
+
+std::span<const precision_key> precision_keys() { return keys; }
+
+void apply(precision& p, const setting& s) {
+    std::vector<std::string_view> names;
+    for (const precision_key& key : keys) {
+        if (key.name == s.key) return key.set(p, s.value);
+        names.push_back(key.name);
+    }
+    fail(base::unknown("setting", s.key, names));
+}
+
+std::vector<setting> parse_settings(std::string_view text) {
+    std::vector<setting> settings;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find(' '), text.size());
+        const std::string_view word = text.substr(0, end);
+        text.remove_prefix(std::min(text.size(), end + 1));
+        if (word.empty()) continue;
+        const std::size_t equals = word.find('=');
+        setting s{"scheme", std::string(word)};
+        if (equals != std::string_view::npos) {
+            s = {std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))};
+            std::replace(s.key.begin(), s.key.end(), '.', '-');
+        }
+        precision tried;
+        apply(tried, s);
+        settings.push_back(std::move(s));
+    }
+    return settings;
+}
+
+std::string to_string(const std::vector<setting>& settings) {
+    std::string text;
+    for (const setting& s : settings) {
+        text += fmt::format("{}{}={}", text.empty() ? "" : " ", s.key, s.value);
+    }
+    return text;
+}
+
+precision precision_of(const std::vector<setting>& settings) {
+    precision p;
+    for (const setting& s : settings) apply(p, s);
+    find_rotations(p);
+    return p;
+}
+
+}  // namespace mx::lab

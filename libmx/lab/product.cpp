@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/product.hpp"
+
+#include <algorithm>
+
+namespace mx::lab {
+namespace {
+
+constexpr std::size_t most_rows = 16, most_columns = 32;  // of a tile
+constexpr std::size_t depth_at_once = 256;  // so that a panel of B stays in the nearest cache
+constexpr std::size_t rows_at_once = 96;    // and the rows of A in the next one
+
+// Panels of B: element (k, j) of panel p at (p * depth + k) * columns + j, zeros beyond the rows.
+void pack(const operand_view& b, std::size_t columns, std::size_t begin, std::size_t end,
+          float* to) {
+    for (std::size_t p = begin; p < end; ++p) {
+        float* const panel = to + p * b.depth * columns;
+        const std::size_t first = p * columns;
+        const std::size_t count = std::min(columns, b.rows - first);
+        if (count < columns) std::fill_n(panel, b.depth * columns, 0.0f);
+        if (b.transposed) {
+            for (std::size_t k = 0; k < b.depth; ++k) {
+                std::copy_n(b.data + k * b.rows + first, count, panel + k * columns);
+            }
+            continue;
+        }
+        for (std::size_t j = 0; j < count; ++j) {
+            const float* const row = b.data + (first + j) * b.depth;
+            for (std::size_t k = 0; k < b.depth; ++k) panel[k * columns + j] = row[k];
+        }
+    }
+}
+
+struct tile_maker {
+    const simd::kernels& by;
+    const operand_view& a;
+    const float* panels;  // of B
+    std::size_t columns;  // of C
+    float* c;
+
+    // Rows [row, row + rows) of A against one panel, for `depth` elements from `k`.
+    void run(std::size_t row, std::size_t rows, std::size_t panel, std::size_t k,
+             std::size_t depth) const {
+        const std::size_t col = panel * by.tile_columns;
+        const std::size_t wide = std::min(by.tile_columns, columns - col);
+        simd::product_tile t;
+        t.a_row = a.transposed ? 1 : a.depth;
+        t.a_depth = a.transposed ? a.rows : 1;
+        t.a = a.data + row * t.a_row + k * t.a_depth;
+        t.b = panels + (panel * a.depth + k) * by.tile_columns;
+        t.depth = depth;
+        t.c = c + row * columns + col;
+        t.c_row = columns;
+        t.first = k == 0;
+        if (rows == by.tile_rows && wide == by.tile_columns) return by.product(t);
+        // At the edge, in room of its own.
+        float some[most_rows * depth_at_once];
+        float sums[most_rows * most_columns] = {};
+        if (rows < by.tile_rows) {
+            std::fill_n(some, by.tile_rows * depth, 0.0f);
+            for (std::size_t r = 0; r < rows; ++r) {
+                for (std::size_t i = 0; i < depth; ++i) {
+                    some[r * depth + i] = t.a[r * t.a_row + i * t.a_depth];
+                }
+            }
+            t.a = some;
+            t.a_row = depth;
+            t.a_depth = 1;
+        }
+        float* const to = t.c;
+        if (!t.first) {
+            for (std::size_t r = 0; r < rows; ++r) {
+                std::copy_n(to + r * columns, wide, sums + r * by.tile_columns);
+            }
+        }
+        t.c = sums;
+        t.c_row = by.tile_columns;
+        by.product(t);
+        for (std::size_t r = 0; r < rows; ++r) {
+            std::copy_n(sums + r * by.tile_columns, wide, to + r * columns);
+        }
+    }
+};
+
+}  // namespace
+
+void multiply(machine& on, const operand_view& a, const operand_view& b, float* c) {
+    const simd::kernels& by = on.kernels();
+    if (a.depth == 0) return std::fill_n(c, a.rows * b.rows, 0.0f), void();
+    const std::size_t panels = (b.rows + by.tile_columns - 1) / by.tile_columns;
+    float* const packed = on.packed().room_for(panels * b.depth * by.tile_columns);
+    // Threads only where each has some tenths of a millisecond to do.
+    const std::size_t per_row = b.rows * a.depth;
+    const std::size_t least = std::max<std::size_t>(1, 8'000'000 / per_row);
+    const std::size_t grain = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
+    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * by.tile_columns)),
+             [&](std::size_t begin, std::size_t end, int) {
+                 pack(b, by.tile_columns, begin, end, packed);
+             });
+    const tile_maker make{by, a, packed, b.rows, c};
+    const std::size_t chunk = rows_at_once / by.tile_rows * by.tile_rows;
+    on.split(a.rows, grain, [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t from = begin; from < end; from += chunk) {
+            const std::size_t to = std::min(end, from + chunk);
+            for (std::size_t k = 0; k < a.depth; k += depth_at_once) {
+                const std::size_t depth = std::min(depth_at_once, a.depth - k);
+                for (std::size_t p = 0; p < panels; ++p) {
+                    for (std::size_t row = from; row < to; row += by.tile_rows) {
+                        make.run(row, std::min(by.tile_rows, to - row), p, k, depth);
+                    }
+                }
+            }
+        }
+    });
+}
+
+}  // namespace mx::lab

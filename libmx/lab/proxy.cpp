@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/proxy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "libmx/base/random.hpp"
+
+namespace mx::lab {
+
+void parameter_list::add(std::string name, parameter_kind kind, tensor::shape shape) {
+    std::size_t count = 1;
+    for (const auto extent : shape) count *= static_cast<std::size_t>(extent);
+    all_.push_back({std::move(name), kind, std::move(shape), size_, count});
+    size_ += count;
+}
+
+namespace {
+
+// round(a / b) of whole numbers, halves up.
+std::size_t rounded_ratio(std::size_t a, std::size_t b) { return (2 * a + b) / (2 * b); }
+
+float inverse_root(std::size_t n) {
+    return static_cast<float>(1.0 / std::sqrt(static_cast<double>(n)));
+}
+
+}  // namespace
+
+std::size_t student_shape::hidden() const {
+    return phi == activation::swiglu ? rounded_ratio(8 * width, 3) : 4 * width;
+}
+
+student::student(const student_shape& shape) : shape_(shape), blocks_(shape.depth) {
+    for (std::size_t i = 0; i < shape.depth; ++i) {
+        const std::string layer = fmt::format("layers.{}.", i);
+        if (shape.norm != norm_kind::none) {
+            list_.add(layer + "ln.weight", parameter_kind::norm_gain, {shape.width});
+        }
+        if (shape.norm == norm_kind::layer) {
+            list_.add(layer + "ln.bias", parameter_kind::norm_bias, {shape.width});
+        }
+        list_.add(layer + "fc1.weight", parameter_kind::weight, {shape.inner(), shape.width});
+        list_.add(layer + "fc2.weight", parameter_kind::weight, {shape.width, shape.hidden()});
+        list_.add(layer + "fc2.bias", parameter_kind::bias, {shape.width});
+        for (const char* part : {"ln", "fc1", "fc2"}) names_.push_back(layer + part);
+    }
+    per_block_ = shape.depth == 0 ? 0 : list_.all().size() / shape.depth;
+}
+
+norm_layer student::norm(std::size_t i, const std::vector<float>& values) const {
+    const bool rms = shape_.norm == norm_kind::rms;
+    return {names_[3 * i],
+            tokens_,
+            shape_.width,
+            norm_eps,
+            rms,
+            of(values, at(i, 0)),
+            rms ? nullptr : of(values, at(i, 1))};
+}
+
+linear_layer student::fc1(std::size_t i, const std::vector<float>& values) const {
+    return {names_[3 * i + 1],
+            tokens_,
+            shape_.width,
+            shape_.inner(),
+            of(values, at(i, per_block_ - 3)),
+            nullptr};
+}
+
+linear_layer student::fc2(std::size_t i, const std::vector<float>& values) const {
+    return {names_[3 * i + 2],
+            tokens_,
+            shape_.hidden(),
+            shape_.width,
+            of(values, at(i, per_block_ - 2)),
+            of(values, at(i, per_block_ - 1))};
+}
+
+student::block_activations student::block(std::size_t i) const {
+    const float* const in = i == 0 ? x_ : blocks_[i - 1].out.data();
+    const block_state& b = blocks_[i];
+    return {in, shape_.norm == norm_kind::none ? in : b.normed.data(), b.u.data(), b.h.data()};
+}
+
+const float* student::forward(machine& on, const precision& how, const std::vector<float>& values,
+                              const float* x, std::size_t tokens, std::uint64_t seed,
+                              std::uint64_t step) {
+    x_ = x;
+    tokens_ = tokens;
+    seed_ = seed;
+    step_ = step;
+    const layer_context c = context(on, how);
+    const float* a = x;
+    for (std::size_t i = 0; i < shape_.depth; ++i) {
+        block_state& b = blocks_[i];
+        const float* z = a;
+        if (shape_.norm != norm_kind::none) {
+            float* const normed = b.normed.room_for(tokens * shape_.width);
+            norm_forward(c, norm(i, values), a, normed, b.kept);
+            z = normed;
+        }
+        float* const u = b.u.room_for(tokens * shape_.inner());
+        linear_forward(c, fc1(i, values), z, u);
+        float* const h = b.h.room_for(tokens * shape_.hidden());
+        activation_forward(c, shape_.phi, tokens, shape_.hidden(), u, h);
+        float* const out = b.out.room_for(tokens * shape_.width);
+        linear_forward(c, fc2(i, values), h, out);
+        add(on, a, out, tokens * shape_.width, out);
+        a = out;
+    }
+    return a;
+}
+
+void student::backward(machine& on, const precision& how, const std::vector<float>& values,
+                       float* dy, std::vector<float>& gradients) {
+    gradients.assign(list_.size(), 0.0f);
+    const layer_context c = context(on, how);
+    float* const dh = dh_.room_for(tokens_ * shape_.hidden());
+    float* const du = du_.room_for(tokens_ * shape_.inner());
+    float* const dz = dz_.room_for(tokens_ * shape_.width);
+    float* const da = da_.room_for(tokens_ * shape_.width);
+    for (std::size_t i = shape_.depth; i-- > 0;) {
+        const block_activations kept = block(i);
+        linear_backward(c, fc2(i, values), kept.h, dy, dh, of(gradients, at(i, per_block_ - 2)),
+                        of(gradients, at(i, per_block_ - 1)));
+        activation_backward(c, shape_.phi, tokens_, shape_.hidden(), kept.u, dh, du);
+        if (on_block_gradients) on_block_gradients(i, dy, du);
+        linear_backward(c, fc1(i, values), kept.normed, du, dz,
+                        of(gradients, at(i, per_block_ - 3)), nullptr);
+        const float* through = dz;
+        if (shape_.norm != norm_kind::none) {
+            const bool bias = shape_.norm == norm_kind::layer && how.norm_bias_trains;
+            norm_backward(c, norm(i, values), blocks_[i].kept, dz, da, of(gradients, at(i, 0)),
+                          bias ? of(gradients, at(i, 1)) : nullptr);
+            through = da;
+        }
+        add(on, dy, through, tokens_ * shape_.width, dy);
+    }
+}
+
+void uniform(const base::random_key& key, std::size_t count, float* x) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto u = static_cast<double>(base::random_u32(key, i));
+        x[i] = static_cast<float>((u + 0.5) * 0x1p-31 - 1.0);
+    }
+}
+
+std::vector<float> initial_values(const parameter_list& list, start how, float least_gain,
+                                  float most_gain, std::uint64_t seed) {
+    std::vector<float> values(list.size());
+    std::size_t fan_in = 1;  // a bias has that of the weight before it
+    for (const parameter& p : list.all()) {
+        float* const x = of(values, p);
+        const base::random_key key{seed, base::tensor_id("init." + p.name)};
+        switch (p.kind) {
+            case parameter_kind::norm_bias:
+                break;
+            case parameter_kind::norm_gain:
+                uniform(key, p.count, x);
+                for (std::size_t i = 0; i < p.count; ++i) {
+                    const float share = (x[i] + 1.0f) * 0.5f;
+                    x[i] = least_gain + share * (most_gain - least_gain);
+                }
+                break;
+            case parameter_kind::weight:
+            case parameter_kind::bias:
+                if (p.kind == parameter_kind::weight) fan_in = static_cast<std::size_t>(p.shape[1]);
+                if (how == start::pytorch) {
+                    uniform(key, p.count, x);
+                    const float bound = inverse_root(fan_in);
+                    for (std::size_t i = 0; i < p.count; ++i) x[i] *= bound;
+                } else if (p.kind == parameter_kind::weight) {
+                    // Xavier's deviation: sqrt(2 / (fan in + fan out)), times its gain.
+                    const auto fan = static_cast<double>(p.shape[0] + p.shape[1]);
+                    const auto deviation = static_cast<float>(0.5 * std::sqrt(2.0 / fan));
+                    simd::scalar_kernels.normal(key, 0, p.count, x);
+                    for (std::size_t i = 0; i < p.count; ++i) x[i] *= deviation;
+                }
+                break;
+        }
+    }
+    return values;
+}
+
+teacher::teacher(const student_shape& shape, std::uint64_t seed)
+    : shape_(shape),
+      inner_(shape.phi == activation::swiglu ? 2 * rounded_ratio(2 * shape.width, 3) : shape.width),
+      hidden_(shape.phi == activation::swiglu ? inner_ / 2 : inner_) {
+    parameter_list list;
+    for (std::size_t i = 0; i < shape.depth; ++i) {
+        const std::string layer = fmt::format("teacher.{}.", i);
+        list.add(layer + "fc1.weight", parameter_kind::weight, {inner_, shape.width});
+        list.add(layer + "fc2.weight", parameter_kind::weight, {shape.width, hidden_});
+    }
+    values_ = initial_values(list, start::pytorch, 1, 1, seed);
+}
+
+void teacher::forward(machine& on, const float* x, std::size_t tokens, float* y) {
+    const precision plain;
+    const layer_context c{on, plain, room_};
+    const std::size_t d = shape_.width;
+    float* const u = u_.room_for(tokens * inner_);
+    float* const h = h_.room_for(tokens * hidden_);
+    float* const next = y_.room_for(tokens * d);
+    const float* w = values_.data();
+    for (std::size_t i = 0; i < shape_.depth; ++i) {
+        linear_forward(c, {"", tokens, d, inner_, w, nullptr}, x, u);
+        w += inner_ * d;
+        activation_forward(c, shape_.phi, tokens, hidden_, u, h);
+        // The last product goes where it is wanted; a product cannot be written over its operand.
+        float* const to = i + 1 == shape_.depth ? y : next;
+        linear_forward(c, {"", tokens, hidden_, d, w, nullptr}, h, to);
+        w += hidden_ * d;
+        x = to;
+    }
+}
+
+}  // namespace mx::lab

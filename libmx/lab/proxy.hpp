@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The student and the teacher of Su et al. (arXiv 2506.20752), as their code has them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "libmx/lab/layers.hpp"
+#include "libmx/lab/parameters.hpp"
+
+namespace mx::lab {
+
+enum class norm_kind : std::uint8_t { none, layer, rms };
+
+/// Blocks A' = A + W2 phi(W1 LN(A)) + c. W1 is hidden x width (swiglu: 2 hidden), W2 width x
+/// hidden; hidden is 4 width, for swiglu round(8 width / 3).
+struct student_shape {
+    std::size_t width = 64, depth = 4;
+    activation phi = activation::gelu;
+    norm_kind norm = norm_kind::layer;
+
+    std::size_t hidden() const;
+    std::size_t inner() const { return phi == activation::swiglu ? 2 * hidden() : hidden(); }
+    friend bool operator==(const student_shape&, const student_shape&) = default;
+};
+
+inline constexpr float norm_eps = 1e-5f;
+
+/// Forward and backward of a student; keeps the activations of its last forward pass.
+class student {
+  public:
+    explicit student(const student_shape& shape);
+
+    const student_shape& shape() const { return shape_; }
+    const parameter_list& parameters() const { return list_; }
+
+    /// The output (tokens x width) for `x`, which has to stay until backward() is done.
+    const float* forward(machine& on, const precision& how, const std::vector<float>& values,
+                         const float* x, std::size_t tokens, std::uint64_t seed,
+                         std::uint64_t step);
+    /// Gradients of all parameters from that of the output, which is overwritten. Those of norm
+    /// biases that do not train are zero.
+    void backward(machine& on, const precision& how, const std::vector<float>& values, float* dy,
+                  std::vector<float>& gradients);
+
+    /// The activations of block `i` of the last forward pass.
+    struct block_activations {
+        const float* in;      ///< A: tokens x width
+        const float* normed;  ///< LN(A)
+        const float* u;       ///< W1 LN(A): tokens x inner
+        const float* h;       ///< phi(u): tokens x hidden
+    };
+    block_activations block(std::size_t i) const;
+    std::size_t tokens() const { return tokens_; }
+    /// Called by backward() with the gradients of block `i`: of what leaves fc2 (tokens x width)
+    /// and of what leaves fc1 (tokens x inner).
+    std::function<void(std::size_t i, const float* dy2, const float* dy1)> on_block_gradients;
+
+  private:
+    struct block_state {
+        base::aligned_buffer<float> normed, u, h, out;
+        norm_kept kept;
+    };
+    layer_context context(machine& on, const precision& how) {
+        return {on, how, room_, seed_, step_};
+    }
+    linear_layer fc1(std::size_t i, const std::vector<float>& values) const;
+    linear_layer fc2(std::size_t i, const std::vector<float>& values) const;
+    norm_layer norm(std::size_t i, const std::vector<float>& values) const;
+    const parameter& at(std::size_t block, std::size_t place) const {
+        return list_.all()[block * per_block_ + place];
+    }
+
+    student_shape shape_;
+    parameter_list list_;
+    std::size_t per_block_ = 0;
+    std::vector<block_state> blocks_;
+    std::vector<std::string> names_;  // of the layers, for random draws
+    layer_room room_;
+    base::aligned_buffer<float> dh_, du_, dz_, da_;
+    const float* x_ = nullptr;
+    std::size_t tokens_ = 0;
+    std::uint64_t seed_ = 0, step_ = 0;
+};
+
+/// Blocks Linear(d -> w) phi Linear(w -> d) without biases, norms or residuals, w = d, in float32.
+class teacher {
+  public:
+    teacher(const student_shape& shape, std::uint64_t seed);
+    /// y (tokens x width) from x.
+    void forward(machine& on, const float* x, std::size_t tokens, float* y);
+
+  private:
+    student_shape shape_;
+    std::size_t inner_, hidden_;
+    std::vector<float> values_;
+    layer_room room_;
+    base::aligned_buffer<float> u_, h_, y_;
+};
+
+/// How a student begins.
+enum class start : std::uint8_t {
+    pytorch,  ///< uniform within 1 / sqrt(fan in), biases too
+    xavier,   ///< normal weights, gain 0.5, biases 0
+};
+
+/// Values of all parameters: gains uniform in [least, most] (1 where both are), norm biases 0.
+std::vector<float> initial_values(const parameter_list& list, start how, float least_gain,
+                                  float most_gain, std::uint64_t seed);
+
+/// `count` numbers uniform in (-1, 1), of the stream.
+void uniform(const base::random_key& key, std::size_t count, float* x);
+
+}  // namespace mx::lab

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+
+namespace mx::lab {
+namespace {
+
+[[noreturn]] void fail(std::string message) {
+    throw base::error(base::error_kind::usage, std::move(message));
+}
+
+template <typename T>
+T parsed(const std::string& text, T least, T most) {
+    T n{};
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
+    const bool whole = status == std::errc{} && end == text.data() + text.size();
+    if (!whole || !(n >= least) || !(n <= most)) {
+        fail(fmt::format("'{}': give a number from {} to {}", text, least, most));
+    }
+    return n;
+}
+
+std::uint64_t whole(const std::string& text, std::uint64_t least, std::uint64_t most) {
+    return parsed<std::uint64_t>(text, least, most);
+}
+
+constexpr std::uint64_t most_steps = std::uint64_t{1} << 40;
+
+template <typename T>
+struct word {
+    std::string_view name;
+    T value;
+};
+
+template <typename T, std::size_t N>
+T read_word(const std::string& text, const std::array<word<T>, N>& words) {
+    std::vector<std::string_view> names;
+    for (const word<T>& w : words) {
+        if (w.name == text) return w.value;
+        names.push_back(w.name);
+    }
+    fail(base::unknown("value", text, names));
+}
+template <typename T, std::size_t N>
+std::string print_word(T value, const std::array<word<T>, N>& words) {
+    for (const word<T>& w : words) {
+        if (w.value == value) return std::string(w.name);
+    }
+    return {};
+}
+
+constexpr std::array activations{
+    word<activation>{"gelu", activation::gelu}, word<activation>{"relu", activation::relu},
+    word<activation>{"swiglu", activation::swiglu}, word<activation>{"none", activation::none}};
+constexpr std::array norms{word<norm_kind>{"layer", norm_kind::layer},
+                           word<norm_kind>{"rms", norm_kind::rms},
+                           word<norm_kind>{"none", norm_kind::none}};
+constexpr std::array tasks{word<task_kind>{"paper", task_kind::paper},
+                           word<task_kind>{"teacher", task_kind::teacher}};
+constexpr std::array losses{word<loss_kind>{"mse", loss_kind::mse},
+                            word<loss_kind>{"kl", loss_kind::kl}};
+constexpr std::array optimizers{word<optimizer>{"adam", optimizer::adam},
+                                word<optimizer>{"sgd", optimizer::sgd}};
+constexpr std::array starts{word<start>{"pytorch", start::pytorch},
+                            word<start>{"xavier", start::xavier}};
+
+constexpr std::array keys{
+    request_key{"width", "D", "Network", "features (64)",
+                [](run_request& r, const std::string& t) { r.shape.width = whole(t, 1, 65536); },
+                [](const run_request& r) { return fmt::format("{}", r.shape.width); }},
+    request_key{"depth", "L", "Network", "blocks (4)",
+                [](run_request& r, const std::string& t) { r.shape.depth = whole(t, 1, 1024); },
+                [](const run_request& r) { return fmt::format("{}", r.shape.depth); }},
+    request_key{
+        "activation", "PHI", "Network", "gelu, relu, swiglu or none (gelu)",
+        [](run_request& r, const std::string& t) { r.shape.phi = read_word(t, activations); },
+        [](const run_request& r) { return print_word(r.shape.phi, activations); }},
+    request_key{"norm", "KIND", "Network", "layer, rms or none (layer)",
+                [](run_request& r, const std::string& t) { r.shape.norm = read_word(t, norms); },
+                [](const run_request& r) { return print_word(r.shape.norm, norms); }},
+    request_key{"start", "KIND", "Network",
+                "how parameters begin: pytorch (uniform within 1/sqrt(fan in)) or xavier (normal, "
+                "gain 0.5, biases 0)",
+                [](run_request& r, const std::string& t) { r.begin = read_word(t, starts); },
+                [](const run_request& r) { return print_word(r.begin, starts); }},
+    request_key{
+        "init-gain", "LO:HI", "Network", "gains begin uniform in this range (1:1)",
+        [](run_request& r, const std::string& t) {
+            const std::size_t colon = t.find(':');
+            if (colon == std::string::npos) fail(fmt::format("'{}': give LO:HI", t));
+            r.least_gain = parsed<double>(t.substr(0, colon), -1e6, 1e6);
+            r.most_gain = parsed<double>(t.substr(colon + 1), r.least_gain, 1e6);
+        },
+        [](const run_request& r) { return fmt::format("{}:{}", r.least_gain, r.most_gain); }},
+    request_key{"init", "FILE", "Network",
+                "safetensors with the parameters to begin from (layers.0.fc1.weight, ..., or "
+                "init.layers.0.fc1.weight)",
+                [](run_request& r, const std::string& t) { r.init_file = t; },
+                [](const run_request& r) { return r.init_file; }},
+    request_key{"batch", "B", "Data", "tokens of a step (256)",
+                [](run_request& r, const std::string& t) { r.batch = whole(t, 1, 1 << 20); },
+                [](const run_request& r) { return fmt::format("{}", r.batch); }},
+    request_key{"task", "TASK", "Data",
+                "paper: the teacher's output and noise; teacher: that output scaled to rms 1, and "
+                "noise (paper)",
+                [](run_request& r, const std::string& t) { r.task = read_word(t, tasks); },
+                [](const run_request& r) { return print_word(r.task, tasks); }},
+    request_key{"noise", "SIGMA", "Data", "deviation of the noise of labels (0.005)",
+                [](run_request& r, const std::string& t) { r.noise = parsed<double>(t, 0, 1e6); },
+                [](const run_request& r) { return fmt::format("{}", r.noise); }},
+    request_key{"data", "FILE", "Data",
+                "safetensors with the batches: x and y, steps x batch x width",
+                [](run_request& r, const std::string& t) { r.data_file = t; },
+                [](const run_request& r) { return r.data_file; }},
+    request_key{"seed", "N", "Data",
+                "of parameters, teacher, batches, noise and stochastic rounding (1)",
+                [](run_request& r, const std::string& t) { r.seed = whole(t, 0, ~0ull); },
+                [](const run_request& r) { return fmt::format("{}", r.seed); }},
+    request_key{"loss", "LOSS", "Optimizer",
+                "mse, or kl: divergence of softmax from the teacher's, without noise (mse)",
+                [](run_request& r, const std::string& t) { r.loss = read_word(t, losses); },
+                [](const run_request& r) { return print_word(r.loss, losses); }},
+    request_key{
+        "temperature", "T", "Optimizer", "of --loss kl (1)",
+        [](run_request& r, const std::string& t) { r.temperature = parsed<double>(t, 1e-3, 1e3); },
+        [](const run_request& r) { return fmt::format("{}", r.temperature); }},
+    request_key{"optimizer", "NAME", "Optimizer", "adam or sgd (adam)",
+                [](run_request& r, const std::string& t) { r.by = read_word(t, optimizers); },
+                [](const run_request& r) { return print_word(r.by, optimizers); }},
+    request_key{"lr", "RATE", "Optimizer", "learning rate (0.001)",
+                [](run_request& r, const std::string& t) { r.rate = parsed<double>(t, 0, 1e6); },
+                [](const run_request& r) { return fmt::format("{}", r.rate); }},
+    request_key{
+        "lr-min", "RATE", "Optimizer", "where --cosine ends (1e-05)",
+        [](run_request& r, const std::string& t) { r.least_rate = parsed<double>(t, 0, 1e6); },
+        [](const run_request& r) { return fmt::format("{}", r.least_rate); }},
+    request_key{
+        "cosine-steps", "N", "Optimizer",
+        "length of the cosine where it is not all steps; 0: constant rate (0)",
+        [](run_request& r, const std::string& t) { r.cosine_steps = whole(t, 0, most_steps); },
+        [](const run_request& r) { return fmt::format("{}", r.cosine_steps); }},
+    request_key{"steps", "N", "Optimizer", "updates, in all (1000)",
+                [](run_request& r, const std::string& t) { r.steps = whole(t, 1, most_steps); },
+                [](const run_request& r) { return fmt::format("{}", r.steps); }},
+    request_key{
+        "probe-every", "N", "Output",
+        "steps between probes: the gradient beside that in float32 at the same parameters "
+        "and batch, and blocks of gains, weights and activations",
+        [](run_request& r, const std::string& t) { r.probe_every = whole(t, 0, most_steps); },
+        [](const run_request& r) { return fmt::format("{}", r.probe_every); }},
+    request_key{
+        "probe-draws", "N", "Output", "redraws of a probe under stochastic rounding (4)",
+        [](run_request& r, const std::string& t) { r.probe_draws = parsed<int>(t, 1, 1000); },
+        [](const run_request& r) { return fmt::format("{}", r.probe_draws); }},
+};
+
+std::string text_of(const intervention& i) {
+    return fmt::format("{} {}", i.after, to_string(i.settings));
+}
+
+}  // namespace
+
+std::span<const request_key> request_keys() { return keys; }
+
+void set_key(run_request& r, const request_key& key, const std::string& text) {
+    try {
+        key.set(r, text);
+    } catch (const base::error& e) {
+        fail(fmt::format("--{}: {}", key.name, e.message()));
+    }
+}
+
+intervention parse_intervention(const std::string& text) {
+    const std::size_t blank = text.find(' ');
+    if (blank == std::string::npos) {
+        fail(fmt::format("--at {}: give a step and settings, as in --at 500 'all=mxfp8'", text));
+    }
+    intervention i;
+    try {
+        i.after = whole(text.substr(0, blank), 0, most_steps);
+        i.settings = parse_settings(text.substr(blank + 1));
+        if (i.settings.empty()) fail("no setting is given");
+    } catch (const base::error& e) {
+        fail(fmt::format("--at {}: {}", text, e.message()));
+    }
+    return i;
+}
+
+void check(const run_request& r) {
+    if (r.least_rate > r.rate && r.cosine_steps != 0) {
+        fail(fmt::format("--lr-min {} lies above --lr {}", r.least_rate, r.rate));
+    }
+    if (r.loss == loss_kind::kl && !r.data_file.empty()) {
+        fail("--loss kl learns from a teacher, --data has labels: leave one out");
+    }
+    if (r.shape.norm == norm_kind::none && r.least_gain != r.most_gain) {
+        fail("--init-gain: there are no norms");
+    }
+    // Every change has to come to something consistent.
+    precision_of(r.settings);
+    for (const intervention& i : r.interventions) precision_of(settings_after(r, i.after));
+}
+
+std::map<std::string, std::string> to_text(const run_request& r) {
+    std::map<std::string, std::string> text;
+    for (const request_key& key : keys) text[std::string(key.name)] = key.get(r);
+    text["precision"] = to_string(r.settings);
+    for (std::size_t i = 0; i < r.interventions.size(); ++i) {
+        text[fmt::format("at.{:04}", i)] = text_of(r.interventions[i]);
+    }
+    if (r.nudge != 0) {
+        text["nudge"] = fmt::format("{}", r.nudge);
+        text["nudge-after"] = fmt::format("{}", r.nudge_after);
+    }
+    return text;
+}
+
+run_request from_text(const std::map<std::string, std::string>& text) {
+    run_request r;
+    for (const auto& [name, value] : text) {
+        if (name == "precision") {
+            r.settings = parse_settings(value);
+        } else if (name.rfind("at.", 0) == 0) {
+            r.interventions.push_back(parse_intervention(value));
+        } else if (name == "nudge") {
+            r.nudge = whole(value, 1, most_steps);
+        } else if (name == "nudge-after") {
+            r.nudge_after = whole(value, 0, most_steps);
+        } else {
+            const std::string& wanted = name;  // clang 14 captures no structured binding
+            const auto key = std::find_if(keys.begin(), keys.end(),
+                                          [&](const request_key& k) { return k.name == wanted; });
+            if (key == keys.end()) fail(fmt::format("an unknown entry '{}'", name));
+            set_key(r, *key, value);
+        }
+    }
+    return r;
+}
+
+std::vector<setting> settings_after(const run_request& r, std::uint64_t done) {
+    std::vector<setting> all = r.settings;
+    for (const intervention& i : r.interventions) {
+        if (i.after <= done) all.insert(all.end(), i.settings.begin(), i.settings.end());
+    }
+    return all;
+}
+
+double rate_of(const run_request& r, std::uint64_t step) {
+    if (r.cosine_steps == 0) return r.rate;
+    const std::uint64_t at = std::min(step - 1, r.cosine_steps);
+    const double half_turns = static_cast<double>(at) / static_cast<double>(r.cosine_steps);
+    return r.least_rate +
+           (r.rate - r.least_rate) * 0.5 * (1 + simd::cosine_of_turns(0.5 * half_turns));
+}
+
+}  // namespace mx::lab

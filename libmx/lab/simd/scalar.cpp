@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The portable kernels: the reference of the others.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/lab/simd/kernels.hpp"
+
+namespace mx::lab::simd {
+namespace {
+
+#include "libmx/lab/simd/elementwise.inc"
+
+constexpr std::size_t rows = 8, columns = 8;
+
+void product(const product_tile& t) {
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t j = 0; j < columns; ++j) {
+            float sum = t.first ? 0.0f : t.c[r * t.c_row + j];
+            for (std::size_t k = 0; k < t.depth; ++k) {
+                sum = std::fma(t.a[r * t.a_row + k * t.a_depth], t.b[k * columns + j], sum);
+            }
+            t.c[r * t.c_row + j] = sum;
+        }
+    }
+}
+
+}  // namespace
+
+double cosine_of_turns(double turns) { return turn_of(turns).cosine; }
+
+constinit const kernels scalar_kernels{
+    "scalar", rows, columns,        product,     round,         exp,
+    log,      erf,  tanh,           activate,    activate_back, add,
+    add_bias, norm, norm_back,      column_sums, squared_error, divergence,
+    adam,     sgd,  sum_of_squares, normal};
+
+}  // namespace mx::lab::simd

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/lab/training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/writer.hpp"
+#include "libmx/lab/probe.hpp"
+#include "libmx/lab/tensor_file.hpp"
+#include "libmx/report/json_reader.hpp"
+#include "libmx/report/writers.hpp"
+
+namespace mx::lab {
+namespace {
+
+constexpr std::string_view checkpoint_kind = "mx.checkpoint/1";
+constexpr std::string_view request_prefix = "request.";
+constexpr std::size_t calibration = 1024;  // inputs that the teacher's scale is measured on
+
+// Arrays of a file that is written whole.
+class tensor_writer {
+  public:
+    void add(std::string name, tensor::dtype type, tensor::shape shape, const void* data) {
+        std::uint64_t bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
+        for (const auto extent : shape) bytes *= extent;
+        plan_.push_back({std::move(name), type, std::move(shape)});
+        data_.push_back({static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes)});
+    }
+    void add(std::string name, tensor::shape shape, const float* data) {
+        add(std::move(name), tensor::dtype::f32, std::move(shape), data);
+    }
+    void write(const std::string& path, const io::metadata_map& metadata) const {
+        const std::unique_ptr<io::array_writer> file =
+            io::create_safetensors(path, plan_, metadata);
+        for (std::size_t i = 0; i < data_.size(); ++i) file->write(i, 0, data_[i]);
+        file->commit();
+    }
+
+  private:
+    std::vector<io::planned_array> plan_;
+    std::vector<std::span<const std::byte>> data_;
+};
+
+std::string to_json(const std::vector<report::record>& probes) {
+    report::document d;
+    d.head = {{"schema", std::string("mx.probes/1")}};
+    d.results = probes;
+    std::string text;
+    report::write_json(d, {}, [&](std::string_view part) { text += part; });
+    return text;
+}
+
+report::value number(double x) { return std::isfinite(x) ? report::value(x) : report::value(); }
+
+}  // namespace
+
+training::training(unfilled how, const run_request& request, int threads, std::string_view backend)
+    : request_(request), on_(threads, backend), net_(request_.shape) {
+    check(request_);
+    const std::size_t count = request_.batch * request_.shape.width;
+    for (std::vector<float>* v : {&x_, &y_, &dy_, &noise_}) v->resize(count);
+    if (request_.data_file.empty()) {
+        teacher_ = std::make_unique<teacher>(request_.shape, request_.seed);
+        if (request_.task == task_kind::teacher) {
+            std::vector<float> x(calibration * request_.shape.width), y(x.size());
+            on_.kernels().normal({request_.seed, base::tensor_id("teacher.scale")}, 0, x.size(),
+                                 x.data());
+            teacher_->forward(on_, x.data(), calibration, y.data());
+            const double rms = std::sqrt(on_.kernels().sum_of_squares(y.data(), y.size()) /
+                                         static_cast<double>(y.size()));
+            teacher_scale_ = rms > 0 ? static_cast<float>(1 / rms) : 1.0f;
+        }
+    }
+    if (how.fresh) {
+        read_files();
+    } else {
+        read_batches();
+    }
+}
+
+training::training(const run_request& request, int threads, std::string_view backend)
+    : training(unfilled{true}, request, threads, backend) {
+    if (!values_.empty()) return;
+    values_ =
+        initial_values(net_.parameters(), request_.begin, static_cast<float>(request_.least_gain),
+                       static_cast<float>(request_.most_gain), request_.seed);
+}
+
+namespace {
+
+run_request request_in(const tensor_file& file) {
+    const auto kind = file.metadata().find("kind");
+    if (kind == file.metadata().end() || kind->second != checkpoint_kind) {
+        file.fail(fmt::format("is no checkpoint of this version of mx train: its metadata has {}",
+                              kind == file.metadata().end() ? "no kind" : "kind " + kind->second));
+    }
+    std::map<std::string, std::string> text;
+    for (const auto& [key, value] : file.metadata()) {
+        if (key.rfind(request_prefix, 0) == 0) text[key.substr(request_prefix.size())] = value;
+    }
+    try {
+        run_request r = from_text(text);
+        check(r);
+        return r;
+    } catch (const base::error& e) {
+        file.fail(e.message());
+    }
+}
+
+}  // namespace
+
+training::training(const std::string& checkpoint, int threads, std::string_view backend)
+    : training(unfilled{false}, request_in(tensor_file(checkpoint)), threads, backend) {
+    const tensor_file file(checkpoint);
+    values_.assign(net_.parameters().size(), 0.0f);
+    const bool adam = request_.by == optimizer::adam;
+    if (adam) {
+        moments_.first.assign(values_.size(), 0.0f);
+        moments_.second.assign(values_.size(), 0.0f);
+    }
+    const auto read = [&](const char* prefix, const parameter& p, std::vector<float>& to) {
+        const std::vector<float> x = file.read(prefix + p.name, p.shape);
+        std::copy(x.begin(), x.end(), of(to, p));
+    };
+    for (const parameter& p : net_.parameters().all()) {
+        read("", p, values_);
+        if (!adam) continue;
+        read("adam.m.", p, moments_.first);
+        read("adam.v.", p, moments_.second);
+    }
+    const std::vector<std::byte> losses = file.bytes("history.loss", tensor::dtype::f32);
+    const std::vector<std::byte> norms = file.bytes("history.gradient_norm", tensor::dtype::f64);
+    if (losses.size() / 4 != norms.size() / 8) file.fail("has histories of different lengths");
+    history_.resize(losses.size() / 4);
+    for (std::size_t i = 0; i < history_.size(); ++i) {
+        std::memcpy(&history_[i].loss, losses.data() + 4 * i, 4);
+        std::memcpy(&history_[i].gradient_norm, norms.data() + 8 * i, 8);
+    }
+    const std::vector<std::byte> probes = file.bytes("history.probes", tensor::dtype::u8);
+    const std::string_view text(reinterpret_cast<const char*>(probes.data()), probes.size());
+    for (const report::record& r : report::read_results(text, checkpoint).results) {
+        probes_.push_back(r);
+    }
+}
+
+void training::save(const std::string& path) const {
+    tensor_writer w;
+    const moments zeros = moments_.first.empty() ? moments{std::vector<float>(values_.size()),
+                                                           std::vector<float>(values_.size())}
+                                                 : moments();
+    for (const parameter& p : net_.parameters().all()) {
+        w.add(p.name, p.shape, of(values_, p));
+        if (request_.by != optimizer::adam) continue;
+        const moments& m = moments_.first.empty() ? zeros : moments_;
+        w.add("adam.m." + p.name, p.shape, of(m.first, p));
+        w.add("adam.v." + p.name, p.shape, of(m.second, p));
+    }
+    std::vector<float> losses;
+    std::vector<double> norms;
+    for (const step_figures& s : history_) {
+        losses.push_back(s.loss);
+        norms.push_back(s.gradient_norm);
+    }
+    const std::string probes = to_json(probes_);
+    w.add("history.loss", {losses.size()}, losses.data());
+    w.add("history.gradient_norm", tensor::dtype::f64, {norms.size()}, norms.data());
+    w.add("history.probes", tensor::dtype::u8, {probes.size()}, probes.data());
+    io::metadata_map metadata{{"kind", std::string(checkpoint_kind)},
+                              {"step", fmt::format("{}", done())}};
+    for (const auto& [key, value] : to_text(request_)) {
+        metadata[std::string(request_prefix) + key] = value;
+    }
+    w.write(path, metadata);
+}
+
+void training::read_files() {
+    if (!request_.init_file.empty()) {
+        const tensor_file file(request_.init_file);
+        values_.resize(net_.parameters().size());
+        for (const parameter& p : net_.parameters().all()) {
+            const std::string name = file.has(p.name) ? p.name : "init." + p.name;
+            const std::vector<float> x = file.read(name, p.shape);
+            std::copy(x.begin(), x.end(), of(values_, p));
+        }
+    }
+    read_batches();
+}
+
+void training::read_batches() {
+    if (request_.data_file.empty()) return;
+    const tensor_file file(request_.data_file);
+    const tensor::shape& shape = file.info("x").shape;
+    if (shape.size() != 3 || shape[1] != request_.batch || shape[2] != request_.shape.width) {
+        file.fail(fmt::format("is not steps x {} x {}", request_.batch, request_.shape.width), "x");
+    }
+    given_x_ = file.read("x");
+    given_y_ = file.read("y", shape);
+    if (shape[0] < request_.steps) {
+        file.fail(fmt::format("has batches for {} steps, not {}", shape[0], request_.steps), "x");
+    }
+}
+
+void training::extend(std::uint64_t steps, const std::vector<intervention>& more) {
+    if (steps < done()) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("--steps {}: {} are done already", steps, done()));
+    }
+    request_.steps = steps;
+    for (const intervention& i : more) {
+        if (i.after < done()) {
+            throw base::error(base::error_kind::usage,
+                              fmt::format("--at {}: {} steps are done already", i.after, done()));
+        }
+        request_.interventions.push_back(i);
+    }
+    std::stable_sort(request_.interventions.begin(), request_.interventions.end(),
+                     [](const auto& a, const auto& b) { return a.after < b.after; });
+    check(request_);
+    read_batches();
+    how_.reset();
+}
+
+void training::nudge(std::uint64_t copy, std::uint64_t after) {
+    if (after < done()) {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("--nudge-at {}: {} steps are done already", after, done()));
+    }
+    request_.nudge = copy;
+    request_.nudge_after = after;
+}
+
+bool training::diverged() const {
+    if (history_.empty()) return false;
+    const step_figures& last = history_.back();
+    return !std::isfinite(last.loss) || !std::isfinite(last.gradient_norm);
+}
+
+const precision& training::precision_now() {
+    std::size_t many = 0;
+    for (const intervention& i : request_.interventions) many += i.after <= done() ? 1u : 0u;
+    if (!how_ || many != how_many_) how_ = precision_of(settings_after(request_, done()));
+    how_many_ = many;
+    return *how_;
+}
+
+void training::make_batch(std::uint64_t step) {
+    const std::size_t count = x_.size();
+    const std::uint64_t first = (step - 1) * count;
+    if (!given_x_.empty()) {
+        const auto at = static_cast<std::ptrdiff_t>(first);
+        std::copy_n(given_x_.begin() + at, count, x_.begin());
+        std::copy_n(given_y_.begin() + at, count, y_.begin());
+        return;
+    }
+    const auto normal = [&](std::string_view name, std::vector<float>& to) {
+        on_.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
+            on_.kernels().normal({request_.seed, base::tensor_id(name)}, first + begin, end - begin,
+                                 to.data() + begin);
+        });
+    };
+    normal("data.x", x_);
+    teacher_->forward(on_, x_.data(), request_.batch, y_.data());
+    if (teacher_scale_ != 1.0f) {
+        for (float& y : y_) y *= teacher_scale_;
+    }
+    if (request_.noise == 0 || request_.loss == loss_kind::kl) return;
+    normal("data.noise", noise_);
+    const auto sigma = static_cast<float>(request_.noise);
+    for (std::size_t i = 0; i < count; ++i) y_[i] += sigma * noise_[i];
+}
+
+void training::apply_nudge() {
+    for (const parameter& p : net_.parameters().all()) {
+        if (p.kind != parameter_kind::weight) continue;
+        std::vector<float> z(p.count);
+        const std::string stream = fmt::format("nudge.{}.{}", request_.nudge, p.name);
+        on_.kernels().normal({request_.seed, base::tensor_id(stream)}, 0, p.count, z.data());
+        float* const w = of(values_, p);
+        for (std::size_t i = 0; i < p.count; ++i) {
+            w[i] *= 1.0f + static_cast<float>(nudge_size) * z[i];
+        }
+    }
+}
+
+float training::loss_of(const float* out) {
+    const std::size_t width = request_.shape.width;
+    if (request_.loss == loss_kind::mse) {
+        return mean_squared_error(on_, out, y_.data(), request_.batch, width, dy_.data());
+    }
+    return divergence_loss(on_, out, y_.data(), request_.batch, width,
+                           static_cast<float>(request_.temperature), dy_.data());
+}
+
+void training::step(const std::string& dump) {
+    const std::uint64_t number_of = done() + 1;
+    if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
+    make_batch(number_of);
+    const precision& how = precision_now();
+    if (request_.probe_every != 0 && done() % request_.probe_every == 0) {
+        probes_.push_back(take_probe(how));
+    }
+    if (!dump.empty()) write_dump(dump, how);
+    const float* const out =
+        net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, number_of);
+    step_figures figures{};
+    figures.loss = loss_of(out);
+    net_.backward(on_, how, values_, dy_.data(), gradients_);
+    double sum = 0;
+    for (const parameter& p : net_.parameters().all()) {
+        sum += on_.kernels().sum_of_squares(of(gradients_, p), p.count);
+    }
+    figures.gradient_norm = std::sqrt(sum);
+    update(on_, request_.by, net_.parameters(), number_of, rate_of(request_, number_of),
+           how.norm_bias_trains, gradients_, values_, moments_);
+    history_.push_back(figures);
+}
+
+report::record training::take_probe(const precision& how) {
+    const int draws = request_.probe_draws;
+    const precision plain;
+    const std::uint64_t step = done() + 1;
+    std::vector<float> g, q;
+    const auto gradient = [&](const precision& p, std::uint64_t seed, std::vector<float>& to) {
+        const float* const out =
+            net_.forward(on_, p, values_, x_.data(), request_.batch, seed, step);
+        loss_of(out);
+        net_.backward(on_, p, values_, dy_.data(), to);
+    };
+    gradient(plain, request_.seed, g);
+    gradient(how, request_.seed, q);
+    report::record probe{{"step", static_cast<std::int64_t>(step)}};
+    gradient_sums all, without_bias;
+    report::record tensors;
+    for (const parameter& p : net_.parameters().all()) {
+        const std::span<const float> own(of(q, p), p.count), exact(of(g, p), p.count);
+        gradient_sums one;
+        one.add(own, exact);
+        all.add(own, exact);
+        if (p.kind != parameter_kind::norm_bias) without_bias.add(own, exact);
+        tensors.emplace_back(p.name, measures_record(one.measures()));
+    }
+    for (auto& member : measures_record(without_bias.measures())) {
+        probe.push_back(std::move(member));
+    }
+    probe.emplace_back("with_norm_biases", measures_record(all.measures()));
+
+    // Draws of the gradient: what their mean is off by, and how they spread.
+    bool random = false;
+    for (const auto& pair : how.operands) {
+        for (const operand_rule& r : pair) {
+            random = random || (r.recipe && r.recipe->blocks &&
+                                r.recipe->blocks->round == format::rounding::stochastic);
+        }
+    }
+    if (random && draws > 1) {
+        std::vector<double> mean(g.size()), square(g.size());
+        for (int i = 0; i < draws; ++i) {
+            if (i > 0) gradient(how, request_.seed + (static_cast<std::uint64_t>(i) << 32), q);
+            for (std::size_t k = 0; k < g.size(); ++k) {
+                const double x = static_cast<double>(q[k]);
+                mean[k] += x / draws;
+                square[k] += x * x / draws;
+            }
+        }
+        double bias = 0, spread = 0, norm = 0;
+        for (std::size_t k = 0; k < g.size(); ++k) {
+            const double exact = static_cast<double>(g[k]);
+            bias += (mean[k] - exact) * (mean[k] - exact);
+            // Unbiased for the spread of one draw.
+            spread += std::max(0.0, square[k] - mean[k] * mean[k]) * draws / (draws - 1);
+            norm += exact * exact;
+        }
+        probe.emplace_back("redraws", report::record{{"draws", static_cast<std::int64_t>(draws)},
+                                                     {"bias", number(std::sqrt(bias / norm))},
+                                                     {"spread", number(std::sqrt(spread / norm))}});
+    }
+    probe.emplace_back("gradients", std::move(tensors));
+
+    // Blocks of gains, weights and activations under the recipes that they have, or E4M3's.
+    const auto recipe_or = [](const operand_rule& r) {
+        return r.recipe && r.recipe->blocks ? *r.recipe->blocks
+                                            : codec::parse_recipe("mxfp8:round=away");
+    };
+    const codec::recipe of_x = recipe_or(how.operands[0][0]), of_w = recipe_or(how.operands[0][1]);
+    const codec::recipe of_gain =
+        how.gain.recipe && how.gain.recipe->blocks ? *how.gain.recipe->blocks : of_w;
+    net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, step);
+    report::record blocks;
+    for (const parameter& p : net_.parameters().all()) {
+        if (p.kind != parameter_kind::weight && p.kind != parameter_kind::norm_gain) continue;
+        const codec::recipe& r = p.kind == parameter_kind::weight ? of_w : of_gain;
+        blocks.emplace_back(
+            p.name, figures_record(block_figures_of(on_, r, std::span(of(values_, p), p.count))));
+    }
+    for (std::size_t i = 0; i < request_.shape.depth; ++i) {
+        const student::block_activations a = net_.block(i);
+        const std::size_t tokens = request_.batch;
+        blocks.emplace_back(fmt::format("layers.{}.fc1.x", i),
+                            figures_record(block_figures_of(
+                                on_, of_x, std::span(a.normed, tokens * request_.shape.width))));
+        blocks.emplace_back(fmt::format("layers.{}.fc2.x", i),
+                            figures_record(block_figures_of(
+                                on_, of_x, std::span(a.h, tokens * request_.shape.hidden()))));
+    }
+    probe.emplace_back("blocks", std::move(blocks));
+    return probe;
+}
+
+void training::write_dump(const std::string& path, const precision& how) {
+    const std::uint64_t step = done() + 1;
+    const std::uint64_t tokens = request_.batch;
+    const std::uint64_t width = request_.shape.width, hidden = request_.shape.hidden(),
+                        inner = request_.shape.inner();
+    std::vector<std::vector<float>> dy1(request_.shape.depth), dy2(request_.shape.depth);
+    net_.on_block_gradients = [&](std::size_t i, const float* of_fc2, const float* of_fc1) {
+        dy2[i].assign(of_fc2, of_fc2 + tokens * width);
+        dy1[i].assign(of_fc1, of_fc1 + tokens * inner);
+    };
+    const float* const out =
+        net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, step);
+    loss_of(out);
+    net_.backward(on_, how, values_, dy_.data(), gradients_);
+    net_.on_block_gradients = nullptr;
+    tensor_writer w;
+    w.add("x", {tokens, width}, x_.data());
+    w.add("y", {tokens, width}, y_.data());
+    for (const parameter& p : net_.parameters().all()) {
+        w.add(p.name, p.shape, of(values_, p));
+        w.add("grad." + p.name, p.shape, of(gradients_, p));
+    }
+    for (std::size_t i = 0; i < request_.shape.depth; ++i) {
+        const student::block_activations a = net_.block(i);
+        const std::string layer = fmt::format("layers.{}.", i);
+        w.add(layer + "ln.x", {tokens, width}, a.in);
+        w.add(layer + "fc1.x", {tokens, width}, a.normed);
+        w.add(layer + "fc1.dy", {tokens, inner}, dy1[i].data());
+        w.add(layer + "fc2.x", {tokens, hidden}, a.h);
+        w.add(layer + "fc2.dy", {tokens, width}, dy2[i].data());
+    }
+    w.write(path, {{"kind", "mx.dump/1"},
+                   {"step", fmt::format("{}", step)},
+                   {"precision", to_string(settings_after(request_, done()))}});
+}
+
+}  // namespace mx::lab

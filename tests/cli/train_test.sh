@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Trainings that are stopped: by a signal, by kill -9, by a disk that takes no more. What is resumed
+# ends in the bits of a run that was left alone. train_test.sh MX
+set -eu
+mx=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+request="proxy --width 32 --depth 2 --batch 32 --scheme su.coded.e4m3 --threads 1 --quiet"
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+# A run that would take far longer than it is given.
+# shellcheck disable=SC2086
+"$mx" train $request --steps 1000000 --checkpoint-every 50 -o cut 2>stderr &
+pid=$!
+tries=0
+until [ -s cut/checkpoint.safetensors ] && "$mx" tensors cut/checkpoint.safetensors | grep -q 'step *[1-9]'; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 300 ] || fail "no checkpoint appeared"
+    sleep 0.1
+done
+kill -TERM "$pid"  # a shell makes its background jobs deaf to Ctrl-C
+code=0
+wait "$pid" || code=$?
+[ "$code" -eq 130 ] || fail "stopped: exit code $code instead of 130: $(cat stderr)"
+[ "$(cat stderr)" = "mx: interrupted" ] || fail "stderr: $(cat stderr)"
+[ "$(ls cut | tr '\n' ' ')" = "checkpoint.safetensors run.json " ] || fail "left: $(ls -A cut)"
+grep -q '"status":"stopped"' cut/run.json || fail "run.json does not say stopped"
+done=$(grep -o '"step":[0-9]*' cut/run.json | tail -n 1 | cut -d: -f2)
+steps=$((done + 20))
+
+# Killed between two checkpoints.
+"$mx" train --resume cut --steps 1000000 --threads 1 --quiet -o killed &
+pid=$!
+sleep 0.2
+kill -KILL "$pid" 2>/dev/null || true
+wait "$pid" 2>/dev/null || true
+killed=$("$mx" tensors killed/checkpoint.safetensors | sed -n 's/^step *//p')
+last=$((killed > steps ? killed : steps))
+
+# shellcheck disable=SC2086
+"$mx" train $request --steps "$last" -o once
+"$mx" train --resume cut --steps "$last" --threads 1 --quiet
+"$mx" train --resume killed --steps "$last" --quiet
+cmp cut/checkpoint.safetensors once/checkpoint.safetensors
+cmp killed/checkpoint.safetensors once/checkpoint.safetensors
+
+# No room for another checkpoint: one line, and the last one stays good.
+cp cut/checkpoint.safetensors before
+code=0
+(trap '' XFSZ && ulimit -f 4 && exec "$mx" train --resume cut --steps $((last + 5)) --quiet) 2>stderr || code=$?
+[ "$code" -eq 3 ] || fail "full disk: exit code $code instead of 3: $(cat stderr)"
+[ "$(wc -l <stderr)" -eq 1 ] || fail "full disk: $(cat stderr)"
+cmp cut/checkpoint.safetensors before
+[ "$(ls cut | tr '\n' ' ')" = "checkpoint.safetensors run.json " ] || fail "left: $(ls -A cut)"

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bits of a training: the same for threads, instruction sets, and where it was stopped.
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/lab/curves.hpp"
+#include "libmx/lab/run_folder.hpp"
+#include "libmx/lab/schemes.hpp"
+#include "libmx/lab/training.hpp"
+#include "tests/catch.hpp"
+#include "tests/io/scratch_dir.hpp"
+
+namespace mx::lab {
+namespace {
+
+run_request small(const std::string& settings) {
+    run_request r;
+    r.shape.width = 40;  // no multiple of a block
+    r.shape.depth = 2;
+    r.batch = 24;
+    r.steps = 6;
+    r.rate = 0.01;
+    r.settings = parse_settings(settings);
+    return r;
+}
+
+std::string bytes_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream out;
+    out << in.rdbuf();
+    return out.str();
+}
+
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::unique_ptr<training> finished(const run_request& r, int threads = 1,
+                                   const std::string& backend = {}) {
+    auto t = std::make_unique<training>(r, threads, backend);
+    while (!t->finished()) t->step();
+    return t;
+}
+
+const char* const mixed = "scheme=su.told.e4m3 dgrad-dy=mxfp4:round=stochastic wgrad-x=nvfp4";
+
+TEST_CASE("threads and instruction sets do not show in a training") {
+    run_request r = small(mixed);
+    r.shape.phi = activation::swiglu;
+    r.task = task_kind::teacher;
+    const auto one = finished(r, 1, "scalar");
+    for (const simd::kernels* k : simd::available()) {
+        for (const int threads : {1, 2, 7}) {
+            INFO(k->name << " " << threads);
+            const auto other = finished(r, threads, std::string(k->name));
+            CHECK(same(one->values(), other->values()));
+            for (std::size_t i = 0; i < one->history().size(); ++i) {
+                CHECK(one->history()[i].loss == other->history()[i].loss);
+                CHECK(one->history()[i].gradient_norm == other->history()[i].gradient_norm);
+            }
+        }
+    }
+}
+
+TEST_CASE("large products on several threads give the bits of one") {
+    run_request r = small("all=mxfp8 vector=bf16-even");
+    r.shape.width = 160;
+    r.batch = 512;
+    r.steps = 1;
+    CHECK(same(finished(r, 1)->values(), finished(r, 3)->values()));
+}
+
+TEST_CASE("a training resumed at any step leaves the same checkpoint") {
+    const test::scratch_dir dir;
+    run_request r = small(mixed);
+    r.interventions = {{3, parse_settings("all=bf16")}};
+    r.nudge = 2;
+    r.nudge_after = 4;
+    r.probe_every = 2;
+    training whole(r, 1);
+    while (!whole.finished()) whole.step();
+    const std::string expected = dir / "whole.safetensors";
+    whole.save(expected);
+    for (std::uint64_t stop = 0; stop <= r.steps; ++stop) {
+        const std::string half = dir / "half.safetensors";
+        training first(r, 1);
+        while (first.done() < stop) first.step();
+        first.save(half);
+        training second(half, 2);
+        while (!second.finished()) second.step();
+        const std::string end = dir / "end.safetensors";
+        second.save(end);
+        INFO("stopped after " << stop);
+        CHECK(bytes_of(end) == bytes_of(expected));
+    }
+}
+
+TEST_CASE("an intervention acts after its step, and on nothing before") {
+    run_request r = small("scheme=su.coded.e4m3");
+    const auto plain = finished(r);
+    r.interventions = {{3, parse_settings("scheme=fp32")}};
+    const auto changed = finished(r);
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(plain->history()[i].loss == changed->history()[i].loss);
+    }
+    CHECK(plain->history()[3].loss != changed->history()[3].loss);
+    r.interventions = {{3, parse_settings("scheme=su.coded.e4m3")}};
+    CHECK(same(finished(r)->values(), plain->values()));
+}
+
+TEST_CASE("a nudge changes weights alone, by a ten-thousandth") {
+    run_request r = small("");
+    r.rate = 0;
+    const auto plain = finished(r);
+    r.nudge = 1;
+    const auto nudged = finished(r);
+    for (const parameter& p : plain->network().parameters().all()) {
+        double square = 0;
+        for (std::size_t i = 0; i < p.count; ++i) {
+            const auto a = static_cast<double>(plain->values()[p.first + i]);
+            const auto b = static_cast<double>(nudged->values()[p.first + i]);
+            if (a != 0) square += std::pow((b - a) / a, 2);
+        }
+        const double rms = std::sqrt(square / static_cast<double>(p.count));
+        if (p.kind == parameter_kind::weight) {
+            CHECK(rms > 0.9e-4);
+            CHECK(rms < 1.1e-4);
+        } else {
+            CHECK(rms == 0);
+        }
+    }
+}
+
+TEST_CASE("every scheme trains, and what is not float32 differs from it") {
+    const auto plain = finished(small(""));
+    for (const scheme& s : schemes) {
+        INFO(s.name);
+        const auto done = finished(small(std::string("scheme=").append(s.name)));
+        const training& t = *done;
+        CHECK(std::isfinite(t.history().back().loss));
+        CHECK(t.history().back().loss < 2 * plain->history().back().loss);
+        CHECK(same(t.values(), plain->values()) == s.settings.empty());
+    }
+}
+
+TEST_CASE("recipes of every kind make their way through all three products") {
+    const auto plain = finished(small(""));
+    for (const char* settings :
+         {"all=nvfp4", "all=mxfp4:transform=hadamard,transform_size=16",
+          "w=mxfp8:transform=hadamard", "all=mxfp8:block=32x32", "all=mxint8", "all=f16",
+          "all=tf32", "all=e4m3:scale=tensor", "all=mxfp8 source=requantized",
+          "all=mxfp4:transform=hadamard source=requantized", "ln-input=mxfp8 ln-output=mxfp8",
+          "accumulate=fp32.fma all=mxfp8", "all=mxfp8 accumulate=sm100.mxf8f6f4"}) {
+        INFO(settings);
+        run_request r = small(settings);
+        r.steps = 2;
+        if (std::string(settings).find("sm100") != std::string::npos) {
+            r.shape.width = 32;
+            r.batch = 32;
+        }
+        const auto done = finished(r);
+        const training& t = *done;
+        // Nearly float32's: a rotation that does not cancel, or a wrong axis, is far from it.
+        const float exact = r.shape.width == 40 ? plain->history()[1].loss : t.history()[1].loss;
+        CHECK(std::abs(t.history()[1].loss / exact - 1) < 0.1f);
+    }
+}
+
+TEST_CASE("the chain model of mx accumulators gives the bits of the chain") {
+    CHECK(same(finished(small("all=mxfp8 accumulate=fp32.fma"))->values(),
+               finished(small("all=mxfp8"))->values()));
+}
+
+TEST_CASE("the loss of the paper's task stays above its floor") {
+    run_request r = small("");
+    r.shape.width = 32;
+    r.batch = 64;
+    r.steps = 400;
+    r.rate = 0.003;
+    const auto done = finished(r);
+    const training& t = *done;
+    const double floor = 1.0 / 32 + 25e-6;
+    double mean = 0, square = 0;
+    for (std::size_t i = 200; i < 400; ++i) {
+        const auto x = static_cast<double>(t.history()[i].loss);
+        mean += x / 200;
+        square += x * x / 200;
+    }
+    const double error = std::sqrt((square - mean * mean) / 200);
+    CHECK(mean > floor - 3 * error);
+    CHECK(mean < 2 * floor);
+}
+
+TEST_CASE("a rate that diverges ends the run in order") {
+    const test::scratch_dir dir;
+    run_request r = small("");
+    r.by = optimizer::sgd;
+    r.rate = 1e6;
+    r.steps = 100;
+    training t(r, 1);
+    run_plan plan;
+    plan.folder = dir / "run";
+    plan.head = {{"schema", std::string("mx.run/1")}};
+    begin_folder(plan.folder);
+    run(t, plan);
+    CHECK(t.diverged());
+    CHECK(t.done() < 100);
+    const std::string json = bytes_of(plan.folder + "/run.json");
+    CHECK(json.find("\"status\":\"diverged\"") != std::string::npos);
+    CHECK(json.find("\"loss\":null") != std::string::npos);
+    CHECK_THROWS_AS(begin_folder(plan.folder), base::error);
+}
+
+TEST_CASE("a curve is unstable where it leaves ten times its running median") {
+    std::vector<float> losses(60, 1.0f);
+    CHECK_FALSE(first_instability(losses));
+    losses[5] = 100;  // too early for a median
+    losses[50] = 10.5f;
+    CHECK(first_instability(losses) == 51);
+    losses[40] = NAN;
+    CHECK(first_instability(losses) == 41);
+}
+
+TEST_CASE("probes measure the gradient beside float32's") {
+    run_request r = small("scheme=fp32");
+    r.probe_every = 1;
+    training t(r, 1);
+    t.step();
+    const report::record& exact = t.probes().front();
+    CHECK(std::get<double>(*report::find(exact, "zeta")) == 0);
+    CHECK(std::get<double>(*report::find(exact, "cosine")) > 1 - 1e-12);
+    r.settings = parse_settings("all=mxfp4:round=stochastic");
+    r.probe_draws = 8;
+    training q(r, 1);
+    q.step();
+    const report::record& p = q.probes().front();
+    const double zeta = std::get<double>(*report::find(p, "zeta"));
+    CHECK(zeta > 0.05);
+    CHECK(zeta < 1);
+    const auto& draws = std::get<report::record>(*report::find(p, "redraws"));
+    const double bias = std::get<double>(*report::find(draws, "bias"));
+    const double spread = std::get<double>(*report::find(draws, "spread"));
+    // The mean of eight draws keeps an eighth of their variance.
+    CHECK(bias < spread);
+    CHECK(bias > spread / 8);
+    // What a probe computes does not reach the training.
+    training plain(small("all=mxfp4:round=stochastic"), 1);
+    plain.step();
+    CHECK(same(plain.values(), q.values()));
+}
+
+TEST_CASE("requests that contradict themselves are refused") {
+    CHECK_THROWS_AS(parse_settings("all=mxfp9"), base::error);
+    CHECK_THROWS_AS(parse_settings("al=mxfp8"), base::error);
+    CHECK_THROWS_AS(parse_settings("scheme=su.coded.nothing"), base::error);
+    CHECK_THROWS_AS(parse_settings("ln=fp16"), base::error);
+    CHECK_THROWS_AS(parse_intervention("mxfp8"), base::error);
+    CHECK_THROWS_AS(parse_intervention("x all=mxfp8"), base::error);
+    CHECK_THROWS_AS(precision_of(parse_settings("fprop-x=mxfp4:transform=hadamard "
+                                                "fprop-w=mxfp4:transform=random-hadamard")),
+                    base::error);
+    CHECK_THROWS_AS(precision_of(parse_settings("ln-gain=mxfp4:transform=hadamard")), base::error);
+    const test::scratch_dir dir;
+    const std::string path = dir / "no.safetensors";
+    std::ofstream(path) << "nothing";
+    CHECK_THROWS_AS(training(path, 1), base::error);
+}
+
+TEST_CASE("a request survives its way through text") {
+    run_request r = small(mixed);
+    r.interventions = {{3, parse_settings("all=bf16 ln=bf16")}, {9, parse_settings("fp32")}};
+    r.nudge = 3;
+    r.nudge_after = 5;
+    r.least_gain = 0.9;
+    r.noise = 0.1;
+    r.cosine_steps = 12;
+    r.probe_every = 7;
+    CHECK(from_text(to_text(r)) == r);
+}
+
+}  // namespace
+}  // namespace mx::lab
