@@ -32,7 +32,7 @@ int guarded(const std::function<int()>& body) {
         finish_stdout();
         return code;
     } catch (const base::error& e) {
-        // Nobody reads any more, so there is nothing to say and nobody to say it to.
+        // The reader has gone: there is nothing to say.
         if (e.kind() == base::error_kind::closed_pipe) {
             io::discard_unfinished_outputs();
             return exit_code::fine;

@@ -25,7 +25,7 @@ void on_signal(int number) {
     std::signal(number, SIG_DFL);
 }
 
-// Whether a status is on the screen; whoever writes to stderr holds the guard.
+// Whether a status is on the screen; the guard is held while stderr is written to.
 bool status_shown = false;
 std::mutex status_guard;
 

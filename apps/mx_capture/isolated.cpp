@@ -39,7 +39,7 @@ bool send(int out, const std::string& answer) {
 // Answers are '+' or '-', a text and '\0'.
 [[noreturn]] void run_child(int out, std::size_t count,
                             const std::function<std::string(std::size_t)>& body) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody holds the card for a recording that was ended
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a recording that was ended must not hold the card
     for (std::size_t n = 0; n < count; ++n) {
         std::string answer;
         try {

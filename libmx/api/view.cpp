@@ -13,7 +13,7 @@ view::view(std::span<const float> values) : view(values.data(), dtype::f32, {val
 view::view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols)
     : view(values.data(), dtype::f32, {rows, cols}) {
     if (values.size() == elements()) return;
-    throw error(error_kind::usage, fmt::format("an array in memory: {} values are no {} x {}",
+    throw error(error_kind::usage, fmt::format("an array in memory: {} values do not make {} x {}",
                                                values.size(), rows, cols));
 }
 

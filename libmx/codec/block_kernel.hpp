@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizing one block: the readable reference that every faster driver must equal byte for byte.
+// Quantizing one block: the readable reference that every faster backend must equal byte for byte.
 #pragma once
 
 #include <cstdint>

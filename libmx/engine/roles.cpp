@@ -96,7 +96,7 @@ std::string_view role_finder::role_of(const io::tensor_info& info) const {
     for (const role_override& o : overrides_) {
         if (base::glob_match(o.glob, info.name)) return o.role;
     }
-    // Masks and strings are nobody's weights.
+    // Masks and strings are not weights.
     if (tensor::row_of(info.type).to_f32 == tensor::widening::none) return rows.back().name;
     const std::string name = plain(info.name);
     const auto axes = std::count_if(info.shape.begin(), info.shape.end(),

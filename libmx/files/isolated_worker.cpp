@@ -224,7 +224,7 @@ void isolated_worker::run_child(int socket, const std::function<service()>& make
     }
 }
 
-// The child's end as waitpid reports it, -1 when somebody else has collected it.
+// The child's end as waitpid reports it, -1 when it was collected elsewhere.
 int isolated_worker::reap() const {
     ::close(std::exchange(socket_, -1));
     const pid_t child = std::exchange(child_, -1);

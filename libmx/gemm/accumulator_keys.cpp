@@ -55,36 +55,36 @@ bool in_groups(algorithm how) { return how == algorithm::grouped; }
 bool in_two(algorithm how) { return how == algorithm::two_sided || how == algorithm::interleaved; }
 bool in_chains(algorithm how) { return how != algorithm::exact; }
 
-using a = accumulator;
+using acc = accumulator;
 constexpr std::array keys{
     accumulator_key{"fused_length", "1..1024", "L: products per step", has_steps,
-                    set_integer<&a::fused_length>, get_integer<&a::fused_length>},
+                    set_integer<&acc::fused_length>, get_integer<&acc::fused_length>},
     accumulator_key{"group_length", "1..1024", "products per exact group", in_groups,
-                    set_integer<&a::group_length>, get_integer<&a::group_length>},
+                    set_integer<&acc::group_length>, get_integer<&acc::group_length>},
     accumulator_key{"fraction_bits", "1..48", "F: bits kept below the alignment exponent",
-                    has_steps, set_integer<&a::fraction_bits>, get_integer<&a::fraction_bits>},
+                    has_steps, set_integer<&acc::fraction_bits>, get_integer<&acc::fraction_bits>},
     accumulator_key{"wide_fraction_bits", "F..48", "F2: bits kept of the sum with the accumulator",
-                    in_two, set_integer<&a::wide_fraction_bits>,
-                    get_integer<&a::wide_fraction_bits>},
+                    in_two, set_integer<&acc::wide_fraction_bits>,
+                    get_integer<&acc::wide_fraction_bits>},
     accumulator_key{"exponent_floor", "-1000..200", "the least alignment exponent", has_steps,
-                    set_integer<&a::exponent_floor>, get_integer<&a::exponent_floor>},
+                    set_integer<&acc::exponent_floor>, get_integer<&acc::exponent_floor>},
     accumulator_key{"convert", "rz-fp32, rz-e8m13, rne-fp16, rne-fp32",
                     "how a step's sum becomes an accumulator", has_steps,
-                    set_word<&a::convert, conversion_words>,
-                    get_word<&a::convert, conversion_words>},
+                    set_word<&acc::convert, conversion_words>,
+                    get_word<&acc::convert, conversion_words>},
     accumulator_key{"subnormals", "least-exponent, leading-bit", "where subnormal operands align",
-                    has_steps, set_word<&a::subnormals, subnormal_words>,
-                    get_word<&a::subnormals, subnormal_words>},
+                    has_steps, set_word<&acc::subnormals, subnormal_words>,
+                    get_word<&acc::subnormals, subnormal_words>},
     accumulator_key{"zero", "plus, kept", "the sign of an exact zero; kept: -0 of nothing but -0",
-                    in_one_alignment, set_word<&a::zero, zero_words>,
-                    get_word<&a::zero, zero_words>},
+                    in_one_alignment, set_word<&acc::zero, zero_words>,
+                    get_word<&acc::zero, zero_words>},
     accumulator_key{"underflow", "plus, kept", "the sign of what rounds to zero", has_steps,
-                    set_word<&a::underflow, zero_words>, get_word<&a::underflow, zero_words>},
+                    set_word<&acc::underflow, zero_words>, get_word<&acc::underflow, zero_words>},
     accumulator_key{"c", "term, afterwards, ignored", "how the accumulator enters", has_steps,
-                    set_word<&a::c, entry_words>, get_word<&a::c, entry_words>},
+                    set_word<&acc::c, entry_words>, get_word<&acc::c, entry_words>},
     accumulator_key{"promote", "0, or a multiple of L",
                     "after so many k the sum is added to a float32 sum; 0: never", in_chains,
-                    set_integer<&a::promote_every>, get_integer<&a::promote_every>},
+                    set_integer<&acc::promote_every>, get_integer<&acc::promote_every>},
 };
 
 [[noreturn]] void fail(const std::string& message) {

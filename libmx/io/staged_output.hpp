@@ -19,7 +19,7 @@ namespace mx::io {
 /// place and renamed; symbolic links are followed; an existing file's permissions are kept. "-"
 /// (standard output), /dev/stdout, /dev/stderr, /dev/fd/N, devices, pipes and sockets are staged
 /// in $TMPDIR and copied at commit(). Errors are base::error naming the path: output, or
-/// closed_pipe when nobody reads any more.
+/// closed_pipe when the reader has gone.
 class staged_output {
   public:
     /// Checks that the destination can be written; for a regular file by creating the stage.

@@ -38,7 +38,7 @@ class array_writer {
 };
 
 /// Throws base::error (usage) when `path` ends like a file of another format than `own`, the
-/// endings of what is to be written: a .gguf that holds safetensors misleads whoever opens it.
+/// endings of what is to be written: a .gguf that holds safetensors misleads its readers.
 /// Names without an ending, or with one that means nothing here, are fine.
 void check_ending(const std::string& path, std::initializer_list<std::string_view> own);
 

@@ -53,7 +53,7 @@ block_scale scale(const recipe& r, const value_list& list, const block_maximum& 
 
 element convert(const recipe& r, const value_list& list, float x, const block_scale& s,
                 std::uint32_t draw) {
-    // The payload and sign of a NaN are nobody's contract: the positive quiet one without payload.
+    // The payload and sign of a NaN are not specified: the positive quiet one without payload.
     const float y = divide(f32, x, s.value);
     std::uint32_t a = std::isnan(y) ? 0x7fc00000u : bits(y);
     if (r.round.how == format::rounding::stochastic) a += noise(list, draw);

@@ -95,7 +95,7 @@ class builder {
             fail(fmt::format("the member '{}' is there twice", name));
         }
         into.name = std::move(name);
-        // Members of a result: what nobody asked for is not built.
+        // Members of a result: what was not asked for is not built.
         if (in_result()) dropped_ = options_.keep && !options_.keep(into.name);
         return true;
     }

@@ -38,7 +38,7 @@ gemm::arrangement arrangement_of(const options& o) {
         refuse("--accumulate-into-c makes C the first accumulator; leave --beta out");
     }
     how.alpha = o.alpha;
-    // Whoever names C and says nothing else wants it added.
+    // C is added where --beta does not say otherwise.
     how.beta = o.beta.value_or(has_c && !o.accumulate_into_c ? 1.0f : 0.0f);
     how.accumulate_c = o.accumulate_into_c;
     return how;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of matrix instructions, made from a seed by integers alone: whoever has the seed has the
-// inputs, so that a recording need only hold what the chip answered.
+// Inputs of matrix instructions, made from a seed by integers alone: the seed gives the inputs,
+// so that a recording need only hold what the chip answered.
 #pragma once
 
 #include <cstddef>

@@ -164,7 +164,7 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     }
 }
 
-// Who made SET.code. Searches for the nearest value are nobody's implementation: dialect ocp.
+// Who made SET.code. A search for the nearest value follows no implementation: dialect ocp.
 implementation primary_of(const vector_file& file) {
     const std::string& text = file.at("primary_oracle");
     if (const implementation* known = find_implementation(text)) return *known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of a protobuf message in a file, one after the other, without loading what nobody
-// asked for. For onnx*.cpp only.
+// The fields of a protobuf message in a file, one after the other, without loading those that
+// are not asked for. For onnx*.cpp only.
 #pragma once
 
 #include <cstdint>

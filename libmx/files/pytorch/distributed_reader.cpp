@@ -181,7 +181,7 @@ class metadata_reader {
     distributed_metadata out_;
 };
 
-// The files of the checkpoint, opened when wanted and closed when nobody reads them any more.
+// The files of the checkpoint, opened when wanted and closed after the last read.
 class file_set {
   public:
     explicit file_set(std::vector<std::string> paths)
