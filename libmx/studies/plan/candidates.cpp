@@ -216,8 +216,8 @@ class gatherer {
         } else if (t.kept && !g.measurements.empty()) {
             all_.left_out.push_back(
                 {t.of->tensor, "",
-                 fmt::format("it keeps its stored precision, and {} is no dtype that "
-                             "mx knows the bits of",
+                 fmt::format("it keeps its stored precision, and how many bits {} takes is "
+                             "unknown",
                              base::printable(t.of->dtype))});
         } else {
             all_.left_out.push_back({t.of->tensor, "", "no recipe has a measured error"});

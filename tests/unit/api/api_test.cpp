@@ -211,7 +211,7 @@ TEST_CASE("what does not fit is refused in one line", "[api]") {
     };
     const recipe r = parse_recipe("mxfp4");
     using Catch::Matchers::Contains;
-    CHECK_THAT(message([&] { view(x, 3, 20); }), Contains("64 values are no 3 x 20"));
+    CHECK_THAT(message([&] { view(x, 3, 20); }), Contains("64 values do not make 3 x 20"));
     CHECK_THAT(message([&] { view(x.data(), dtype::f32, {8, 8}, {1}); }), Contains("1 strides"));
     CHECK_THAT(message([&] { quantize(x, r, {0, "avx9"}); }), Contains("avx9"));
     CHECK_THAT(message([&] { quantize(x, parse_recipe("mxfp4:axis=2")); }), Contains("axis"));
