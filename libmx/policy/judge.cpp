@@ -7,76 +7,34 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
-#include <set>
-#include <unordered_map>
 #include <utility>
 
-#include "libmx/base/status.hpp"
-#include "libmx/policy/normal.hpp"
+#include "libmx/policy/measurements.hpp"
+#include "libmx/policy/offers.hpp"
 #include "libmx/policy/operands.hpp"
+#include "libmx/policy/risks.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::policy {
 namespace {
 
-// A command names this many tensors at most; one for more measures all.
-constexpr std::size_t named_tensors = 16;
 constexpr double infinite = std::numeric_limits<double>::infinity();
-
-std::string percent(double share) { return report::percent_text(share) + " %"; }
-
-std::string limit_words(const reached_limit& l) {
-    return fmt::format("{} (limit {})", words_of(*l.of, l.value), value_text(*l.of, l.limit));
-}
 
 std::uint64_t bytes_of(double bits_per_element, std::uint64_t elements) {
     return static_cast<std::uint64_t>(
         std::ceil(bits_per_element * static_cast<double>(elements) / 8));
 }
 
-// Bits per element of a recipe in whole blocks.
-double nominal_bits(const codec::recipe& r) {
-    const double block = static_cast<double>(r.block.rows) * r.block.cols;
-    const int offset = r.offset == codec::offset_kind::fp16 ? 16 : 0;
-    return r.element->bits() + (r.scale_format->bits() + offset) / block;
-}
-
-trial judged(const std::vector<const rule*>& vetoes, double dominated, const measured_tensor& t,
-             const measurement& m, const metrics::row& normal) {
-    trial out;
-    out.of = &m;
-    out.lost = lost_share(m);
-    for (const rule* v : vetoes) {
-        const auto value = v->measured->value({t, m, normal, dominated});
-        if (!value) continue;
-        const auto reaches = [&](const std::optional<double>& limit, verdict is) {
-            if (!limit || *value < *limit) return;
-            // Of equally bad ones, the first in the policy's order stands for all.
-            if (is <= out.is) return;
-            out.is = is;
-            out.worst = reached_limit{v->measured, *value, *limit, is};
-        };
-        reaches(v->no, verdict::no);
-        reaches(v->evaluate, verdict::evaluate);
-    }
-    return out;
-}
-
-// A candidate as the target has it.
-struct offer {
-    std::string key;
-    codec::recipe recipe;
-    verdict at_best = verdict::evaluate;
-    support on_target = support::emulated;
-    std::string scored;  // what the scores of a task say; empty: nothing
-};
-
 class judging {
   public:
     judging(std::span<const measured_tensor> tensors, const policy& by, const target& on,
             std::span<const score> scores)
-        : tensors_(tensors), by_(by), on_(on), scores_(scores) {}
+        : tensors_(tensors),
+          by_(by),
+          on_(on),
+          scores_(scores),
+          whole_blocks_(by.setting("whole_blocks") != 0),
+          known_(tensors, whole_blocks_) {}
 
     judgement run() {
         out_.policy_name = by_.name;
@@ -84,11 +42,16 @@ class judging {
         out_.target_name = on_.name;
         out_.confidence = "tensor error only";
         out_.decisions.resize(tensors_.size());
-        index();
         sort_out();
-        for (class_judgement& c : out_.classes) judge_class(c);
-        list_missing();
-        rank_risks();
+        missing_list missing;
+        std::size_t operands = 0;
+        for (class_judgement& c : out_.classes) {
+            judge_class(c, offers_.at(c.role));
+            list_missing(c, offers_.at(c.role), missing);
+            operands += c.operands.size();
+        }
+        out_.missing = missing.take(operands);
+        rank_risks(out_, tensors_, by_.setting("dominant"));
         add_up();
         return std::move(out_);
     }
@@ -96,31 +59,32 @@ class judging {
   private:
     // Which tensors are operands, by class.
     void sort_out() {
-        std::map<std::string, std::vector<std::size_t>> classes;
+        std::map<std::string, class_judgement> classes;
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const measured_tensor& t = tensors_[i];
             decision& d = out_.decisions[i];
-            d.role = by_.role_of(tensors_[i].role, tensors_[i].name);
-            d.bytes = tensors_[i].bytes;
-            d.reason = why_kept(tensors_[i], d);
-            d.operand = d.reason.empty();
-            if (d.operand) classes[d.role].push_back(i);
+            d.role = by_.role_of(t.role, t.name);
+            d.bytes = t.bytes;
+            d.reason = why_no_operand(t, d);
+            if (!d.reason.empty()) continue;
+            d.operand = true;
+            d.reason = why_not_whole(i);
+            d.whole_blocks = d.reason.empty();
+            if (!d.whole_blocks && !holds_a_block(i)) continue;
+            class_judgement& c = classes[d.role];
+            c.role = d.role;
+            c.operands.push_back(i);
+            if (!d.whole_blocks) continue;
+            c.elements += t.elements;
+            c.bytes += t.bytes;
         }
-        for (auto& [role, operands] : classes) {
-            class_judgement c;
-            c.role = role;
-            for (const std::size_t i : operands) {
-                c.elements += tensors_[i].elements;
-                c.bytes += tensors_[i].bytes;
-            }
-            c.operands = std::move(operands);
-            out_.classes.push_back(std::move(c));
-        }
+        for (auto& [role, c] : classes) out_.classes.push_back(std::move(c));
         std::stable_sort(out_.classes.begin(), out_.classes.end(),
                          [](const auto& a, const auto& b) { return a.elements > b.elements; });
     }
 
     // Empty for operands.
-    std::string why_kept(const measured_tensor& t, decision& d) const {
+    std::string why_no_operand(const measured_tensor& t, decision& d) {
         if (!is_floating(t.dtype)) return "whole numbers: indices, masks or counts";
         if (const rule* keep = by_.kept(d.role)) {
             if (keep->recipe) {
@@ -129,92 +93,52 @@ class judging {
             }
             return keep->why;
         }
-        const auto& offers = offers_for(d.role);
-        if (offers.empty()) {
-            return by_.candidates(d.role).empty()
-                       ? fmt::format("the policy {} names no recipe for it", by_.name)
-                       : fmt::format("{} has none of the policy's recipes for it", on_.name);
-        }
         if (long_axes(t.shape) < static_cast<int>(by_.setting("least_axes"))) {
             return "a vector: no operand of a product";
         }
-        const auto fits = [&](const offer& o) { return along(t, o.recipe).has_value(); };
-        if (std::any_of(offers.begin(), offers.end(), fits)) return {};
-        return fmt::format("no axis holds whole blocks of {}",
-                           offers.front().recipe.block.rows * offers.front().recipe.block.cols);
-    }
-
-    std::optional<codec::recipe> along(const measured_tensor& t, const codec::recipe& r) const {
-        if (by_.setting("whole_blocks") == 0) return r;
-        return along_whole_blocks(t.shape, r);
-    }
-
-    // The candidates of a role that the target has; scores of a task have changed what they are.
-    const std::vector<offer>& offers_for(const std::string& role) const {
-        const auto known = offers_.find(role);
-        if (known != offers_.end()) return known->second;
-        std::vector<offer> offers;
-        for (const rule* r : by_.candidates(role)) {
-            if (r->at_best == verdict::no) continue;
-            const supported_format f = support_of(on_, r->recipe->preset);
-            if (f.is == support::absent || (r->native_only && f.is != support::native)) continue;
-            offer o{{}, *r->recipe, r->at_best, f.is, {}};
-            const bool plain = r->recipe->round == format::rounding::rtne &&
-                               r->recipe->rotate.what == transform::kind::none;
-            if (!f.recipe.empty() && plain) o.recipe = codec::parse_recipe(f.recipe);
-            o.key = recipe_key(o.recipe);
-            double loss = -infinite;
-            for (const score& s : scores_) {
-                if (recipe_key(codec::parse_recipe(s.recipe)) != o.key || s.loss() < loss) continue;
-                loss = s.loss();
-                o.scored = s.text();
-                o.at_best = loss <= by_.setting("task_loss") ? verdict::safe : verdict::no;
-            }
-            offers.push_back(std::move(o));
+        if (by_.candidates(d.role).empty()) {
+            return fmt::format("the policy {} names no recipe for it", by_.name);
         }
-        return offers_.emplace(role, std::move(offers)).first->second;
-    }
-
-    // What two measurements of one recipe share. Spellings are few, measurements many.
-    void index() {
-        const bool whole = by_.setting("whole_blocks") != 0;
-        std::unordered_map<std::string_view, const std::string*> spellings;
-        keys_of_.resize(tensors_.size());
-        for (std::size_t i = 0; i < tensors_.size(); ++i) {
-            for (const measurement& m : tensors_[i].measured) {
-                const std::string*& key = spellings[m.text];
-                if (key == nullptr) key = &*keys_.insert(recipe_key(m.recipe)).first;
-                const bool fits = !whole || holds_whole_blocks(tensors_[i].shape, m.recipe);
-                keys_of_[i].push_back(fits ? key : nullptr);
-            }
+        auto at = offers_.find(d.role);
+        if (at == offers_.end()) {
+            at = offers_.emplace(d.role, offers_of(by_, d.role, on_, scores_)).first;
         }
+        if (at->second.empty())
+            return fmt::format("{} has no recipe of the policy for it", on_.name);
+        return {};
     }
 
-    // The recipes that operands of a class were measured under.
-    std::set<std::string> keys_in(const class_judgement& c) const {
-        std::set<const std::string*> found;
-        for (const std::size_t i : c.operands) {
-            found.insert(keys_of_[i].begin(), keys_of_[i].end());
+    // What decides whether blocks are whole: the offers that are safe, or all where none is.
+    std::vector<const offer*> leading(std::size_t i) const {
+        const std::vector<offer>& offers = offers_.at(out_.decisions[i].role);
+        const bool any_safe =
+            std::any_of(offers.begin(), offers.end(), [](const offer& o) { return o.safe(); });
+        std::vector<const offer*> out;
+        for (const offer& o : offers) {
+            if (o.safe() || !any_safe) out.push_back(&o);
         }
-        found.erase(nullptr);
-        std::set<std::string> keys;
-        for (const std::string* key : found) keys.insert(*key);
-        return keys;
+        return out;
     }
 
-    const metrics::row& normal(const std::string& key, const codec::recipe& r) {
-        auto at = normals_.find(key);
-        if (at == normals_.end()) at = normals_.emplace(key, figures_on_normal_data(r)).first;
-        return at->second;
+    // Empty where an offer's blocks are whole.
+    std::string why_not_whole(std::size_t i) const {
+        if (!whole_blocks_) return {};
+        const auto& shape = tensors_[i].shape;
+        const std::vector<const offer*> first = leading(i);
+        const bool whole = std::any_of(first.begin(), first.end(), [&](const offer* o) {
+            return along_whole_blocks(shape, o->recipe) || known_.find(i, o->key) != nullptr;
+        });
+        if (whole) return {};
+        return fmt::format(
+            "its last axis, {}, holds no whole blocks of {}: if products sum over the one before, "
+            "measure with axis=-2",
+            shape.back(), first.front()->recipe.block.cols);
     }
 
-    // The tensor's measurement under the recipe, in whole blocks.
-    const measurement* measured(std::size_t i, const std::string& key) const {
-        const auto known = keys_.find(key);
-        if (known == keys_.end()) return nullptr;
-        const auto at = std::find(keys_of_[i].begin(), keys_of_[i].end(), &*known);
-        if (at == keys_of_[i].end()) return nullptr;
-        return &tensors_[i].measured[static_cast<std::size_t>(at - keys_of_[i].begin())];
+    // Whether there is a block at all to be judged; one of part of an axis says nothing.
+    bool holds_a_block(std::size_t i) const {
+        const offer& first = *leading(i).front();
+        return tensors_[i].shape.back() >= static_cast<std::uint64_t>(first.recipe.block.cols);
     }
 
     // A recipe over the tensors of a class; none where it was measured on none.
@@ -226,14 +150,17 @@ class judging {
         double bits = 0, noise = 0, most = 0;
         const codec::recipe* recipe = nullptr;
         for (const std::size_t i : c.operands) {
-            const measurement* m = measured(i, key);
+            const bool whole = out_.decisions[i].whole_blocks;
+            const measurement* m = known_.find(i, key, !whole);
             if (m == nullptr) {
                 r.trials.emplace_back();
                 continue;
             }
             recipe = &m->recipe;
             const measured_tensor& t = tensors_[i];
-            trial tried = judged(vetoes_, dominated_, t, *m, normal(key, m->recipe));
+            const trial tried = judge_tensor(vetoes_, dominated_, t, *m, known_.normal(key));
+            r.trials.push_back(tried);
+            if (!whole) continue;
             const auto elements = static_cast<double>(t.elements);
             r.elements += t.elements;
             bits += m->figures.bits_per_element * elements;
@@ -251,15 +178,14 @@ class judging {
             } else if (tried.is == verdict::evaluate) {
                 r.doubtful.push_back(i);
             }
-            r.trials.push_back(std::move(tried));
         }
-        if (recipe == nullptr || r.elements == 0) return {};
-        const auto all = static_cast<double>(r.elements);
+        if (recipe == nullptr) return {};
         r.preset = recipe->preset;
         r.on_target = support_of(on_, r.preset).is;
-        r.bits = bits / all;
+        r.normal_db = known_.normal(key).sqnr_db;
+        const auto all = static_cast<double>(r.elements);
+        r.bits = all > 0 ? bits / all : nominal_bits(*recipe);
         r.sqnr_db = noise > 0 ? -10 * std::log10(noise / all) : infinite;
-        r.normal_db = normal(key, *recipe).sqnr_db;
         if (c.operands.size() < 2 || most <= by_.setting("dominant") * noise) r.dominant.reset();
         return r;
     }
@@ -269,51 +195,45 @@ class judging {
                by_.setting("exceptions") * static_cast<double>(r.elements);
     }
 
-    void judge_class(class_judgement& c) {
+    void judge_class(class_judgement& c, const std::vector<offer>& offers) {
         vetoes_ = by_.vetoes(c.role);
         dominated_ = by_.setting("dominated");
-        const std::vector<offer>& offers = offers_for(c.role);
-        std::string wanted;
-        bool any_safe = false;
+        std::vector<const offer*> unmeasured;
         for (const offer& o : offers) {
-            any_safe = any_safe || o.at_best == verdict::safe;
             auto r = over(c, o.key, o.at_best);
             if (!r) {
-                if (o.at_best == verdict::safe && wanted.empty()) wanted = o.key;
+                if (o.safe()) unmeasured.push_back(&o);
                 continue;
             }
             try_other_scale_rules(c, *r);
-            if (!o.scored.empty()) {
-                r->reason = o.scored;
-                out_.confidence = o.scored;
-            }
+            r->scored = o.scored;
             c.candidates.push_back(std::move(*r));
         }
         best_by_width(c);
-        if (!wanted.empty()) {
+        choose(c);
+        // What was not measured might have been chosen in place of what was.
+        for (const offer* o : unmeasured) {
+            if (c.elements == 0) break;
+            if (c.chosen && c.candidates[*c.chosen].bits <= nominal_bits(o->recipe)) continue;
+            c.chosen.reset();
             c.undecided = true;
-            c.reason = fmt::format("{}, which the policy would choose, was not measured", wanted);
-        } else {
-            choose(c, any_safe);
+            c.reason = fmt::format("{}, which the policy would choose, was not measured", o->key);
+            break;
         }
         decide(c);
     }
 
     // The same recipe with another scale rule, where that gains enough.
     void try_other_scale_rules(const class_judgement& c, class_recipe& r) {
-        const auto first = std::find_if(r.trials.begin(), r.trials.end(),
-                                        [](const trial& t) { return t.of != nullptr; });
-        const codec::recipe wanted = first->of->recipe;
-        std::set<std::string> others;
-        for (const std::string& key : keys_in(c)) {
+        const std::string named = r.recipe;
+        const codec::recipe wanted = codec::parse_recipe(named);
+        for (const std::string& key : known_.keys(c.operands)) {
             codec::recipe same = codec::parse_recipe(key);
             same.rule = wanted.rule;
-            if (recipe_key(same) == r.recipe && key != r.recipe) others.insert(key);
-        }
-        const std::string named = r.recipe;
-        for (const std::string& key : others) {
+            if (key == named || recipe_key(same) != named) continue;
             auto other = over(c, key, r.is);
-            if (!other || other->elements != r.elements || !suits(*other)) continue;
+            if (!other || other->elements != r.elements || r.elements == 0 || !suits(*other))
+                continue;
             if (other->sqnr_db < r.sqnr_db + by_.setting("scale_margin_db")) continue;
             other->reason =
                 fmt::format("gains {:.2f} dB over {}", other->sqnr_db - r.sqnr_db, named);
@@ -322,52 +242,73 @@ class judging {
     }
 
     void best_by_width(class_judgement& c) {
-        for (const std::string& key : keys_in(c)) {
+        const std::vector<const rule*> named = by_.candidates(c.role);
+        // Another recipe than the policy's has to be better by as much as another scale rule.
+        const auto merit = [&](const class_recipe& r) {
+            const bool own = std::any_of(named.begin(), named.end(), [&](const rule* n) {
+                return recipe_key(*n->recipe) == r.recipe;
+            });
+            return r.sqnr_db + (own ? by_.setting("scale_margin_db") : 0);
+        };
+        for (const std::string& key : known_.keys(c.operands)) {
             auto r = over(c, key, verdict::evaluate);
-            if (!r || r->on_target == support::absent || r->elements < c.elements) continue;
+            if (!r || r->elements < c.elements || r->elements == 0) continue;
+            if (on_.any() ? !supported_anywhere(r->preset) : r->on_target == support::absent) {
+                continue;
+            }
             auto* best = r->bits > 3 && r->bits <= 5   ? &c.four
                          : r->bits > 5 && r->bits <= 7 ? &c.six
                          : r->bits > 7 && r->bits <= 9 ? &c.eight
                                                        : nullptr;
             if (best == nullptr) continue;
-            for (const class_recipe& named : c.candidates) {
-                if (named.recipe == key) r->is = named.is;
+            for (const class_recipe& known : c.candidates) {
+                if (known.recipe == key) r->is = known.is;
             }
             const auto better = [&](const class_recipe& a, const class_recipe& b) {
                 if (a.vetoed_elements != b.vetoed_elements) {
                     return a.vetoed_elements < b.vetoed_elements;
                 }
-                return a.sqnr_db > b.sqnr_db;
+                return merit(a) > merit(b);
             };
             if (!*best || better(*r, **best)) *best = std::move(r);
         }
     }
 
-    void choose(class_judgement& c, bool any_safe) {
+    void choose(class_judgement& c) {
+        if (c.elements == 0) {
+            c.reason = "none of its tensors has an axis of whole blocks";
+            return;
+        }
         const class_recipe* refused = nullptr;
         for (std::size_t k = 0; k < c.candidates.size(); ++k) {
             const class_recipe& r = c.candidates[k];
             if (r.is != verdict::safe) continue;
             if (!suits(r)) {
                 refused = &r;
-                continue;
+            } else if (!c.chosen || r.bits < c.candidates[*c.chosen].bits) {
+                c.chosen = k;
             }
-            if (!c.chosen || r.bits < c.candidates[*c.chosen].bits) c.chosen = k;
         }
         if (c.chosen) {
             const class_recipe& r = c.candidates[*c.chosen];
-            const std::size_t tried = static_cast<std::size_t>(std::count_if(
-                r.trials.begin(), r.trials.end(), [](const trial& t) { return t.of != nullptr; }));
-            c.reason = fmt::format("{} suits {} of {}", r.recipe, tried - r.vetoed.size(),
-                                   report::plural(c.operands.size(), "tensor"));
-            if (!r.reason.empty()) c.reason += "; " + r.reason;
+            const auto tried = std::count_if(
+                c.operands.begin(), c.operands.end(), [&, k = std::size_t{0}](auto i) mutable {
+                    return r.trials[k++].of != nullptr && out_.decisions[i].whole_blocks;
+                });
+            c.reason = fmt::format("{} suits {} of {}", r.recipe,
+                                   static_cast<std::size_t>(tried) - r.vetoed.size(),
+                                   report::plural(tried, "tensor"));
+            if (!r.reason.empty()) c.reason += "; it " + r.reason;
+            if (!r.scored.empty()) {
+                c.reason += "; " + r.scored;
+                out_.confidence = r.scored;
+            }
         } else if (refused != nullptr) {
             c.reason =
-                fmt::format("{} is ruled out for {} of the elements: the class keeps its precision",
-                            refused->recipe,
-                            percent(static_cast<double>(refused->vetoed_elements) /
-                                    static_cast<double>(refused->elements)));
-        } else if (!any_safe) {
+                fmt::format("{} is ruled out for {} % of the elements", refused->recipe,
+                            report::percent_text(static_cast<double>(refused->vetoed_elements) /
+                                                 static_cast<double>(refused->elements)));
+        } else {
             c.reason = fmt::format("{} has no recipe for it that is safe without evaluation",
                                    on_.any() ? "the policy" : on_.name);
         }
@@ -378,166 +319,77 @@ class judging {
         for (std::size_t k = 0; k < c.operands.size(); ++k) {
             const std::size_t i = c.operands[k];
             decision& d = out_.decisions[i];
-            const bool untried = c.chosen && c.candidates[*c.chosen].trials[k].of == nullptr;
-            if (c.undecided || untried) {
-                d.undecided = true;
-                d.reason =
-                    untried ? c.candidates[*c.chosen].recipe + " was not measured on it" : c.reason;
-                continue;
-            }
-            if (!c.chosen) {
+            const class_recipe* own = c.chosen ? &c.candidates[*c.chosen] : nullptr;
+            if (own != nullptr) d.veto = own->trials[k].worst;
+            if (!d.whole_blocks) continue;
+            if (own == nullptr) {
+                d.undecided = c.undecided;
                 d.reason = c.reason;
-                continue;
-            }
-            const class_recipe& own = c.candidates[*c.chosen];
-            d.veto = own.trials[k].worst;
-            if (own.trials[k].is != verdict::no) {
-                give(d, i, own, own.trials[k]);
-                continue;
-            }
-            d.reason = fmt::format("{} is ruled out: it {}", own.recipe, limit_words(*d.veto));
-            const class_recipe* next = nullptr;
-            for (const class_recipe& r : c.candidates) {
-                if (r.is != verdict::safe || r.trials[k].of == nullptr ||
-                    r.trials[k].is == verdict::no) {
-                    continue;
+            } else if (own->trials[k].of == nullptr) {
+                d.undecided = true;
+                d.reason = own->recipe + " was not measured on it";
+            } else if (own->trials[k].is != verdict::no) {
+                give(d, tensors_[i], *own, own->trials[k]);
+            } else {
+                d.reason = fmt::format("{} is ruled out: it {} (limit {})", own->recipe,
+                                       words_of(*d.veto->of, d.veto->value),
+                                       value_text(*d.veto->of, d.veto->limit));
+                if (const class_recipe* next = safe_for(c, k)) {
+                    give(d, tensors_[i], *next, next->trials[k]);
                 }
-                if (next == nullptr || r.bits < next->bits) next = &r;
             }
-            if (next != nullptr) give(d, i, *next, next->trials[k]);
         }
     }
 
-    void give(decision& d, std::size_t i, const class_recipe& r, const trial& t) {
-        const std::uint64_t bytes = bytes_of(t.of->figures.bits_per_element, tensors_[i].elements);
-        if (bytes >= tensors_[i].bytes) {
+    // The smallest safe candidate that is not ruled out for an operand, or nullptr.
+    static const class_recipe* safe_for(const class_judgement& c, std::size_t operand) {
+        const class_recipe* best = nullptr;
+        for (const class_recipe& r : c.candidates) {
+            const trial& t = r.trials[operand];
+            if (r.is != verdict::safe || t.of == nullptr || t.is == verdict::no) continue;
+            if (best == nullptr || r.bits < best->bits) best = &r;
+        }
+        return best;
+    }
+
+    static void give(decision& d, const measured_tensor& t, const class_recipe& r,
+                     const trial& tried) {
+        const std::uint64_t bytes = bytes_of(tried.of->figures.bits_per_element, t.elements);
+        if (bytes >= t.bytes) {
             d.reason = fmt::format("stored in as few bytes as {} takes", r.recipe);
             return;
         }
-        d.recipe = t.of->text;
-        d.figures = t.of;
-        d.is = std::max(r.is, t.is);
+        d.recipe = tried.of->text;
+        d.figures = tried.of;
+        d.is = std::max(r.is, tried.is);
         d.bytes = bytes;
     }
 
-    void list_missing() {
-        // Recipes that are missing on the same tensors for the same reason are one command.
-        struct group {
-            std::set<std::string> tensors;
-            bool needed = false;
-        };
-        std::map<std::string, group> by_recipe;
-        std::size_t operands = 0;
-        for (const class_judgement& c : out_.classes) {
-            operands += c.operands.size();
-            for (const std::size_t i : c.operands) {
-                for (const offer& o : offers_for(c.role)) {
-                    if (measured(i, o.key) != nullptr) continue;
-                    const auto r = along(tensors_[i], o.recipe);
-                    if (!r) continue;
-                    group& g = by_recipe[codec::to_string(*r)];
-                    g.tensors.insert(tensors_[i].name);
-                    g.needed = g.needed || o.at_best == verdict::safe;
-                }
+    void list_missing(const class_judgement& c, const std::vector<offer>& offers,
+                      missing_list& to) const {
+        for (const std::size_t i : c.operands) {
+            const decision& d = out_.decisions[i];
+            for (const offer& o : offers) {
+                if (known_.find(i, o.key, !d.whole_blocks) != nullptr) continue;
+                const auto along = whole_blocks_ ? along_whole_blocks(tensors_[i].shape, o.recipe)
+                                                 : std::optional(o.recipe);
+                if (!along) continue;
+                to.add(tensors_[i].name, codec::to_string(*along), o.safe() && d.undecided);
             }
         }
-        std::map<std::pair<std::set<std::string>, bool>, missing_recipes> merged;
-        for (const auto& [recipe, g] : by_recipe) {
-            missing_recipes& m = merged[{g.tensors, g.needed}];
-            m.recipes.push_back(recipe);
-            m.needed = g.needed;
-            if (g.tensors.size() < operands && g.tensors.size() <= named_tensors) {
-                m.tensors.assign(g.tensors.begin(), g.tensors.end());
-            }
-        }
-        for (auto& [key, m] : merged) out_.missing.push_back(std::move(m));
-        std::stable_sort(out_.missing.begin(), out_.missing.end(),
-                         [](const auto& a, const auto& b) { return a.needed > b.needed; });
-    }
-
-    void rank_risks() {
-        double all = 0, lost = 0, most = 0;
-        for (const class_judgement& c : out_.classes) {
-            all += static_cast<double>(c.elements);
-            const std::size_t own = c.chosen.value_or(first_safe(c));
-            for (std::size_t k = 0; k < c.operands.size(); ++k) {
-                risk worst;
-                worst.tensor = c.operands[k];
-                bool found = false;
-                for (std::size_t n = 0; n < c.candidates.size(); ++n) {
-                    const trial& t = c.candidates[n].trials[k];
-                    if (t.of == nullptr) continue;
-                    risk r{c.operands[k],
-                           c.candidates[n].recipe,
-                           n == own,
-                           t.lost,
-                           0,
-                           t.is,
-                           t.worst,
-                           {}};
-                    if (!found || worse(r, worst)) worst = std::move(r);
-                    found = true;
-                    if (n != own) continue;
-                    const double here =
-                        t.lost * static_cast<double>(tensors_[c.operands[k]].elements);
-                    lost += here;
-                    if (here > most) {
-                        most = here;
-                        out_.dominant = c.operands[k];
-                    }
-                }
-                if (!found) continue;
-                worst.mend = mend_of(c, k, worst);
-                out_.risks.push_back(std::move(worst));
-            }
-        }
-        if (most <= by_.setting("dominant") * lost) out_.dominant.reset();
-        for (risk& r : out_.risks) {
-            r.of_operands = r.lost * static_cast<double>(tensors_[r.tensor].elements) / all;
-        }
-        std::stable_sort(out_.risks.begin(), out_.risks.end(),
-                         [this](const risk& a, const risk& b) { return worse(a, b); });
-    }
-
-    static std::size_t first_safe(const class_judgement& c) {
-        const auto at = std::find_if(c.candidates.begin(), c.candidates.end(),
-                                     [](const class_recipe& r) { return r.is == verdict::safe; });
-        return static_cast<std::size_t>(at - c.candidates.begin());
-    }
-
-    bool worse(const risk& a, const risk& b) const {
-        const auto key = [&](const risk& r) {
-            return std::tuple(r.is == verdict::no, r.lost, r.is, r.recommended,
-                              tensors_[r.tensor].elements);
-        };
-        return key(a) > key(b);
-    }
-
-    std::string mend_of(const class_judgement& c, std::size_t k, const risk& r) const {
-        const decision& d = out_.decisions[r.tensor];
-        if (d.undecided) return "undecided";
-        if (d.recipe == keep_choice) return "keep its stored precision";
-        if (d.figures == nullptr || (r.recommended && r.is != verdict::no)) return {};
-        for (const class_recipe& own : c.candidates) {
-            const trial& t = own.trials[k];
-            if (t.of == d.figures) return fmt::format("{} loses {}", d.recipe, percent(t.lost));
-        }
-        return d.recipe;
     }
 
     void add_up() {
         judgement_totals& all = out_.totals;
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const measured_tensor& t = tensors_[i];
             const decision& d = out_.decisions[i];
-            all.elements += tensors_[i].elements;
-            all.stored += tensors_[i].bytes;
+            all.elements += t.elements;
+            all.stored += t.bytes;
             all.recommended += d.bytes;
-            if (d.operand) {
-                all.operand_elements += tensors_[i].elements;
-            } else {
-                all.kept += tensors_[i].bytes;
-            }
-            if (d.undecided) all.undecided += tensors_[i].bytes;
+            if (d.operand) all.operand_elements += t.elements;
+            if (d.recipe == keep_choice && !d.undecided) all.kept += t.bytes;
+            if (d.undecided) all.undecided += t.bytes;
         }
     }
 
@@ -545,14 +397,12 @@ class judging {
     const policy& by_;
     const target& on_;
     std::span<const score> scores_;
+    bool whole_blocks_;
+    measurements known_;
     judgement out_;
-    std::vector<const rule*> vetoes_;  // of the class that is judged
+    std::map<std::string, std::vector<offer>> offers_;  // by role
+    std::vector<const rule*> vetoes_;                   // of the class that is judged
     double dominated_ = 0;
-    mutable std::map<std::string, std::vector<offer>> offers_;  // by role
-    std::set<std::string> keys_;
-    std::vector<std::vector<const std::string*>> keys_of_;  // by tensor and measurement; null
-                                                            // where blocks are not whole
-    std::map<std::string, metrics::row> normals_;           // by key
 };
 
 }  // namespace
@@ -561,48 +411,16 @@ double judgement_totals::ratio() const {
     return recommended == 0 ? 1 : static_cast<double>(stored) / static_cast<double>(recommended);
 }
 
-trial judge_tensor(const policy& by, std::string_view role, const measured_tensor& t,
-                   const measurement& m, const metrics::row& normal) {
-    return judged(by.vetoes(role), by.setting("dominated"), t, m, normal);
-}
-
 judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
                 std::span<const score> scores) {
     return judging(tensors, by, on, scores).run();
 }
 
 std::string_view default_policy(std::span<const measured_tensor> tensors) {
-    const bool trains = std::any_of(tensors.begin(), tensors.end(), [](const measured_tensor& t) {
+    const bool trains = std::any_of(tensors.begin(), tensors.end(), [](const auto& t) {
         return t.role == "gradient" || t.role == "optimizer";
     });
     return trains ? "training" : "inference";
-}
-
-std::string command_of(const missing_recipes& m, std::span<const measured_tensor> tensors) {
-    // What a shell would take apart goes into quotes.
-    const auto quoted = [](const std::string& text) {
-        constexpr std::string_view plain =
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
-        if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-        std::string out = "'";
-        for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        return out + "'";
-    };
-    std::string command = "mx analyze";
-    std::set<std::string> files;
-    for (const measured_tensor& t : tensors) {
-        if (files.insert(t.file).second) command += " " + quoted(t.file);
-    }
-    for (const std::string& r : m.recipes) command += " -r " + quoted(r);
-    for (const std::string& t : m.tensors) {
-        std::string glob;
-        for (const char c : t) {
-            if (std::string_view("*?[\\").find(c) != std::string_view::npos) glob += '\\';
-            glob += c;
-        }
-        command += " -t " + quoted(glob);
-    }
-    return command;
 }
 
 }  // namespace mx::policy

@@ -15,35 +15,16 @@
 #include <vector>
 
 #include "libmx/policy/figures.hpp"
+#include "libmx/policy/missing.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/policy/scores.hpp"
 #include "libmx/policy/targets.hpp"
+#include "libmx/policy/trial.hpp"
 
 namespace mx::policy {
 
 /// What is recommended where the stored precision stays.
 inline constexpr std::string_view keep_choice = "keep";
-
-/// A figure that reached a limit of the policy.
-struct reached_limit {
-    const figure* of = nullptr;
-    double value = 0;
-    double limit = 0;
-    verdict is = verdict::no;
-};
-
-/// A tensor under a recipe, judged.
-struct trial {
-    const measurement* of = nullptr;  ///< null: not measured
-    verdict is = verdict::safe;
-    std::optional<reached_limit> worst;  ///< the limit that made it so; none where the policy does
-    double lost = 0;                     ///< lost_share
-};
-
-/// Judges one tensor under one recipe by the vetoes over `role`, whether or not the role is kept;
-/// `normal` is figures_on_normal_data of the recipe.
-trial judge_tensor(const policy& by, std::string_view role, const measured_tensor& t,
-                   const measurement& m, const metrics::row& normal);
 
 /// A recipe over the operands of a class. Pooled figures are over its tensors, each divided by its
 /// RMS, weighted by their elements.
@@ -60,13 +41,16 @@ struct class_recipe {
     std::uint64_t vetoed_elements = 0;          ///< of those that it is ruled out for
     std::vector<std::size_t> vetoed, doubtful;  ///< tensors: no, needs evaluation
     std::optional<std::size_t> dominant;        ///< the tensor that most of the error is of
-    std::string reason;
+    std::string reason;         ///< why it is in place of another scale rule; else empty
+    std::string scored;         ///< what the scores of a task say; empty: nothing
     std::vector<trial> trials;  ///< by operand of the class
 };
 
 struct class_judgement {
     std::string role;
-    std::vector<std::size_t> operands;  ///< indices of tensors
+    /// Indices of tensors. Those without whole blocks are judged too, so that what harms them
+    /// shows, and count in no sum.
+    std::vector<std::size_t> operands;
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;  ///< as stored
     /// The policy's candidates as far as they were measured, in its order; with another scale rule
@@ -80,8 +64,9 @@ struct class_judgement {
 };
 
 struct decision {
-    std::string role;  ///< with the roles that the policy gives by name
-    bool operand = false;
+    std::string role;           ///< with the roles that the policy gives by name
+    bool operand = false;       ///< of a product
+    bool whole_blocks = false;  ///< an operand that kernels take; others keep their precision
     bool undecided = false;
     std::string recipe{keep_choice};  ///< as measured, with its axis
     verdict is = verdict::safe;
@@ -105,17 +90,10 @@ struct risk {
     std::string mend;  ///< what is recommended for the tensor, or what loses less
 };
 
-/// Recipes that the policy would choose from and that were not measured.
-struct missing_recipes {
-    std::vector<std::string> recipes;
-    std::vector<std::string> tensors;  ///< names; empty: all
-    bool needed = false;               ///< something is undecided without them
-};
-
 struct judgement_totals {
     std::uint64_t elements = 0, operand_elements = 0;
     std::uint64_t stored = 0, recommended = 0;  ///< bytes
-    std::uint64_t kept = 0;                     ///< bytes of tensors that are no operands
+    std::uint64_t kept = 0;                     ///< bytes that keep their precision
     std::uint64_t undecided = 0;                ///< stored bytes
     double ratio() const;                       ///< stored over recommended; 1 for no bytes
 };
@@ -128,7 +106,8 @@ struct judgement {
     std::optional<std::size_t> dominant;  ///< the tensor with most of the lost elements
     std::vector<missing_recipes> missing;
     judgement_totals totals;
-    std::string confidence;  ///< "tensor error only", or what the scores of a task say
+    /// "tensor error only", or what the scores of a task say of a recipe that was chosen.
+    std::string confidence;
 };
 
 /// The judgement points into `tensors` and `by`, which must outlive it.
@@ -137,8 +116,5 @@ judgement judge(std::span<const measured_tensor> tensors, const policy& by, cons
 
 /// "training" where there are gradients or moments, else "inference".
 std::string_view default_policy(std::span<const measured_tensor> tensors);
-
-/// The command that measures what is missing: "mx analyze FILE -r ...".
-std::string command_of(const missing_recipes& m, std::span<const measured_tensor> tensors);
 
 }  // namespace mx::policy

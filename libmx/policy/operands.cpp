@@ -56,9 +56,9 @@ std::optional<codec::recipe> along_whole_blocks(const std::vector<std::uint64_t>
     if (holds_whole_blocks(shape, along)) return along;
     if (r.block.rows != 1) return {};
     along.axis = {kind::flat, 0};
-    if (long_axes(shape) > 2 && holds_whole_blocks(shape, along)) return along;
-    along.axis = {kind::index, -2};
-    if (holds_whole_blocks(shape, along)) return along;
+    const auto block = static_cast<std::uint64_t>(r.block.cols);
+    if (long_axes(shape) > 2 && shape.back() < block && holds_whole_blocks(shape, along))
+        return along;
     return {};
 }
 

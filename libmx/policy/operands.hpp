@@ -22,8 +22,11 @@ bool is_floating(std::string_view dtype);
 /// asked of all axes behind the first long one together: those that a convolution sums over.
 bool holds_whole_blocks(const std::vector<std::uint64_t>& shape, const codec::recipe& r);
 
-/// `r` along an axis of `shape` that holds whole blocks: the last one, else, of three long axes or
-/// more, all behind the first (axis=flat), else the one before the last. None where none does.
+/// `r` along the axis that a product over `shape` sums over, if it holds whole blocks: the last one
+/// (of matrices stored [out, in]), else, of three long axes or more whose last is shorter
+/// than a block, all behind the first (axis=flat, convolutions). None where neither does: matrices
+/// stored [in, out] can have whole blocks along axis=-2, but nothing in a shape tells them from
+/// others.
 std::optional<codec::recipe> along_whole_blocks(const std::vector<std::uint64_t>& shape,
                                                 const codec::recipe& r);
 

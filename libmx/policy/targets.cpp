@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/policy/targets.hpp"
 
+#include <algorithm>
+
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 
@@ -26,6 +28,12 @@ supported_format support_of(const target& t, std::string_view preset) {
         if (f.preset == preset) return f;
     }
     return {preset, support::absent};
+}
+
+bool supported_anywhere(std::string_view preset) {
+    return std::any_of(targets.begin(), targets.end(), [&](const target& t) {
+        return !t.any() && support_of(t, preset).is != support::absent;
+    });
 }
 
 }  // namespace mx::policy

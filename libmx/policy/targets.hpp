@@ -91,6 +91,9 @@ inline constexpr std::array targets{
 /// The target named `name`. Throws base::error (usage), naming the nearest.
 const target& find_target(std::string_view name);
 
+/// Whether any target has the preset, natively or not.
+bool supported_anywhere(std::string_view preset);
+
 /// The preset's row; absent where there is none. `any` has every format emulated.
 supported_format support_of(const target& t, std::string_view preset);
 
