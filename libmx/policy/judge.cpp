@@ -325,6 +325,10 @@ class judging {
             if (own == nullptr) {
                 d.undecided = c.undecided;
                 d.reason = c.reason;
+                const auto refused =
+                    std::find_if(c.candidates.begin(), c.candidates.end(),
+                                 [](const class_recipe& r) { return r.is == verdict::safe; });
+                if (refused != c.candidates.end()) d.veto = refused->trials[k].worst;
             } else if (own->trials[k].of == nullptr) {
                 d.undecided = true;
                 d.reason = own->recipe + " was not measured on it";

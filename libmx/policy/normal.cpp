@@ -16,7 +16,8 @@ namespace mx::policy {
 namespace {
 
 // The sum of sixteen uniform numbers is nearly normal, and made of integers: no library's logarithm
-// has a say in it.
+// has a say in it. Its excess kurtosis, -1.2 / 16, is taken out by the next term of Cornish and
+// Fisher's expansion.
 float normal(std::uint32_t index) {
     std::int32_t sum = 0;
     for (std::uint32_t half = 0; half < 2; ++half) {
@@ -27,7 +28,8 @@ float normal(std::uint32_t index) {
     }
     // Odd, hence never zero; the deviation of the sum is 2^16 * sqrt(16 / 12).
     const std::int32_t centred = 2 * (sum - 8 * 65535) + 1;
-    return static_cast<float>(centred) * (0.8660254F / 131072.0F);
+    const double y = static_cast<double>(centred) * (0.8660254037844386 / 131072);
+    return static_cast<float>(y + 1.2 / 16 / 24 * (y * y * y - 3 * y));
 }
 
 // `least` or more, a multiple of `step`.

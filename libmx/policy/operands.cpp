@@ -64,6 +64,7 @@ std::optional<codec::recipe> along_whole_blocks(const std::vector<std::uint64_t>
 
 std::string recipe_key(codec::recipe r) {
     r.axis = {};
+    if (r.block.cols == 1) r.block = {1, r.block.rows};  // another way to say axis=-2
     r.seed = 0;
     r.rotate.seed = 0;
     return codec::to_string(r);
