@@ -364,9 +364,8 @@ report::document document_of(const policy& p) {
                 kept.rows.push_back(std::move(shown));
                 break;
             case rule_kind::candidate:
-                shown.emplace_back("at_best",
-                                   std::string(to_string(r.at_best)) +
-                                       (r.native_only ? ", where the target is native" : ""));
+                shown.emplace_back("at_best", std::string(to_string(r.at_best)) +
+                                                  (r.native_only ? ", where native" : ""));
                 candidates.rows.push_back(std::move(shown));
                 break;
             case rule_kind::veto:
@@ -386,6 +385,8 @@ report::document document_of(const policy& p) {
     }
     kept.notes.push_back(
         fmt::format("The policy {} (version {}) is for {}.", p.name, p.version, p.purpose));
+    vetoes.notes.push_back(
+        "Calibration: docs/design/policy.md has the data and the largest values.");
     for (const figure& f : figures()) {
         vetoes.notes.push_back(fmt::format("- {}: {}", f.name, f.definition));
     }

@@ -99,6 +99,26 @@ TEST_CASE("one projection that loses nearly all of its elements leads the risks"
     CHECK(j.decisions[planted - 1].recipe == "mxfp8:scale=rceil");
 }
 
+TEST_CASE("risks are ordered by what a tensor loses, not by how large it is") {
+    auto tensors = projections({"mxfp8:scale=rceil"});
+    tensors.push_back(normal_tensor("big", "weight", {1024, 1024}, {"mxfp8:scale=rceil"}));
+    const auto change = [&](std::size_t i, double metrics::row::*member, double value) {
+        tensors[i].measured.front().figures.*member = value;
+    };
+    change(40, &metrics::row::underflow_rate, 0.25);
+    change(7, &metrics::row::underflow_rate, 0.5);
+    change(8, &metrics::row::clamp_rate, 0.3);
+    change(9, &metrics::row::underflow_rate, 0.04);  // within limits
+    change(10, &metrics::row::gain, 0.9);            // ruled out, and nothing lost
+    const judgement j = judged(tensors);
+    std::vector<std::size_t> order;
+    for (std::size_t n = 0; n < 5; ++n) order.push_back(j.risks[n].tensor);
+    CHECK(order == std::vector<std::size_t>{7, 8, 40, 10, 9});
+    const double all = 40 * 4096 + 1024 * 1024;
+    CHECK(j.risks[0].of_operands == Approx(0.5 * 4096 / all));
+    CHECK(j.dominant == std::size_t{40});
+}
+
 TEST_CASE("a tensor without whole blocks keeps its precision, and its damage shows") {
     auto tensors = projections();
     tensors.push_back(normal_tensor("layers.0.mlp.down_proj.weight", "weight", {64, 172}));
@@ -187,6 +207,7 @@ TEST_CASE("SQNR and gain are not judged where one element holds the squares") {
     f.sqnr_db = 24;
     f.gain = 0.95;
     f.crest_factor = 63;  // of 64 that 4096 elements allow
+    CHECK(judged(tensors).decisions[3].recipe == "mxfp8:scale=rceil");
     CHECK(judged(tensors).decisions[3].is == verdict::safe);
     f.crest_factor = 8;
     CHECK(judged(tensors).decisions[3].recipe == keep_choice);
@@ -204,16 +225,16 @@ TEST_CASE("blocks of one magnitude that was all there was have lost nothing") {
 
 TEST_CASE("a recipe that is ruled out for more of a class than exceptions may be is no class's") {
     auto tensors = projections();
-    for (std::size_t i = 0; i < 4; ++i) {
+    for (std::size_t i = 0; i < 20; ++i) {
         under(tensors[i], "mxfp8:scale=rceil").figures.clamp_rate = 0.05;
     }
-    CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");  // 10 %
-    under(tensors[4], "mxfp8:scale=rceil").figures.clamp_rate = 0.05;
+    CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");  // 50 %
+    under(tensors[20], "mxfp8:scale=rceil").figures.clamp_rate = 0.05;
     const judgement j = judged(tensors);
     CHECK(chosen(j) == "keep");
     CHECK(j.totals.recommended == j.totals.stored);
     CHECK(class_of(j, "weight").reason ==
-          "mxfp8:scale=rceil is ruled out for 12.50 % of the elements");
+          "mxfp8:scale=rceil is ruled out for 52.50 % of the elements");
 }
 
 TEST_CASE("nothing is recommended where the policy's choice was not measured") {
