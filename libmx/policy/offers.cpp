@@ -9,13 +9,6 @@
 namespace mx::policy {
 namespace {
 
-// The recipe as the target's own software makes it; rotated and randomly rounded ones are not its
-// own.
-codec::recipe on_target(const codec::recipe& r, const supported_format& f) {
-    const bool plain = r.round == format::rounding::rtne && r.rotate.what == transform::kind::none;
-    return plain && !f.recipe.empty() ? codec::parse_recipe(f.recipe) : r;
-}
-
 void apply_scores(offer& o, std::span<const score> scores, double allowed) {
     double worst = -std::numeric_limits<double>::infinity();
     for (const score& s : scores) {
@@ -27,6 +20,11 @@ void apply_scores(offer& o, std::span<const score> scores, double allowed) {
 }
 
 }  // namespace
+
+codec::recipe on_target(const codec::recipe& r, const supported_format& f) {
+    const bool plain = r.round == format::rounding::rtne && r.rotate.what == transform::kind::none;
+    return plain && !f.recipe.empty() ? codec::parse_recipe(f.recipe) : r;
+}
 
 std::vector<offer> offers_of(const policy& by, std::string_view role, const target& on,
                              std::span<const score> scores) {

@@ -21,6 +21,10 @@ struct offer {
     bool safe() const { return at_best == verdict::safe; }
 };
 
+/// The recipe as the target's own software makes it; rotated and randomly rounded ones stay as they
+/// are.
+codec::recipe on_target(const codec::recipe& r, const supported_format& f);
+
 /// The candidates of a role in the policy's order, without those that are always no, that the
 /// target lacks, or that it emulates where the policy wants them native. A recipe with scores of a
 /// task is safe if none of them is worse than the policy allows, else no.

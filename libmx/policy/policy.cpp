@@ -10,8 +10,8 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/policy/offers.hpp"
 #include "libmx/policy/policies.hpp"
-#include "libmx/report/json_reader.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::policy {
@@ -220,6 +220,16 @@ std::string limit_text(const rule& r, const std::optional<double>& limit) {
     return limit ? value_text(*r.measured, *limit) : "-";
 }
 
+// What a candidate is on a target, in words.
+std::string support_text(const rule& r, const target& on) {
+    const supported_format f = support_of(on, r.recipe->preset);
+    std::string words(to_string(f.is));
+    const std::string recipe = codec::to_string(on_target(*r.recipe, f));
+    if (f.is != support::absent && recipe != r.recipe_text) words += " as " + recipe;
+    if (f.is == support::emulated && r.native_only) words += ", so not recommended";
+    return f.note.empty() ? words : fmt::format("{}: {}", words, f.note);
+}
+
 }  // namespace
 
 std::string_view to_string(verdict v) {
@@ -288,7 +298,10 @@ policy find_policy(std::string_view name) {
 }
 
 policy parse_policy(std::string_view text, const std::string& path) {
-    const report::results_file file = report::read_results(text, path);
+    return parse_policy(report::read_results(text, path), path);
+}
+
+policy parse_policy(const report::results_file& file, const std::string& path) {
     const auto fail = [&](const std::string& what) {
         throw base::error(base::error_kind::input, what, {path, {}, {}});
     };
@@ -321,14 +334,16 @@ policy parse_policy(std::string_view text, const std::string& path) {
     return p;
 }
 
-report::document document_of(const policy& p) {
+report::document document_of(const policy& p, const target& on) {
     report::document d;
     d.title = fmt::format("mx explain policy: {}", p.name);
     d.head = {{"schema", "mx.policy/1"},
               {"name", p.name},
               {"version", p.version},
               {"purpose", p.purpose}};
-    report::section kept, candidates, vetoes, rest, settings;
+    report::section head, kept, candidates, on_target, vetoes, rest, settings;
+    head.heading = fmt::format("{}, version {}", p.name, p.version);
+    head.notes.push_back(fmt::format("For {}.", p.purpose));
     kept.heading = "Kept in stored precision";
     kept.columns = {{"role", "tensors"}, {"why", "why"}, {"source", "source"}};
     candidates.heading = "What may be recommended";
@@ -337,6 +352,10 @@ report::document document_of(const policy& p) {
                           {"at_best", "at best"},
                           {"why", "why"},
                           {"source", "source"}};
+    if (!on.any()) d.head.emplace_back("target", std::string(on.name));
+    on_target.heading = fmt::format("On {}: {}", on.name, on.summary);
+    on_target.columns = {{"role", "tensors"}, {"recipe", "recipe"}, {"on_target", "there"}};
+    on_target.notes.push_back(fmt::format("Source: {}.", on.source));
     vetoes.heading = "What rules a recipe out for a tensor";
     vetoes.columns = {{"role", "tensors"}, {"figure", "figure"}, {"evaluate", "evaluate\nfrom"},
                       {"no", "no\nfrom"},  {"why", "why"},       {"source", "source"}};
@@ -349,8 +368,12 @@ report::document document_of(const policy& p) {
                         {"why", "why"},
                         {"source", "source"}};
     for (const rule& r : p.rules) {
-        d.results.push_back(record_of(r));
         report::record shown = record_of(r);
+        if (r.is == rule_kind::candidate && !on.any()) {
+            shown.emplace_back("on_target", support_text(r, on));
+            on_target.rows.push_back(shown);
+        }
+        d.results.push_back(shown);
         if (r.role.empty()) {
             for (auto& [name, value] : shown) {
                 if (name == "role") value = "all";
@@ -383,15 +406,14 @@ report::document document_of(const policy& p) {
                 break;
         }
     }
-    kept.notes.push_back(
-        fmt::format("The policy {} (version {}) is for {}.", p.name, p.version, p.purpose));
     vetoes.notes.push_back(
         "Calibration: docs/design/policy.md has the data and the largest values.");
     for (const figure& f : figures()) {
         vetoes.notes.push_back(fmt::format("- {}: {}", f.name, f.definition));
     }
-    d.sections = {std::move(kept), std::move(candidates), std::move(vetoes), std::move(rest),
-                  std::move(settings)};
+    for (report::section* s : {&head, &kept, &candidates, &on_target, &vetoes, &rest, &settings}) {
+        if (s != &on_target || !on.any()) d.sections.push_back(std::move(*s));
+    }
     return d;
 }
 

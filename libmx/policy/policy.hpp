@@ -11,7 +11,9 @@
 
 #include "libmx/codec/recipe.hpp"
 #include "libmx/policy/figures.hpp"
+#include "libmx/policy/targets.hpp"
 #include "libmx/report/document.hpp"
+#include "libmx/report/json_reader.hpp"
 
 namespace mx::policy {
 
@@ -86,10 +88,12 @@ policy find_policy(std::string_view name);
 /// "results". A rule takes the place of the one about the same thing; the candidates of a role take
 /// the place of all its candidates and of what kept it, and the other way round. Throws base::error
 /// (input) with `path`.
+policy parse_policy(const report::results_file& file, const std::string& path);
 policy parse_policy(std::string_view text, const std::string& path);
 
 /// The policy as it is printed by `mx explain policy`: a table per kind of rule, each with its
-/// source, and as JSON what parse_policy reads.
-report::document document_of(const policy& p);
+/// source, and as JSON what parse_policy reads. With a target in particular, candidates have a
+/// member "on_target": whether it has their format, and in which recipe.
+report::document document_of(const policy& p, const target& on = targets.front());
 
 }  // namespace mx::policy

@@ -76,6 +76,32 @@ TEST_CASE("a policy as it is printed reads back as itself") {
     }
 }
 
+TEST_CASE("a policy on a target says which of its recipes that has") {
+    const policy::policy p = find_policy("inference");
+    const auto there = [&](const char* target, std::string_view recipe) {
+        const report::document d = document_of(p, find_target(target));
+        for (const report::record& r : d.results) {
+            if (report::text_of(r, "recipe") != recipe ||
+                report::text_of(r, "rule") != "candidate") {
+                continue;
+            }
+            return report::text_of(r, "on_target");
+        }
+        return std::string("no such candidate");
+    };
+    CHECK(there("any", "nvfp4").empty());
+    CHECK(there("b200", "mxfp8:scale=rceil") == "native");
+    CHECK(there("b200", "mxfp6:scale=even") == "native: as fast as MXFP8: it saves memory only");
+    CHECK(there("torchao", "mxfp6:scale=even") == "emulated, so not recommended");
+    CHECK(there("mi355x", "nvfp4") == "absent: scales are powers of two");
+    CHECK(has(there("compressed-tensors", "mxfp8:scale=rceil"),
+              "native as mxfp8:dialect=compressed-tensors"));
+    std::string text;
+    report::write_json(document_of(p, find_target("torchao")), {},
+                       [&](std::string_view part) { text += part; });
+    CHECK(json_of(parse_policy(text, "printed.json")) == json_of(p));
+}
+
 TEST_CASE("training takes the place of what it says itself, and keeps the rest") {
     const policy::policy p = find_policy("training");
     CHECK(p.kept("gradient") == nullptr);
