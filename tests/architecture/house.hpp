@@ -28,6 +28,7 @@ inline constexpr std::array rooms{
     room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
+    room{"policy", "base tensor format report scale block transform codec metrics"},
     room{"engine", "base tensor format report scale block transform io codec metrics"},
     room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
     // Studies know nothing of each other.

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "apps/mx/options.hpp"
+#include "libmx/analysis/results_input.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
+#include "libmx/policy/policy.hpp"
 
 namespace mx::app {
 namespace {
 
 struct options {
     std::string subject;
-    std::vector<std::string> codes;
+    std::vector<std::string> codes;  ///< of `policy`: the name or file of one
+    std::string target;
     output_options out;
 };
 
@@ -91,7 +95,29 @@ report::document recipe_document(const std::string& subject) {
     return d;
 }
 
+// A file has a dot or a slash in its name; other words are names.
+policy::policy policy_of(const std::string& name) {
+    if (name.find_first_of("./") == std::string::npos) return policy::find_policy(name);
+    return policy::parse_policy(analysis::open_results(name).content, name);
+}
+
+report::document policy_document(const options& o) {
+    if (o.codes.size() > 1) refuse("explain policy takes one name or file");
+    if (!o.target.empty()) {
+        require_one_of("--target", "target", o.target, names_of(policy::targets));
+    }
+    report::document d =
+        policy::document_of(policy_of(o.codes.empty() ? "inference" : o.codes.front()),
+                            policy::find_target(o.target.empty() ? "any" : o.target));
+    report::record head = pages::document_head("mx.policy/1");
+    head.insert(head.end(), d.head.begin() + 1, d.head.end());
+    d.head = std::move(head);
+    return d;
+}
+
 report::document explain(const options& o) {
+    if (o.subject == "policy") return policy_document(o);
+    if (!o.target.empty()) refuse("--target is an option of 'mx explain policy'");
     if (const format::element_format* f = format::find_element_format(o.subject)) {
         return code_document(
             *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
@@ -123,15 +149,24 @@ report::document explain(const options& o) {
 runner declare_explain(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.group("Input");
-    cmd.add_option("WHAT", o->subject, "a recipe, or the name of an element or scale format")
+    cmd.add_option("WHAT", o->subject,
+                   "a recipe, the name of an element or scale format, or 'policy'")
         ->required();
-    cmd.add_option("CODE", o->codes, "codes of that format: 0x7, 0b0111 or 7; all when left out");
+    cmd.add_option("WHICH", o->codes,
+                   "codes of that format: 0x7, 0b0111 or 7; all when left out. Of 'policy': "
+                   "inference (when left out), training or a file, whose name has a '.' or '/'");
+    cmd.add_option("--target TARGET", o->target,
+                   fmt::format("of 'policy': also says what is native there: {}",
+                               fmt::join(names_of(policy::targets), ", ")));
     declare_outputs(cmd, o->out);
-    cmd.description("Says in words what a recipe does, or what the codes of a format mean.");
+    cmd.description(
+        "Says in words what a recipe does, what the codes of a format mean, or by which rules a "
+        "policy recommends recipes (docs/design/policy.md).");
     cmd.examples(
         "mx explain mxfp4:scale=even\n"
         "mx explain e2m1 0x7\n"
-        "mx explain e4m3\n");
+        "mx explain e4m3\n"
+        "mx explain policy training --target b200\n");
     return [o] { return print_document(o->out, [&] { return explain(*o); }); };
 }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of figures that a policy can set limits for: what a recipe does to one tensor, where it
+// matters held against what it does to normal data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/metrics/row.hpp"
+
+namespace mx::policy {
+
+/// A tensor under a recipe.
+struct measurement {
+    codec::recipe recipe;
+    std::string text;  ///< canonical spelling
+    metrics::row figures{};
+    std::uint64_t poisoned = 0;  ///< finite elements in blocks whose scale is NaN
+};
+
+/// A tensor as results tell of it.
+struct measured_tensor {
+    std::string file;
+    std::string name;
+    std::string role;   ///< of engine::roles()
+    std::string dtype;  ///< safetensors' spelling
+    std::vector<std::uint64_t> shape;
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;       ///< as stored
+    std::optional<double> spread;  ///< standard deviation of the values
+    std::vector<measurement> measured;
+};
+
+/// What a figure is computed from.
+struct figure_input {
+    const measured_tensor& of;
+    const measurement& under;
+    const metrics::row& normal;  ///< the recipe on normal data
+    /// The share of a tensor's squares in its largest element from which on SQNR and gain tell of
+    /// that element and not of the tensor.
+    double dominated = 0.1;
+};
+
+enum class figure_unit : std::uint8_t { share, decibels, count };
+
+struct figure {
+    std::string_view name;
+    figure_unit unit;
+    std::string_view definition;
+    std::string_view words;  ///< "loses {} of its elements": what follows a tensor's name
+    /// None where it is undefined or says nothing.
+    std::optional<double> (*value)(const figure_input&);
+};
+
+std::span<const figure> figures();
+
+/// The figure named `name`, or nullptr.
+const figure* find_figure(std::string_view name);
+
+/// "12.3 %", "1.20 dB", "64 elements".
+std::string value_text(const figure& f, double value);
+
+/// figure::words with the value.
+std::string words_of(const figure& f, double value);
+
+/// The share of elements of which nothing is left: those that become zero, and those that are
+/// clamped or lie in blocks where all are. Rounded at random, an element that becomes zero is not
+/// lost: it is kept in the mean.
+double lost_share(const measurement& m);
+
+}  // namespace mx::policy

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/policy/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "libmx/policy/measurements.hpp"
+#include "libmx/policy/offers.hpp"
+#include "libmx/policy/operands.hpp"
+#include "libmx/policy/risks.hpp"
+#include "libmx/report/cells.hpp"
+
+namespace mx::policy {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+std::uint64_t bytes_of(double bits_per_element, std::uint64_t elements) {
+    return static_cast<std::uint64_t>(
+        std::ceil(bits_per_element * static_cast<double>(elements) / 8));
+}
+
+class judging {
+  public:
+    judging(std::span<const measured_tensor> tensors, const policy& by, const target& on,
+            std::span<const score> scores)
+        : tensors_(tensors),
+          by_(by),
+          on_(on),
+          scores_(scores),
+          whole_blocks_(by.setting("whole_blocks") != 0),
+          known_(tensors, whole_blocks_) {}
+
+    judgement run() {
+        out_.policy_name = by_.name;
+        out_.policy_version = by_.version;
+        out_.target_name = on_.name;
+        out_.confidence = "tensor error only";
+        out_.decisions.resize(tensors_.size());
+        sort_out();
+        missing_list missing;
+        std::size_t operands = 0;
+        for (class_judgement& c : out_.classes) {
+            judge_class(c, offers_.at(c.role));
+            list_missing(c, offers_.at(c.role), missing);
+            operands += c.operands.size();
+        }
+        out_.missing = missing.take(operands);
+        rank_risks(out_, tensors_, by_.setting("dominant"));
+        add_up();
+        return std::move(out_);
+    }
+
+  private:
+    // Which tensors are operands, by class.
+    void sort_out() {
+        std::map<std::string, class_judgement> classes;
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const measured_tensor& t = tensors_[i];
+            decision& d = out_.decisions[i];
+            d.role = by_.role_of(t.role, t.name);
+            d.bytes = t.bytes;
+            d.reason = why_no_operand(t, d);
+            if (!d.reason.empty()) continue;
+            d.operand = true;
+            d.reason = why_not_whole(i);
+            d.whole_blocks = d.reason.empty();
+            if (!d.whole_blocks && !holds_a_block(i)) continue;
+            class_judgement& c = classes[d.role];
+            c.role = d.role;
+            c.operands.push_back(i);
+            if (!d.whole_blocks) continue;
+            c.elements += t.elements;
+            c.bytes += t.bytes;
+        }
+        for (auto& [role, c] : classes) out_.classes.push_back(std::move(c));
+        std::stable_sort(out_.classes.begin(), out_.classes.end(),
+                         [](const auto& a, const auto& b) { return a.elements > b.elements; });
+    }
+
+    // Empty for operands.
+    std::string why_no_operand(const measured_tensor& t, decision& d) {
+        if (!is_floating(t.dtype)) return "whole numbers: indices, masks or counts";
+        if (const rule* keep = by_.kept(d.role)) {
+            if (keep->recipe) {
+                const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
+                d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
+            }
+            return keep->why;
+        }
+        if (long_axes(t.shape) < static_cast<int>(by_.setting("least_axes"))) {
+            return "a vector: no operand of a product";
+        }
+        if (by_.candidates(d.role).empty()) {
+            return fmt::format("the policy {} names no recipe for it", by_.name);
+        }
+        auto at = offers_.find(d.role);
+        if (at == offers_.end()) {
+            at = offers_.emplace(d.role, offers_of(by_, d.role, on_, scores_)).first;
+        }
+        if (at->second.empty())
+            return fmt::format("{} has no recipe of the policy for it", on_.name);
+        return {};
+    }
+
+    // What decides whether blocks are whole: the offers that are safe, or all where none is.
+    std::vector<const offer*> leading(std::size_t i) const {
+        const std::vector<offer>& offers = offers_.at(out_.decisions[i].role);
+        const bool any_safe =
+            std::any_of(offers.begin(), offers.end(), [](const offer& o) { return o.safe(); });
+        std::vector<const offer*> out;
+        for (const offer& o : offers) {
+            if (o.safe() || !any_safe) out.push_back(&o);
+        }
+        return out;
+    }
+
+    // Empty where an offer's blocks are whole.
+    std::string why_not_whole(std::size_t i) const {
+        if (!whole_blocks_) return {};
+        const auto& shape = tensors_[i].shape;
+        const std::vector<const offer*> first = leading(i);
+        const bool whole = std::any_of(first.begin(), first.end(), [&](const offer* o) {
+            return along_whole_blocks(shape, o->recipe) || known_.find(i, o->key) != nullptr;
+        });
+        if (whole) return {};
+        return fmt::format(
+            "its last axis, {}, holds no whole blocks of {}: if products sum over the one before, "
+            "measure with axis=-2",
+            shape.back(), first.front()->recipe.block.cols);
+    }
+
+    // Whether there is a block at all to be judged; one of part of an axis says nothing.
+    bool holds_a_block(std::size_t i) const {
+        const offer& first = *leading(i).front();
+        return tensors_[i].shape.back() >= static_cast<std::uint64_t>(first.recipe.block.cols);
+    }
+
+    // A recipe over the tensors of a class; none where it was measured on none.
+    std::optional<class_recipe> over(const class_judgement& c, const std::string& key,
+                                     verdict at_best) {
+        class_recipe r;
+        r.recipe = key;
+        r.is = at_best;
+        double bits = 0, noise = 0, most = 0;
+        const codec::recipe* recipe = nullptr;
+        for (const std::size_t i : c.operands) {
+            const bool whole = out_.decisions[i].whole_blocks;
+            const measurement* m = known_.find(i, key, !whole);
+            if (m == nullptr) {
+                r.trials.emplace_back();
+                continue;
+            }
+            recipe = &m->recipe;
+            const measured_tensor& t = tensors_[i];
+            const trial tried = judge_tensor(vetoes_, dominated_, t, *m, known_.normal(key));
+            r.trials.push_back(tried);
+            if (!whole) continue;
+            const auto elements = static_cast<double>(t.elements);
+            r.elements += t.elements;
+            bits += m->figures.bits_per_element * elements;
+            r.bytes += bytes_of(m->figures.bits_per_element, t.elements);
+            const double n = m->figures.nrmse;
+            const double own = std::isnan(n) ? 0 : n * n * elements;
+            noise += own;
+            if (own > most) {
+                most = own;
+                r.dominant = i;
+            }
+            if (tried.is == verdict::no) {
+                r.vetoed.push_back(i);
+                r.vetoed_elements += t.elements;
+            } else if (tried.is == verdict::evaluate) {
+                r.doubtful.push_back(i);
+            }
+        }
+        if (recipe == nullptr) return {};
+        r.preset = recipe->preset;
+        r.on_target = support_of(on_, r.preset).is;
+        r.normal_db = known_.normal(key).sqnr_db;
+        const auto all = static_cast<double>(r.elements);
+        r.bits = all > 0 ? bits / all : nominal_bits(*recipe);
+        r.sqnr_db = noise > 0 ? -10 * std::log10(noise / all) : infinite;
+        if (c.operands.size() < 2 || most <= by_.setting("dominant") * noise) r.dominant.reset();
+        return r;
+    }
+
+    bool suits(const class_recipe& r) const {
+        return static_cast<double>(r.vetoed_elements) <=
+               by_.setting("exceptions") * static_cast<double>(r.elements);
+    }
+
+    void judge_class(class_judgement& c, const std::vector<offer>& offers) {
+        vetoes_ = by_.vetoes(c.role);
+        dominated_ = by_.setting("dominated");
+        std::vector<const offer*> unmeasured;
+        for (const offer& o : offers) {
+            auto r = over(c, o.key, o.at_best);
+            if (!r) {
+                if (o.safe()) unmeasured.push_back(&o);
+                continue;
+            }
+            try_other_scale_rules(c, *r);
+            r->scored = o.scored;
+            c.candidates.push_back(std::move(*r));
+        }
+        best_by_width(c);
+        choose(c);
+        // What was not measured might have been chosen in place of what was.
+        for (const offer* o : unmeasured) {
+            if (c.elements == 0) break;
+            if (c.chosen && c.candidates[*c.chosen].bits <= nominal_bits(o->recipe)) continue;
+            c.chosen.reset();
+            c.undecided = true;
+            c.reason = fmt::format("{}, which the policy would choose, was not measured", o->key);
+            break;
+        }
+        decide(c);
+    }
+
+    // The same recipe with another scale rule, where that gains enough.
+    void try_other_scale_rules(const class_judgement& c, class_recipe& r) {
+        const std::string named = r.recipe;
+        const codec::recipe wanted = codec::parse_recipe(named);
+        for (const std::string& key : known_.keys(c.operands)) {
+            codec::recipe same = codec::parse_recipe(key);
+            same.rule = wanted.rule;
+            if (key == named || recipe_key(same) != named) continue;
+            auto other = over(c, key, r.is);
+            if (!other || other->elements != r.elements || r.elements == 0 || !suits(*other))
+                continue;
+            if (other->sqnr_db < r.sqnr_db + by_.setting("scale_margin_db")) continue;
+            other->reason =
+                fmt::format("gains {:.2f} dB over {}", other->sqnr_db - r.sqnr_db, named);
+            r = std::move(*other);
+        }
+    }
+
+    void best_by_width(class_judgement& c) {
+        const std::vector<const rule*> named = by_.candidates(c.role);
+        // Another recipe than the policy's has to be better by as much as another scale rule.
+        const auto merit = [&](const class_recipe& r) {
+            const bool own = std::any_of(named.begin(), named.end(), [&](const rule* n) {
+                return recipe_key(*n->recipe) == r.recipe;
+            });
+            return r.sqnr_db + (own ? by_.setting("scale_margin_db") : 0);
+        };
+        for (const std::string& key : known_.keys(c.operands)) {
+            auto r = over(c, key, verdict::evaluate);
+            if (!r || r->elements < c.elements || r->elements == 0) continue;
+            if (on_.any() ? !supported_anywhere(r->preset) : r->on_target == support::absent) {
+                continue;
+            }
+            auto* best = r->bits > 3 && r->bits <= 5   ? &c.four
+                         : r->bits > 5 && r->bits <= 7 ? &c.six
+                         : r->bits > 7 && r->bits <= 9 ? &c.eight
+                                                       : nullptr;
+            if (best == nullptr) continue;
+            for (const class_recipe& known : c.candidates) {
+                if (known.recipe == key) r->is = known.is;
+            }
+            const auto better = [&](const class_recipe& a, const class_recipe& b) {
+                if (a.vetoed_elements != b.vetoed_elements) {
+                    return a.vetoed_elements < b.vetoed_elements;
+                }
+                return merit(a) > merit(b);
+            };
+            if (!*best || better(*r, **best)) *best = std::move(r);
+        }
+    }
+
+    void choose(class_judgement& c) {
+        if (c.elements == 0) {
+            c.reason = "none of its tensors has an axis of whole blocks";
+            return;
+        }
+        const class_recipe* refused = nullptr;
+        for (std::size_t k = 0; k < c.candidates.size(); ++k) {
+            const class_recipe& r = c.candidates[k];
+            if (r.is != verdict::safe) continue;
+            if (!suits(r)) {
+                refused = &r;
+            } else if (!c.chosen || r.bits < c.candidates[*c.chosen].bits) {
+                c.chosen = k;
+            }
+        }
+        if (c.chosen) {
+            const class_recipe& r = c.candidates[*c.chosen];
+            const auto tried = std::count_if(
+                c.operands.begin(), c.operands.end(), [&, k = std::size_t{0}](auto i) mutable {
+                    return r.trials[k++].of != nullptr && out_.decisions[i].whole_blocks;
+                });
+            c.reason = fmt::format("{} suits {} of {}", r.recipe,
+                                   static_cast<std::size_t>(tried) - r.vetoed.size(),
+                                   report::plural(tried, "tensor"));
+            if (!r.reason.empty()) c.reason += "; it " + r.reason;
+            if (!r.scored.empty()) {
+                c.reason += "; " + r.scored;
+                out_.confidence = r.scored;
+            }
+        } else if (refused != nullptr) {
+            c.reason =
+                fmt::format("{} is ruled out for {} % of the elements", refused->recipe,
+                            report::percent_text(static_cast<double>(refused->vetoed_elements) /
+                                                 static_cast<double>(refused->elements)));
+        } else {
+            c.reason = fmt::format("{} has no recipe for it that is safe without evaluation",
+                                   on_.any() ? "the policy" : on_.name);
+        }
+    }
+
+    // The decisions on the tensors of a class.
+    void decide(const class_judgement& c) {
+        for (std::size_t k = 0; k < c.operands.size(); ++k) {
+            const std::size_t i = c.operands[k];
+            decision& d = out_.decisions[i];
+            const class_recipe* own = c.chosen ? &c.candidates[*c.chosen] : nullptr;
+            if (own != nullptr) d.veto = own->trials[k].worst;
+            if (!d.whole_blocks) continue;
+            if (own == nullptr) {
+                d.undecided = c.undecided;
+                d.reason = c.reason;
+                const auto refused =
+                    std::find_if(c.candidates.begin(), c.candidates.end(),
+                                 [](const class_recipe& r) { return r.is == verdict::safe; });
+                if (refused != c.candidates.end()) d.veto = refused->trials[k].worst;
+            } else if (own->trials[k].of == nullptr) {
+                d.undecided = true;
+                d.reason = own->recipe + " was not measured on it";
+            } else if (own->trials[k].is != verdict::no) {
+                give(d, tensors_[i], *own, own->trials[k]);
+            } else {
+                d.reason = fmt::format("{} is ruled out: it {} (limit {})", own->recipe,
+                                       words_of(*d.veto->of, d.veto->value),
+                                       value_text(*d.veto->of, d.veto->limit));
+                if (const class_recipe* next = safe_for(c, k)) {
+                    give(d, tensors_[i], *next, next->trials[k]);
+                }
+            }
+        }
+    }
+
+    // The smallest safe candidate that is not ruled out for an operand, or nullptr.
+    static const class_recipe* safe_for(const class_judgement& c, std::size_t operand) {
+        const class_recipe* best = nullptr;
+        for (const class_recipe& r : c.candidates) {
+            const trial& t = r.trials[operand];
+            if (r.is != verdict::safe || t.of == nullptr || t.is == verdict::no) continue;
+            if (best == nullptr || r.bits < best->bits) best = &r;
+        }
+        return best;
+    }
+
+    static void give(decision& d, const measured_tensor& t, const class_recipe& r,
+                     const trial& tried) {
+        const std::uint64_t bytes = bytes_of(tried.of->figures.bits_per_element, t.elements);
+        if (bytes >= t.bytes) {
+            d.reason = fmt::format("stored in as few bytes as {} takes", r.recipe);
+            return;
+        }
+        d.recipe = tried.of->text;
+        d.figures = tried.of;
+        d.is = std::max(r.is, tried.is);
+        d.bytes = bytes;
+    }
+
+    void list_missing(const class_judgement& c, const std::vector<offer>& offers,
+                      missing_list& to) const {
+        for (const std::size_t i : c.operands) {
+            const decision& d = out_.decisions[i];
+            for (const offer& o : offers) {
+                if (known_.find(i, o.key, !d.whole_blocks) != nullptr) continue;
+                const auto along = whole_blocks_ ? along_whole_blocks(tensors_[i].shape, o.recipe)
+                                                 : std::optional(o.recipe);
+                if (!along) continue;
+                to.add(tensors_[i].name, codec::to_string(*along), o.safe() && d.undecided);
+            }
+        }
+    }
+
+    void add_up() {
+        judgement_totals& all = out_.totals;
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const measured_tensor& t = tensors_[i];
+            const decision& d = out_.decisions[i];
+            all.elements += t.elements;
+            all.stored += t.bytes;
+            all.recommended += d.bytes;
+            if (d.operand) all.operand_elements += t.elements;
+            if (d.recipe == keep_choice && !d.undecided) all.kept += t.bytes;
+            if (d.undecided) all.undecided += t.bytes;
+        }
+    }
+
+    std::span<const measured_tensor> tensors_;
+    const policy& by_;
+    const target& on_;
+    std::span<const score> scores_;
+    bool whole_blocks_;
+    measurements known_;
+    judgement out_;
+    std::map<std::string, std::vector<offer>> offers_;  // by role
+    std::vector<const rule*> vetoes_;                   // of the class that is judged
+    double dominated_ = 0;
+};
+
+}  // namespace
+
+double judgement_totals::ratio() const {
+    return recommended == 0 ? 1 : static_cast<double>(stored) / static_cast<double>(recommended);
+}
+
+judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
+                std::span<const score> scores) {
+    return judging(tensors, by, on, scores).run();
+}
+
+std::string_view default_policy(std::span<const measured_tensor> tensors) {
+    const bool trains = std::any_of(tensors.begin(), tensors.end(), [](const auto& t) {
+        return t.role == "gradient" || t.role == "optimizer";
+    });
+    return trains ? "training" : "inference";
+}
+
+}  // namespace mx::policy

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judgement: what a policy makes of measured tensors. Pure: results in, decisions out.
+//
+// Tensors that are no operands of products keep their stored precision. Of every other class the
+// candidates of the policy are judged on each tensor alone, against what they do to normal data;
+// the smallest safe one is recommended for the class, and tensors that it is ruled out for get the
+// next safe one or keep theirs. A class whose safe candidates were not measured is undecided: no
+// other measured recipe takes their place.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/policy/figures.hpp"
+#include "libmx/policy/missing.hpp"
+#include "libmx/policy/policy.hpp"
+#include "libmx/policy/scores.hpp"
+#include "libmx/policy/targets.hpp"
+#include "libmx/policy/trial.hpp"
+
+namespace mx::policy {
+
+/// What is recommended where the stored precision stays.
+inline constexpr std::string_view keep_choice = "keep";
+
+/// A recipe over the operands of a class. Pooled figures are over its tensors, each divided by its
+/// RMS, weighted by their elements.
+struct class_recipe {
+    std::string recipe;  ///< canonical, without axis and seeds
+    std::string preset;
+    verdict is = verdict::evaluate;  ///< at best
+    support on_target = support::emulated;
+    double bits = 0;       ///< per element
+    double sqnr_db = 0;    ///< pooled; infinite where nothing is lost
+    double normal_db = 0;  ///< of the recipe on normal data
+    std::uint64_t bytes = 0;
+    std::uint64_t elements = 0;                 ///< of the tensors it was measured on
+    std::uint64_t vetoed_elements = 0;          ///< of those that it is ruled out for
+    std::vector<std::size_t> vetoed, doubtful;  ///< tensors: no, needs evaluation
+    std::optional<std::size_t> dominant;        ///< the tensor that most of the error is of
+    std::string reason;         ///< why it is in place of another scale rule; else empty
+    std::string scored;         ///< what the scores of a task say; empty: nothing
+    std::vector<trial> trials;  ///< by operand of the class
+};
+
+struct class_judgement {
+    std::string role;
+    /// Indices of tensors. Those without whole blocks are judged too, so that what harms them
+    /// shows, and count in no sum.
+    std::vector<std::size_t> operands;
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;  ///< as stored
+    /// The policy's candidates as far as they were measured, in its order; with another scale rule
+    /// where that gains as much as the policy asks for.
+    std::vector<class_recipe> candidates;
+    std::optional<std::size_t> chosen;  ///< none: kept, or undecided
+    bool undecided = false;
+    /// The best measured recipe of about 4, 6 and 8 bits, whatever the policy says of it.
+    std::optional<class_recipe> four, six, eight;
+    std::string reason;  ///< a sentence
+};
+
+struct decision {
+    std::string role;           ///< with the roles that the policy gives by name
+    bool operand = false;       ///< of a product
+    bool whole_blocks = false;  ///< an operand that kernels take; others keep their precision
+    bool undecided = false;
+    std::string recipe{keep_choice};  ///< as measured, with its axis
+    verdict is = verdict::safe;
+    std::optional<reached_limit> veto;  ///< what ruled the recipe of its class out, or casts doubt
+    const measurement* figures = nullptr;  ///< of the recipe
+    std::string reason;                    ///< a phrase
+    std::uint64_t bytes = 0;
+    std::uint64_t could_save = 0;  ///< bytes that the keeping rule's recipe would save
+};
+
+/// A tensor that a recipe of its class harms, worst first: those that a recipe is ruled out for,
+/// then by the share of their own elements that is lost.
+struct risk {
+    std::size_t tensor = 0;
+    std::string recipe;
+    bool recommended = false;  ///< the recipe is that of the class; else one that needs evaluation
+    double lost = 0;
+    double of_operands = 0;  ///< lost elements over the elements of all operands
+    verdict is = verdict::safe;
+    std::optional<reached_limit> why;
+    std::string mend;  ///< what is recommended for the tensor, or what loses less
+};
+
+struct judgement_totals {
+    std::uint64_t elements = 0, operand_elements = 0;
+    std::uint64_t stored = 0, recommended = 0;  ///< bytes
+    std::uint64_t kept = 0;                     ///< bytes that keep their precision
+    std::uint64_t undecided = 0;                ///< stored bytes
+    double ratio() const;                       ///< stored over recommended; 1 for no bytes
+};
+
+struct judgement {
+    std::string policy_name, policy_version, target_name;
+    std::vector<decision> decisions;       ///< by tensor
+    std::vector<class_judgement> classes;  ///< those with operands, the largest first
+    std::vector<risk> risks;
+    std::optional<std::size_t> dominant;  ///< the tensor with most of the lost elements
+    std::vector<missing_recipes> missing;
+    judgement_totals totals;
+    /// "tensor error only", or what the scores of a task say of a recipe that was chosen.
+    std::string confidence;
+};
+
+/// The judgement points into `tensors` and `by`, which must outlive it.
+judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
+                std::span<const score> scores = {});
+
+/// "training" where there are gradients or moments, else "inference".
+std::string_view default_policy(std::span<const measured_tensor> tensors);
+
+}  // namespace mx::policy

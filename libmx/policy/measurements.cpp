@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/policy/measurements.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "libmx/policy/normal.hpp"
+#include "libmx/policy/operands.hpp"
+
+namespace mx::policy {
+
+measurements::measurements(std::span<const measured_tensor> tensors, bool whole_blocks)
+    : tensors_(tensors) {
+    // Spellings are few, measurements many.
+    std::unordered_map<std::string_view, const std::string*> spellings;
+    for (const measured_tensor& t : tensors) {
+        std::vector<known>& here = of_.emplace_back();
+        for (const measurement& m : t.measured) {
+            const std::string*& key = spellings[m.text];
+            if (key == nullptr) key = &*keys_.insert(recipe_key(m.recipe)).first;
+            here.push_back({key, !whole_blocks || holds_whole_blocks(t.shape, m.recipe)});
+        }
+    }
+}
+
+const measurement* measurements::find(std::size_t tensor, const std::string& key, bool any) const {
+    const auto name = keys_.find(key);
+    if (name == keys_.end()) return nullptr;
+    const std::vector<known>& here = of_[tensor];
+    const auto at = std::find_if(here.begin(), here.end(), [&](const known& k) {
+        return k.key == &*name && (any || k.whole);
+    });
+    if (at == here.end()) return nullptr;
+    return &tensors_[tensor].measured[static_cast<std::size_t>(at - here.begin())];
+}
+
+std::set<std::string> measurements::keys(std::span<const std::size_t> of) const {
+    std::set<const std::string*> found;
+    for (const std::size_t t : of) {
+        for (const known& k : of_[t]) found.insert(k.key);
+    }
+    std::set<std::string> out;
+    for (const std::string* key : found) out.insert(*key);
+    return out;
+}
+
+const metrics::row& measurements::normal(const std::string& key) {
+    auto at = normals_.find(key);
+    if (at == normals_.end()) {
+        at = normals_.emplace(key, figures_on_normal_data(codec::parse_recipe(key))).first;
+    }
+    return at->second;
+}
+
+}  // namespace mx::policy

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/policy/offers.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "libmx/policy/operands.hpp"
+
+namespace mx::policy {
+namespace {
+
+void apply_scores(offer& o, std::span<const score> scores, double allowed) {
+    double worst = -std::numeric_limits<double>::infinity();
+    for (const score& s : scores) {
+        if (recipe_key(codec::parse_recipe(s.recipe)) != o.key || s.loss() < worst) continue;
+        worst = s.loss();
+        o.scored = s.text();
+        o.at_best = worst <= allowed ? verdict::safe : verdict::no;
+    }
+}
+
+}  // namespace
+
+codec::recipe on_target(const codec::recipe& r, const supported_format& f) {
+    const bool plain = r.round == format::rounding::rtne && r.rotate.what == transform::kind::none;
+    return plain && !f.recipe.empty() ? codec::parse_recipe(f.recipe) : r;
+}
+
+std::vector<offer> offers_of(const policy& by, std::string_view role, const target& on,
+                             std::span<const score> scores) {
+    std::vector<offer> offers;
+    for (const rule* r : by.candidates(role)) {
+        const supported_format f = support_of(on, r->recipe->preset);
+        if (r->at_best == verdict::no || f.is == support::absent) continue;
+        if (r->native_only && f.is != support::native) continue;
+        offer o{{}, on_target(*r->recipe, f), r->at_best, {}};
+        o.key = recipe_key(o.recipe);
+        apply_scores(o, scores, by.setting("task_loss"));
+        offers.push_back(std::move(o));
+    }
+    return offers;
+}
+
+double nominal_bits(const codec::recipe& r) {
+    const double block = static_cast<double>(r.block.rows) * r.block.cols;
+    const int offset = r.offset == codec::offset_kind::fp16 ? 16 : 0;
+    return r.element->bits() + (r.scale_format->bits() + offset) / block;
+}
+
+}  // namespace mx::policy

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a policy offers for a role on a target, with what a task said of it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/policy/policy.hpp"
+#include "libmx/policy/scores.hpp"
+#include "libmx/policy/targets.hpp"
+
+namespace mx::policy {
+
+/// A candidate of a role as the target has it.
+struct offer {
+    std::string key;  ///< recipe_key of the recipe
+    codec::recipe recipe;
+    verdict at_best = verdict::evaluate;
+    std::string scored;  ///< what the scores of a task say; empty: nothing
+    bool safe() const { return at_best == verdict::safe; }
+};
+
+/// The recipe as the target's own software makes it; rotated and randomly rounded ones stay as they
+/// are.
+codec::recipe on_target(const codec::recipe& r, const supported_format& f);
+
+/// The candidates of a role in the policy's order, without those that are always no, that the
+/// target lacks, or that it emulates where the policy wants them native. A recipe with scores of a
+/// task is safe if none of them is worse than the policy allows, else no.
+std::vector<offer> offers_of(const policy& by, std::string_view role, const target& on,
+                             std::span<const score> scores);
+
+/// Bits per element of a recipe in whole blocks.
+double nominal_bits(const codec::recipe& r);
+
+}  // namespace mx::policy

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/policy/policy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "libmx/base/glob.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
+#include "libmx/policy/offers.hpp"
+#include "libmx/policy/policies.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::policy {
+namespace {
+
+constexpr std::array setting_rows{
+    setting_row{"least_axes", "axes longer than 1 that an operand of a product has at least"},
+    setting_row{"whole_blocks", "1: the axis of the blocks must hold whole blocks; 0: it need not"},
+    setting_row{"scale_margin_db",
+                "gain in SQNR, in dB, from which on another scale rule is worth "
+                "it"},
+    setting_row{"exceptions",
+                "largest share of a class's elements that may need another recipe "
+                "than their class"},
+    setting_row{"dominated",
+                "share of a tensor's squares in one element from which on SQNR and "
+                "gain are not judged"},
+    setting_row{"dominant",
+                "share of a class's error or lost elements in one tensor from which on "
+                "that is said"},
+    setting_row{"task_loss", "largest relative loss in the metrics of a task that is still safe"},
+};
+
+struct named_policy {
+    std::string_view name;
+    asset (*file)();
+};
+constexpr std::array named{named_policy{"inference", inference_json},
+                           named_policy{"training", training_json}};
+
+constexpr std::array kinds{"role", "keep", "candidate", "veto", "setting"};
+constexpr std::array verdict_keys{"safe", "evaluate", "no"};
+
+bool any_matches(std::string_view globs, std::string_view name) {
+    while (!globs.empty()) {
+        const std::size_t end = std::min(globs.find(' '), globs.size());
+        if (base::glob_match(globs.substr(0, end), name)) return true;
+        globs.remove_prefix(std::min(globs.size(), end + 1));
+    }
+    return false;
+}
+
+// One rule of a file.
+class rule_reader {
+  public:
+    rule_reader(const report::record& r, const std::string& path, std::size_t number)
+        : record_(r), path_(path), number_(number) {}
+
+    rule read() {
+        rule r;
+        r.is = static_cast<rule_kind>(one_of("rule", kinds));
+        r.why = text("why");
+        r.source = text("source");
+        if (r.is == rule_kind::setting) {
+            r.setting = text("setting");
+            std::vector<std::string_view> names;
+            for (const setting_row& s : setting_rows) names.push_back(s.name);
+            require_known("setting", r.setting, names);
+            r.value = number("value").value_or(0);
+            return r;
+        }
+        r.role = text("role");
+        if (r.role.empty() && r.is != rule_kind::veto) fail("has no \"role\"");
+        switch (r.is) {
+            case rule_kind::role:
+                r.globs = text("tensors");
+                break;
+            case rule_kind::keep:
+                set_recipe(r);
+                break;
+            case rule_kind::candidate:
+                set_recipe(r);
+                if (!r.recipe) fail("has no \"recipe\"");
+                r.at_best = static_cast<verdict>(one_of("verdict", verdict_keys));
+                r.native_only = flag("native_only");
+                break;
+            case rule_kind::veto: {
+                const std::string name = text("figure");
+                std::vector<std::string_view> names;
+                for (const figure& f : figures()) names.push_back(f.name);
+                require_known("figure", name, names);
+                r.measured = find_figure(name);
+                r.evaluate = number("evaluate");
+                r.no = number("no");
+                break;
+            }
+            case rule_kind::setting:
+                break;
+        }
+        return r;
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& what) const {
+        throw base::error(base::error_kind::input, fmt::format("rule {} {}", number_, what),
+                          {path_, {}, {}});
+    }
+    const report::value* member(std::string_view name) const {
+        const report::value* v = report::find(record_, name);
+        return v == nullptr || std::holds_alternative<std::monostate>(*v) ? nullptr : v;
+    }
+    std::string text(std::string_view name) const {
+        const report::value* v = member(name);
+        if (v == nullptr) return {};
+        const auto* s = std::get_if<std::string>(v);
+        if (s == nullptr) fail(fmt::format("has a \"{}\" that is no text", name));
+        return *s;
+    }
+    std::optional<double> number(std::string_view name) const {
+        const report::value* v = member(name);
+        if (v == nullptr) return {};
+        const auto x = report::number_of(*v);
+        if (!x) fail(fmt::format("has a \"{}\" that is no number", name));
+        return x;
+    }
+    bool flag(std::string_view name) const {
+        const report::value* v = member(name);
+        if (v == nullptr) return false;
+        const auto* b = std::get_if<bool>(v);
+        if (b == nullptr) fail(fmt::format("has a \"{}\" that is neither true nor false", name));
+        return *b;
+    }
+    void require_known(std::string_view what, const std::string& word,
+                       const std::vector<std::string_view>& words) const {
+        if (std::find(words.begin(), words.end(), word) != words.end()) return;
+        fail("names an " + base::unknown(what, word, words));
+    }
+    template <std::size_t N>
+    std::size_t one_of(std::string_view name, const std::array<const char*, N>& words) const {
+        const std::string word = text(name);
+        require_known(name, word, {words.begin(), words.end()});
+        return static_cast<std::size_t>(std::find(words.begin(), words.end(), word) -
+                                        words.begin());
+    }
+    void set_recipe(rule& r) const {
+        const std::string spelling = text("recipe");
+        if (spelling.empty()) return;
+        try {
+            r.recipe = codec::parse_recipe(spelling);
+        } catch (const base::error& e) {
+            fail("has a recipe that is none: " + e.message());
+        }
+        r.recipe_text = codec::to_string(*r.recipe);
+    }
+
+    const report::record& record_;
+    const std::string& path_;
+    std::size_t number_;
+};
+
+bool about_the_same(const rule& a, const rule& b) {
+    return a.is == b.is && a.role == b.role && a.setting == b.setting && a.measured == b.measured;
+}
+
+// Puts the rules of a file into those it begins with.
+void merge(std::vector<rule>& into, const std::vector<rule>& from) {
+    const auto superseded = [&](const rule& old) {
+        return std::any_of(from.begin(), from.end(), [&](const rule& r) {
+            const bool chooses = r.is == rule_kind::keep || r.is == rule_kind::candidate;
+            const bool chose = old.is == rule_kind::keep || old.is == rule_kind::candidate;
+            return about_the_same(r, old) || (chooses && chose && r.role == old.role);
+        });
+    };
+    into.erase(std::remove_if(into.begin(), into.end(), superseded), into.end());
+    into.insert(into.end(), from.begin(), from.end());
+    std::stable_sort(into.begin(), into.end(),
+                     [](const rule& a, const rule& b) { return a.is < b.is; });
+}
+
+report::record record_of(const rule& r) {
+    const auto maybe = [](const std::optional<double>& x) {
+        return x ? report::value(*x) : report::value();
+    };
+    report::record out{{"rule", kinds[static_cast<std::size_t>(r.is)]}};
+    if (r.is == rule_kind::setting) {
+        out.insert(out.end(), {{"setting", r.setting}, {"value", r.value}});
+    } else {
+        out.emplace_back("role", r.role);
+    }
+    switch (r.is) {
+        case rule_kind::role:
+            out.emplace_back("tensors", r.globs);
+            break;
+        case rule_kind::keep:
+            out.emplace_back("recipe", r.recipe_text);
+            break;
+        case rule_kind::candidate:
+            out.insert(out.end(), {{"recipe", r.recipe_text},
+                                   {"verdict", verdict_keys[static_cast<std::size_t>(r.at_best)]},
+                                   {"native_only", r.native_only}});
+            break;
+        case rule_kind::veto:
+            out.insert(out.end(), {{"figure", std::string(r.measured->name)},
+                                   {"evaluate", maybe(r.evaluate)},
+                                   {"no", maybe(r.no)}});
+            break;
+        case rule_kind::setting:
+            break;
+    }
+    out.insert(out.end(), {{"why", r.why}, {"source", r.source}});
+    return out;
+}
+
+// What a veto says, in words.
+std::string limit_text(const rule& r, const std::optional<double>& limit) {
+    return limit ? value_text(*r.measured, *limit) : "-";
+}
+
+// What a candidate is on a target, in words.
+std::string support_text(const rule& r, const target& on) {
+    const supported_format f = support_of(on, r.recipe->preset);
+    std::string words(to_string(f.is));
+    const std::string recipe = codec::to_string(on_target(*r.recipe, f));
+    if (f.is != support::absent && recipe != r.recipe_text) words += " as " + recipe;
+    if (f.is == support::emulated && r.native_only) words += ", so not recommended";
+    return f.note.empty() ? words : fmt::format("{}: {}", words, f.note);
+}
+
+}  // namespace
+
+std::string_view to_string(verdict v) {
+    constexpr std::array words{"safe", "needs evaluation", "no"};
+    return words[static_cast<std::size_t>(v)];
+}
+
+std::span<const setting_row> settings() { return setting_rows; }
+
+double policy::setting(std::string_view wanted) const {
+    for (const rule& r : rules) {
+        if (r.is == rule_kind::setting && r.setting == wanted) return r.value;
+    }
+    throw base::error(
+        base::error_kind::usage,
+        fmt::format("the policy '{}' does not set {}: let it extend one that does", name, wanted));
+}
+
+std::string_view policy::role_of(std::string_view role, std::string_view tensor) const {
+    for (const rule& r : rules) {
+        if (r.is == rule_kind::role && any_matches(r.globs, tensor)) return r.role;
+    }
+    return role;
+}
+
+const rule* policy::kept(std::string_view role) const {
+    const auto at = std::find_if(rules.begin(), rules.end(), [&](const rule& r) {
+        return r.is == rule_kind::keep && r.role == role;
+    });
+    return at == rules.end() ? nullptr : &*at;
+}
+
+std::vector<const rule*> policy::candidates(std::string_view role) const {
+    std::vector<const rule*> out;
+    for (const rule& r : rules) {
+        if (r.is == rule_kind::candidate && r.role == role) out.push_back(&r);
+    }
+    return out;
+}
+
+std::vector<const rule*> policy::vetoes(std::string_view role) const {
+    std::vector<const rule*> out;
+    for (const rule& r : rules) {
+        if (r.is != rule_kind::veto || (r.role != role && !r.role.empty())) continue;
+        const bool overruled =
+            r.role.empty() && std::any_of(rules.begin(), rules.end(), [&](const rule& own) {
+                return own.is == rule_kind::veto && own.role == role && !own.role.empty() &&
+                       own.measured == r.measured;
+            });
+        if (!overruled) out.push_back(&r);
+    }
+    return out;
+}
+
+std::vector<std::string_view> policy_names() {
+    std::vector<std::string_view> names;
+    for (const named_policy& p : named) names.push_back(p.name);
+    return names;
+}
+
+policy find_policy(std::string_view name) {
+    for (const named_policy& p : named) {
+        if (p.name == name) return parse_policy(p.file().text, std::string(name));
+    }
+    throw base::error(base::error_kind::usage, base::unknown("policy", name, policy_names()));
+}
+
+policy parse_policy(std::string_view text, const std::string& path) {
+    return parse_policy(report::read_results(text, path), path);
+}
+
+policy parse_policy(const report::results_file& file, const std::string& path) {
+    const auto fail = [&](const std::string& what) {
+        throw base::error(base::error_kind::input, what, {path, {}, {}});
+    };
+    if (file.kind != "policy") {
+        fail(fmt::format("holds mx.{}, not a policy: see mx explain policy", file.kind));
+    }
+    policy p;
+    p.name = report::text_of(file.head, "name");
+    p.version = report::text_of(file.head, "version");
+    p.purpose = report::text_of(file.head, "purpose");
+    p.extends = report::text_of(file.head, "extends");
+    if (p.name.empty()) fail("has no \"name\"");
+    std::vector<rule> own;
+    for (std::size_t i = 0; i < file.results.size(); ++i) {
+        own.push_back(rule_reader(file.results[i], path, i + 1).read());
+    }
+    if (!p.extends.empty()) {
+        const auto names = policy_names();
+        if (std::find(names.begin(), names.end(), p.extends) == names.end()) {
+            fail("extends an " + base::unknown("policy", p.extends, names));
+        }
+        p.rules = find_policy(p.extends).rules;
+    }
+    merge(p.rules, own);
+    for (const setting_row& s : setting_rows) {
+        const bool there = std::any_of(p.rules.begin(), p.rules.end(),
+                                       [&](const rule& r) { return r.setting == s.name; });
+        if (!there) fail(fmt::format("does not set {}: let it extend a policy that does", s.name));
+    }
+    return p;
+}
+
+report::document document_of(const policy& p, const target& on) {
+    report::document d;
+    d.title = fmt::format("mx explain policy: {}", p.name);
+    d.head = {{"schema", "mx.policy/1"},
+              {"name", p.name},
+              {"version", p.version},
+              {"purpose", p.purpose}};
+    report::section head, kept, candidates, on_target, vetoes, rest, settings;
+    head.heading = fmt::format("{}, version {}", p.name, p.version);
+    head.notes.push_back(fmt::format("For {}.", p.purpose));
+    kept.heading = "Kept in stored precision";
+    kept.columns = {{"role", "tensors"}, {"why", "why"}, {"source", "source"}};
+    candidates.heading = "What may be recommended";
+    candidates.columns = {{"role", "tensors"},
+                          {"recipe", "recipe"},
+                          {"at_best", "at best"},
+                          {"why", "why"},
+                          {"source", "source"}};
+    if (!on.any()) d.head.emplace_back("target", std::string(on.name));
+    on_target.heading = fmt::format("On {}: {}", on.name, on.summary);
+    on_target.columns = {{"role", "tensors"}, {"recipe", "recipe"}, {"on_target", "there"}};
+    on_target.notes.push_back(fmt::format("Source: {}.", on.source));
+    vetoes.heading = "What rules a recipe out for a tensor";
+    vetoes.columns = {{"role", "tensors"}, {"figure", "figure"}, {"evaluate", "evaluate\nfrom"},
+                      {"no", "no\nfrom"},  {"why", "why"},       {"source", "source"}};
+    rest.heading = "Names";
+    rest.columns = {{"role", "role"}, {"tensors", "tensors"}, {"source", "source"}};
+    settings.heading = "Settings";
+    settings.columns = {{"setting", "setting"},
+                        {"value", "value", report::cell::shortest},
+                        {"meaning", "meaning"},
+                        {"why", "why"},
+                        {"source", "source"}};
+    for (const rule& r : p.rules) {
+        report::record shown = record_of(r);
+        if (r.is == rule_kind::candidate && !on.any()) {
+            shown.emplace_back("on_target", support_text(r, on));
+            on_target.rows.push_back(shown);
+        }
+        d.results.push_back(shown);
+        if (r.role.empty()) {
+            for (auto& [name, value] : shown) {
+                if (name == "role") value = "all";
+            }
+        }
+        switch (r.is) {
+            case rule_kind::role:
+                rest.rows.push_back(std::move(shown));
+                break;
+            case rule_kind::keep:
+                kept.rows.push_back(std::move(shown));
+                break;
+            case rule_kind::candidate:
+                shown.emplace_back("at_best", std::string(to_string(r.at_best)) +
+                                                  (r.native_only ? ", where native" : ""));
+                candidates.rows.push_back(std::move(shown));
+                break;
+            case rule_kind::veto:
+                for (auto& [name, value] : shown) {
+                    if (name == "evaluate") value = limit_text(r, r.evaluate);
+                    if (name == "no") value = limit_text(r, r.no);
+                }
+                vetoes.rows.push_back(std::move(shown));
+                break;
+            case rule_kind::setting:
+                for (const setting_row& s : setting_rows) {
+                    if (s.name == r.setting) shown.emplace_back("meaning", std::string(s.meaning));
+                }
+                settings.rows.push_back(std::move(shown));
+                break;
+        }
+    }
+    vetoes.notes.push_back(
+        "Calibration: docs/design/policy.md has the data and the largest values.");
+    for (const figure& f : figures()) {
+        vetoes.notes.push_back(fmt::format("- {}: {}", f.name, f.definition));
+    }
+    for (report::section* s : {&head, &kept, &candidates, &on_target, &vetoes, &rest, &settings}) {
+        if (s != &on_target || !on.any()) d.sections.push_back(std::move(*s));
+    }
+    return d;
+}
+
+}  // namespace mx::policy

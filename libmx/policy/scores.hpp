@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of a task that a model was evaluated on, per recipe: what `--eval` reads.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mx::policy {
+
+/// A metric of the model with its operands in `recipe`.
+struct score {
+    std::string recipe;  ///< canonical
+    std::string metric;  ///< "perplexity"
+    double value = 0;
+    double baseline = 0;  ///< the same metric in the stored precision
+    bool higher_is_better = false;
+
+    /// How much worse than the baseline, relative to it; negative: better.
+    double loss() const;
+    /// "perplexity 5.55 to 5.58 (0.54 % worse)".
+    std::string text() const;
+};
+
+/// Reads {"schema": "mx.scores/1", "results": [{"recipe", "metric", "value", "better"}, ...]}, in
+/// which `better` is "lower" or "higher" and the recipe "stored" is the baseline of its metric,
+/// which every metric needs. Throws base::error (input) with `path`.
+std::vector<score> parse_scores(std::string_view text, const std::string& path);
+
+}  // namespace mx::policy

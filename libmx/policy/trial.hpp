@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One tensor under one recipe, judged by the limits of a policy.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "libmx/policy/figures.hpp"
+#include "libmx/policy/policy.hpp"
+
+namespace mx::policy {
+
+/// A figure that reached a limit.
+struct reached_limit {
+    const figure* of = nullptr;
+    double value = 0;
+    double limit = 0;
+    verdict is = verdict::no;
+};
+
+struct trial {
+    const measurement* of = nullptr;  ///< null: not measured
+    verdict is = verdict::safe;
+    /// The worst limit that was reached; of equally bad ones, the first in the policy's order.
+    std::optional<reached_limit> worst;
+    double lost = 0;  ///< lost_share
+};
+
+/// Judges by `vetoes` (policy::vetoes of a role, which may be one that the policy keeps: norms,
+/// say) and the setting `dominated`; `normal` is figures_on_normal_data of the recipe.
+trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
+                   const measured_tensor& t, const measurement& m, const metrics::row& normal);
+
+}  // namespace mx::policy

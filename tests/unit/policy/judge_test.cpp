@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/policy/judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "libmx/base/status.hpp"
+#include "libmx/studies/plan/ecosystems.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/policy/model.hpp"
+
+using namespace mx;
+using namespace mx::policy;
+using namespace mx::policy::testing;
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+const class_judgement& class_of(const judgement& j, std::string_view role) {
+    const auto at = std::find_if(j.classes.begin(), j.classes.end(),
+                                 [&](const class_judgement& c) { return c.role == role; });
+    REQUIRE(at != j.classes.end());
+    return *at;
+}
+
+std::string chosen(const judgement& j, std::string_view role = "weight") {
+    const class_judgement& c = class_of(j, role);
+    if (c.undecided) return "undecided";
+    return c.chosen ? c.candidates[*c.chosen].recipe : "keep";
+}
+
+TEST_CASE("only operands of products get a recipe") {
+    auto tensors = projections();
+    const std::size_t weights = tensors.size();
+    tensors.push_back(normal_tensor("norm.weight", "norm", {64}));
+    tensors.push_back(normal_tensor("q.bias", "bias", {4, 64}));
+    tensors.push_back(normal_tensor("mlp.gate.weight", "router", {8, 64}));
+    tensors.push_back(normal_tensor("inv_freq", "other", {32}));
+    tensors.push_back(normal_tensor("row", "weight", {1, 64}));
+    tensors.push_back(normal_tensor("exp_avg", "optimizer", {64, 64}));
+    tensors.push_back(normal_tensor("tok.weight", "embedding", {512, 64}));
+    tensors.push_back(normal_tensor("lm_head.weight", "weight", {512, 64}));
+    tensors.push_back(normal_tensor("position_ids", "weight", {64, 64}));
+    tensors.back().dtype = "I64";
+    tensors.back().bytes *= 2;
+    const judgement j = judged(tensors);
+    std::uint64_t kept = 0;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        CAPTURE(tensors[i].name);
+        CHECK((j.decisions[i].recipe == keep_choice) == (i >= weights));
+        CHECK(j.decisions[i].operand == (i < weights));
+        CHECK(j.decisions[i].reason.empty() == (i < weights));
+        if (i >= weights) kept += tensors[i].bytes;
+    }
+    CHECK(chosen(j) == "mxfp8:scale=rceil");
+    CHECK(j.classes.size() == 1);
+    CHECK(j.totals.kept == kept);
+    CHECK(j.totals.undecided == 0);
+    CHECK(j.totals.stored - j.totals.recommended == weights * (4096 * 4 - 4096 * 33 / 32));
+    CHECK(j.confidence == "tensor error only");
+    // Embeddings and the head stay, and what MXFP8 would save is said: 32 bits against 8.25.
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const bool said = tensors[i].role == "embedding" || tensors[i].name == "lm_head.weight";
+        CHECK(j.decisions[i].could_save == (said ? 512 * 64 * (32 * 4 - 33) / 32 : 0));
+    }
+    CHECK(j.decisions[weights + 7].role == "head");
+}
+
+TEST_CASE("one projection that loses nearly all of its elements leads the risks") {
+    auto tensors = projections();
+    // Larger than all others together, and as good as normal data.
+    tensors.push_back(normal_tensor("big.weight", "weight", {1024, 1024}));
+    const std::size_t planted = 17;
+    const bool everywhere = GENERATE(true, false);
+    for (const std::string& r : usual) {
+        if (!everywhere && r.substr(0, 5) == "mxfp8") continue;
+        metrics::row& f = under(tensors[planted], r).figures;
+        f.underflow_rate = 0.969;
+        f.sqnr_db = 63;  // what is left is exact
+        f.nrmse = 0.0007;
+        f.crest_factor = 5.6;
+        f.gain = 1;
+    }
+    const judgement j = judged(tensors);
+    REQUIRE(!j.risks.empty());
+    CHECK(j.risks.front().tensor == planted);
+    CHECK(j.risks.front().lost == 0.969);
+    CHECK(j.risks.front().recommended == everywhere);
+    REQUIRE(j.risks.front().why);
+    CHECK(j.risks.front().why->of->name == "underflow_rate");
+    // The class is as it was; the tensor keeps its precision where MXFP8 harms it too.
+    CHECK(chosen(j) == "mxfp8:scale=rceil");
+    CHECK(j.decisions[planted].recipe == (everywhere ? "keep" : "mxfp8:scale=rceil"));
+    CHECK((j.dominant == planted) == everywhere);
+    CHECK(j.risks.front().mend ==
+          (everywhere ? "keep its stored precision" : "mxfp8:scale=rceil loses 0 %"));
+    CHECK(j.decisions[planted - 1].recipe == "mxfp8:scale=rceil");
+}
+
+TEST_CASE("risks are ordered by what a tensor loses, not by how large it is") {
+    auto tensors = projections({"mxfp8:scale=rceil"});
+    tensors.push_back(normal_tensor("big", "weight", {1024, 1024}, {"mxfp8:scale=rceil"}));
+    const auto change = [&](std::size_t i, double metrics::row::*member, double value) {
+        tensors[i].measured.front().figures.*member = value;
+    };
+    change(40, &metrics::row::underflow_rate, 0.25);
+    change(7, &metrics::row::underflow_rate, 0.5);
+    change(8, &metrics::row::clamp_rate, 0.3);
+    change(9, &metrics::row::underflow_rate, 0.04);  // within limits
+    change(10, &metrics::row::gain, 0.9);            // ruled out, and nothing lost
+    const judgement j = judged(tensors);
+    std::vector<std::size_t> order;
+    for (std::size_t n = 0; n < 5; ++n) order.push_back(j.risks[n].tensor);
+    CHECK(order == std::vector<std::size_t>{7, 8, 40, 10, 9});
+    const double all = 40 * 4096 + 1024 * 1024;
+    CHECK(j.risks[0].of_operands == Approx(0.5 * 4096 / all));
+    CHECK(j.dominant == std::size_t{40});
+}
+
+TEST_CASE("a tensor without whole blocks keeps its precision, and its damage shows") {
+    auto tensors = projections();
+    tensors.push_back(normal_tensor("layers.0.mlp.down_proj.weight", "weight", {64, 172}));
+    under(tensors.back(), "mxfp8:scale=rceil").figures.underflow_rate = 0.969;
+    const judgement j = judged(tensors);
+    CHECK(j.risks.front().tensor == 40);
+    CHECK(j.decisions[40].recipe == keep_choice);
+    CHECK(j.decisions[40].reason.find("172") != std::string::npos);
+    CHECK(class_of(j, "weight").elements == 40 * 4096);
+    CHECK(class_of(j, "weight").candidates.front().vetoed.empty());
+    // Measured along an axis of whole blocks it is like any other.
+    tensors.back().measured.push_back(measured("mxfp8:scale=rceil,axis=-2"));
+    const judgement again = judged(tensors);
+    CAPTURE(again.decisions[40].reason);
+    CHECK(again.decisions[40].recipe == "mxfp8:scale=rceil,block=32x1");
+}
+
+TEST_CASE("a convolution is asked for along all axes that it sums over") {
+    auto tensors = projections();
+    tensors.push_back(normal_tensor("conv.weight", "weight", {512, 256, 1, 5}));
+    const judgement j = judged(tensors);
+    CHECK(j.decisions[40].undecided);
+    CHECK(j.decisions[40].recipe == keep_choice);
+    REQUIRE(!j.missing.empty());
+    CHECK(j.missing.front().needed);
+    CHECK(command_of(j.missing.front(), tensors) ==
+          "mx analyze model.safetensors -r mxfp8:scale=rceil,axis=flat -t conv.weight");
+    tensors.back().measured.push_back(measured("mxfp8:scale=rceil,axis=flat"));
+    CHECK(judged(tensors).decisions[40].recipe == "mxfp8:scale=rceil,axis=flat");
+    // A stack of experts is no convolution: its last axis is long.
+    const auto stack = std::vector{normal_tensor("experts.down", "weight", {8, 64, 172})};
+    CHECK_FALSE(judged(stack).decisions[0].undecided);
+}
+
+TEST_CASE("each limit rules a recipe out for the tensor that reaches it") {
+    struct change {
+        const char* figure;
+        double metrics::row::*member;
+        double good, bad;
+    };
+    const metrics::row n = normal_row("mxfp8:scale=rceil");
+    const change row = GENERATE_COPY(values<change>(
+        {{"saturated_block_rate", &metrics::row::saturated_block_rate, 0.0099, 0.01},
+         {"collapsed_block_rate", &metrics::row::collapsed_block_rate, 0.0099, 0.01},
+         {"clamp_rate", &metrics::row::clamp_rate, 0.0099, 0.01},
+         {"underflow_over_normal", &metrics::row::underflow_rate, 0.0999, 0.1001},
+         {"underflow_rate", &metrics::row::underflow_rate, 0.0999, 0.2},
+         {"sqnr_below_normal", &metrics::row::sqnr_db, n.sqnr_db - 2.99, n.sqnr_db - 3.01},
+         {"gain_error", &metrics::row::gain, n.gain - 0.0099, n.gain - 0.0130}}));
+    CAPTURE(row.figure);
+    auto tensors = projections();
+    metrics::row& f = under(tensors[3], "mxfp8:scale=rceil").figures;
+    f.crest_factor = 4;
+    f.*row.member = row.good;
+    CHECK(judged(tensors).decisions[3].recipe == "mxfp8:scale=rceil");
+    f.*row.member = row.bad;
+    const judgement j = judged(tensors);
+    CHECK(j.decisions[3].recipe == keep_choice);
+    REQUIRE(j.decisions[3].veto);
+    CHECK(j.decisions[3].veto->of->name == row.figure);
+    CHECK(j.decisions[3].reason.find("ruled out") != std::string::npos);
+    CHECK(j.risks.front().tensor == 3);
+    CHECK(j.decisions[2].recipe == "mxfp8:scale=rceil");
+}
+
+TEST_CASE("a tensor's poisoned elements rule a recipe out") {
+    auto tensors = projections();
+    under(tensors[3], "mxfp8:scale=rceil").poisoned = 64;
+    const judgement j = judged(tensors);
+    CHECK(j.decisions[3].recipe == keep_choice);
+    CHECK(j.decisions[3].reason.find("64 elements that become NaN") != std::string::npos);
+}
+
+TEST_CASE("a small loss of SQNR needs evaluation") {
+    auto tensors = projections();
+    under(tensors[3], "mxfp8:scale=rceil").figures.sqnr_db -= 1.5;
+    const judgement j = judged(tensors);
+    CHECK(j.decisions[3].recipe == "mxfp8:scale=rceil");
+    CHECK(j.decisions[3].is == verdict::evaluate);
+    CHECK(class_of(j, "weight").candidates.front().doubtful == std::vector<std::size_t>{3});
+}
+
+TEST_CASE("SQNR and gain are not judged where one element holds the squares") {
+    auto tensors = projections();
+    metrics::row& f = under(tensors[3], "mxfp8:scale=rceil").figures;
+    f.sqnr_db = 24;
+    f.gain = 0.95;
+    f.crest_factor = 63;  // of 64 that 4096 elements allow
+    CHECK(judged(tensors).decisions[3].recipe == "mxfp8:scale=rceil");
+    CHECK(judged(tensors).decisions[3].is == verdict::safe);
+    f.crest_factor = 8;
+    CHECK(judged(tensors).decisions[3].recipe == keep_choice);
+}
+
+TEST_CASE("blocks of one magnitude that was all there was have lost nothing") {
+    auto tensors = projections();
+    metrics::row& f = under(tensors[3], "mxfp8:scale=rceil").figures;
+    f.collapsed_block_rate = 1;
+    f.exact = 1;
+    f.sqnr_db = nan;
+    f.nrmse = 0;
+    CHECK(judged(tensors).decisions[3].recipe == "mxfp8:scale=rceil");
+}
+
+TEST_CASE("a recipe that is ruled out for more of a class than exceptions may be is no class's") {
+    auto tensors = projections();
+    for (std::size_t i = 0; i < 20; ++i) {
+        under(tensors[i], "mxfp8:scale=rceil").figures.clamp_rate = 0.05;
+    }
+    CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");  // 50 %
+    under(tensors[20], "mxfp8:scale=rceil").figures.clamp_rate = 0.05;
+    const judgement j = judged(tensors);
+    CHECK(chosen(j) == "keep");
+    CHECK(j.totals.recommended == j.totals.stored);
+    CHECK(class_of(j, "weight").reason ==
+          "mxfp8:scale=rceil is ruled out for 52.50 % of the elements");
+}
+
+TEST_CASE("nothing is recommended where the policy's choice was not measured") {
+    const auto tensors = projections({"mxfp8", "mxfp4:scale=even", "nvfp4"});
+    const judgement j = judged(tensors);
+    CHECK(chosen(j) == "undecided");
+    CHECK(j.totals.recommended == j.totals.stored);
+    CHECK(j.totals.undecided == j.totals.stored);
+    REQUIRE(j.missing.size() == 1);
+    CHECK(command_of(j.missing.front(), tensors) ==
+          "mx analyze model.safetensors -r mxfp8:scale=rceil");
+    CHECK(j.missing.front().needed);
+    // What needs evaluation is asked for, and decides nothing.
+    const auto enough = projections({"mxfp8:scale=rceil"});
+    const judgement k = judged(enough);
+    CHECK(chosen(k) == "mxfp8:scale=rceil");
+    REQUIRE(k.missing.size() == 1);
+    CHECK_FALSE(k.missing.front().needed);
+    CHECK(k.missing.front().recipes == std::vector<std::string>{"nvfp4", "mxfp4:scale=even"});
+}
+
+TEST_CASE("names in commands are quoted, and matched as they are") {
+    auto tensors = std::vector{normal_tensor("it's [a] *.weight", "weight", {64, 64}, {"mxfp8"}),
+                               normal_tensor("b", "weight", {64, 64})};
+    tensors[0].file = tensors[1].file = "my model";
+    const judgement j = judged(tensors);
+    REQUIRE(j.missing.front().needed);
+    CHECK(command_of(j.missing.front(), tensors) ==
+          "mx analyze 'my model' -r mxfp8:scale=rceil -t 'it'\\''s \\[a] \\*.weight'");
+}
+
+TEST_CASE("another scale rule has to gain the margin") {
+    auto tensors = projections();
+    const double gain = GENERATE(0.4, 0.6);
+    for (measured_tensor& t : tensors) {
+        metrics::row& f = under(t, "mxfp8").figures;
+        const double db = normal_row("mxfp8:scale=rceil").sqnr_db + gain;
+        f.sqnr_db = db;
+        f.nrmse = std::pow(10.0, -db / 20);
+    }
+    const judgement j = judged(tensors);
+    CHECK(chosen(j) == (gain > 0.5 ? "mxfp8" : "mxfp8:scale=rceil"));
+    for (const decision& d : j.decisions) CHECK(d.recipe == chosen(j));
+}
+
+TEST_CASE("four bits need a task, and a task decides") {
+    const auto tensors = projections();
+    CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");
+    const auto on_task = [](double value) {
+        return std::vector<score>{{"nvfp4", "perplexity", value, 5.0, false}};
+    };
+    const judgement good = judged(tensors, "inference", "any", on_task(5.04));
+    CHECK(chosen(good) == "nvfp4");
+    CHECK(good.confidence == "perplexity 5 to 5.04 (0.80 % worse)");
+    const judgement bad = judged(tensors, "inference", "any", on_task(5.06));
+    CHECK(chosen(bad) == "mxfp8:scale=rceil");
+    CHECK(bad.confidence == "tensor error only");
+    // A smaller recipe that a task found safe makes do without the larger one.
+    CHECK(chosen(judged(projections({"nvfp4"}), "inference", "any", on_task(5.04))) == "nvfp4");
+    // Vetoes stay: of the safe ones the tensor gets the next.
+    auto one_bad = tensors;
+    under(one_bad[3], "nvfp4").figures.underflow_rate = 0.3;
+    CHECK(judged(one_bad, "inference", "any", on_task(5.04)).decisions[3].recipe ==
+          "mxfp8:scale=rceil");
+}
+
+TEST_CASE("gradients that lose small elements never get few bits") {
+    const std::vector<std::string> recipes{"mxfp8:scale=rceil", "mxfp6:scale=even",
+                                           "mxfp4:scale=even", "nvfp4",
+                                           "mxfp4:scale=even,round=stochastic,transform=hadamard"};
+    std::vector<measured_tensor> tensors{normal_tensor("dy", "gradient", {512, 64}, recipes)};
+    for (measurement& m : tensors[0].measured) {
+        m.figures.crest_factor = 60;
+        if (m.text.substr(0, 5) != "mxfp8") m.figures.underflow_rate = 0.42;
+        if (m.text.substr(0, 5) != "mxfp8") m.figures.sqnr_db += 8;
+    }
+    CHECK(default_policy(tensors) == "training");
+    const judgement j = judged(tensors, "training");
+    CHECK(chosen(j, "gradient") == "mxfp8:scale=rceil");
+    const class_judgement& c = class_of(j, "gradient");
+    REQUIRE(c.six);
+    CHECK(c.six->vetoed.size() == 1);
+    // Rounded at random, small elements are kept in the mean.
+    REQUIRE(c.four);
+    CHECK(c.four->recipe == "mxfp4:scale=even,round=stochastic,transform=hadamard");
+    CHECK(c.four->vetoed.empty());
+    CHECK(c.four->is == verdict::evaluate);
+    // E4M3 as well, from 5 % on.
+    under(tensors[0], "mxfp8:scale=rceil").figures.underflow_rate = 0.05;
+    CHECK(chosen(judged(tensors, "training"), "gradient") == "keep");
+    // Inference keeps gradients.
+    CHECK(judged(tensors).classes.empty());
+}
+
+TEST_CASE("activations with outlier channels keep eight bits") {
+    auto tensors = std::vector{normal_tensor("x", "activation", {96, 64})};
+    for (const char* r : {"mxfp4:scale=even", "nvfp4"}) {
+        under(tensors[0], r).figures.underflow_rate = 0.3;
+    }
+    const judgement j = judged(tensors, "inference", "b200");
+    CHECK(chosen(j, "activation") == "mxfp8:scale=rceil");
+    CHECK(j.risks.front().is == verdict::no);
+    CHECK_FALSE(j.risks.front().recommended);
+}
+
+TEST_CASE("the best recipe of each width is named, whatever the policy says of it") {
+    auto recipes = usual;
+    recipes.insert(recipes.end(), {"mxint8", "mxfp4", "mxfp8_e5m2:scale=rceil", "fp8_1x128"});
+    auto tensors = std::vector{normal_tensor("a", "weight", {128, 128}, recipes),
+                               normal_tensor("b", "weight", {128, 128}, recipes)};
+    const judgement any = judged(tensors);
+    const class_judgement& c = class_of(any, "weight");
+    REQUIRE((c.four && c.six && c.eight));
+    CHECK(c.four->recipe == "nvfp4");
+    CHECK(c.six->recipe == "mxfp6:scale=even");
+    // MXINT8 is more exact and runs nowhere; the policy's own is near enough to fp8_1x128.
+    CHECK(c.eight->recipe == "mxfp8:scale=rceil");
+    CHECK(c.eight->is == verdict::safe);
+    const judgement amd = judged(tensors, "inference", "mi355x");
+    CHECK(class_of(amd, "weight").four->recipe == "mxfp4:scale=even");
+    CHECK(class_of(amd, "weight").four->on_target == support::native);
+}
+
+TEST_CASE("a class's error that is one tensor's is said to be") {
+    auto tensors = projections({"mxfp8:scale=rceil"});
+    CHECK_FALSE(class_of(judged(tensors), "weight").candidates.front().dominant);
+    under(tensors[5], "mxfp8:scale=rceil").figures.nrmse *= 10;
+    CHECK(class_of(judged(tensors), "weight").candidates.front().dominant == std::size_t{5});
+}
+
+TEST_CASE("MXFP6 is a candidate only where it is native") {
+    const auto tensors = projections();
+    const auto offered = [&](std::string_view target) {
+        const judgement j = judged(tensors, "inference", target);
+        for (const class_recipe& r : class_of(j, "weight").candidates) {
+            if (r.recipe == "mxfp6:scale=even") return true;
+        }
+        return false;
+    };
+    CHECK(offered("b200"));
+    CHECK(offered("mi355x"));
+    CHECK_FALSE(offered("any"));
+    CHECK_FALSE(offered("torchao"));
+    CHECK_FALSE(offered("compressed-tensors"));
+}
+
+TEST_CASE("a target's own way of scaling is what has to be measured") {
+    auto recipes = usual;
+    CHECK(chosen(judged(projections(recipes), "inference", "compressed-tensors")) == "undecided");
+    recipes.push_back("mxfp8:dialect=compressed-tensors");
+    CHECK(chosen(judged(projections(recipes), "inference", "compressed-tensors")) ==
+          "mxfp8:dialect=compressed-tensors");
+}
+
+TEST_CASE("targets agree with the arguments that plans give to libraries") {
+    for (const plan::ecosystem_row& row : plan::ecosystems) {
+        CAPTURE(row.preset);
+        const support torchao = support_of(find_target("torchao"), row.preset).is;
+        CHECK((torchao == support::absent) == row.torchao.config.empty());
+        const bool emulates = row.torchao.kernel.find("EMULATED") != std::string_view::npos;
+        CHECK((torchao == support::emulated) == emulates);
+        const support compressed = support_of(find_target("compressed-tensors"), row.preset).is;
+        CHECK((compressed == support::absent) == row.compressed.scheme.empty());
+    }
+    CHECK_THROWS_AS(find_target("b300"), base::error);
+    CHECK(support_of(find_target("mi355x"), "nvfp4").is == support::absent);
+    CHECK_FALSE(supported_anywhere("mxint8"));
+}
+
+TEST_CASE("what is stored in few bits already stays") {
+    auto tensors = projections();
+    tensors[3].dtype = "F8_E4M3";
+    tensors[3].bytes = tensors[3].elements;
+    const judgement j = judged(tensors);
+    CHECK(j.decisions[3].recipe == keep_choice);
+    CHECK(j.decisions[3].bytes == 4096);
+    CHECK(j.totals.recommended == 39 * 4096 * 33 / 32 + 4096);
+}
+
+TEST_CASE("the default policy follows what the file holds") {
+    CHECK(default_policy(projections()) == "inference");
+    CHECK(default_policy(std::vector{normal_tensor("x", "activation", {4, 64})}) == "inference");
+    CHECK(default_policy(std::vector{normal_tensor("m", "optimizer", {4, 64})}) == "training");
+    CHECK(judged({}).classes.empty());
+    CHECK(judged({}).totals.ratio() == 1);
+}
+
+}  // namespace
