@@ -203,7 +203,7 @@ int compare() {
     std::cout << "\n";
     compare_paths(to);
     const std::vector<std::uint32_t> floats = stratified_floats(seed);
-    for (const narrowing& row : narrowings) compare_codes(row, floats, to);
+    for (const narrowing& row : narrowings()) compare_codes(row, floats, to);
     for (const widening& row : widenings) compare_values(row, to);
     for (const stochastic_narrowing& row : stochastic_narrowings) compare_stochastic(row, to);
     return to.result();
