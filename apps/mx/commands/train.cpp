@@ -159,7 +159,8 @@ std::vector<job> jobs_of(const options& o) {
             refuse("--nudge with --resume makes new runs: name their folder with -o");
         }
         const std::vector<std::string> found = lab::checkpoints_of(o.resume);
-        if (o.folder.empty() && fs::path(found.front()).filename() != lab::checkpoint_name) {
+        if (o.folder.empty() && fs::exists(found.front()) &&
+            fs::path(found.front()).filename() != lab::checkpoint_name) {
             refuse(
                 "--resume from a kept state would overwrite the run it is of: name a folder with "
                 "-o");
