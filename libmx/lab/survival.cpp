@@ -5,16 +5,12 @@
 #include <cmath>
 #include <set>
 
+#include "libmx/base/student.hpp"
+
 namespace mx::lab {
 namespace {
 
 constexpr double normal_975 = 1.959963984540054;
-
-// Student's 97.5 % quantiles of 1 to 30 degrees of freedom.
-constexpr double student_975[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                                  2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-                                  2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
-                                  2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
 
 std::size_t at_risk(std::span<const lifetime> runs, std::uint64_t step) {
     return static_cast<std::size_t>(
@@ -86,16 +82,8 @@ std::optional<rank_test> log_rank(std::span<const lifetime> a, std::span<const l
 std::optional<paired_gap> gap_of(std::span<const double> differences) {
     const std::size_t n = differences.size();
     if (n < 2) return std::nullopt;
-    paired_gap g;
-    g.pairs = n;
-    for (const double d : differences) g.mean += d / static_cast<double>(n);
-    double square = 0;
-    for (const double d : differences) square += (d - g.mean) * (d - g.mean);
-    const double error = std::sqrt(square / static_cast<double>(n - 1) / static_cast<double>(n));
-    const double wide = (n - 1 <= std::size(student_975) ? student_975[n - 2] : normal_975) * error;
-    g.low = g.mean - wide;
-    g.high = g.mean + wide;
-    return g;
+    const base::estimate mean = base::estimate_of(differences);
+    return paired_gap{n, mean.mean, mean.mean - *mean.interval, mean.mean + *mean.interval};
 }
 
 }  // namespace mx::lab

@@ -90,9 +90,9 @@ class seed_means {
         if (value) values_.push_back(*value);
         ++seeds_;
     }
-    std::optional<estimate> get() const {
+    std::optional<base::estimate> get() const {
         if (values_.empty() || values_.size() < seeds_) return {};
-        return estimate_of(values_);
+        return base::estimate_of(values_);
     }
 
   private:

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "libmx/base/student.hpp"
 #include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/cells.hpp"
-#include "libmx/studies/compare/student.hpp"
 
 namespace mx::compare {
 
@@ -28,15 +28,16 @@ struct standing {
     std::int64_t tensors = 0;  ///< that it was measured on and that hold a finite number
     /// Geometric mean over tensors of R-MSE relative to the baseline's; over the `compared` tensors
     /// of the ranking; none without such a tensor.
-    std::optional<estimate> rmse_ratio;
+    std::optional<base::estimate> rmse_ratio;
     std::int64_t compared = 0;
     std::int64_t only_exact = 0;           ///< tensors exact here and not under the baseline
     std::int64_t only_baseline_exact = 0;  ///< the other way round
     bool exact = false;                    ///< every tensor is, under every seed
     std::int64_t wins = 0;  ///< tensors with the smallest R-MSE; ties (same_rmse) count
-    std::optional<estimate> nrmse, sqnr_db;  ///< over all elements together, pooled as asked for
-    std::optional<estimate> mean_sqnr_db;    ///< of the tensors that are not exact
-    double bits_per_element = 0;             ///< over all elements together
+    std::optional<base::estimate> nrmse,
+        sqnr_db;  ///< over all elements together, pooled as asked for
+    std::optional<base::estimate> mean_sqnr_db;  ///< of the tensors that are not exact
+    double bits_per_element = 0;                 ///< over all elements together
     std::array<std::optional<double>, pooled_rates.size()> rates;  ///< likewise
 };
 

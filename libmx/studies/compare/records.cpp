@@ -12,10 +12,10 @@ namespace {
 
 using report::tally;
 
-report::value mean_of(const std::optional<estimate>& e) {
+report::value mean_of(const std::optional<base::estimate>& e) {
     return e ? report::value(e->mean) : report::value();
 }
-report::value interval_of(const std::optional<estimate>& e) {
+report::value interval_of(const std::optional<base::estimate>& e) {
     return e ? report::to_value(e->interval) : report::value();
 }
 

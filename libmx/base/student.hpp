@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace mx::compare {
+namespace mx::base {
 
 /// A mean, and half the width of its 95 % interval where several runs were made.
 struct estimate {
@@ -23,4 +23,4 @@ double student_t95(std::size_t degrees);
 /// deviation; no interval for a single value.
 estimate estimate_of(std::span<const double> values);
 
-}  // namespace mx::compare
+}  // namespace mx::base

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/studies/compare/student.hpp"
+#include "libmx/base/student.hpp"
 
 #include <cmath>
 #include <numbers>
 
-namespace mx::compare {
+namespace mx::base {
 namespace {
 
 // P(|T| < t) where t = sqrt(degrees) tan(theta).
@@ -47,4 +47,4 @@ estimate estimate_of(std::span<const double> values) {
     return e;
 }
 
-}  // namespace mx::compare
+}  // namespace mx::base
