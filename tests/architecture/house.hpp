@@ -28,9 +28,9 @@ inline constexpr std::array rooms{
     room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
-    room{"policy", "base tensor format report scale block transform codec metrics"},
     room{"engine", "base tensor format report scale block transform io codec metrics"},
     room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
+    room{"policy", "base tensor format report scale block transform codec metrics analysis"},
     // Studies know nothing of each other.
     room{"studies/cluster", "base tensor format report block io codec metrics engine analysis"},
     room{"studies/compare", "base tensor format report block io codec metrics engine analysis"},
