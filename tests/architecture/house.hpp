@@ -50,7 +50,8 @@ inline constexpr std::array rooms{
          "base tensor format report scale block io codec metrics engine analysis gemm "
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
          "studies/rosetta"},
-    room{"bench", "base tensor format report scale block io codec metrics engine analysis gemm"},
+    room{"bench",
+         "base tensor format report scale block io codec metrics engine analysis gemm lab"},
     room{"api",
          "base tensor format report scale block transform io codec gemm metrics engine analysis "
          "studies/convert studies/products"},

@@ -30,7 +30,13 @@ TEST_CASE("recorded trainings replay within their bounds") {
 }
 
 TEST_CASE("a changed byte of a recorded gradient is found with its place") {
-    for (const char* scheme : {"e4m3", "fp32", "bf16_act_all", "told"}) {
+    struct change {
+        const char* scheme;
+        int byte;  // of the first element of the first gradient
+    };
+    // The lowest byte where runs agree in every bit, the upper one where they do not.
+    for (const auto& [scheme, byte] : {change{"e4m3", 0}, change{"told", 0}, change{"bf16_act", 0},
+                                       change{"fp32", 3}, change{"bf16_act_all", 1}}) {
         const test::scratch_dir dir;
         const std::string folder = dir / "copy";
         fs::copy(recorded(), folder);
@@ -39,13 +45,11 @@ TEST_CASE("a changed byte of a recorded gradient is found with its place") {
         std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
         std::uint64_t header = 0;
         file.read(reinterpret_cast<char*>(&header), 8);
-        // The upper byte of the first element of the first gradient.
-        const bool wide = std::string(scheme) == "fp32";
-        const auto at = static_cast<std::streamoff>(8 + header + (wide ? 3 : 1));
+        const auto at = static_cast<std::streamoff>(8 + header + static_cast<std::uint64_t>(byte));
         file.seekg(at);
-        const int byte = file.get();
+        const int stored = file.get();
         file.seekp(at);
-        file.put(static_cast<char>(byte ^ 1));
+        file.put(static_cast<char>(stored ^ 1));
         file.close();
         std::uint64_t differences = 0;
         for (const auto& v : replay(recorded_cases(folder).front(), {})) {

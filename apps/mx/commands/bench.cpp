@@ -40,7 +40,7 @@ struct options {
     std::string backend;
     std::vector<int> threads;
     bench::throughput_request request;
-    bool products = false;
+    bool products = false, trainings = false;
     std::vector<std::string> models;
     std::vector<std::size_t> mnk;
     bool quiet = false;
@@ -97,8 +97,19 @@ int run_products(const options& o) {
     return exit_code::fine;
 }
 
+int run_trainings(const options& o) {
+    const bench::training_throughput_request request{
+        threads_of(o.threads), chosen_backend(o.backend).name, o.request.seconds};
+    outputs to(o.out, {});
+    const auto rates = bench::measure_training_throughput(
+        request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
+    to.finish(training_bench_document(request, rates), o.quiet);
+    return exit_code::fine;
+}
+
 int run(const options& o) {
     if (o.products) return run_products(o);
+    if (o.trainings) return run_trainings(o);
     bench::throughput_request request = o.request;
     request.recipes = recipes_of(o.recipes, default_recipes);
     request.type = dtype_of(o.dtype);
@@ -137,6 +148,16 @@ void declare_products(parser& cmd, options& o) {
         ->in_range(1, 1 << 16);
 }
 
+void declare_trainings(parser& cmd, options& o) {
+    cmd.group("Trainings");
+    option* trainings = cmd.add_flag("--train", o.trainings,
+                                     "measure steps of 'mx train proxy' and their products");
+    for (const char* name :
+         {"FILE", "--recipe", "--dtype", "--size", "--histograms", "--together", "--gemm"}) {
+        trainings->excludes(cmd.get_option(name));
+    }
+}
+
 }  // namespace
 
 runner declare_bench(parser& cmd) {
@@ -160,6 +181,7 @@ runner declare_bench(parser& cmd) {
     cmd.add_flag("--together", o->request.together,
                  "measure all recipes in one pass as well, next to a pass for each");
     declare_products(cmd, *o);
+    declare_trainings(cmd, *o);
     declare_outputs(cmd, o->out);
     cmd.group("Run");
     cmd.add_option("--threads N,...", o->threads,
@@ -178,14 +200,15 @@ runner declare_bench(parser& cmd) {
         "number of threads: nothing can go through a checkpoint faster than memory is read. With "
         "--backend cuda also what the card does with values that lie in its own memory, beside how "
         "fast that memory and the way there are. With --gemm: multiply-adds per second of emulated "
-        "matrix products.");
+        "matrix products. With --train: steps of the trainings of 'mx train proxy'.");
     cmd.examples(
         "mx bench\n"
         "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"
         "mx bench --backend all --threads 1,2 --json bench.json\n"
         "mx bench --together --histograms\n"
         "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
-        "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n");
+        "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n"
+        "mx bench --train --threads 1,2\n");
     return [o] { return run(*o); };
 }
 

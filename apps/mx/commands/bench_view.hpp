@@ -4,6 +4,7 @@
 
 #include "libmx/bench/product_throughput.hpp"
 #include "libmx/bench/throughput.hpp"
+#include "libmx/bench/training_throughput.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::app {
@@ -14,5 +15,9 @@ report::document bench_document(const bench::throughput_request& request,
 /// Of `mx bench --gemm`.
 report::document product_bench_document(const bench::product_throughput_request& request,
                                         const std::vector<bench::product_rate>& rates);
+
+/// Of `mx bench --train`.
+report::document training_bench_document(const bench::training_throughput_request& request,
+                                         const std::vector<bench::training_rate>& rates);
 
 }  // namespace mx::app
