@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of other libraries as views, without a copy, and results back in their library."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _libmx
+
+# Names of types, as NumPy, ml_dtypes and PyTorch spell them, by what files call them.
+_names = {
+    "float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ",
+    "int8": "I8", "uint8": "U8", "int16": "I16", "uint16": "U16", "int32": "I32",
+    "uint32": "U32", "int64": "I64", "uint64": "U64",
+}
+_carriers = {1: "uint8", 2: "int16"}  # of types that no exchange protocol has
+
+
+def _fail(message: str) -> None:
+    raise _libmx.Error(message)
+
+
+def _torch() -> Any:
+    return sys.modules.get("torch")
+
+
+def is_torch(x: Any) -> bool:
+    torch = _torch()
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def as_view(x: Any, name: str) -> Any:
+    """A view of x under `name`; views themselves keep their name unless one is given."""
+    if isinstance(x, _libmx.View):
+        return x.named(name) if name else x
+    if is_torch(x):
+        torch = _torch()
+        if x.device.type != "cpu":
+            _fail(f"the tensor is on {x.device}: x.cpu() copies it to where libmx reads")
+        if x.layout != torch.strided:
+            _fail(f"the tensor is {x.layout}: x.to_dense() makes it strided")
+        x = x.detach()
+        spelled = str(x.dtype).rpartition(".")[2]
+        if spelled not in _names:
+            _fail(f"{x.dtype} is no type of numbers that libmx reads")
+        if spelled not in ("float32", "float64", "float16", "int8", "uint8", "int16", "int32",
+                           "int64"):
+            x = x.view(getattr(torch, _carriers[x.element_size()]))
+        return _libmx.View.of(x, _names[spelled], name)
+    if isinstance(x, np.ndarray) or isinstance(x, np.generic):
+        x = np.asarray(x)
+        spelled = x.dtype.name
+        if spelled not in _names:
+            _fail(f"dtype {spelled} is no type of numbers that libmx reads: "
+                  "x.astype(numpy.float32) converts it")
+        if not x.dtype.isnative:
+            _fail(f"dtype {x.dtype} is of the other byte order: x.astype({spelled!r}) converts it")
+        if x.dtype.kind == "V" or spelled in ("bfloat16",) or spelled.startswith("float8"):
+            x = x.view(_carriers[x.dtype.itemsize])
+        return _libmx.View.of(x, _names[spelled], name)
+    if hasattr(x, "__dlpack__"):
+        return as_view(np.from_dlpack(x), name)
+    try:
+        return as_view(np.asarray(memoryview(x)), name)
+    except TypeError:
+        _fail(f"{type(x).__name__} is no array: it has neither DLPack nor the buffer protocol")
+
+
+def like(x: Any, y: np.ndarray) -> Any:
+    """float32 `y` in the library and floating type of x; float32 for integers."""
+    if is_torch(x):
+        torch = _torch()
+        t = torch.from_numpy(y)
+        return t.to(x.dtype) if x.dtype.is_floating_point else t
+    if isinstance(x, (np.ndarray, np.generic)):
+        if x.dtype.kind == "f" or _names.get(x.dtype.name, "").startswith(("BF", "F")):
+            return y.astype(x.dtype, copy=False)
+    return y
