@@ -10,13 +10,13 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/io/input_file.hpp"
+#include "libmx/io/input_stream.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::analysis {
 namespace {
 
-constexpr std::uint64_t file_limit = std::uint64_t{1} << 20;
+constexpr std::size_t file_limit = std::size_t{1} << 20;
 constexpr std::string_view blanks = " \t\r\n";
 constexpr std::string_view totals_class = "summary";
 
@@ -135,12 +135,13 @@ gate_rule parse_gate_rule(std::string_view text) {
 }
 
 std::vector<gate_rule> read_gate_rules(const std::string& path) {
-    const io::shared_file file = io::input_file::open(path);
-    if (file->size() > file_limit) {
+    io::input_stream file(path);
+    std::string text(file_limit + 1, '\0');
+    text.resize(file.read(text));
+    if (text.size() > file_limit) {
         throw base::error(base::error_kind::input, "is larger than 1 MiB: no list of rules",
                           {path, {}, {}});
     }
-    const std::string text = file->head(static_cast<std::size_t>(file_limit));
     std::vector<gate_rule> rules;
     std::size_t number = 0;
     for (std::size_t at = 0; at < text.size();) {
@@ -156,6 +157,8 @@ std::vector<gate_rule> read_gate_rules(const std::string& path) {
         if (trimmed(line).empty()) continue;
         try {
             rules.push_back(parse_gate_rule(line));
+            rules.back().file = path;
+            rules.back().line = number;
         } catch (const base::error& e) {
             throw base::error(e.kind(), fmt::format("line {}: {}", number, e.message()),
                               {path, {}, {}});

@@ -45,6 +45,8 @@ struct gate_rule {
     const comparison* compare = nullptr;
     double limit = 0;
     bool or_null = false;  ///< an undefined figure is accepted
+    std::string file;      ///< where it comes from; empty: an option
+    std::size_t line = 0;  ///< in the file, from 1 on
 };
 
 /// Parses a rule. NUMBER may end with %, or be true (1) or false (0). The operator is the last one
@@ -52,9 +54,10 @@ struct gate_rule {
 /// Throws base::error (usage).
 gate_rule parse_gate_rule(std::string_view text);
 
-/// The rules of a file, one per line; blank lines and what follows a '#' at the beginning of a line
-/// or after a blank are left out. Throws base::error: input when the file cannot be read, holds
-/// more than 1 MiB or no rule; usage, with file and line, for what is no rule.
+/// The rules of a file, a pipe or standard input ("-"), one per line; blank lines and what follows
+/// a '#' at the beginning of a line or after a blank are left out. Throws base::error: input when
+/// the file cannot be read, holds more than 1 MiB or no rule; usage, with file and line, for what
+/// is no rule.
 std::vector<gate_rule> read_gate_rules(const std::string& path);
 
 /// Whether the rule is about this record of a tensor under a recipe; never for totals.

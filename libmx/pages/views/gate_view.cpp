@@ -87,27 +87,31 @@ report::section breach_section(const report::record_list& breaches,
     return s;
 }
 
+// What rules were held against: "22 of 94 results and 1 total".
+std::string scope_of(const gate::gate_verdict& verdict) {
+    const std::string all = plural(verdict.records, "result");
+    const std::string totals = plural(verdict.totals, "total");
+    if (verdict.checked == 0 && verdict.totals > 0) return totals;
+    const std::string results =
+        verdict.checked == verdict.records
+            ? all
+            : fmt::format("{} of {}", report::grouped(static_cast<long>(verdict.checked)), all);
+    return verdict.totals == 0 ? results : fmt::format("{} and {}", results, totals);
+}
+
 report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
                                 const gate::gate_verdict& verdict) {
     report::section s{.heading = "Verdict"};
     std::size_t failed = 0;
     std::vector<std::string> why;
     for (std::size_t i = 0; i < rules.size(); ++i) {
-        const gate::rule_verdict& v = verdict.rules[i];
-        if (v.holds()) continue;
+        if (verdict.rules[i].holds()) continue;
         ++failed;
-        std::string line = fmt::format("- {}: ", rules[i].text);
-        if (v.broken > 0) {
-            line += fmt::format("broken by {} of {}", report::grouped(static_cast<long>(v.broken)),
-                                plural(v.checked, "result"));
-        }
-        if (!v.problem.empty()) line += fmt::format("{}{}", v.broken > 0 ? "; " : "", v.problem);
-        why.push_back(line + ".");
+        why.push_back(fmt::format("- {}: {}.", rules[i].text, gate_problem(verdict.rules[i])));
     }
     if (failed == 0) {
         s.notes.push_back(fmt::format("{} {} over {}.", plural(rules.size(), "rule"),
-                                      rules.size() == 1 ? "holds" : "hold",
-                                      plural(verdict.records, "result")));
+                                      rules.size() == 1 ? "holds" : "hold", scope_of(verdict)));
         return s;
     }
     s.notes.push_back(fmt::format("{} of {} {} not hold.", failed, plural(rules.size(), "rule"),
@@ -117,6 +121,16 @@ report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
 }
 
 }  // namespace
+
+std::string gate_problem(const gate::rule_verdict& v) {
+    std::string why;
+    if (v.broken > 0) {
+        why = fmt::format("broken by {} of {}", report::grouped(static_cast<long>(v.broken)),
+                          plural(v.checked, "result"));
+    }
+    if (!v.problem.empty()) why += fmt::format("{}{}", why.empty() ? "" : "; ", v.problem);
+    return why;
+}
 
 report::list results_list(const std::vector<analysis::results_input>& inputs) {
     report::list files;

@@ -12,6 +12,9 @@ report::document gate_document(const std::vector<analysis::gate_rule>& rules,
                                const gate::gate_inputs& inputs, const gate::gate_verdict& verdict,
                                std::size_t top);
 
+/// Why a rule does not hold: "broken by 2 of 94 results".
+std::string gate_problem(const gate::rule_verdict& v);
+
 /// [{"path", "bytes"}] of files of results.
 report::list results_list(const std::vector<analysis::results_input>& inputs);
 

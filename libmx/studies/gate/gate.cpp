@@ -20,7 +20,14 @@ namespace mx::gate {
 namespace {
 
 // What the rules need of a result besides their figures.
-constexpr std::array<std::string_view, 5> needed{"file", "tensor", "role", "recipe", "elements"};
+constexpr std::array<std::string_view, 6> needed{"file", "file_b", "tensor",
+                                                 "role", "recipe", "elements"};
+
+// The file that a result is of: the later one of two dumps.
+std::string file_of(const report::record& r) {
+    const std::string file = report::text_of(r, "file");
+    return file.empty() ? report::text_of(r, "file_b") : file;
+}
 
 // Nothing can be said of a tensor that has no elements.
 bool is_empty(const report::record& r) { return report::number_of(r, "elements") == 0.0; }
@@ -80,7 +87,8 @@ class referee {
         verdict.rules.resize(rules.size());
     }
 
-    void see(std::size_t rule, const report::record& r) {
+    // Whether the rule could be held against the record.
+    bool see(std::size_t rule, const report::record& r) {
         rule_verdict& v = verdict_.rules[rule];
         const analysis::finding f = analysis::judge(rules_[rule], r);
         if (f.is == analysis::finding::outcome::no_number) {
@@ -90,14 +98,15 @@ class referee {
         }
         if (f.is == analysis::finding::outcome::absent) {
             ++absent_[rule];
-            return;
+            return false;
         }
         ++v.checked;
-        if (f.is == analysis::finding::outcome::holds) return;
+        if (f.is == analysis::finding::outcome::holds) return true;
         ++v.broken;
         if (f.is == analysis::finding::outcome::undefined) ++v.undefined;
-        verdict_.breaches.push_back({rule, report::text_of(r, "file"), report::text_of(r, "tensor"),
+        verdict_.breaches.push_back({rule, file_of(r), report::text_of(r, "tensor"),
                                      report::text_of(r, "recipe"), f.figure});
+        return true;
     }
 
     void finish(const gate_inputs& inputs, bool any_totals) {
@@ -155,7 +164,7 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
                    return analysis::first_member(r.metric) == name;
                });
     };
-    inputs.files = analysis::open_analyses(paths, "gate", options);
+    inputs.files = analysis::open_analyses(paths, "gate", options, "diff");
     return inputs;
 }
 
@@ -174,10 +183,12 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
             if (!recipes.takes(recipe) || is_empty(r)) continue;
             ++verdict.records;
             taken.insert(recipe);
-            tensors.emplace(report::text_of(r, "file"), report::text_of(r, "tensor"));
+            tensors.emplace(file_of(r), report::text_of(r, "tensor"));
+            bool checked = false;
             for (std::size_t i = 0; i < rules.size(); ++i) {
-                if (analysis::concerns(rules[i], r)) judges.see(i, r);
+                if (analysis::concerns(rules[i], r)) checked = judges.see(i, r) || checked;
             }
+            if (checked) ++verdict.checked;
         }
         // The totals per recipe that mx analyze writes behind its results.
         const auto* totals = report::member<report::list>(input.content.tail, "summary");
@@ -186,9 +197,12 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
         for (const report::value& v : *totals) {
             const auto* r = std::get_if<report::record>(&v);
             if (r == nullptr || !recipes.takes(report::text_of(*r, "recipe"))) continue;
+            bool checked = false;
             for (std::size_t i = 0; i < rules.size(); ++i) {
-                if (rules[i].subject == analysis::rule_subject::totals) judges.see(i, *r);
+                if (rules[i].subject != analysis::rule_subject::totals) continue;
+                checked = judges.see(i, *r) || checked;
             }
+            if (checked) ++verdict.totals;
         }
     }
     recipes.check(all);

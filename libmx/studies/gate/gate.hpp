@@ -17,7 +17,7 @@ namespace mx::gate {
 /// Where a rule is broken.
 struct breach {
     std::size_t rule = 0;
-    std::string file;    ///< empty for totals
+    std::string file;    ///< of two dumps the second; empty for totals
     std::string tensor;  ///< empty for totals
     std::string recipe;
     std::optional<double> figure;  ///< none: undefined there
@@ -36,12 +36,15 @@ struct gate_verdict {
     std::vector<rule_verdict> rules;  ///< in the order of the rules
     std::vector<breach> breaches;     ///< by rule; undefined ones first, then the farthest
     std::uint64_t records = 0;        ///< of the recipes looked at
+    std::uint64_t checked = 0;        ///< of these, those that some rule was held against
+    std::uint64_t totals = 0;         ///< totals that some rule was held against
     std::uint64_t tensors = 0;
     std::uint64_t recipes = 0;
     bool holds() const;
 };
 
-/// The files of results with the members that the rules need, and the names of all members.
+/// The files of results (of mx analyze, compare, cluster or diff) with the members that the rules
+/// need, and the names of all members.
 struct gate_inputs {
     std::vector<analysis::results_input> files;
     std::set<std::string> members;
