@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t file_limit = std::size_t{1} << 20;
 constexpr std::string_view blanks = " \t\r\n";
 constexpr std::string_view totals_class = "summary";
+constexpr std::string_view policy_metric = "policy";
 
 std::string_view trimmed(std::string_view text) {
     const std::size_t first = text.find_first_not_of(blanks);
@@ -86,6 +87,22 @@ const report::value* member(const report::record& r, std::string_view path) {
     return std::holds_alternative<std::monostate>(*v) ? v : nullptr;
 }
 
+// Takes CLASS off "CLASS:METRIC" and returns the metric.
+std::string_view take_subject(std::string_view whole, std::string_view figure, gate_rule& rule) {
+    const std::size_t colon = figure.rfind(':');
+    if (colon == std::string_view::npos) {
+        rule.subject = rule_subject::everything;
+        rule.subject_text.clear();
+        return figure;
+    }
+    rule.subject_text = trimmed(figure.substr(0, colon));
+    if (rule.subject_text.empty()) refuse(whole, "has nothing before the colon");
+    rule.subject = rule.subject_text == totals_class ? rule_subject::totals
+                   : is_role(rule.subject_text)      ? rule_subject::role
+                                                     : rule_subject::names;
+    return trimmed(figure.substr(colon + 1));
+}
+
 }  // namespace
 
 std::string_view first_member(std::string_view metric) {
@@ -100,6 +117,11 @@ gate_rule parse_gate_rule(std::string_view text) {
     rule.or_null = take_or_null(rest);
 
     const std::size_t last = rest.find_last_of("<>=!");
+    if (take_subject(whole, rest, rule) == policy_metric && !rule.or_null &&
+        rule.subject != rule_subject::totals) {
+        rule.metric = policy_metric;
+        return rule;
+    }
     if (last == std::string_view::npos) refuse(whole, "has no comparison (< <= > >= == !=)");
     std::size_t begin = last;
     const std::size_t before = last == 0 ? last : last - 1;
@@ -119,16 +141,7 @@ gate_rule parse_gate_rule(std::string_view text) {
     if (!limit) refuse(whole, fmt::format("'{}' is no number", number));
     rule.limit = *limit;
 
-    std::string_view figure = trimmed(rest.substr(0, begin));
-    const std::size_t colon = figure.rfind(':');
-    if (colon != std::string_view::npos) {
-        rule.subject_text = trimmed(figure.substr(0, colon));
-        figure = trimmed(figure.substr(colon + 1));
-        if (rule.subject_text.empty()) refuse(whole, "has nothing before the colon");
-        rule.subject = rule.subject_text == totals_class ? rule_subject::totals
-                       : is_role(rule.subject_text)      ? rule_subject::role
-                                                         : rule_subject::names;
-    }
+    const std::string_view figure = take_subject(whole, trimmed(rest.substr(0, begin)), rule);
     if (!is_metric(figure)) refuse(whole, fmt::format("'{}' is no name of a metric", figure));
     rule.metric = figure;
     return rule;
@@ -186,6 +199,7 @@ bool concerns(const gate_rule& rule, const report::record& r) {
 
 finding judge(const gate_rule& rule, const report::record& r) {
     using outcome = finding::outcome;
+    if (rule.compare == nullptr) return {outcome::absent};
     const report::value* v = member(r, rule.metric);
     if (v == nullptr) return {outcome::absent};
     if (std::holds_alternative<std::monostate>(*v)) {

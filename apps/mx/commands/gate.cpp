@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/io/input_stream.hpp"
 #include "libmx/pages/views/gate_ci.hpp"
 #include "libmx/pages/views/gate_view.hpp"
+#include "libmx/policy/judged_inputs.hpp"
 
 namespace mx::app {
 namespace {
@@ -20,6 +22,7 @@ struct options {
     std::size_t top = 5;
     std::string junit;
     std::string annotations;
+    judging_options judging;
     output_options out;
     bool quiet = false;
 };
@@ -49,11 +52,15 @@ int run(const options& o) {
     }
     const std::vector<analysis::gate_rule> rules = rules_of(o);
     const analysis::recipe_filter recipes(o.recipes);
+    const policy::basis by = basis_of(o.judging);
     outputs to(o.out, read, o.junit.empty() ? std::vector<std::string>() : std::vector{o.junit});
     std::optional<io::output_file> junit;
     if (!o.junit.empty()) junit.emplace(o.junit);
     const gate::gate_inputs inputs = gate::open_for_gate(o.files, rules);
-    const gate::gate_verdict verdict = gate::apply_gate(rules, inputs, recipes);
+    std::optional<policy::judged_model> judged;
+    if (gate::asks_policy(rules)) judged = policy::judge_inputs(inputs.files, by);
+    const gate::gate_verdict verdict =
+        gate::apply_gate(rules, inputs, recipes, judged ? &*judged : nullptr);
     if (junit) {
         junit->append(pages::gate_junit(rules, inputs, verdict, o.top));
         junit->commit();
@@ -79,7 +86,8 @@ runner declare_gate(parser& cmd) {
     cmd.group("Rules");
     cmd.add_option("--rule RULE", o->rules,
                    "[CLASS:]METRIC OP NUMBER with OP < <= > >= == !=; CLASS is a role, the name of "
-                   "tensors (*, ?, [set]), or summary; repeatable");
+                   "tensors (*, ?, [set]), or summary; or [CLASS:]policy: no tensor reaches a "
+                   "limit of the policy; repeatable");
     cmd.add_option("--rules FILE", o->rule_files,
                    "rules from a file ('-': standard input), one per line; # comments");
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
@@ -87,6 +95,7 @@ runner declare_gate(parser& cmd) {
     cmd.add_option("--top N", o->top,
                    "show the N results of each rule that are farthest from it; default 5")
         ->in_range(1, 1000000);
+    declare_judging(cmd, o->judging);
     declare_outputs(cmd, o->out);
     cmd.add_option("--junit FILE", o->junit, "JUnit XML: a test case per rule")->file_name();
     cmd.add_option("--annotations KIND", o->annotations,
@@ -97,12 +106,15 @@ runner declare_gate(parser& cmd) {
         "Holds results against rules, for scripts and CI: exit code 0 when every rule holds, 1 and "
         "what broke when not. A figure that is undefined breaks its rule unless 'or null' follows "
         "the number, and a rule that finds nothing to check fails. 0.1% is 0.001, and true is 1. "
+        "The rule 'policy' holds where no operand of a product reaches a limit of the policy under "
+        "the recipe that it chose for its class, or under each of --recipe. "
         "JSON and CSV hold every result that broke a rule.");
     cmd.examples(
         "mx gate results.json --rule 'clamp_rate<0.001'\n"
         "mx gate results.json --rule 'norm:saturated_block_rate==0 or null'\n"
         "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule "
         "'summary:sqnr_db>31'\n"
+        "mx gate results.json --rule policy --recipe mxfp8:scale=rceil\n"
         "mx gate results.json --rules limits.txt --json broken.json --quiet\n"
         "mx diff old.safetensors new.safetensors --json - -q | mx gate - --rule 'nrmse<1%'\n"
         "mx gate results.json --rules limits.txt --junit gate.xml --annotations github\n");

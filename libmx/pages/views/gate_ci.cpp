@@ -53,7 +53,7 @@ std::vector<std::string> breaches_of(const gate::gate_verdict& verdict, std::siz
     std::vector<std::string> lines;
     for (const gate::breach& b : verdict.breaches) {
         if (b.rule != rule || lines.size() == top) continue;
-        const std::string value = b.figure ? fmt::format("{:.6g}", *b.figure) : "undefined";
+        const std::string value = base::printable(gate_finding(b));
         const std::string name =
             b.tensor.empty() ? "all tensors together" : base::printable(b.tensor);
         lines.push_back(b.recipe.empty() ? fmt::format("{}: {}", name, value)

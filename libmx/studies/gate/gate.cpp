@@ -14,6 +14,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
+#include "libmx/policy/recipe_verdicts.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::gate {
@@ -109,6 +110,37 @@ class referee {
         return true;
     }
 
+    // A rule about the policy, for every operand that it concerns.
+    void see_policy(std::size_t rule, const policy::judged_model& m,
+                    const analysis::recipe_filter& recipes) {
+        policy::recipe_verdicts verdicts(m);
+        for (const policy::class_judgement& c : m.says.classes) {
+            const auto* chosen = c.chosen ? &c.candidates[*c.chosen] : nullptr;
+            for (std::size_t k = 0; k < c.operands.size(); ++k) {
+                const std::size_t i = c.operands[k];
+                const policy::measured_tensor& t = m.tensors[i];
+                const policy::decision& d = m.says.decisions[i];
+                const report::record r{{"tensor", t.name}, {"role", t.role}};
+                if (!d.whole_blocks || !analysis::concerns(rules_[rule], r)) continue;
+                if (!recipes.takes_all()) {
+                    for (const policy::measurement& x : t.measured) {
+                        if (!recipes.takes(x.text)) continue;
+                        const auto v = verdicts.of(i, x.text);
+                        if (v) see_verdict(rule, t, x.text, v->is, v->why);
+                    }
+                } else if (d.undecided) {
+                    ++verdict_.rules[rule].checked;
+                    ++verdict_.rules[rule].broken;
+                    ++verdict_.rules[rule].undefined;
+                    verdict_.breaches.push_back({rule, t.file, t.name, {}, {}, d.reason});
+                } else if (chosen != nullptr) {
+                    const policy::trial& tried = chosen->trials[k];
+                    see_verdict(rule, t, tried.of->text, tried.is, tried.worst);
+                }
+            }
+        }
+    }
+
     void finish(const gate_inputs& inputs, bool any_totals) {
         for (std::size_t i = 0; i < rules_.size(); ++i) {
             rule_verdict& v = verdict_.rules[i];
@@ -125,7 +157,9 @@ class referee {
                     v.problem += fmt::format("; write them{}", option_for(known->collected));
                 }
             } else if (v.checked == 0) {
-                v.problem = nothing_to_check(rules_[i], any_totals);
+                v.problem = rules_[i].compare == nullptr
+                                ? "the policy has no recipe to hold against a tensor"
+                                : nothing_to_check(rules_[i], any_totals);
             }
         }
         std::ranges::stable_sort(verdict_.breaches, [&](const breach& a, const breach& b) {
@@ -135,8 +169,23 @@ class referee {
     }
 
   private:
+    void see_verdict(std::size_t rule, const policy::measured_tensor& t, const std::string& recipe,
+                     policy::verdict is, const std::optional<policy::reached_limit>& why) {
+        ++verdict_.rules[rule].checked;
+        if (is != policy::verdict::no) return;
+        ++verdict_.rules[rule].broken;
+        breach b{rule, t.file, t.name, recipe, {}, "the scores of the task rule it out", why};
+        if (why) {
+            b.figure = why->value;
+            b.why = policy::words_of(*why);
+        }
+        verdict_.breaches.push_back(std::move(b));
+    }
+
     double distance(const breach& b) const {
         if (!b.figure) return std::numeric_limits<double>::infinity();
+        // Limits of different figures have nothing in common but themselves.
+        if (b.reached) return *b.figure / b.reached->limit;
         return std::abs(*b.figure - rules_[b.rule].limit);
     }
 
@@ -147,6 +196,10 @@ class referee {
 
 }  // namespace
 
+bool asks_policy(const std::vector<analysis::gate_rule>& rules) {
+    return std::ranges::any_of(rules, [](const auto& r) { return r.compare == nullptr; });
+}
+
 bool gate_verdict::holds() const {
     return std::ranges::all_of(rules, [](const rule_verdict& v) { return v.holds(); });
 }
@@ -155,11 +208,13 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
                           const std::vector<analysis::gate_rule>& rules) {
     gate_inputs inputs;
     report::read_options options;
+    const bool figures = asks_policy(rules);
     options.keep = [&](std::string_view name) {
         if (inputs.members.find(std::string(name)) == inputs.members.end()) {
             inputs.members.emplace(name);
         }
-        return std::ranges::find(needed, name) != needed.end() ||
+        const bool histogram = name.ends_with("_histogram") || name == "block_spread";
+        return (figures && !histogram) || std::ranges::find(needed, name) != needed.end() ||
                std::ranges::any_of(rules, [&](const analysis::gate_rule& r) {
                    return analysis::first_member(r.metric) == name;
                });
@@ -169,7 +224,8 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
 }
 
 gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gate_inputs& inputs,
-                        const analysis::recipe_filter& recipes) {
+                        const analysis::recipe_filter& recipes,
+                        const policy::judged_model* judged) {
     gate_verdict verdict;
     referee judges(rules, verdict);
     std::vector<std::string> all;
@@ -186,6 +242,7 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
             tensors.emplace(file_of(r), report::text_of(r, "tensor"));
             bool checked = false;
             for (std::size_t i = 0; i < rules.size(); ++i) {
+                if (rules[i].compare == nullptr) continue;
                 if (analysis::concerns(rules[i], r)) checked = judges.see(i, r) || checked;
             }
             if (checked) ++verdict.checked;
@@ -206,6 +263,12 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
         }
     }
     recipes.check(all);
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+        if (rules[i].compare == nullptr && judged != nullptr) {
+            judges.see_policy(i, *judged, recipes);
+            verdict.checked = std::max(verdict.checked, verdict.rules[i].checked);
+        }
+    }
     verdict.tensors = tensors.size();
     verdict.recipes = taken.size();
     judges.finish(inputs, any_totals);

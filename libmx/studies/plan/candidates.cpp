@@ -339,6 +339,12 @@ report::read_options plan_members() {
 candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
                              const candidate_request& request, const policy::judged_model& judged) {
     for (const analysis::gate_rule& rule : request.rules) {
+        if (rule.compare == nullptr) {
+            throw base::error(base::error_kind::usage,
+                              fmt::format("rule '{}': every plan goes by the policy; this rule is "
+                                          "for mx gate",
+                                          base::printable(rule.text)));
+        }
         if (rule.subject == analysis::rule_subject::totals) {
             throw base::error(base::error_kind::usage,
                               fmt::format("rule '{}': a plan chooses per tensor; rules over the "
