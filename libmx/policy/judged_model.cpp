@@ -2,9 +2,11 @@
 #include "libmx/policy/judged_model.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "libmx/policy/offers.hpp"
+#include "libmx/policy/operands.hpp"
 #include "libmx/policy/results.hpp"
 
 namespace mx::policy {
@@ -22,6 +24,10 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     m.tensors = std::move(tensors);
     m.by = b.by ? *b.by : find_policy(default_policy(m.tensors));
     m.on = b.on;
+    std::set<std::string_view> seen;
+    for (const measured_tensor& t : m.tensors) {
+        if (seen.insert(t.file).second) m.files.push_back(t.file);
+    }
     m.says = judge(m.tensors, m.by, *m.on, b.scores);
     return m;
 }
@@ -34,18 +40,31 @@ judged_model judge_model(const std::vector<analysis::result>& results, const rep
     return judge_model(std::move(tensors), b);
 }
 
-std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on) {
+std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,
+                                              std::span<const measured_tensor> tensors) {
     std::vector<codec::recipe> recipes;
-    std::vector<std::string_view> roles;
+    const auto add = [&](const codec::recipe& r) {
+        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
+    };
+    std::vector<std::pair<std::string_view, codec::recipe>> offered;  // by role
     for (const rule& r : by.rules) {
-        if (r.is != rule_kind::candidate) continue;
-        if (std::find(roles.begin(), roles.end(), r.role) == roles.end()) roles.push_back(r.role);
+        if (r.is != rule_kind::candidate || r.at_best == verdict::no) continue;
+        const supported_format f = support_of(on, r.recipe->preset);
+        if (f.is == support::absent) continue;
+        if (r.native_only && f.is == support::emulated && !on.any()) continue;
+        offered.emplace_back(r.role, on_target(*r.recipe, f));
     }
-    for (const std::string_view role : roles) {
-        for (const offer& o : offers_of(by, role, on, {})) {
-            if (std::find(recipes.begin(), recipes.end(), o.recipe) == recipes.end()) {
-                recipes.push_back(o.recipe);
-            }
+    // Those of tensors that are there; of weights in any case, as names need not tell roles.
+    std::set<std::string_view> roles{"weight"};
+    for (const measured_tensor& t : tensors) roles.insert(by.role_of(t.role, t.name));
+    for (const auto& [role, recipe] : offered) {
+        if (roles.count(role) != 0) add(recipe);
+    }
+    for (const measured_tensor& t : tensors) {
+        for (const auto& [role, recipe] : offered) {
+            if (role != by.role_of(t.role, t.name)) continue;
+            const auto along = along_whole_blocks(t.shape, recipe);
+            if (along && long_axes(t.shape) > 1) add(*along);
         }
     }
     return recipes;

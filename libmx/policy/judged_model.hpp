@@ -3,6 +3,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/analysis/result.hpp"
@@ -23,6 +26,7 @@ struct judged_model {
     policy by;
     const target* on = nullptr;
     judgement says;
+    std::vector<std::string> files;  ///< of the tensors, in order
 
     judged_model() = default;
     judged_model(judged_model&&) = default;
@@ -40,7 +44,9 @@ judged_model judge_model(const std::vector<analysis::result>& results, const rep
                          const basis& b);
 
 /// The recipes that a policy would judge on a target, each once, in its order: what is measured
-/// where nothing else is asked for. Canonical, along the last axis.
-std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on);
+/// where nothing else is asked for. Of `tensors` name, role and shape count: roles that none of
+/// them has bring no recipe, and convolutions bring those along the axes that they sum over.
+std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,
+                                              std::span<const measured_tensor> tensors);
 
 }  // namespace mx::policy

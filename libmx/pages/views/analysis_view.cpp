@@ -212,7 +212,6 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
     }
     put(sections, left_out_of(a));
-    put(sections, {.heading = "Verdict", .notes = verdict_of(a.results, summary)});
     return sections;
 }
 
