@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <optional>
 
+#include "apps/mx/fail_above.hpp"
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::app {
@@ -42,24 +45,20 @@ report::list health_list(const cluster::cluster_report& report,
     return list;
 }
 
-// The sentence for the record with the largest rate above `limit`, or for no rate at all; empty
-// when there is nothing to say.
-std::string failure_of(const report::record_list& results, double limit) {
-    std::string said = "--fail-above has nothing to check: no tensor has a block that can saturate";
-    bool any = false;
-    double worst = limit;
-    for (const report::record& r : results) {
-        const auto* rate = std::get_if<double>(report::find(r, "saturated_block_rate"));
-        if (rate != nullptr && !any) said.clear();
-        any = any || rate != nullptr;
-        if (rate == nullptr || *rate <= worst) continue;
-        said = fmt::format("{} under {}: {} % of the blocks saturate, more than --fail-above {}",
-                           std::get<std::string>(*report::find(r, "tensor")),
-                           std::get<std::string>(*report::find(r, "recipe")),
-                           report::percent_text(*rate), limit);
-        worst = *rate;
+// The sentence for the largest rate above `limit`, or for nothing to check; empty when there is
+// nothing to say.
+std::string failure_of(const cluster::cluster_report& report, double limit) {
+    const limit_check check = check_limit(report.results, {"", "saturated_block_rate", limit});
+    if (check.worst) {
+        return fmt::format("{} under {}: {} % of the blocks saturate, more than --fail-above {}",
+                           report::text_of(*check.worst, "tensor"),
+                           report::text_of(*check.worst, "recipe"),
+                           report::percent_text(check.value), limit);
     }
-    return said;
+    const bool judged = std::any_of(report.summaries.begin(), report.summaries.end(),
+                                    [](const cluster::recipe_summary& s) { return s.judged > 0; });
+    return judged ? ""
+                  : "--fail-above has nothing to check: no tensor has a block that can saturate";
 }
 
 int run(const options& o) {
@@ -68,8 +67,7 @@ int run(const options& o) {
     measured_model m(o, request);
     cluster::cluster_report report = cluster::diagnose(m.tensors, request, m.control);
     engine::require_any(analysis::has_elements(report.measured), report.skipped);
-    const std::string failure =
-        o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();
+    const std::string failure = o.fail_above ? failure_of(report, *o.fail_above) : std::string();
 
     report::document d;
     d.sections = pages::cluster_sections(report, request, o.all);

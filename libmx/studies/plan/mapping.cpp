@@ -142,12 +142,16 @@ record described(const std::string& recipe, const counterpart& c) {
 }
 
 // Why a tensor is no matrix of a module; empty when it is.
-std::string not_a_module(const plan_tensor& t) {
-    if (t.of->shape.size() != 2) return "no matrix";
-    if (t.of->role != "weight") return fmt::format("of the role {}", t.of->role);
-    const std::string& name = t.of->tensor;
+std::string not_a_module(const analysis::tensor_identity& t) {
+    if (t.shape.size() != 2) return "no matrix";
+    if (t.role != "weight") return fmt::format("of the role {}", t.role);
+    const std::string& name = t.tensor;
     const bool weight = name.size() > weight_suffix.size() && name.ends_with(weight_suffix);
     return weight ? "" : "not called MODULE.weight";
+}
+
+std::string module_of(const analysis::tensor_identity& t) {
+    return t.tensor.substr(0, t.tensor.size() - weight_suffix.size());
 }
 
 }  // namespace
@@ -163,7 +167,7 @@ report::record mapping_of(const candidates& from, const plan& p) {
         const plan_tensor& t = from.tensors[i];
         const std::uint32_t r = t.options[p.chosen[i]].recipe;
         const auto& [recipe, parsed] = from.recipes[r];
-        const std::string why = not_a_module(t);
+        const std::string why = not_a_module(*t.of);
         if (!why.empty()) {
             left.emplace_back(
                 record{{"tensor", t.of->tensor}, {"recipe", recipe}, {"reason", why}});
@@ -179,12 +183,23 @@ report::record mapping_of(const candidates& from, const plan& p) {
                 compressed[r] = in_compressed_tensors(parsed);
             }
         }
-        std::string module = t.of->tensor;
-        module.resize(module.size() - weight_suffix.size());
+        std::string module = module_of(*t.of);
         const bool has_torchao = !std::holds_alternative<std::monostate>(torchao[r]->words);
         const bool has_compressed = !std::holds_alternative<std::monostate>(compressed[r]->words);
         fqns.emplace_back(module, has_torchao ? value(recipe) : value());
         (has_compressed ? targets[r] : ignore).emplace_back(std::move(module));
+    }
+
+    for (const kept_tensor& t : from.kept) {
+        const std::string why = not_a_module(*t.of);
+        if (why.empty()) {
+            fqns.emplace_back(module_of(*t.of), value());
+            ignore.emplace_back(module_of(*t.of));
+        } else {
+            left.emplace_back(record{{"tensor", t.of->tensor},
+                                     {"recipe", text(engine::stored_choice)},
+                                     {"reason", why}});
+        }
     }
 
     report::list torchao_recipes, compressed_recipes;
