@@ -41,6 +41,7 @@ inline constexpr std::array rooms{
     room{"studies/products",
          "base tensor format report block io codec metrics engine analysis gemm"},
     room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/show", "base tensor format report block io codec metrics engine analysis"},
     room{"conformance",
          "base tensor format report scale block io files codec metrics engine analysis gemm"},
     room{"lab",
@@ -49,7 +50,7 @@ inline constexpr std::array rooms{
     room{"pages",
          "base tensor format report scale block io codec metrics engine analysis gemm "
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
-         "studies/rosetta"},
+         "studies/rosetta studies/show"},
     room{"bench", "base tensor format report scale block io codec metrics engine analysis gemm"},
     room{"api",
          "base tensor format report scale block transform io codec gemm metrics engine analysis "
