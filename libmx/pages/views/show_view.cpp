@@ -51,11 +51,11 @@ struct level {
     char sign;
     double up_to;
 };
-constexpr level levels[] = {{'.', 0},   {':', 0.02}, {'-', 0.05},    {'=', 0.1},
-                            {'+', 0.2}, {'*', 0.5},  {'#', 0.999999}};
+constexpr level levels[] = {{'.', 0},   {':', 0.02}, {'-', 0.05}, {'=', 0.1},     {'+', 0.15},
+                            {'x', 0.2}, {'*', 0.3},  {'%', 0.5},  {'#', 0.999999}};
 constexpr const char* legend =
-    ". 0, : up to 2 %, - to 5 %, = to 10 %, + to 20 %, * to 50 %, # below 100 %, @ 100 % or more, "
-    "! NaN or Inf.";
+    ". 0, : to 2 %, - to 5 %, = to 10 %, + to 15 %, x to 20 %, * to 30 %, % to 50 %, # below "
+    "100 %, @ 100 % or more, ! NaN or Inf.";
 
 char sign_of(const region& r, const quantity& q) {
     if (r.not_finite + r.poisoned != 0) return '!';
@@ -193,8 +193,9 @@ report::section bands_section(const tensor_view& v) {
         s.add(band_name(v, i), r.blocks, r.lost_share(), r.underflow_share(), r.clamp_share(),
               r.error(), r.max_error);
     }
-    s.notes.push_back(fmt::format("{} of {}: by share of elements lost, then by error.",
-                                  order.size(), plural(v.bands.size(), "band of rows")));
+    s.notes.push_back(fmt::format("{} of {}{}, by share of elements lost, then by error.",
+                                  order.size(), v.bands.size(),
+                                  v.band_lines == 1 ? "" : " groups of rows"));
     return s;
 }
 
@@ -270,16 +271,15 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
     for (const show::rule_outcome& o : b.rules) {
         const codec::recipe& r = v.family[o.recipe];
         const region of = show::region_of(o.stats, at_random(v));
-        std::string mark = o.recipe == 0 ? "the recipe" : "";
-        if (b.rules.size() > 1 && !std::isnan(o.scale) && o.stats.sum.error2 == least) {
-            mark += mark.empty() ? "least error" : ", least error";
-        }
+        const bool best = !std::isnan(o.scale) && o.stats.sum.error2 == least;
+        const char* mark = o.recipe != 0 ? (best ? "least" : "") : best ? "used, least" : "used";
         s.add(show::rule_words(r), scale_text(r, o.scale), code_text(r, o.stats),
               o.stats.count.clamp, o.stats.count.underflow, of.error(), o.stats.sum.max_error,
               v.results[o.recipe].sqnr_db, mark);
     }
     s.notes.push_back(
-        "error: of this block. Everything but the choice of the scale is that of the recipe.");
+        "used: the rule of the recipe, of which everything else stays. least: no other rule here "
+        "leaves this block with less error.");
     return s;
 }
 
@@ -515,9 +515,8 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
               b.of.lost_share());
     }
     s.notes = {
-        "By the share of elements lost, then by SQNR. Left out: norms, biases, routers and "
-        "vectors, "
-        "which keep their precision."};
+        "By the share of elements lost, then by error. Operands: matrices of weights, activations "
+        "and gradients; norms, biases, routers and embeddings are left out."};
     if (!views.empty()) {
         const tensor_view& v = views.front();
         s.notes.push_back(fmt::format(
