@@ -28,9 +28,17 @@ struct options {
 
 engine::tensor_ref find_tensor(const std::vector<engine::tensor_ref>& all, const options& o) {
     std::vector<std::string_view> names;
+    std::vector<engine::tensor_ref> named;
     for (const engine::tensor_ref& t : all) {
-        if (t.info().name == o.tensor) return t;
+        if (t.info().name == o.tensor) named.push_back(t);
         names.emplace_back(t.info().name);
+    }
+    if (named.size() == 1) return named.front();
+    if (!named.empty()) {
+        refuse(fmt::format("{} files hold a tensor '{}'; name one of them: {}, {}{}", named.size(),
+                           base::printable(o.tensor), named[0].info().file, named[1].info().file,
+                           named.size() > 2 ? ", ..." : ""),
+               o.file);
     }
     const std::string near = base::nearest(o.tensor, names);
     refuse(fmt::format("there is no tensor '{}'{}; 'mx tensors' lists what there is",

@@ -28,8 +28,20 @@ using report::plural;
 
 constexpr std::size_t shown_bands = 5;
 constexpr std::size_t shown_elements = 64;
+constexpr const char* rules_heading = "What each scale rule makes of it";
+constexpr const char* elements_heading = "Its elements";
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
+
+// `word` as a shell takes it: in quotes where it has to be.
+std::string shell_word(const std::string& word) {
+    constexpr std::string_view plain =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:=,@%+-";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
 
 // What a map tells: of a cell, and of the block where it is largest.
 struct quantity {
@@ -54,8 +66,8 @@ struct level {
 constexpr level levels[] = {{'.', 0},   {':', 0.02}, {'-', 0.05}, {'=', 0.1},     {'+', 0.15},
                             {'x', 0.2}, {'*', 0.3},  {'%', 0.5},  {'#', 0.999999}};
 constexpr const char* legend =
-    ". 0, : to 2 %, - to 5 %, = to 10 %, + to 15 %, x to 20 %, * to 30 %, % to 50 %, # below "
-    "100 %, @ 100 % or more, ! NaN or Inf.";
+    "Up to, in %: '.' 0, ':' 2, '-' 5, '=' 10, '+' 15, 'x' 20, '*' 30, '%' 50, '#' below 100, '@' "
+    "100 or more; '!' NaN or Inf.";
 
 char sign_of(const region& r, const quantity& q) {
     if (r.not_finite + r.poisoned != 0) return '!';
@@ -88,7 +100,7 @@ report::section character_map(const tensor_view& v, const quantity& q, std::stri
         }
         s.add(v.layout.block_of(row, 0), line);
     }
-    s.notes = {fmt::format("A character is {}: {}", cell_words(v), legend)};
+    s.notes = {fmt::format("A character is {}. {}", cell_words(v), legend)};
     return s;
 }
 
@@ -132,6 +144,14 @@ report::section summary(const tensor_view& v) {
                                   plural(r.elements, "element"), plural(r.blocks, "block"),
                                   extents(v.geometry.grid.block_rows, v.geometry.grid.block_cols),
                                   recipe.scale_format->name, show::rule_words(recipe)));
+    const block::grid& g = v.geometry.grid;
+    if (g.block_rows > g.over.rows || g.block_cols > g.over.cols) {
+        s.notes.push_back(fmt::format(
+            "Every block is short: it holds {} elements, not {}. axis=flat or another axis fills "
+            "the blocks.",
+            extents(std::min(g.block_rows, g.over.rows), std::min(g.block_cols, g.over.cols)),
+            extents(g.block_rows, g.block_cols)));
+    }
     std::string errors;
     if (!std::isnan(r.sqnr_db)) {
         errors = fmt::format("SQNR {:.2f} dB; R-MSE {} of the RMS. ", r.sqnr_db, percent(r.nrmse));
@@ -248,13 +268,14 @@ report::section blocks_section(const tensor_view& v) {
 }
 
 std::string command_for(const tensor_view& v, std::uint64_t block) {
-    return fmt::format("mx show {} {} --block {} -r {}", shell_word(v.tensor.info().file),
-                       shell_word(v.tensor.info().name), block,
-                       shell_word(codec::to_string(v.recipe())));
+    return fmt::format(
+        "{} --block {}",
+        show_command(v.tensor.info().file, v.tensor.info().name, codec::to_string(v.recipe())),
+        block);
 }
 
 report::section rules_section(const tensor_view& v, const block_view& b) {
-    report::section s{.heading = "What each scale rule makes of it",
+    report::section s{.heading = rules_heading,
                       .columns = {{"rule", "rule"},
                                   {"scale", "scale"},
                                   {"code", "code"},
@@ -308,7 +329,7 @@ report::section elements_section(const tensor_view& v, const block_view& b) {
     }
     const bool prepared = std::ranges::any_of(
         shown, [](const element& e) { return base::bits_of(e.stored) != base::bits_of(e.x); });
-    report::section s{.heading = "Its elements", .columns = {{"at", "at"}}};
+    report::section s{.heading = elements_heading, .columns = {{"at", "at"}}};
     if (prepared) s.columns.push_back({"stored", "stored", cell::significant, 5});
     s.columns.insert(s.columns.end(), {{"x", "x", cell::significant, 5},
                                        {"y", "x / scale", cell::significant, 4},
@@ -382,7 +403,7 @@ report::section block_summary(const tensor_view& v, const block_view& b) {
     return s;
 }
 
-// "tensor-2": ids of figures have to be unique on a page.
+// Of tensor number `tensor` of the page: ids of figures are unique there.
 report::figure heat_figure(const tensor_view& v, std::size_t tensor, const quantity& q,
                            bool largest) {
     const show::map_layout& l = v.layout;
@@ -401,15 +422,15 @@ report::figure heat_figure(const tensor_view& v, std::size_t tensor, const quant
                                              : std::nullopt);
         }
     }
-    const std::string kind = fmt::format("{}{}", q.id, largest ? "" : "-mean");
-    return {fmt::format("map-{}-{}", kind, tensor + 1),
-            fmt::format("Map of blocks: {}{}", q.title, largest ? "" : ", mean"),
+    const std::string metric = map.value.title;
+    return {fmt::format("map-{}{}-{}", q.id, largest ? "" : "-mean", tensor + 1),
+            "Map of blocks: " + metric,
             fmt::format("A cell is {}. {}", cell_words(v),
-                        l.folded ? "Blocks go on from line to line."
-                                 : "Rows and columns are those of the block grid."),
+                        v.layout.folded ? "Blocks go on from line to line."
+                                        : "Rows and columns are those of the block grid."),
             std::move(map),
             fmt::format("map-{}", tensor + 1),
-            map.value.title};
+            metric};
 }
 
 report::figure rows_figure(const tensor_view& v, std::size_t tensor) {
@@ -451,13 +472,10 @@ void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
 
 }  // namespace
 
-std::string shell_word(const std::string& word) {
-    constexpr std::string_view plain =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:=,@%+-";
-    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-    std::string quoted = "'";
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted + "'";
+std::string show_command(const std::string& file, const std::string& tensor,
+                         const std::string& recipe) {
+    return fmt::format("mx show {} {} -r {}", shell_word(file), shell_word(tensor),
+                       shell_word(recipe));
 }
 
 std::vector<report::section> tensor_sections(const tensor_view& v) {
@@ -470,8 +488,8 @@ std::vector<report::section> tensor_sections(const tensor_view& v) {
     put(sections, bands_section(v));
     sections.push_back(blocks_section(v));
     if (!v.blocks.empty()) {
-        sections.back().notes.push_back("Values, codes and other scale rules of one: " +
-                                        command_for(v, v.blocks.front().index));
+        sections.back().notes.push_back("Values, codes and what each scale rule makes of one:");
+        sections.back().notes.push_back("- " + command_for(v, v.blocks.front().index));
     }
     return sections;
 }
@@ -490,15 +508,19 @@ std::vector<report::section> show_page_sections(std::span<const tensor_view> vie
         put(sections, bands_section(v));
         sections.push_back(blocks_section(v));
         for (const block_view& b : v.blocks) {
-            for (report::section& s : block_sections(v, b)) sections.push_back(std::move(s));
+            for (report::section& s : block_sections(v, b)) {
+                // In the contents a line for each block is enough.
+                if (s.heading == rules_heading || s.heading == elements_heading) s.heading.clear();
+                sections.push_back(std::move(s));
+            }
         }
     }
     return sections;
 }
 
-report::section worst_tensors_section(std::span<const tensor_view> views, std::size_t of) {
+report::section worst_tensors_section(std::span<const tensor_view> views, std::size_t operands) {
     report::section s{
-        .heading = fmt::format("The worst {} of {}", views.size(), plural(of, "operand")),
+        .heading = fmt::format("The worst {} of {}", views.size(), plural(operands, "operand")),
         .columns = {{"tensor", "tensor", cell::name},
                     {"role", "class"},
                     {"lost", "lost\n%", cell::share},
@@ -519,9 +541,9 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
         "and gradients; norms, biases, routers and embeddings are left out."};
     if (!views.empty()) {
         const tensor_view& v = views.front();
-        s.notes.push_back(fmt::format(
-            "The blocks of one: mx show {} {} -r {}", shell_word(v.tensor.info().file),
-            shell_word(v.tensor.info().name), shell_word(codec::to_string(v.recipe()))));
+        s.notes.push_back("The blocks of one:");
+        s.notes.push_back("- " + show_command(v.tensor.info().file, v.tensor.info().name,
+                                              codec::to_string(v.recipe())));
     }
     return s;
 }

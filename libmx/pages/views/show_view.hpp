@@ -11,8 +11,9 @@
 
 namespace mx::pages {
 
-/// `word` as a shell takes it: in quotes where it has to be.
-std::string shell_word(const std::string& word);
+/// The command that shows the blocks of a tensor, with quotes where a shell needs them.
+std::string show_command(const std::string& file, const std::string& tensor,
+                         const std::string& recipe);
 
 /// The tensor, a map of its blocks in characters, its worst rows and blocks, and the command that
 /// shows one of these.
@@ -24,7 +25,8 @@ std::vector<report::section> block_sections(const show::tensor_view& v, const sh
 /// A page of tensors: figures in place of characters, and every block of the views.
 std::vector<report::section> show_page_sections(std::span<const show::tensor_view> views);
 
-/// "Worst first": a table of tensors.
-report::section worst_tensors_section(std::span<const show::tensor_view> views, std::size_t of);
+/// The tensors of the views, the worst of `operands`.
+report::section worst_tensors_section(std::span<const show::tensor_view> views,
+                                      std::size_t operands);
 
 }  // namespace mx::pages

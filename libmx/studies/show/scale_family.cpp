@@ -51,12 +51,12 @@ std::vector<codec::recipe> scale_family(const codec::recipe& r) {
 }
 
 std::string rule_words(const codec::recipe& r) {
-    std::string words(r.rule->name);
-    if (r.select == four_over_six::none) return words;
     for (const codec::recipe_key& key : codec::recipe_keys()) {
-        if (key.name == "four_over_six") words += ", four_over_six=" + key.get(r);
+        if (r.select != four_over_six::none && key.name == "four_over_six") {
+            return "four_over_six=" + key.get(r);
+        }
     }
-    return words;
+    return std::string(r.rule->name);
 }
 
 }  // namespace mx::show
