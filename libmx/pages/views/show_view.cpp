@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -28,6 +29,7 @@ using report::plural;
 
 constexpr std::size_t shown_bands = 5;
 constexpr std::size_t shown_elements = 64;
+constexpr std::uint64_t beside = 32;  // columns of maps that stand side by side
 constexpr const char* rules_heading = "What each scale rule makes of it";
 constexpr const char* elements_heading = "Its elements";
 
@@ -54,7 +56,7 @@ struct quantity {
 constexpr quantity error_quantity{"error", "error over RMS",
                                   [](const region& r) { return r.max_error; },
                                   [](const region& r) { return r.error(); }};
-constexpr quantity lost_quantity{"lost", "share of elements lost",
+constexpr quantity lost_quantity{"lost", "elements lost",
                                  [](const region& r) { return r.max_lost; },
                                  [](const region& r) { return r.lost_share(); }};
 
@@ -88,17 +90,26 @@ std::string cell_words(const tensor_view& v) {
     return fmt::format("the worst of {} blocks", extents(l.tall, l.wide));
 }
 
-report::section character_map(const tensor_view& v, const quantity& q, std::string heading) {
-    report::section s{
-        .heading = std::move(heading),
-        .columns = {{"block", "from\nblock", cell::integer}, {"cells", "", cell::name}}};
+// Null where every x is 0, or none counts.
+report::value error_of(const region& r) { return r.x2 > 0 ? real(r.error()) : undefined(); }
+
+std::string map_line(const tensor_view& v, std::uint64_t row, const quantity& q) {
+    std::string line;
+    for (std::uint64_t column = 0; column < v.layout.columns; ++column) {
+        const region& r = v.cells[static_cast<std::size_t>(row * v.layout.columns + column)];
+        if (r.blocks != 0) line += sign_of(r, q);
+    }
+    return line;
+}
+
+report::section character_map(const tensor_view& v, std::span<const quantity* const> quantities) {
+    report::section s{.heading = "Map of blocks",
+                      .columns = {{"block", "from\nblock", cell::integer}}};
+    for (const quantity* q : quantities) s.columns.push_back({q->id, q->title, cell::name});
     for (std::uint64_t row = 0; row < v.layout.rows; ++row) {
-        std::string line;
-        for (std::uint64_t column = 0; column < v.layout.columns; ++column) {
-            const auto at = static_cast<std::size_t>(row * v.layout.columns + column);
-            if (v.cells[at].blocks != 0) line += sign_of(v.cells[at], q);
-        }
-        s.add(v.layout.block_of(row, 0), line);
+        report::record line{{"block", integer(v.layout.block_of(row, 0))}};
+        for (const quantity* q : quantities) line.emplace_back(q->id, map_line(v, row, *q));
+        s.rows.push_back(std::move(line));
     }
     s.notes = {fmt::format("A character is {}. {}", cell_words(v), legend)};
     return s;
@@ -130,7 +141,13 @@ std::string loss_words(const tensor_view& v) {
     std::string words = fmt::format("Lost: {} of the elements. {} become zero",
                                     percent(all.lost_share()), percent(all.underflow_share()));
     if (at_random(v)) words += " (rounded at random they are kept in the mean, and not lost)";
-    words += fmt::format(", {} are clamped.", percent(all.clamp_share()));
+    words += fmt::format(", {} are clamped", percent(all.clamp_share()));
+    if (all.poisoned != 0) {
+        words += fmt::format(
+            ", {} become NaN with their block",
+            percent(static_cast<double>(all.poisoned) / static_cast<double>(all.finite())));
+    }
+    words += ".";
     return words;
 }
 
@@ -145,7 +162,8 @@ report::section summary(const tensor_view& v) {
                                   extents(v.geometry.grid.block_rows, v.geometry.grid.block_cols),
                                   recipe.scale_format->name, show::rule_words(recipe)));
     const block::grid& g = v.geometry.grid;
-    if (g.block_rows > g.over.rows || g.block_cols > g.over.cols) {
+    if ((g.block_rows > g.over.rows || g.block_cols > g.over.cols) &&
+        info.elements > g.block_rows * g.block_cols) {
         s.notes.push_back(fmt::format(
             "Every block is short: it holds {} elements, not {}. axis=flat or another axis fills "
             "the blocks.",
@@ -160,9 +178,8 @@ report::section summary(const tensor_view& v) {
     }
     s.notes.push_back(errors + loss_words(v));
     if (r.nan + r.inf != 0) {
-        s.notes.push_back(fmt::format(
-            "{} {} NaN or Inf; {} become NaN with their block.", plural(r.nan + r.inf, "element"),
-            r.nan + r.inf == 1 ? "is" : "are", plural(r.poisoned, "finite element")));
+        s.notes.push_back(fmt::format("{} {} NaN or Inf.", plural(r.nan + r.inf, "element"),
+                                      r.nan + r.inf == 1 ? "is" : "are"));
     }
     if (recipe.rotate.what != transform::kind::none) {
         s.notes.push_back(
@@ -211,7 +228,7 @@ report::section bands_section(const tensor_view& v) {
     for (const std::size_t i : order) {
         const region& r = v.bands[i];
         s.add(band_name(v, i), r.blocks, r.lost_share(), r.underflow_share(), r.clamp_share(),
-              r.error(), r.max_error);
+              error_of(r), r.max_error);
     }
     s.notes.push_back(fmt::format("{} of {}{}, by share of elements lost, then by error.",
                                   order.size(), v.bands.size(),
@@ -259,19 +276,12 @@ report::section blocks_section(const tensor_view& v) {
     for (const block_view& b : v.blocks) {
         s.add(b.index, at_words(b.first), number(amax_of(b)), scale_text(v.recipe(), b.scale),
               code_text(v.recipe(), b.stats), b.of.lost_share(), b.stats.count.underflow,
-              b.stats.count.clamp, b.of.error());
+              b.stats.count.clamp, error_of(b.of));
     }
     s.notes.push_back(
         fmt::format("{} of {}: by share of elements lost, then by error.", v.blocks.size(),
                     report::grouped(static_cast<std::int64_t>(v.geometry.grid.blocks()))));
     return s;
-}
-
-std::string command_for(const tensor_view& v, std::uint64_t block) {
-    return fmt::format(
-        "{} --block {}",
-        show_command(v.tensor.info().file, v.tensor.info().name, codec::to_string(v.recipe())),
-        block);
 }
 
 report::section rules_section(const tensor_view& v, const block_view& b) {
@@ -282,7 +292,6 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
                                   {"clamped", "clamped", cell::integer},
                                   {"zero", "to\nzero", cell::integer},
                                   {"error", "error\n/ RMS %", cell::share},
-                                  {"max", "max\n|error|", cell::significant, 3},
                                   {"sqnr", "tensor's\nSQNR dB", cell::fixed, 2},
                                   {"mark", ""}}};
     double least = std::numeric_limits<double>::infinity();
@@ -295,7 +304,7 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
         const bool best = !std::isnan(o.scale) && o.stats.sum.error2 == least;
         const char* mark = o.recipe != 0 ? (best ? "least" : "") : best ? "used, least" : "used";
         s.add(show::rule_words(r), scale_text(r, o.scale), code_text(r, o.stats),
-              o.stats.count.clamp, o.stats.count.underflow, of.error(), o.stats.sum.max_error,
+              o.stats.count.clamp, o.stats.count.underflow, error_of(of),
               v.results[o.recipe].sqnr_db, mark);
     }
     s.notes.push_back(
@@ -360,8 +369,8 @@ report::section elements_section(const tensor_view& v, const block_view& b) {
                                           std::min<std::uint64_t>(b.size, show::most_elements)))));
     }
     s.notes.push_back(
-        "q: what the code stands for; decoded: q times the scale. clamped: rounded, it lies beyond "
-        "the largest value; largest: it takes the largest code without that; to zero: it was not.");
+        "q: what the code stands for. clamped: beyond the largest value, and cut to it; largest: "
+        "has the largest code without being cut; to zero: was not zero.");
     return s;
 }
 
@@ -397,9 +406,10 @@ report::section block_summary(const tensor_view& v, const block_view& b) {
         s.notes.push_back(fmt::format("{} NaN, {} Inf among {}; {} become NaN with the block.",
                                       c.nan, c.inf, plural(b.size, "element"), c.poisoned));
     }
-    s.notes.push_back(
-        fmt::format("Of {}, {} become zero and {} are clamped; error {} of the RMS of the block.",
-                    plural(b.size, "element"), c.underflow, c.clamp, percent(b.of.error())));
+    std::string losses =
+        fmt::format("{}: {} to zero, {} clamped", plural(b.size, "element"), c.underflow, c.clamp);
+    if (b.of.x2 > 0) losses += fmt::format("; error {} of the block's RMS", percent(b.of.error()));
+    s.notes.push_back(losses + ".");
     return s;
 }
 
@@ -480,16 +490,22 @@ std::string show_command(const std::string& file, const std::string& tensor,
 
 std::vector<report::section> tensor_sections(const tensor_view& v) {
     std::vector<report::section> sections{summary(v)};
-    sections.push_back(character_map(v, error_quantity, "Map of blocks: error over RMS"));
-    if (total_of(v).lost != 0) {
-        sections.push_back(
-            character_map(v, lost_quantity, "Map of blocks: share of elements lost"));
+    const std::array<const quantity*, 2> both{&error_quantity, &lost_quantity};
+    const std::span all(both.data(), total_of(v).lost == 0 ? 1 : 2);
+    if (v.layout.columns <= beside) {
+        sections.push_back(character_map(v, all));
+    } else {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            sections.push_back(character_map(v, all.subspan(i, 1)));
+        }
     }
     put(sections, bands_section(v));
     sections.push_back(blocks_section(v));
     if (!v.blocks.empty()) {
-        sections.back().notes.push_back("Values, codes and what each scale rule makes of one:");
-        sections.back().notes.push_back("- " + command_for(v, v.blocks.front().index));
+        sections.back().notes.push_back(
+            fmt::format("The same command with --block {} shows values, codes and what each scale "
+                        "rule makes of one.",
+                        v.blocks.front().index));
     }
     return sections;
 }

@@ -30,15 +30,17 @@ struct region {
 
     /// sqrt(error2 / x2); 0 where every x is 0.
     double error() const;
-    /// Shares of the finite elements, 0 where there are none.
-    double lost_share() const { return of_finite(lost); }
-    double clamp_share() const { return of_finite(clamp); }
-    double underflow_share() const { return of_finite(underflow); }
+    /// Of the finite elements; 0 where there are none.
+    double lost_share() const { return share_of(lost, finite()); }
+    // Of those that are not poisoned, as in mx analyze.
+    double clamp_share() const { return share_of(clamp, finite() - poisoned); }
+    double underflow_share() const { return share_of(underflow, finite() - poisoned); }
+
+    std::uint64_t finite() const { return elements - not_finite; }
 
   private:
-    double of_finite(std::uint64_t n) const {
-        const std::uint64_t finite = elements - not_finite;
-        return finite == 0 ? 0.0 : static_cast<double>(n) / static_cast<double>(finite);
+    static double share_of(std::uint64_t n, std::uint64_t whole) {
+        return whole == 0 ? 0.0 : static_cast<double>(n) / static_cast<double>(whole);
     }
 };
 
