@@ -29,6 +29,7 @@ runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
+runner declare_show(parser& cmd);
 runner declare_rosetta(parser& cmd);
 runner declare_plan(parser& cmd);
 runner declare_quantize(parser& cmd);
@@ -79,6 +80,9 @@ inline constexpr std::array commands{
             declare_report},
     command{"tensors", "Analyse", "names, dtypes, shapes and sizes of what a file holds",
             declare_tensors},
+    command{"show", "Analyse",
+            "a tensor's blocks: a map, the worst, and what each scale rule makes of one",
+            declare_show},
     command{"rosetta", "Analyse", "where scale rules and dialects disagree; which one made a file",
             declare_rosetta},
     command{"plan", "Analyse", "mixed precision: one measured recipe per tensor under a budget",

@@ -22,6 +22,11 @@ void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
         ->required();
     cmd.add_option("-t,--tensor GLOB", in.globs,
                    "tensors whose name matches (*, ?, [set]); repeatable");
+    declare_views(cmd, in, byte_offset);
+}
+
+void declare_views(parser& cmd, input_options& in, const char* byte_offset) {
+    cmd.group("Input");
     cmd.add_option("--as DTYPE", in.open.as,
                    "dtype that opaque or unsigned data really has: bf16, f16");
     cmd.add_option("--shape NxM", in.open.shape, "raw binary: extents, slowest first, e.g. 64x128");

@@ -43,6 +43,7 @@ inline constexpr std::array rooms{
     room{"studies/products",
          "base tensor format report block io codec metrics engine analysis gemm"},
     room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/show", "base tensor format report block io codec metrics engine analysis"},
     room{"conformance",
          "base tensor format report scale block io files codec metrics engine analysis gemm"},
     room{"lab",
@@ -52,11 +53,11 @@ inline constexpr std::array rooms{
     room{"pages/views",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
-         "studies/rosetta"},
+         "studies/rosetta studies/show"},
     room{"pages",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
-         "studies/rosetta pages/views"},
+         "studies/rosetta studies/show pages/views"},
     room{"bench",
          "base tensor format report scale block io codec metrics engine analysis gemm lab"},
     room{"api",

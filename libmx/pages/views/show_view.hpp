@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tensor as `mx show` tells of it: its map, its worst rows and blocks, and single blocks.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/report/document.hpp"
+#include "libmx/studies/show/tensor_view.hpp"
+
+namespace mx::pages {
+
+/// The command that shows the blocks of a tensor, with quotes where a shell needs them.
+std::string show_command(const std::string& file, const std::string& tensor,
+                         const std::string& recipe);
+
+/// The tensor, a map of its blocks in characters, its worst rows and blocks, and the command that
+/// shows one of these.
+std::vector<report::section> tensor_sections(const show::tensor_view& v);
+
+/// A block: its scale, what every scale rule would have done, and its elements.
+std::vector<report::section> block_sections(const show::tensor_view& v, const show::block_view& b);
+
+/// A page of tensors: figures in place of characters, and every block of the views.
+std::vector<report::section> show_page_sections(std::span<const show::tensor_view> views);
+
+/// The tensors of the views, the worst of `operands`.
+report::section worst_tensors_section(std::span<const show::tensor_view> views,
+                                      std::size_t operands);
+
+}  // namespace mx::pages

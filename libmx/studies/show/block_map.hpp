@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blocks of one tensor under one recipe: a map of bounded size, and the worst blocks, kept
+// whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "libmx/analysis/result.hpp"
+#include "libmx/base/exact_sum.hpp"
+#include "libmx/engine/run.hpp"
+
+namespace mx::show {
+
+/// Some blocks that lie together. Sums and rates are over the elements that the figures of a tensor
+/// are over: finite ones whose block has a finite scale.
+struct region {
+    std::uint64_t blocks = 0, elements = 0;
+    std::uint64_t not_finite = 0;  ///< NaN and Inf
+    std::uint64_t poisoned = 0;    ///< finite, but NaN with their block
+    std::uint64_t clamp = 0, underflow = 0;
+    std::uint64_t lost = 0;     ///< see lost_of
+    double error2 = 0, x2 = 0;  ///< sums of (d - x)^2 and x^2
+    // Of the block where each is largest.
+    double max_error = 0, max_clamp = 0, max_underflow = 0, max_lost = 0;
+
+    /// sqrt(error2 / x2); 0 where every x is 0.
+    double error() const;
+    /// Of the finite elements; 0 where there are none.
+    double lost_share() const { return share_of(lost, finite()); }
+    // Of those that are not poisoned, as in mx analyze.
+    double clamp_share() const { return share_of(clamp, finite() - poisoned); }
+    double underflow_share() const { return share_of(underflow, finite() - poisoned); }
+
+    std::uint64_t finite() const { return elements - not_finite; }
+
+  private:
+    static double share_of(std::uint64_t n, std::uint64_t whole) {
+        return whole == 0 ? 0.0 : static_cast<double>(n) / static_cast<double>(whole);
+    }
+};
+
+/// The finite elements of a block of which nothing is left: clamped, NaN with their block, or zero
+/// without having been. Rounded at random, an element that becomes zero is kept in the mean.
+std::uint64_t lost_of(const block::block_counts& c, bool at_random);
+
+/// The share of a tensor's finite elements that is lost.
+double lost_share(const analysis::result& r, const codec::recipe& under);
+
+/// A block as a region.
+region region_of(const block::block_stats& s, bool at_random);
+
+/// How the block grid of a tensor is divided into the cells of a map. A grid of one row or column
+/// is folded: its blocks go on from line to line.
+struct map_layout {
+    static constexpr std::uint64_t most_rows = 24, most_columns = 64;
+
+    map_layout() = default;
+    explicit map_layout(const block::grid& g);
+
+    std::uint64_t lines = 0, across = 0;  ///< the block grid, matrices below each other
+    std::uint64_t rows = 0, columns = 0;  ///< cells
+    std::uint64_t tall = 1, wide = 1;     ///< blocks of a cell that is not cut off
+    bool folded = false;
+
+    std::size_t cell_of(std::uint64_t block) const;
+    /// The first block of a cell.
+    std::uint64_t block_of(std::uint64_t row, std::uint64_t column) const;
+};
+
+/// A block with everything that became of it.
+struct kept_block {
+    std::uint64_t index = 0;  ///< in the tensor's block grid
+    double lost = 0;          ///< share of its finite elements
+    double error = 0;         ///< region::error
+    block::block_stats stats{};
+    std::vector<float> x;       ///< as they were quantized: with bias, rotated
+    std::vector<float> values;  ///< dequantized, as the dialect returns them
+    std::vector<std::uint8_t> codes;
+    std::vector<std::uint8_t> bump;  ///< see codec::block_place; empty without
+};
+
+/// Whether a is worse: more of it is lost, then a larger error, then a smaller index.
+bool worse(const kept_block& a, const kept_block& b);
+
+/// Maps the blocks of the only tensor of a run under its first recipe. Memory does not grow with
+/// the tensor, results do not depend on threads.
+class block_mapper final : public engine::visitor {
+  public:
+    static constexpr std::uint64_t most_bands = 1024;
+
+    /// Keeps the `worst` blocks, or block `only`.
+    block_mapper(std::size_t worst, std::optional<std::uint64_t> only)
+        : worst_(worst), only_(only) {}
+
+    codec::recipe_request wanted(const engine::run_job& j) const override;
+    void begin(const engine::run_batch& b) override;
+    std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
+    void end(const engine::run_batch& b) override;
+
+    map_layout layout;
+    std::vector<region> cells;  ///< by row and column of the layout
+    /// Rows of blocks across the whole grid, `band_lines` of them together.
+    std::vector<region> bands;
+    std::uint64_t band_lines = 1;
+    std::vector<kept_block> kept;  ///< worst first
+    /// By recipe of the run, with the tensor's facts.
+    std::vector<std::shared_ptr<const codec::block_params>> params;
+
+  private:
+    friend class panel_map;
+    struct sums {
+        region of;
+        base::exact_sum error2, x2;
+
+        void add(const region& r);
+        region finish() const;
+    };
+    void keep(kept_block b);
+
+    std::size_t worst_;
+    std::optional<std::uint64_t> only_;
+    std::mutex guard_;
+    std::vector<sums> cell_sums_, band_sums_;
+};
+
+}  // namespace mx::show
