@@ -13,7 +13,6 @@ namespace mx::codec::simd {
 namespace {
 
 constexpr float never = std::numeric_limits<float>::infinity();
-constexpr block_scaling by_reference{0, 0, 1, never, never, -1, 0};
 
 // Beyond, float32 arithmetic on the grid of an element format would leave its range.
 constexpr double largest_quotient = 0x1p15;
@@ -27,18 +26,6 @@ float first_float(double b, bool above) {
     return base::float_from_bits(base::bits_of(nearest) + 1u);
 }
 
-// Where elements overflow and clamp under the scale S > 0.
-void set_ends(const block_params& p, double s, block_scaling& out) {
-    const format::element_params& f = p.element;
-    const auto most = static_cast<double>(p.value[f.max_positive]);
-    // Half a quantum further, the number of one more code would begin.
-    const double tie = most + std::ldexp(1.0, std::ilogb(most) - f.mantissa_bits - 1);
-    const bool always_up = f.mantissa_bits == 0 && p.mode.ties == format::tie_rule::up;
-    const bool goes_up = always_up || (f.max_positive & 1u) != 0;
-    out.overflow = first_float(s * most, true);
-    out.clamp = first_float(s * tie, !goes_up);
-}
-
 // The largest float32 not above `b`.
 float floor_float(double b) {
     if (b >= static_cast<double>(std::numeric_limits<float>::max())) {
@@ -47,49 +34,6 @@ float floor_float(double b) {
     const auto nearest = static_cast<float>(b);
     if (static_cast<double>(nearest) <= b) return nearest;
     return base::float_from_bits(base::bits_of(nearest) - 1u);
-}
-
-// The scale of a dialect that is a power of two.
-block_scaling of_power(const block_params& p, std::uint32_t amax_bits) {
-    const chosen_scale s = dialect_scale(p, amax_bits);
-    const float largest = p.value[p.element.max_positive];
-    const bool usual = base::is_finite(s.value) && s.value >= 0x1p-127f && !s.nan_quotients &&
-                       base::is_finite(s.value * largest) &&
-                       !dialect_steps::flushed(p, amax_bits);
-    if (!usual) return by_reference;
-    block_scaling out{};
-    out.scale = static_cast<double>(s.value);
-    out.inverse = 1.0 / out.scale;
-    out.factor = static_cast<float>(out.inverse);
-    set_ends(p, out.scale, out);
-    out.largest = floor_float(largest_quotient * out.scale);
-    out.code = static_cast<std::uint8_t>(std::max(s.code, 0));
-    return out;
-}
-
-block_scaling of_number(const block_params& p, std::uint32_t amax_bits, float target) {
-    const fractional_scale s = choose_scale(p, amax_bits, target);
-    if (base::is_nan(s.value)) return by_reference;
-    const quotient_kind kind = quotient_of(p);
-    if (kind != quotient_kind::exact) {
-        const bool usual = base::is_finite(s.factor) && s.factor >= 0 &&
-                           (s.factor > 0 || kind == quotient_kind::product) &&
-                           base::is_finite(fractional_decoder(p, s.value).decode(
-                               static_cast<std::uint8_t>(p.element.max_positive)));
-        if (!usual) return by_reference;
-    }
-    block_scaling out{0, 0, s.factor, never, never, std::numeric_limits<float>::max(), s.code};
-    out.scale = fractional_encoder(p, s, {}).scale();
-    if (out.scale > 0) {
-        out.inverse = 1.0 / out.scale;
-        set_ends(p, out.scale, out);
-    }
-    const auto factor = static_cast<double>(s.factor);
-    if (kind == quotient_kind::division) out.largest = floor_float(largest_quotient * factor);
-    if (kind == quotient_kind::product && factor > 0) {
-        out.largest = floor_float(largest_quotient / factor);
-    }
-    return out;
 }
 
 }  // namespace
@@ -124,9 +68,15 @@ quotient_kind quotient_of(const block_params& p) {
 scaling_table::scaling_table(const block_params& p, float target)
     : p_(p),
       source_(source_of(p, target)),
+      kind_(quotient_of(p)),
       coded_(p.scale_format->has_codes()),
-      zero_(asked(0)) {
+      largest_value_(static_cast<double>(p.value[p.element.max_positive])) {
+    // Half a quantum further, the number of one more code would begin; ties go to even codes.
+    const int m = p.element.mantissa_bits;
+    clamp_value_ = largest_value_ + std::ldexp(1.0, std::ilogb(largest_value_) - m - 1);
+    clamps_above_ = (p.element.max_positive & 1u) == 0;
     if (coded_) cells_.resize((base::f32_infinity >> cell_bits) + 1);
+    zero_ = asked(0);
 }
 
 scaling_table::source scaling_table::source_of(const block_params& p, float target) {
@@ -149,30 +99,72 @@ bool scaling_table::is_for(const block_params& p, float target) const {
 }
 
 block_scaling scaling_table::asked(std::uint32_t amax_bits) const {
-    return p_.scale_format->power_of_two() ? of_power(p_, amax_bits)
-                                           : of_number(p_, amax_bits, source_.target);
+    return p_.scale_format->power_of_two() ? of_power(amax_bits) : of_number(amax_bits);
+}
+
+void scaling_table::set_scale(double scale, block_scaling& to) const {
+    to.scale = scale;
+    if (scale == 0) return;
+    to.inverse = (1.0 + 0x1p-46) / scale;
+    to.overflow = first_float(scale * largest_value_, true);
+    to.clamp = first_float(scale * clamp_value_, clamps_above_);
+}
+
+// The scale of a dialect that is a power of two.
+block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
+    const chosen_scale s = dialect_scale(p_, amax_bits);
+    const float largest = p_.value[p_.element.max_positive];
+    const bool usual = base::is_finite(s.value) && s.value >= 0x1p-127f && !s.nan_quotients &&
+                       base::is_finite(s.value * largest) &&
+                       !dialect_steps::flushed(p_, amax_bits);
+    if (!usual) return left_to_reference;
+    block_scaling out = left_to_reference;
+    set_scale(static_cast<double>(s.value), out);
+    out.factor = 1.0f / s.value;
+    out.largest = floor_float(largest_quotient * out.scale);
+    out.code = static_cast<std::uint8_t>(std::max(s.code, 0));
+    return out;
+}
+
+block_scaling scaling_table::of_number(std::uint32_t amax_bits) const {
+    const fractional_scale s = choose_scale(p_, amax_bits, source_.target);
+    if (base::is_nan(s.value)) return left_to_reference;
+    if (kind_ != quotient_kind::exact) {
+        const fractional_decoder decoder(p_, s.value);
+        const auto most = static_cast<std::uint8_t>(p_.element.max_positive);
+        const bool usual = base::is_finite(s.factor) && s.factor >= 0 &&
+                           (s.factor > 0 || kind_ == quotient_kind::product) &&
+                           base::is_finite(decoder.decode(most));
+        if (!usual) return left_to_reference;
+    }
+    block_scaling out = left_to_reference;
+    out.factor = s.factor;
+    out.largest = std::numeric_limits<float>::max();
+    out.code = s.code;
+    set_scale(fractional_encoder(p_, s, {}).scale(), out);
+    const auto factor = static_cast<double>(s.factor);
+    if (kind_ == quotient_kind::division) out.largest = floor_float(largest_quotient * factor);
+    if (kind_ == quotient_kind::product && factor > 0) {
+        out.largest = floor_float(largest_quotient / factor);
+    }
+    return out;
 }
 
 void scaling_table::fill(cell& c, std::uint32_t first) {
-    const auto kept = [&](const block_scaling& s) {
-        found_.push_back(s);
-        return static_cast<std::int32_t>(found_.size() - 1);
-    };
     const auto equal = [](const block_scaling& a, const block_scaling& b) {
         return a.code == b.code && a.scale == b.scale && a.largest == b.largest;
     };
     std::uint32_t last = first + (1u << cell_bits) - 1u;
     const block_scaling low = asked(first);
     const block_scaling high = asked(last);
-    c.below = c.above = kept(low);
-    c.from = last;
-    if (equal(low, high)) return;
-    c.above = kept(high);
-    while (last - first > 1) {
+    while (!equal(low, high) && last - first > 1) {
         const std::uint32_t middle = first + (last - first) / 2;
         (equal(asked(middle), low) ? first : last) = middle;
     }
+    c.below = static_cast<std::int32_t>(found_.size());
     c.from = last;
+    found_.push_back(low);
+    found_.push_back(high);
 }
 
 scaling_table& table_of(const block_params& p, float target) {

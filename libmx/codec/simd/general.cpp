@@ -3,6 +3,7 @@
 // compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/general.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -41,7 +42,9 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
         clamp_from_ = hn::Set(float_tag(), scales_.clamp.data()[block]);
     }
 
-    HWY_INLINE auto terms(const float* from, const std::uint32_t*, std::uint8_t* codes) {
+    template <class Terms>
+    HWY_INLINE void terms(const float* from, const std::uint32_t*, std::uint8_t* codes,
+                          Terms& to_low, Terms& to_high) {
         const float_tag df;
         const floats x = hn::LoadU(df, from);
         const doubles low = lower(x);
@@ -65,8 +68,8 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
         if constexpr (with_codes) this->store_codes(signed_as(e.y, magnitude), magnitude, codes);
         this->count_codes(e);
         const floats q = hn::CopySignToAbs(magnitude, x);
-        return halves_of<parts>(products(low, lower(q)), products(high, upper(q)), clamped,
-                                hn::AndNot(clamped, hn::Eq(magnitude, hn::Zero(df))));
+        set_parts(products(low, lower(q)), products(high, upper(q)), clamped,
+                  hn::AndNot(clamped, hn::Eq(magnitude, hn::Zero(df))), to_low, to_high);
     }
 
     HWY_INLINE void finish(grid_counts& out) {
@@ -78,7 +81,7 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
     HWY_INLINE double_terms products(doubles x, doubles q) const {
         const doubles d = hn::Mul(scale_, q);
         const doubles e = hn::Sub(d, x);
-        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, hn::Abs(e)};
+        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, to_compare(e)};
     }
 
     // A number with the sign of the code: that of y, unless the dialect says otherwise of zeros.

@@ -105,29 +105,37 @@ void keep_details(const block_run& run, const block_extremes& e, const centred_b
 void find_scales(const block_params& p, const block_run& run, general_scales& to,
                  block_scales& scales) {
     scaling_table& table = table_of(p, p.largest);
-    const auto put = [&](std::size_t b, double s, double inverse, float factor, float overflow,
-                         float clamp) {
-        to.scale.data()[b] = s;
-        to.inverse.data()[b] = inverse;
-        to.factor.data()[b] = factor;
-        to.overflow.data()[b] = overflow;
-        to.clamp.data()[b] = clamp;
-    };
-    constexpr float never = std::numeric_limits<float>::infinity();
-    scales.slow_blocks = 0;
-    for (std::size_t b = 0; b < run.blocks + batch; ++b) {
-        const std::uint32_t amax = b < run.blocks ? run.amax.data()[b] : base::f32_infinity;
-        scales.slow.data()[b] = 1;
-        if (amax < base::f32_infinity) {
-            const block_scaling& s = table.of(amax);
-            scales.code.data()[b] = s.code;
-            scales.slow.data()[b] = base::float_from_bits(amax) <= s.largest ? 0 : 1;
-            put(b, s.scale, s.inverse, s.factor, s.overflow, s.clamp);
-        }
-        if (scales.slow.data()[b] == 0) continue;
-        put(b, 0, 0, 1, never, never);
-        if (b < run.blocks) ++scales.slow_blocks;
+    double* const scale = to.scale.data();
+    double* const inverse = to.inverse.data();
+    float* const factor = to.factor.data();
+    float* const overflow = to.overflow.data();
+    float* const clamp = to.clamp.data();
+    std::uint32_t* const code = scales.code.data();
+    std::uint8_t* const slow = scales.slow.data();
+    const std::uint32_t* const amax = run.amax.data();
+    std::size_t slow_blocks = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_scaling& s = table.of(amax[b]);
+        const bool fast = base::float_from_bits(amax[b]) <= s.largest;
+        const block_scaling& use = fast ? s : left_to_reference;
+        scale[b] = use.scale;
+        inverse[b] = use.inverse;
+        factor[b] = use.factor;
+        overflow[b] = use.overflow;
+        clamp[b] = use.clamp;
+        code[b] = use.code;
+        slow[b] = fast ? 0 : 1;
+        slow_blocks += fast ? 0u : 1u;
     }
+    scales.slow_blocks = slow_blocks;
+    // What fills the last vector up is no block.
+    const block_scaling& none = left_to_reference;
+    std::fill_n(scale + run.blocks, batch, none.scale);
+    std::fill_n(inverse + run.blocks, batch, none.inverse);
+    std::fill_n(factor + run.blocks, batch, none.factor);
+    std::fill_n(overflow + run.blocks, batch, none.overflow);
+    std::fill_n(clamp + run.blocks, batch, none.clamp);
+    std::fill_n(slow + run.blocks, batch, std::uint8_t{1});
 }
 
 // Dequantized values of general blocks as their dialect returns them, where codes do not tell.

@@ -3,6 +3,7 @@
 // per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/offset.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -39,14 +40,16 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
         wide_offset_ = hn::Set(double_tag(), static_cast<double>(offset));
     }
 
-    HWY_INLINE auto terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes) {
+    template <class Terms>
+    HWY_INLINE void terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
+                          Terms& low, Terms& high) {
         const floats v = hn::LoadU(float_tag(), x);
         const floats y = hn::Mul(hn::Sub(v, offset_), reciprocal_);
         const element_vector e = this->round(y, draws, codes);
         this->count_codes(e);
-        return halves_of<parts>(products(lower(v), lower(e.q)), products(upper(v), upper(e.q)),
-                                hn::Gt(e.unbounded, e.limit),
-                                hn::Eq(e.unbounded, hn::Zero(float_tag())));
+        set_parts(products(lower(v), lower(e.q)), products(upper(v), upper(e.q)),
+                  hn::Gt(e.unbounded, e.limit), hn::Eq(e.unbounded, hn::Zero(float_tag())), low,
+                  high);
     }
 
   private:
@@ -59,7 +62,7 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
         const doubles rest =
             hn::Sub(hn::Sub(x, x_part), hn::Sub(wide_offset_, hn::Sub(x_part, difference)));
         const doubles e = hn::Sub(hn::Sub(product, difference), rest);
-        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, hn::Abs(e)};
+        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, to_compare(e)};
     }
 
     const centred_blocks& centred_;
