@@ -234,6 +234,9 @@ class fractional_encoder {
         return out;
     }
 
+    /// S, exact; 0 where q is not x / S but what the dialect says.
+    MX_HD double scale() const { return value_; }
+
     /// The code of a NaN or Inf among elements that keep a scale.
     MX_HD std::uint8_t special_code(float x) const { return dialect_code(x, 0); }
 

@@ -4,12 +4,20 @@
 #include <algorithm>
 
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/fractional_element.hpp"
 #include "libmx/codec/plain_block.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::codec {
 
 float scale_of_block(const block_params& p, const block_results& d, std::size_t block) {
-    return p.plain ? scale_of_code(d.scale_code[block]) : d.stats[block].scale;
+    const format::scale_format& f = *p.scale_format;
+    if (f.is_number()) return format::decode_scale(f, d.scale_code[block]);
+    // A scale without a code follows from what the rule saw.
+    if (!f.power_of_two()) return choose_scale(p, d.amax[block], p.largest).value;
+    if (p.by->storage.value == scale_storage::float32) return dialect_scale(p, d.amax[block]).value;
+    return scale_of_code(d.scale_code[block]);
 }
 
 void values_of_block(const block_params& p, const block_results& d, std::size_t block,

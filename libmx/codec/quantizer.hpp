@@ -59,15 +59,10 @@ void for_each_array(block_results& r, const recipe_request& asked, Visit&& visit
     if (asked.values && !codes_tell_values(*asked.params)) visit(r.values, r.stride);
 }
 
-/// What must be asked for so that scale_of_block knows every scale.
-inline detail detail_for_scales(const block_params& p) {
-    return p.plain ? detail::codes : detail::stats;
-}
-
-/// block_stats::scale of a block, where detail_for_scales was asked for.
+/// block_stats::scale of a block, where codes were asked for.
 float scale_of_block(const block_params& p, const block_results& d, std::size_t block);
 
-/// Writes the dequantized values of a block, where detail_for_scales and `values` were asked for.
+/// Writes the dequantized values of a block, where codes and `values` were asked for.
 void values_of_block(const block_params& p, const block_results& d, std::size_t block,
                      std::span<float> values);
 

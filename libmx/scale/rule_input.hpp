@@ -28,6 +28,7 @@ struct rule_input {
     int max_exponent;            ///< exponent of the largest element
     bool real_emax;              ///< subtract log2(max) instead of emax (int_emax=log2max)
     std::uint32_t draw;          ///< 32 random bits of the block, for rules that use them
+    friend bool operator==(const rule_input&, const rule_input&) = default;
 };
 
 /// The part of rule_input that a format decides.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every backend against the reference: all it delivers, byte for byte.
-#include <cstring>
-
 #include "libmx/codec/simd/kernels.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/scale/scale_rules.hpp"
@@ -18,27 +16,6 @@ using namespace mx::tests;
 std::string with(const std::string& preset, const std::string& keys) {
     return preset + (keys.empty() ? "" : ":" + keys.substr(1));
 }
-
-// What differs between backends and the reference, for the message of a failure.
-std::string disagreement(const stored_matrix& m, const recipe& r, detail wanted, bool parts) {
-    const auto backends = backends_here();
-    const auto expected = everything(*backends.front(), m, r, wanted, parts);
-    for (const mx::codec::backend* d : backends) {
-        const auto got = everything(*d, m, r, wanted, parts);
-        if (got == expected) continue;
-        std::size_t at = 0;
-        while (at < got.size() && got[at] == expected[at]) ++at;
-        return std::string(d->name) + " from byte " + std::to_string(at);
-    }
-    return "";
-}
-
-const std::vector<block_kind> every_kind(block_kinds.begin(), block_kinds.end());
-// Without what the reference does for the vector kernels.
-const std::vector<block_kind> usual_kinds{block_kind::gaussian,   block_kind::heavy_tail,
-                                          block_kind::clustered,  block_kind::ties,
-                                          block_kind::thresholds, block_kind::sparse,
-                                          block_kind::constant,   block_kind::signed_zeros};
 
 std::vector<std::string> element_keys() {
     std::vector<std::string> out;

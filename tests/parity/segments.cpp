@@ -133,7 +133,8 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
     const codec::block_params params = codec::params_of(r, facts_of(m));
     const codec::value_rectangle all{{m.type, m.bytes.data(), v.cols}, v.batch * v.rows, v.cols};
     const bool stats = wanted == codec::detail::stats;
-    const codec::recipe_request request{&params, wanted, parts, stats, stats};
+    const bool values = wanted != codec::detail::none;
+    const codec::recipe_request request{&params, wanted, parts, values, stats};
     const auto by = b.make_quantizer();
     std::vector<std::byte> out;
     const engine::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
@@ -148,6 +149,20 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
                 });
     });
     return out;
+}
+
+std::string disagreement(const stored_matrix& m, const codec::recipe& r, codec::detail wanted,
+                         bool parts) {
+    const auto backends = backends_here();
+    const auto expected = everything(*backends.front(), m, r, wanted, parts);
+    for (const codec::backend* d : backends) {
+        const auto got = everything(*d, m, r, wanted, parts);
+        if (got == expected) continue;
+        std::size_t at = 0;
+        while (at < got.size() && got[at] == expected[at]) ++at;
+        return std::string(d->name) + " from byte " + std::to_string(at);
+    }
+    return "";
 }
 
 codec::recipe_request asked_of(const codec::block_params& params, std::size_t turn) {

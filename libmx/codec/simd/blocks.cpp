@@ -117,6 +117,41 @@ HWY_ATTR void judge_blocks(const element_grid& g, const block_extremes& e, std::
     out.amax = hn::GetLane(hn::MaxOfLanes(du, largest));
 }
 
+template <quotient_kind kind>
+HWY_ATTR void judge_general_blocks(const element_grid& g, const block_extremes& e,
+                                   std::size_t blocks, const general_scales& general,
+                                   const block_scales& scales, block_verdicts& out,
+                                   std::uint8_t* doubtful) {
+    const float_tag df;
+    const double_tag dd;
+    const bits_tag du;
+    const grid_vectors<false, rounding_kind::nearest> grid(g);
+    const exact_quotients exactly(g);
+    const judge_state state(g);
+    words largest = hn::Zero(du);
+    for (std::size_t b = 0; b < blocks; b += float_lanes) {
+        const doubles low = hn::Load(dd, general.inverse.data() + b);
+        const doubles high = hn::Load(dd, general.inverse.data() + b + double_lanes);
+        const floats factor = hn::Load(df, general.factor.data() + b);
+        const auto rounded = [&](const std::uint32_t* bits) HWY_ATTR {
+            const floats x = hn::BitCast(df, hn::Load(du, bits + b));
+            if constexpr (kind == quotient_kind::exact) {
+                return exactly.round(hn::PromoteTo(dd, hn::LowerHalf(half_tag(), x)),
+                                     hn::PromoteTo(dd, hn::UpperHalf(half_tag(), x)), low, high);
+            } else {
+                const floats y = float_quotient<kind>(x, factor);
+                return grid.round(y, y, hn::Zero(du));
+            }
+        };
+        const words slow = hn::PromoteTo(du, hn::LoadU(byte_tag(), scales.slow.data() + b));
+        const auto fast = hn::Eq(slow, hn::Zero(du));
+        largest = hn::Max(largest, hn::IfThenElseZero(fast, hn::Load(du, e.amax + b)));
+        state.add_monotone(hn::Load(du, e.nonzero + b), slow, rounded(e.amin), rounded(e.amax), out,
+                           doubtful + b);
+    }
+    out.amax = hn::GetLane(hn::MaxOfLanes(du, largest));
+}
+
 }  // namespace
 
 HWY_ATTR void scale(const element_grid& g, const block_extremes& e, std::size_t blocks,
@@ -170,6 +205,14 @@ void judge(const element_grid& g, const block_extremes& e, std::size_t blocks,
            const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful) {
     if (g.fixed) return judge_blocks<true>(g, e, blocks, scales, out, doubtful);
     return judge_blocks<false>(g, e, blocks, scales, out, doubtful);
+}
+
+void judge_general(const element_grid& g, quotient_kind kind, const block_extremes& e,
+                   std::size_t blocks, const general_scales& general, const block_scales& scales,
+                   block_verdicts& out, std::uint8_t* doubtful) {
+    by_quotient(kind, [&]<quotient_kind of>() {
+        judge_general_blocks<of>(g, e, blocks, general, scales, out, doubtful);
+    });
 }
 
 }  // namespace mx::codec::simd::HWY_NAMESPACE

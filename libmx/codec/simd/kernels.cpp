@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/segment_kernel.hpp"
@@ -22,15 +23,21 @@
                   chunk_sums&, grid_counts&);                                                \
     void centred_elements(const element_grid&, const block_run&, const centred_blocks&,      \
                           const block_scales&, std::uint8_t*, chunk_sums&, grid_counts&);    \
+    void general_elements(const element_grid&, quotient_kind, const block_run&,              \
+                          const general_scales&, const block_scales&, std::uint8_t*,         \
+                          chunk_sums&, grid_counts&);                                        \
     void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&, \
                block_verdicts&, std::uint8_t*);                                              \
+    void judge_general(const element_grid&, quotient_kind, const block_extremes&,            \
+                       std::size_t, const general_scales&, const block_scales&,              \
+                       block_verdicts&, std::uint8_t*);                                      \
     void add_blocks(const block_run&, bool, const block_scales&, const chunk_sums&,          \
                     const block::block_sums*, block::segment_lanes&);                        \
     void add_parts(const block_run&, bool, const block_scales&, const chunk_sums&,           \
                    const block::block_parts*, block::part_lanes&);                           \
-    constexpr kernels                                                                        \
-        table{lanes, load,       draw,     centre, scale, elements, centred_elements,        \
-              judge, add_blocks, add_parts};                                                 \
+    constexpr kernels table{lanes,            load,  draw,          centre,     scale,    \
+                            elements,         centred_elements,                              \
+                            general_elements, judge, judge_general, add_blocks, add_parts};  \
     }
 
 namespace mx::codec::simd {
@@ -59,6 +66,7 @@ struct workspace {
     block_scales scales;
     chunk_sums sums;
     centred_blocks centred;
+    general_scales general;
     base::aligned_buffer<std::uint8_t> doubtful;
     base::aligned_buffer<block::block_sums> slow;  // in the order of the blocks
     base::aligned_buffer<block::block_parts> slow_parts;
@@ -70,7 +78,8 @@ struct workspace {
         const std::size_t blocks = (run.blocks + batch - 1) / batch * batch + batch;
         fit_all(blocks, scales.code, scales.reciprocal, scales.scale, scales.slow, doubtful,
                 centred.offset, centred.offset_bits, centred.ruled, centred.amax, centred.amin,
-                centred.nonzero);
+                centred.nonzero, general.scale, general.inverse, general.factor, general.overflow,
+                general.clamp);
         const std::size_t chunks = run.blocks * ((run.stride + 31) / 32) + batch;
         fit_all(chunks, sums.error2, sums.x2, sums.xd, sums.d2, sums.error, sums.in_x_error2,
                 sums.in_x_x2, sums.in_x_xd, sums.in_x_d2);
@@ -89,6 +98,56 @@ void keep_details(const block_run& run, const block_extremes& e, const centred_b
         to.amax[b] = e.ruled[b];
         to.x_max[b] = run.amax.data()[b];
         to.x_min[b] = run.amin.data()[b];
+    }
+}
+
+// The scales of general blocks, by the reference.
+void find_scales(const block_params& p, const block_run& run, general_scales& to,
+                 block_scales& scales) {
+    scaling_table& table = table_of(p, p.largest);
+    double* const scale = to.scale.data();
+    double* const inverse = to.inverse.data();
+    float* const factor = to.factor.data();
+    float* const overflow = to.overflow.data();
+    float* const clamp = to.clamp.data();
+    std::uint32_t* const code = scales.code.data();
+    std::uint8_t* const slow = scales.slow.data();
+    const std::uint32_t* const amax = run.amax.data();
+    std::size_t slow_blocks = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_scaling& s = table.of(amax[b]);
+        const bool fast = base::float_from_bits(amax[b]) <= s.largest;
+        const block_scaling& use = fast ? s : left_to_reference;
+        scale[b] = use.scale;
+        inverse[b] = use.inverse;
+        factor[b] = use.factor;
+        overflow[b] = use.overflow;
+        clamp[b] = use.clamp;
+        code[b] = use.code;
+        slow[b] = fast ? 0 : 1;
+        slow_blocks += fast ? 0u : 1u;
+    }
+    scales.slow_blocks = slow_blocks;
+    // What fills the last vector up is no block.
+    const block_scaling& none = left_to_reference;
+    std::fill_n(scale + run.blocks, batch, none.scale);
+    std::fill_n(inverse + run.blocks, batch, none.inverse);
+    std::fill_n(factor + run.blocks, batch, none.factor);
+    std::fill_n(overflow + run.blocks, batch, none.overflow);
+    std::fill_n(clamp + run.blocks, batch, none.clamp);
+    std::fill_n(slow + run.blocks, batch, std::uint8_t{1});
+}
+
+// Dequantized values of general blocks as their dialect returns them, where codes do not tell.
+void put_values(const block_params& p, const block_run& run, const general_scales& general,
+                const block_scales& scales, const block_results& to) {
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (scales.slow.data()[b] != 0) continue;
+        const auto s = static_cast<float>(general.scale.data()[b]);
+        const std::size_t size = extent_of(run.place, b).size();
+        for (std::size_t i = b * run.stride; i < b * run.stride + size; ++i) {
+            to.values[i] = s * p.value[to.codes[i]];
+        }
     }
 }
 
@@ -114,11 +173,12 @@ std::uint32_t largest(const block_run& run, const block_scales& scales) {
 }  // namespace
 
 bool takes(const block_params& p) {
+    if (!p.plain) return takes_general(p);
     const format::element_params& f = p.element;
     const bool by_code = f.floating && f.mantissa_bits == 0 &&
                          p.mode.how == format::rounding::rtne &&
                          p.mode.ties == format::tie_rule::even;
-    return p.plain && scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
+    return scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
            f.has_sign && !by_code;
 }
 
@@ -177,6 +237,10 @@ element_grid grid_of(const block_params& p) {
     // Errors of the nearest roundings are exact, wherever they lie; others have 24 bits from 2^-84
     // up, in units of the scale, and should stay normal in units of x.
     g.least_code = g.rounding == rounding_kind::nearest ? 1 : 85;
+    g.sign_of_zero = zero_sign::kept;
+    if (p.scale_format->power_of_two()) g.sign_of_zero = p.by->sign_of_zero.value;
+    // Both take the sign from y < 0 (or sign(y)).
+    if (quotient_of(p) == quotient_kind::division) g.sign_of_zero = zero_sign::input_plus;
     return g;
 }
 
@@ -191,28 +255,44 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     space.fit(run, with_parts);
     std::uint8_t* const codes = details.results.codes;
     const element_grid grid = grid_of(p);
+    const bool general = !p.plain;
+    const bool in_x = general || p.has_offset;
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {
         const centred_blocks& c = space.centred;
         k.centre(run, p.range, space.centred);
         extremes = {c.ruled.data(), c.amax.data(), c.amin.data(), c.nonzero.data()};
     }
-    k.scale(grid, extremes, run.blocks, space.scales);
-    const bool all_fast = !p.has_offset && space.scales.slow_blocks == 0;
+    if (general) {
+        find_scales(p, run, space.general, space.scales);
+    } else {
+        k.scale(grid, extremes, run.blocks, space.scales);
+    }
+    const bool all_fast = !in_x && space.scales.slow_blocks == 0;
     space.sums.with_x2 = with_parts || !(all_fast && run.has_x2 && codes == nullptr);
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
     grid_counts counts;
-    if (p.has_offset) {
+    block_verdicts verdicts;
+    if (general) {
+        const quotient_kind kind = quotient_of(p);
+        k.general_elements(grid, kind, run, space.general, space.scales, codes, space.sums, counts);
+        k.judge_general(grid, kind, extremes, run.blocks, space.general, space.scales, verdicts,
+                        space.doubtful.data());
+    } else if (p.has_offset) {
         k.centred_elements(grid, run, space.centred, space.scales, codes, space.sums, counts);
     } else {
         k.elements(grid, run, space.scales, codes, space.sums, counts);
+    }
+    if (!general) {
+        k.judge(grid, extremes, run.blocks, space.scales, verdicts, space.doubtful.data());
     }
     if (codes != nullptr) {
         keep_details(run, extremes, p.has_offset ? &space.centred : nullptr, space.scales,
                      details.results);
     }
-    block_verdicts verdicts;
-    k.judge(grid, extremes, run.blocks, space.scales, verdicts, space.doubtful.data());
+    if (details.results.values != nullptr) {
+        put_values(p, run, space.general, space.scales, details.results);
+    }
 
     block::segment_stats out{};
     block::segment_lanes lanes;
@@ -237,12 +317,12 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
             out.block.dead += is.dead ? 1u : 0u;
         }
     }
-    k.add_blocks(run, p.has_offset, space.scales, space.sums, space.slow.data(), lanes);
+    k.add_blocks(run, in_x, space.scales, space.sums, space.slow.data(), lanes);
     lanes.max_error = std::max(lanes.max_error, counts.max_error);
     out.sum = lanes.sum();
     if (with_parts) {
         block::part_lanes parts;
-        k.add_parts(run, p.has_offset, space.scales, space.sums, space.slow_parts.data(), parts);
+        k.add_parts(run, in_x, space.scales, space.sums, space.slow_parts.data(), parts);
         out.part = parts.sum();
     }
     if (!space.sums.with_x2) {

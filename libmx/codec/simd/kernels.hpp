@@ -8,6 +8,7 @@
 #include "libmx/base/simd/targets.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/segment_kernel.hpp"
+#include "libmx/codec/simd/block_scaling.hpp"
 
 namespace mx::codec::simd {
 
@@ -41,6 +42,8 @@ struct element_grid {
     std::uint32_t rule_step;
     int rule_base;
     int least_code;  ///< of the scale, so that every term is a normal number
+
+    zero_sign sign_of_zero;  ///< of general blocks: the sign of the code of a zero
 };
 
 /// Whether a recipe can be put so.
@@ -52,8 +55,8 @@ element_grid grid_of(const block_params& p);
 using base::simd::supported;
 using base::simd::target;
 
-/// Sums of the chunks of a run (chunk_terms.hpp) in units of their block's scale. With offsets all
-/// are doubles in units of x.
+/// Sums of the chunks of a run (chunk_terms.hpp) in units of their block's scale. With offsets, and
+/// of general blocks, all are doubles in units of x.
 struct chunk_sums {
     bool with_x2 = true;  ///< without codes and offsets: whether x2 is wanted
     base::aligned_buffer<float> error2, x2, xd, d2;
@@ -96,6 +99,13 @@ struct block_scales {
     std::size_t slow_blocks = 0;
 };
 
+/// Of general blocks, see block_scaling; that of one which is left to the reference makes zeros of
+/// zeros.
+struct general_scales {
+    base::aligned_buffer<double> scale, inverse;
+    base::aligned_buffer<float> factor, overflow, clamp;
+};
+
 /// What flags and counts of blocks come to, slow ones left out.
 struct block_verdicts {
     std::uint64_t zero = 0, eligible = 0, collapsed = 0, saturated = 0, dead = 0;
@@ -121,15 +131,24 @@ struct kernels {
     void (*centred_elements)(const element_grid& g, const block_run& run,
                              const centred_blocks& centred, const block_scales& scales,
                              std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
+    /// The same of general blocks.
+    void (*general_elements)(const element_grid& g, quotient_kind kind, const block_run& run,
+                             const general_scales& general, const block_scales& scales,
+                             std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
     /// Flags of the blocks, from their extremes; `doubtful` gets 0 or 1 per block.
     void (*judge)(const element_grid& g, const block_extremes& e, std::size_t blocks,
                   const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
+    /// The same of general blocks.
+    void (*judge_general)(const element_grid& g, quotient_kind kind, const block_extremes& e,
+                          std::size_t blocks, const general_scales& general,
+                          const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
     /// Sums of the blocks, in order, to the lanes of the segment; `slow` has those of slow blocks.
-    void (*add_blocks)(const block_run& run, bool centred, const block_scales& scales,
+    /// `in_x`: those of chunks are in units of x.
+    void (*add_blocks)(const block_run& run, bool in_x, const block_scales& scales,
                        const chunk_sums& sums, const block::block_sums* slow,
                        block::segment_lanes& lanes);
     /// The same for the parts of the squared error.
-    void (*add_parts)(const block_run& run, bool centred, const block_scales& scales,
+    void (*add_parts)(const block_run& run, bool in_x, const block_scales& scales,
                       const chunk_sums& sums, const block::block_parts* slow,
                       block::part_lanes& lanes);
 };

@@ -43,6 +43,17 @@ HWY_INLINE void add_squares(const float* scale, std::size_t blocks, const float*
         lanes);
 }
 
+HWY_INLINE void add_as_they_are(std::size_t blocks, const double* sums, double* lanes) {
+    const double_tag d;
+    for (std::size_t i = 0; i < batch; i += double_lanes) {
+        doubles lane = hn::Load(d, lanes + i);
+        for (std::size_t b = i; b < blocks; b += batch) {
+            lane = hn::Add(lane, hn::LoadU(d, sums + b));
+        }
+        hn::Store(lane, d, lanes + i);
+    }
+}
+
 template <class T>
 double in_order(const T* sums, std::size_t count) {
     double sum = 0;
@@ -58,11 +69,17 @@ block::block_sums sums_of(const chunk_sums& sums, std::size_t first, std::size_t
             sum(sums.d2) * s2,     sum(sums.error) * s, 0};
 }
 
-// Chunks of a block with an offset, in order.
-block::block_sums centred_sums_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
-    const auto sum = [&](const auto& of) { return in_order(of.data() + first, count); };
-    return {sum(sums.in_x_error2), sum(sums.in_x_x2), sum(sums.in_x_xd),
-            sum(sums.in_x_d2),     sum(sums.error),   0};
+// Chunks of a block in units of x, in order; the sums side by side, as each waits for itself.
+block::block_sums sums_in_x_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
+    block::block_sums of{};
+    for (std::size_t c = first; c < first + count; ++c) {
+        of.error2 += sums.in_x_error2.data()[c];
+        of.x2 += sums.in_x_x2.data()[c];
+        of.xd += sums.in_x_xd.data()[c];
+        of.d2 += sums.in_x_d2.data()[c];
+        of.error += sums.error.data()[c];
+    }
+    return of;
 }
 
 // Parts of the squared error, likewise.
@@ -73,7 +90,7 @@ block::block_parts parts_of(const chunk_sums& sums, std::size_t first, std::size
             in_order(sums.underflow_error2.data() + first, count) * s2,
             in_order(sums.grid_error2.data() + first, count) * s2};
 }
-block::block_parts centred_parts_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
+block::block_parts parts_in_x_of(const chunk_sums& sums, std::size_t first, std::size_t count) {
     return {in_order(sums.in_x_clamp.data() + first, count),
             in_order(sums.in_x_underflow.data() + first, count),
             in_order(sums.in_x_grid.data() + first, count)};
@@ -81,14 +98,14 @@ block::block_parts centred_parts_of(const chunk_sums& sums, std::size_t first, s
 
 }  // namespace
 
-HWY_ATTR void add_blocks(const block_run& run, bool centred, const block_scales& scales,
+HWY_ATTR void add_blocks(const block_run& run, bool in_x, const block_scales& scales,
                          const chunk_sums& sums, const block::block_sums* slow,
                          block::segment_lanes& lanes) {
     static_assert(batch == block::segment_lanes::count);
     const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
     const std::uint8_t* const is_slow = scales.slow.data();
     std::size_t done = 0;
-    if (per_block == 1 && !centred && scales.slow_blocks == 0) {
+    if (per_block == 1 && !in_x && scales.slow_blocks == 0) {
         done = run.blocks / batch * batch;
         const float* const scale = scales.scale.data();
         add_squares(scale, done, sums.error2.data(), lanes.error2.data());
@@ -101,12 +118,19 @@ HWY_ATTR void add_blocks(const block_run& run, bool centred, const block_scales&
             [&](std::size_t b, doubles s)
                 HWY_ATTR { return hn::Mul(hn::LoadU(double_tag(), error + b), s); },
             lanes.error.data());
+    } else if (per_block == 1 && scales.slow_blocks == 0) {
+        done = run.blocks / batch * batch;
+        add_as_they_are(done, sums.in_x_error2.data(), lanes.error2.data());
+        add_as_they_are(done, sums.in_x_x2.data(), lanes.x2.data());
+        add_as_they_are(done, sums.in_x_xd.data(), lanes.xd.data());
+        add_as_they_are(done, sums.in_x_d2.data(), lanes.d2.data());
+        add_as_they_are(done, sums.error.data(), lanes.error.data());
     }
     for (std::size_t b = done; b < run.blocks; ++b) {
         if (is_slow[b] != 0) {
             lanes.add(b % batch, *slow++);
-        } else if (centred) {
-            lanes.add(b % batch, centred_sums_of(sums, b * per_block, per_block));
+        } else if (in_x) {
+            lanes.add(b % batch, sums_in_x_of(sums, b * per_block, per_block));
         } else {
             const auto s = static_cast<double>(scales.scale.data()[b]);
             lanes.add(b % batch, sums_of(sums, b * per_block, per_block, s));
@@ -114,12 +138,12 @@ HWY_ATTR void add_blocks(const block_run& run, bool centred, const block_scales&
     }
 }
 
-HWY_ATTR void add_parts(const block_run& run, bool centred, const block_scales& scales,
+HWY_ATTR void add_parts(const block_run& run, bool in_x, const block_scales& scales,
                         const chunk_sums& sums, const block::block_parts* slow,
                         block::part_lanes& lanes) {
     const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
     std::size_t done = 0;
-    if (per_block == 1 && !centred && scales.slow_blocks == 0) {
+    if (per_block == 1 && !in_x && scales.slow_blocks == 0) {
         done = run.blocks / batch * batch;
         const float* const scale = scales.scale.data();
         add_squares(scale, done, sums.clamp_error2.data(), lanes.clamp_error2.data());
@@ -129,8 +153,8 @@ HWY_ATTR void add_parts(const block_run& run, bool centred, const block_scales& 
     for (std::size_t b = done; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) {
             lanes.add(b % batch, *slow++);
-        } else if (centred) {
-            lanes.add(b % batch, centred_parts_of(sums, b * per_block, per_block));
+        } else if (in_x) {
+            lanes.add(b % batch, parts_in_x_of(sums, b * per_block, per_block));
         } else {
             const auto s = static_cast<double>(scales.scale.data()[b]);
             lanes.add(b % batch, parts_of(sums, b * per_block, per_block, s));

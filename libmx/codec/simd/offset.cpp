@@ -3,6 +3,7 @@
 // per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/offset.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -15,192 +16,67 @@
 HWY_BEFORE_NAMESPACE();
 #include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
-#include "libmx/codec/simd/counting.inc"
+#include "libmx/codec/simd/doubles.inc"
 
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
-// Sums of terms of a chunk, one per lane of double.
-struct centred_terms {
-    doubles error2, x2, xd, d2, error, max_error;
-};
-
-// Also the squared errors by part. Flat: as a struct in a struct they would stay in memory.
-struct parted_terms {
-    doubles error2, x2, xd, d2, error, max_error;
-    doubles clamp, underflow, grid;
-};
-
-HWY_INLINE centred_terms joined(const centred_terms& a, const centred_terms& b) {
-    return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2),
-            hn::Add(a.xd, b.xd),         hn::Add(a.d2, b.d2),
-            hn::Add(a.error, b.error),   hn::Max(a.max_error, b.max_error)};
-}
-HWY_INLINE parted_terms joined(const parted_terms& a, const parted_terms& b) {
-    return {hn::Add(a.error2, b.error2), hn::Add(a.x2, b.x2),
-            hn::Add(a.xd, b.xd),         hn::Add(a.d2, b.d2),
-            hn::Add(a.error, b.error),   hn::Max(a.max_error, b.max_error),
-            hn::Add(a.clamp, b.clamp),   hn::Add(a.underflow, b.underflow),
-            hn::Add(a.grid, b.grid)};
-}
-
-// Both halves of a float vector: `low` and `high` stay apart until nothing lies farther apart.
-template <class Terms>
-struct halves {
-    Terms low, high;
-};
-
-template <bool fixed, rounding_kind kind, bool with_codes, bool with_parts>
+template <bool fixed, rounding_kind kind, bool with_codes, bool parts>
 class centred_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
-    using terms_of = std::conditional_t<with_parts, parted_terms, centred_terms>;
+    static constexpr bool with_parts = parts;
+    static constexpr bool with_draws = kind == rounding_kind::stochastic;
 
-    explicit HWY_INLINE centred_kernel(const element_grid& g)
-        : element_rounder<fixed, kind, with_codes>(g), max_error_(hn::Zero(double_tag())) {}
+    HWY_INLINE centred_kernel(const element_grid& g, const centred_blocks& centred,
+                              const block_scales& scales)
+        : element_rounder<fixed, kind, with_codes>(g), centred_(centred), scales_(scales) {}
 
-    HWY_INLINE void set_block(float reciprocal, float scale, float offset) {
-        reciprocal_ = hn::Set(float_tag(), reciprocal);
+    HWY_INLINE void set_block(std::size_t block, bool live) {
+        const float offset = live ? centred_.offset.data()[block] : 0.0f;
+        const float scale = scales_.scale.data()[block];
+        reciprocal_ = hn::Set(float_tag(), scales_.reciprocal.data()[block]);
         scale_ = hn::Set(double_tag(), static_cast<double>(scale));
         offset_ = hn::Set(float_tag(), offset);
         wide_offset_ = hn::Set(double_tag(), static_cast<double>(offset));
     }
 
-    // As in chunk_kernel.
-    template <std::size_t vectors, std::size_t step>
-    HWY_INLINE halves<terms_of> terms(const float* x, const std::uint32_t* draws,
-                                      std::uint8_t* codes, std::size_t i) {
-        if constexpr (step == vectors) {
-            const std::size_t at = i * float_lanes;
-            const floats v = hn::LoadU(float_tag(), x + at);
-            const floats y = hn::Mul(hn::Sub(v, offset_), reciprocal_);
-            const element_vector e =
-                this->round(y, this->draws_from(draws, at), this->codes_from(codes, at));
-            this->count_codes(e);
-            if constexpr (with_parts) {
-                // Where x = O there is no error, so that q = 0 tells underflow.
-                const floats one = hn::Set(float_tag(), 1.0f);
-                const floats clamped = hn::IfThenElseZero(hn::Gt(e.unbounded, e.limit), one);
-                const floats vanished =
-                    hn::IfThenElseZero(hn::Eq(e.unbounded, hn::Zero(float_tag())), one);
-                return {parted(products(lower(v), lower(e.q)), lower(clamped), lower(vanished)),
-                        parted(products(upper(v), upper(e.q)), upper(clamped), upper(vanished))};
-            } else {
-                return {products(lower(v), lower(e.q)), products(upper(v), upper(e.q))};
-            }
-        } else {
-            const halves<terms_of> a = terms<vectors, 2 * step>(x, draws, codes, i);
-            const halves<terms_of> b = terms<vectors, 2 * step>(x, draws, codes, i + step);
-            return {joined(a.low, b.low), joined(a.high, b.high)};
-        }
-    }
-
-    HWY_INLINE void keep_max(doubles max_error) { max_error_ = hn::Max(max_error_, max_error); }
-
-    HWY_INLINE void finish(grid_counts& out) {
-        element_rounder<fixed, kind, with_codes>::finish(out);
-        out.max_error =
-            std::max(out.max_error, hn::GetLane(hn::MaxOfLanes(double_tag(), max_error_)));
+    template <class Terms>
+    HWY_INLINE void terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
+                          Terms& low, Terms& high) {
+        const floats v = hn::LoadU(float_tag(), x);
+        const floats y = hn::Mul(hn::Sub(v, offset_), reciprocal_);
+        const element_vector e = this->round(y, draws, codes);
+        this->count_codes(e);
+        set_parts(products(lower(v), lower(e.q)), products(upper(v), upper(e.q)),
+                  hn::Gt(e.unbounded, e.limit), hn::Eq(e.unbounded, hn::Zero(float_tag())), low,
+                  high);
     }
 
   private:
-    HWY_INLINE centred_terms products(doubles x, doubles q) const {
+    HWY_INLINE double_terms products(doubles x, doubles q) const {
         const doubles product = hn::Mul(scale_, q);
         const doubles d = hn::Add(wide_offset_, product);
-        // d - x without the cancellation of a large offset: see error_of in block_kernel.cpp.
+        // d - x without the cancellation of a large offset: see error_of in plain_block.hpp.
         const doubles difference = hn::Sub(x, wide_offset_);
         const doubles x_part = hn::Add(difference, wide_offset_);
         const doubles rest =
             hn::Sub(hn::Sub(x, x_part), hn::Sub(wide_offset_, hn::Sub(x_part, difference)));
         const doubles e = hn::Sub(hn::Sub(product, difference), rest);
-        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, hn::Abs(e)};
+        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, to_compare(e)};
     }
 
-    // error2 to its parts, by factors 0 and 1.
-    static HWY_INLINE parted_terms parted(const centred_terms& t, doubles clamped,
-                                          doubles vanished) {
-        const doubles clamp = hn::Mul(t.error2, clamped);
-        const doubles underflow = hn::Mul(t.error2, vanished);
-        const doubles grid = hn::Sub(hn::Sub(t.error2, clamp), underflow);
-        return {t.error2, t.x2, t.xd, t.d2, t.error, t.max_error, clamp, underflow, grid};
-    }
-
+    const centred_blocks& centred_;
+    const block_scales& scales_;
     floats reciprocal_, offset_;
-    doubles scale_, wide_offset_, max_error_;
+    doubles scale_, wide_offset_;
 };
 
-template <bool fixed, rounding_kind kind, std::size_t chunk, bool with_codes, bool with_parts>
-HWY_ATTR void run_centred(const element_grid& g, const block_run& run,
-                          const centred_blocks& centred, const block_scales& scales,
-                          std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
-    HWY_ALIGN static constexpr float zeros[chunk] = {};
-    HWY_ALIGN std::uint8_t unwanted[chunk];
-    HWY_ALIGN double terms[with_parts ? 8 : 5][batch * double_lanes];
-    const double_tag dd;
-    constexpr std::size_t vectors = chunk / float_lanes;
-    const std::size_t per_block = run.stride / chunk;
-    const std::size_t chunks = run.blocks * per_block;
-    centred_kernel<fixed, kind, with_codes, with_parts> kernel(g);
-    std::size_t block = 0;
-    std::size_t left = 0;  // chunks of the block
-    bool live = false;
-    for (std::size_t first = 0; first < chunks; first += batch) {
-        for (std::size_t i = 0; i < batch; ++i) {
-            const std::size_t at = (first + i) * chunk;
-            if (left == 0) {
-                left = per_block;
-                live = block < run.blocks && scales.slow.data()[block] == 0;
-                // A block of zeros without an offset stands in for one that is not done here.
-                kernel.set_block(scales.reciprocal.data()[block], scales.scale.data()[block],
-                                 live ? centred.offset.data()[block] : 0.0f);
-                ++block;
-            }
-            --left;
-            const float* x = live ? run.x + at : zeros;
-            const std::uint32_t* draws = nullptr;
-            if constexpr (kind == rounding_kind::stochastic) {
-                draws = live ? run.draws + at : reinterpret_cast<const std::uint32_t*>(zeros);
-            }
-            std::uint8_t* to = unwanted;
-            if constexpr (with_codes) to = live ? codes + at : unwanted;
-            const auto h = kernel.template terms<vectors, 1>(x, draws, to, 0);
-            const auto t = joined(h.low, h.high);
-            hn::Store(t.error2, dd, terms[0] + i * double_lanes);
-            hn::Store(t.x2, dd, terms[1] + i * double_lanes);
-            hn::Store(t.xd, dd, terms[2] + i * double_lanes);
-            hn::Store(t.d2, dd, terms[3] + i * double_lanes);
-            hn::Store(t.error, dd, terms[4] + i * double_lanes);
-            if constexpr (with_parts) {
-                hn::Store(t.clamp, dd, terms[5] + i * double_lanes);
-                hn::Store(t.underflow, dd, terms[6] + i * double_lanes);
-                hn::Store(t.grid, dd, terms[7] + i * double_lanes);
-            }
-            kernel.keep_max(t.max_error);
-        }
-        fold_double_batch(terms[0], sums.in_x_error2.data() + first);
-        fold_double_batch(terms[1], sums.in_x_x2.data() + first);
-        fold_double_batch(terms[2], sums.in_x_xd.data() + first);
-        fold_double_batch(terms[3], sums.in_x_d2.data() + first);
-        fold_double_batch(terms[4], sums.error.data() + first);
-        if constexpr (with_parts) {
-            fold_double_batch(terms[5], sums.in_x_clamp.data() + first);
-            fold_double_batch(terms[6], sums.in_x_underflow.data() + first);
-            fold_double_batch(terms[7], sums.in_x_grid.data() + first);
-        }
-        counts.slots += batch * chunk;
-        if (first % (64 * batch) == 0) kernel.flush(counts);
-    }
-    kernel.finish(counts);
-}
-
 // The kernel for chunks of 16, or of 32.
-template <bool fixed, rounding_kind kind, bool with_codes>
-auto of_chunks(const block_run& run, bool with_parts) {
-    if (run.stride < 32) {
-        return with_parts ? run_centred<fixed, kind, 16, with_codes, true>
-                          : run_centred<fixed, kind, 16, with_codes, false>;
-    }
-    return with_parts ? run_centred<fixed, kind, 32, with_codes, true>
-                      : run_centred<fixed, kind, 32, with_codes, false>;
+template <bool fixed, rounding_kind kind, bool with_codes, bool with_parts>
+auto of_chunks(const block_run& run) {
+    using kernel = centred_kernel<fixed, kind, with_codes, with_parts>;
+    return run.stride < 32 ? sum_in_doubles<kernel, 16, element_grid, centred_blocks, block_scales>
+                           : sum_in_doubles<kernel, 32, element_grid, centred_blocks, block_scales>;
 }
 
 // The smallest and largest element of every block, lane by lane.
@@ -297,9 +173,11 @@ void centred_elements(const element_grid& g, const block_run& run, const centred
                       const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
                       grid_counts& counts) {
     by_grid(g, [&]<bool fixed, rounding_kind kind>() {
-        const auto f = codes != nullptr ? of_chunks<fixed, kind, true>(run, sums.with_parts)
-                                        : of_chunks<fixed, kind, false>(run, sums.with_parts);
-        f(g, run, centred, scales, codes, sums, counts);
+        const auto f = sums.with_parts ? codes != nullptr ? of_chunks<fixed, kind, true, true>(run)
+                                                          : of_chunks<fixed, kind, false, true>(run)
+                       : codes != nullptr ? of_chunks<fixed, kind, true, false>(run)
+                                          : of_chunks<fixed, kind, false, false>(run);
+        f(run, scales.slow.data(), codes, sums, counts, g, centred, scales);
     });
 }
 

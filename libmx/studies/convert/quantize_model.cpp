@@ -172,7 +172,7 @@ class quantize_visitor final : public engine::visitor {
     explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
     codec::recipe_request wanted(const engine::run_job& j) const override {
-        return {nullptr, codec::detail_for_scales(*j.params[0]), false, !job_.packed};
+        return {nullptr, codec::detail::codes, false, !job_.packed};
     }
     void begin(const engine::run_batch& b) override {
         if (!job_.packed || !codec::needs_tensor_facts(job_.recipe)) return;

@@ -130,7 +130,7 @@ class origin_search {
           tensor_id_(base::tensor_id(t.name)) {
         total_.tensor = t;
         for (const candidate& c : by) {
-            requests_.push_back({&c.params, codec::detail_for_scales(c.params)});
+            requests_.push_back({&c.params, codec::detail::codes});
             total_.rows.push_back({});
             total_.rows.back().recipe = c.recipe;
         }

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/simd/block_scaling.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/codec/general_block.hpp"
+
+namespace mx::codec::simd {
+namespace {
+
+constexpr float never = std::numeric_limits<float>::infinity();
+
+// Beyond, float32 arithmetic on the grid of an element format would leave its range.
+constexpr double largest_quotient = 0x1p15;
+
+// The smallest float32 from `b` > 0 on; not `b` itself where `above`.
+float first_float(double b, bool above) {
+    if (b > static_cast<double>(std::numeric_limits<float>::max())) return never;
+    const auto nearest = static_cast<float>(b);
+    const auto value = static_cast<double>(nearest);
+    if (value > b || (value == b && !above)) return nearest;
+    return base::float_from_bits(base::bits_of(nearest) + 1u);
+}
+
+// The largest float32 not above `b`.
+float floor_float(double b) {
+    if (b >= static_cast<double>(std::numeric_limits<float>::max())) {
+        return std::numeric_limits<float>::max();
+    }
+    const auto nearest = static_cast<float>(b);
+    if (static_cast<double>(nearest) <= b) return nearest;
+    return base::float_from_bits(base::bits_of(nearest) - 1u);
+}
+
+}  // namespace
+
+bool takes_general(const block_params& p) {
+    const format::element_params& f = p.element;
+    if (p.plain || p.bumps || p.has_offset || !f.floating || !f.has_sign) return false;
+    if (p.mode.how != format::rounding::rtne || p.mode.round_fraction) return false;
+    if (f.mantissa_bits == 0) return false;
+    if (p.select != four_over_six::none) return false;
+    const dialect& by = *p.by;
+    if (!p.scale_format->power_of_two()) return by.two_level.value != two_level_kind::ggml;
+    const bool exact = by.arithmetic.value == element_kind::exact ||
+                       by.arithmetic.value == element_kind::fraction_even;
+    return exact && !by.e4m3_overflow_is_nan.value && p.rule != scale::rule_id::stochastic;
+}
+
+quotient_kind quotient_of(const block_params& p) {
+    if (p.scale_format->power_of_two()) return quotient_kind::product;
+    switch (p.by->two_level.value) {
+        case two_level_kind::torchao:
+        case two_level_kind::te:
+            return quotient_kind::product;
+        case two_level_kind::modelopt:
+        case two_level_kind::compressed_tensors:
+            return quotient_kind::division;
+        default:
+            return quotient_kind::exact;
+    }
+}
+
+scaling_table::scaling_table(const block_params& p, float target)
+    : p_(p),
+      source_(source_of(p, target)),
+      kind_(quotient_of(p)),
+      coded_(p.scale_format->has_codes()),
+      largest_value_(static_cast<double>(p.value[p.element.max_positive])) {
+    // Half a quantum further, the number of one more code would begin; ties go to even codes.
+    const int m = p.element.mantissa_bits;
+    clamp_value_ = largest_value_ + std::ldexp(1.0, std::ilogb(largest_value_) - m - 1);
+    clamps_above_ = (p.element.max_positive & 1u) == 0;
+    if (coded_) cells_.resize((base::f32_infinity >> cell_bits) + 1);
+    zero_ = asked(0);
+}
+
+scaling_table::source scaling_table::source_of(const block_params& p, float target) {
+    return {p.by,
+            p.scale_format,
+            p.rule,
+            p.facts,
+            p.element,
+            p.mode,
+            p.exponent_bits,
+            p.flush_subnormals,
+            p.largest,
+            p.tensor.stored,
+            p.tensor.decode,
+            target};
+}
+
+bool scaling_table::is_for(const block_params& p, float target) const {
+    return source_ == source_of(p, target);
+}
+
+block_scaling scaling_table::asked(std::uint32_t amax_bits) const {
+    return p_.scale_format->power_of_two() ? of_power(amax_bits) : of_number(amax_bits);
+}
+
+void scaling_table::set_scale(double scale, block_scaling& to) const {
+    to.scale = scale;
+    if (scale == 0) return;
+    to.inverse = (1.0 + 0x1p-46) / scale;
+    to.overflow = first_float(scale * largest_value_, true);
+    to.clamp = first_float(scale * clamp_value_, clamps_above_);
+}
+
+// The scale of a dialect that is a power of two.
+block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
+    const chosen_scale s = dialect_scale(p_, amax_bits);
+    const float largest = p_.value[p_.element.max_positive];
+    const bool usual = base::is_finite(s.value) && s.value >= 0x1p-127f && !s.nan_quotients &&
+                       base::is_finite(s.value * largest) &&
+                       !dialect_steps::flushed(p_, amax_bits);
+    if (!usual) return left_to_reference;
+    block_scaling out = left_to_reference;
+    set_scale(static_cast<double>(s.value), out);
+    out.factor = 1.0f / s.value;
+    out.largest = floor_float(largest_quotient * out.scale);
+    out.code = static_cast<std::uint8_t>(std::max(s.code, 0));
+    return out;
+}
+
+block_scaling scaling_table::of_number(std::uint32_t amax_bits) const {
+    const fractional_scale s = choose_scale(p_, amax_bits, source_.target);
+    if (base::is_nan(s.value)) return left_to_reference;
+    if (kind_ != quotient_kind::exact) {
+        const fractional_decoder decoder(p_, s.value);
+        const auto most = static_cast<std::uint8_t>(p_.element.max_positive);
+        const bool usual = base::is_finite(s.factor) && s.factor >= 0 &&
+                           (s.factor > 0 || kind_ == quotient_kind::product) &&
+                           base::is_finite(decoder.decode(most));
+        if (!usual) return left_to_reference;
+    }
+    block_scaling out = left_to_reference;
+    out.factor = s.factor;
+    out.largest = std::numeric_limits<float>::max();
+    out.code = s.code;
+    set_scale(fractional_encoder(p_, s, {}).scale(), out);
+    const auto factor = static_cast<double>(s.factor);
+    if (kind_ == quotient_kind::division) out.largest = floor_float(largest_quotient * factor);
+    if (kind_ == quotient_kind::product && factor > 0) {
+        out.largest = floor_float(largest_quotient / factor);
+    }
+    return out;
+}
+
+void scaling_table::fill(cell& c, std::uint32_t first) {
+    const auto equal = [](const block_scaling& a, const block_scaling& b) {
+        return a.code == b.code && a.scale == b.scale && a.largest == b.largest;
+    };
+    std::uint32_t last = first + (1u << cell_bits) - 1u;
+    const block_scaling low = asked(first);
+    const block_scaling high = asked(last);
+    while (!equal(low, high) && last - first > 1) {
+        const std::uint32_t middle = first + (last - first) / 2;
+        (equal(asked(middle), low) ? first : last) = middle;
+    }
+    c.below = static_cast<std::int32_t>(found_.size());
+    c.from = last;
+    found_.push_back(low);
+    found_.push_back(high);
+}
+
+scaling_table& table_of(const block_params& p, float target) {
+    static constexpr std::size_t room = 16;
+    static thread_local std::vector<std::unique_ptr<scaling_table>> tables;
+    static thread_local std::size_t next = 0;
+    for (const auto& t : tables) {
+        if (t->is_for(p, target)) return *t;
+    }
+    if (tables.size() < room) {
+        tables.push_back(std::make_unique<scaling_table>(p, target));
+        return *tables.back();
+    }
+    next = (next + 1) % room;
+    tables[next] = std::make_unique<scaling_table>(p, target);
+    return *tables[next];
+}
+
+}  // namespace mx::codec::simd
