@@ -14,6 +14,7 @@ import math
 import os
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,16 @@ def budget(minutes):
             "cases": some(2, 1)}
 
 
+def folder_name(name):
+    """'d = 64/E4M3 as told' without blanks."""
+    return name.replace(" = ", "").replace(" ", "-")
+
+
+def finished(run):
+    """Whether a run.json is there, of a run that went to its end."""
+    return run.exists() and json.loads(run.read_text())["results"][0]["status"] != "stopped"
+
+
 def words(options):
     return [word for pair in options.items() for word in pair]
 
@@ -88,8 +99,8 @@ class Study:
 
     def train(self, name, options, seeds, steps):
         """One run a seed in folder/name/seed-N; those that are there already stay."""
-        at = self.folder / name
-        left = [seed for seed in seeds if not (at / f"seed-{seed}/run.json").exists()]
+        at = self.folder / folder_name(name)
+        left = [seed for seed in seeds if not finished(at / f"seed-{seed}/run.json")]
         for seed in left:
             shutil.rmtree(at / f"seed-{seed}", ignore_errors=True)
         command = ["train", "proxy", *options, "--steps", steps, "--checkpoint-every", "0", "--threads",
@@ -104,9 +115,9 @@ class Study:
 
     def resume(self, checkpoint, name, options, steps, copies):
         """The run of a checkpoint continued; with copies, one folder each."""
-        at = self.folder / name
+        at = self.folder / folder_name(name)
         ends = [at / f"nudge-{i}/run.json" for i in range(1, copies + 1)] if copies else [at / "run.json"]
-        if not all(end.exists() for end in ends):
+        if not all(map(finished, ends)):
             shutil.rmtree(at, ignore_errors=True)
             self.mx("train", "--resume", checkpoint, "--steps", steps, *options, "--checkpoint-every", "0",
                     "--threads", self.threads, "--quiet", *(["--nudge", copies] if copies else []), "-o", at)
@@ -193,6 +204,22 @@ def below_the_floor(values, floor, window=200):
     return least, windows
 
 
+def recovered(values, broke):
+    """Whether a run that became unstable at this step came back: the median of its last 50 losses is at most
+    twice that of the 100 before the step."""
+    def median(part):
+        return statistics.median(math.inf if x is None else x for x in part)
+
+    return median(values[broke - 1:][-50:]) <= 2 * median(values[max(0, broke - 101):broke - 1])
+
+
+def unstable(runs):
+    """'5 of 32 (4)': how many became unstable, and how many of these recovered."""
+    broken = [run for run in runs if run["unstable_at"] is not None]
+    back = sum(recovered(losses(Path(run["run"])), run["unstable_at"]) for run in broken)
+    return f"{len(broken)} of {len(runs)}" + (f" ({back})" if broken else "")
+
+
 # ---- the parts ----
 
 def first_steps(names, comparison, folders, seeds):
@@ -211,13 +238,13 @@ def survival(study, title, network, rate, seeds, steps):
     p_coded = {group["group"]: group["log_rank_p"] for group in of_coded["results"]}
     quarters = [steps // 4, steps // 2, 3 * steps // 4]
     rows = []
-    for name, group in zip(SCHEMES, of_fp32["results"]):
-        rows.append([name, f"{group['unstable']} of {group['runs']}",
+    for name, group, folder in zip(SCHEMES, of_fp32["results"], folders):
+        rows.append([name, unstable([r for r in of_fp32["runs"] if Path(r["run"]).parents[1] == folder]),
                      *(percent(share_at(group["survival_curve"], step)) for step in quarters),
                      interval(group, "survival", percent), chance(group["log_rank_p"]),
                      chance(p_coded[group["group"]]), interval(group, "gap", thousandths)])
     study.say(f"### {title}: rate {rate}, {steps} steps, seeds {seeds[0]} to {seeds[-1]}", "",
-              *table(["scheme", "unstable", *(f"stable at {step}, %" for step in quarters),
+              *table(["scheme", "unstable (recovered)", *(f"stable at {step}, %" for step in quarters),
                       f"at {steps} (95 %)", "p to fp32", "p to E4M3 as coded", "gap, 1e-3 (95 %)"], rows),
               "First unstable step:", "", *first_steps(SCHEMES, of_fp32, folders, seeds))
     return dict(zip(SCHEMES, folders)), of_fp32
@@ -288,8 +315,8 @@ def before_it_breaks(study, rate, broken):
                     for s in steps if s["step"] > broke - 100]
             study.say(f"### Before an instability: E4M3 as {way}, seed {seed}, unstable at {broke}", "")
             if early:
-                study.say(f"zeta from step 101 to {broke - 101}: median {early[len(early) // 2]:.3f}, from {early[0]:.3f} "
-                          f"to {early[-1]:.3f}.", "")
+                study.say(f"zeta from step 101 to {broke - 101}: median {early[len(early) // 2]:.3f}, from "
+                          f"{early[0]:.3f} to {early[-1]:.3f}.", "")
             study.say(*table(["step", "loss", "gradient norm", "zeta", "cosine", "gain"], rows))
 
 
@@ -323,11 +350,11 @@ def drift(study, seeds, steps):
     study.say(f"### Gains that drift: rate {DRIFT_RATE}, seed {seeds[0]}", "",
               *table(["step", "least gain", "median", "largest", "saturated blocks, %", "loss", "zeta", "gain",
                       "zeta, rceil", "gain, rceil", "zeta, coded", "gain, coded"], rows))
-    bands = {"none": (0, 0), "up to half": (0, 0.5), "more than half": (0.5, 1)}
+    bands = {"none": (-1, 0), "up to half": (0, 0.5), "more than half": (0.5, 1)}
     rows = []
     for band, (low, high) in bands.items():
-        chosen = [s["probe"] for run in found["E4M3 as told"] for s in run if s["step"] > 1
-                  and (gains_saturated(s["probe"]) == 0 if band == "none" else low < gains_saturated(s["probe"]) <= high)]
+        chosen = [s["probe"] for run in found["E4M3 as told"] for s in run
+                  if s["step"] > 1 and low < gains_saturated(s["probe"]) <= high]
         rows.append([band, len(chosen), *(f"{sum(x[key] for x in chosen) / len(chosen):.3f}" if chosen else "-"
                                           for key in ("zeta", "cosine", "gain", "bias_share"))])
     study.say(f"As told, seeds {seeds[0]} to {seeds[-1]}, by saturated blocks of gains:", "",
@@ -355,13 +382,13 @@ def activations(study, seeds, steps):
               "", *table(["network", *PAIR_HEAD], rows))
 
 
-PAIR_HEAD = ["fp32 unstable", "E4M3 unstable", "p", "late loss, fp32", "late loss, E4M3", "fp32 broke at", "E4M3 broke at"]
+PAIR_HEAD = ["fp32 unstable", "E4M3 unstable", "p", "late loss, fp32", "late loss, E4M3", "fp32 broke at",
+             "E4M3 broke at"]
 
 
 def pair_cells(comparison, folders, seeds):
     """How often a pair of schemes broke, the median of their late losses, and when each seed broke."""
     runs = {Path(run["run"]).parent: run for run in comparison["runs"]}
-    groups = comparison["results"]
 
     def late(folder):
         values = sorted(math.inf if (x := runs[folder / f"seed-{seed}"]["late_loss"]) is None else x for seed in seeds)
@@ -372,8 +399,8 @@ def pair_cells(comparison, folders, seeds):
         broke = [f"{seed}:{step}" for seed in seeds if (step := runs[folder / f"seed-{seed}"]["unstable_at"])]
         return " ".join(broke) or "-"
 
-    return [f"{groups[0]['unstable']} of {groups[0]['runs']}", f"{groups[1]['unstable']} of {groups[1]['runs']}",
-            chance(groups[1]["log_rank_p"]), *map(late, folders), *map(steps, folders)]
+    return [*(unstable([runs[folder / f"seed-{seed}"] for seed in seeds]) for folder in folders),
+            chance(comparison["results"][1]["log_rank_p"]), *map(late, folders), *map(steps, folders)]
 
 
 def sweep(study, seeds, steps):
@@ -402,13 +429,15 @@ def floors(study, folders, seeds, steps):
               f"lies {least:+.1f} standard errors from 1/d + sigma^2." if windows else "No run has 200 steps.", "")
     rows = []
     for width, rate in ("64", "0.003"), ("128", "0.002"):
-        at = study.train(f"cosine/{width}", [*words({**NETWORK, "--width": width}), "--lr", rate, "--cosine"], seeds, steps)
+        at = study.train(f"cosine/{width}", [*words({**NETWORK, "--width": width}), "--lr", rate, "--cosine"], seeds,
+                         steps)
         for seed in seeds:
             part = losses(at / f"seed-{seed}/run.json")[-200:]
             mean = math.fsum(part) / len(part)
             error = math.sqrt(math.fsum((x - mean)**2 for x in part) / (len(part) - 1) / len(part))
             floor = 1 / int(width) + 25e-6
-            rows.append([width, seed, f"{mean:.6f}", f"{error:.6f}", f"{floor:.6f}", f"{100 * (mean / floor - 1):+.2f}"])
+            rows.append([width, seed, f"{mean:.6f}", f"{error:.6f}", f"{floor:.6f}",
+                         f"{100 * (mean / floor - 1):+.2f}"])
     study.say(*table(["d", "seed", "mean loss", "standard error", "floor", "above it, %"], rows))
 
 

@@ -67,11 +67,19 @@ class Figures(unittest.TestCase):
         comparison = {"runs": [{"run": f"{folder}/seed-{seed}/run.json", "unstable_at": step, "late_loss": loss}
                                for folder, seed, step, loss in (("a", 1, None, 0.1), ("a", 2, 70, None),
                                                                 ("b", 1, 50, 0.3), ("b", 2, None, 0.2))],
-                      "results": [{"unstable": 1, "runs": 2}, {"unstable": 1, "runs": 2, "log_rank_p": 0.5}]}
+                      "results": [{}, {"log_rank_p": 0.5}]}
         self.assertEqual(study.first_steps(["A", "B"], comparison, folders, [1, 2])[2:4],
                          ["| 1 | - | 50 |", "| 2 | 70 | - |"])
-        self.assertEqual(study.pair_cells(comparison, folders, [1, 2]),
-                         ["1 of 2", "1 of 2", "0.5", "0.1000", "0.2000", "2:70", "1:50"])
+        values = [1.0] * 49 + [20.0] * 20 + [1.5] * 50  # comes back, but not to what it was before 70
+        with mock.patch.object(study, "losses", lambda run: values if "b" in run.parts else values[:49] + [20.0] * 70):
+            self.assertEqual(study.pair_cells(comparison, folders, [1, 2]),
+                             ["1 of 2 (0)", "1 of 2 (1)", "0.5", "0.1000", "0.2000", "2:70", "1:50"])
+
+    def test_recovery(self):
+        values = [1.0] * 100 + [50.0] * 10
+        self.assertTrue(study.recovered(values + [2.0] * 50, 101))
+        self.assertFalse(study.recovered(values + [2.1] * 50, 101))
+        self.assertFalse(study.recovered([1.0] * 100 + [None], 101))
 
 
 def tensors(file):
@@ -101,18 +109,20 @@ class Trainings(unittest.TestCase):
 
     def test_the_smallest_study_and_what_is_left_of_it(self):
         text = self.run_all()
-        for title in ("d = 64:", "d = 128:", "Gains that drift:", "Activation functions", "Width, depth and rate", "The floor"):
+        for title in ("d = 64:", "d = 128:", "Gains that drift:", "Activation functions", "Width, depth and rate",
+                      "The floor"):
             self.assertIn(f"### {title}", text)
         for name in study.SCHEMES:
             self.assertEqual(text.count(f"\n| {name} | "), 2)
-        # A run that was cut off is begun again, the others stay, and the tables are the same.
+        # Runs that were killed or stopped are begun again, the others stay, and the tables are the same.
         runs = sorted(self.folder.rglob("run.json"))
-        times = [run.stat().st_mtime_ns for run in runs]
         (runs[3].parent / "checkpoint.safetensors").write_text("cut off")
         runs[3].unlink()
+        runs[8].write_text(runs[8].read_text().replace('"complete"', '"stopped"', 1))
+        times = [run.stat().st_mtime_ns if run.exists() else 0 for run in runs]
         self.assertEqual(self.run_all(), text)
         after = [run.stat().st_mtime_ns for run in runs]
-        self.assertEqual([i for i, (a, b) in enumerate(zip(times, after)) if a != b], [3])
+        self.assertEqual([i for i, (a, b) in enumerate(zip(times, after)) if a != b], [3, 8])
 
     def test_interventions(self):
         network = {"--width": "32", "--depth": "1", "--batch": "32"}
