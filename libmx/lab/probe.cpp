@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/saturation_zone.hpp"
@@ -92,6 +93,23 @@ report::record figures_record(const std::optional<block_figures>& f) {
             {"last_code_share", f->last_code_share},
             {"saturated_share", f->saturated_share},
             {"nearness", f->nearness ? report::value(*f->nearness) : report::value()}};
+}
+
+report::record gains_record(const codec::recipe& r, std::span<const float> gains) {
+    std::vector<double> sizes;
+    for (const float g : gains) sizes.push_back(std::abs(static_cast<double>(g)));
+    const bool known = !sizes.empty() && std::all_of(sizes.begin(), sizes.end(),
+                                                     [](double x) { return std::isfinite(x); });
+    if (known) std::sort(sizes.begin(), sizes.end());
+    const auto size = [&](std::size_t at) {
+        return known ? report::value(sizes[at]) : report::value();
+    };
+    const auto judge = codec::block_judge::of(r);
+    const auto zone = judge ? judge->zone() : std::nullopt;
+    return {{"least", size(0)},
+            {"median", size(sizes.size() / 2)},
+            {"largest", size(sizes.size() - 1)},
+            {"clamp_zone_from", zone ? report::value(zone->from) : report::value()}};
 }
 
 }  // namespace mx::lab

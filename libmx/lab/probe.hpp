@@ -48,4 +48,9 @@ std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& 
                                               std::span<const float> x);
 report::record figures_record(const std::optional<block_figures>& f);
 
+/// Where gains are: the least, median (the upper one of two) and largest magnitude, nulls where one
+/// is not finite or there are none; and `clamp_zone_from`, where the clamp zone [from, 1) 2^n
+/// begins under the recipe (codec::saturation_zone), null where nothing clamps.
+report::record gains_record(const codec::recipe& r, std::span<const float> gains);
+
 }  // namespace mx::lab

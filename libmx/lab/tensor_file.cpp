@@ -19,6 +19,12 @@ void tensor_file::fail(const std::string& message, const std::string& tensor) co
     throw base::error(base::error_kind::input, message, {path_, tensor, {}});
 }
 
+std::vector<std::string> tensor_file::names() const {
+    std::vector<std::string> all;
+    for (const auto& [name, at] : index_) all.push_back(name);
+    return all;
+}
+
 const io::tensor_info& tensor_file::info(const std::string& name) const {
     const auto found = index_.find(name);
     if (found == index_.end()) fail("has no tensor of this name", name);

@@ -21,6 +21,8 @@ class tensor_file {
     const std::string& path() const { return path_; }
     const std::map<std::string, std::string>& metadata() const { return reader_->metadata(); }
     bool has(const std::string& name) const { return index_.count(name) != 0; }
+    /// Names of the tensors, sorted.
+    std::vector<std::string> names() const;
     const io::tensor_info& info(const std::string& name) const;
     /// The values, which float32 has to hold exactly. `shape`, unless empty, has to be the
     /// tensor's.

@@ -390,12 +390,15 @@ report::record training::take_probe(const precision& how) {
     const codec::recipe of_gain =
         how.gain.recipe && how.gain.recipe->blocks ? *how.gain.recipe->blocks : of_w;
     net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, step);
-    report::record blocks;
+    report::record blocks, gains;
     for (const parameter& p : net_.parameters().all()) {
         if (p.kind != parameter_kind::weight && p.kind != parameter_kind::norm_gain) continue;
         const codec::recipe& r = p.kind == parameter_kind::weight ? of_w : of_gain;
         blocks.emplace_back(
             p.name, figures_record(block_figures_of(on_, r, std::span(of(values_, p), p.count))));
+        if (p.kind == parameter_kind::norm_gain) {
+            gains.emplace_back(p.name, gains_record(r, std::span(of(values_, p), p.count)));
+        }
     }
     for (std::size_t i = 0; i < request_.shape.depth; ++i) {
         const student::block_activations a = net_.block(i);
@@ -408,6 +411,7 @@ report::record training::take_probe(const precision& how) {
                                 on_, of_x, std::span(a.h, tokens * request_.shape.hidden()))));
     }
     probe.emplace_back("blocks", std::move(blocks));
+    probe.emplace_back("gains", std::move(gains));
     return probe;
 }
 

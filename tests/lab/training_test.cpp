@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/recipe.hpp"
 #include "libmx/lab/curves.hpp"
+#include "libmx/lab/probe.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
 #include "libmx/lab/training.hpp"
+#include "libmx/report/members.hpp"
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
 
@@ -254,6 +257,40 @@ TEST_CASE("probes measure the gradient beside float32's") {
     training plain(small("all=mxfp4:round=stochastic"), 1);
     plain.step();
     CHECK(same(plain.values(), q.values()));
+}
+
+TEST_CASE("probes say where gains are beside the clamp zone") {
+    run_request r = small("scheme=su.told.e4m3");
+    r.probe_every = 1;
+    r.least_gain = 0.85f;
+    r.most_gain = 0.9f;
+    training t(r, 1);
+    t.step();
+    const auto gains_of = [](const training& of) {
+        const auto& all = std::get<report::record>(*report::find(of.probes().front(), "gains"));
+        return std::get<report::record>(*report::find(all, "layers.0.ln.weight"));
+    };
+    const report::record gains = gains_of(t);
+    CHECK(*report::number_of(gains, "least") >= 0.85f);
+    CHECK(*report::number_of(gains, "median") > *report::number_of(gains, "least"));
+    CHECK(*report::number_of(gains, "median") < *report::number_of(gains, "largest"));
+    CHECK(*report::number_of(gains, "largest") <= 0.9f);
+    CHECK(*report::number_of(gains, "clamp_zone_from") == 0.84375);
+    // All of them lie in it, and clamp.
+    const auto& blocks = std::get<report::record>(*report::find(t.probes().front(), "blocks"));
+    const auto& block = std::get<report::record>(*report::find(blocks, "layers.0.ln.weight"));
+    CHECK(report::number_of(block, "saturated_share") == 1.0);
+    r.settings = parse_settings("ln-gain=mxfp8:scale=rceil");
+    training mended(r, 1);
+    mended.step();
+    CHECK_FALSE(report::number_of(gains_of(mended), "clamp_zone_from"));
+    // Magnitudes, whatever the sign; nothing of what is not finite.
+    const codec::recipe floor = codec::parse_recipe("mxfp8");
+    const std::vector<float> mixed_signs{-4, 1, 2};
+    CHECK(report::number_of(gains_record(floor, mixed_signs), "median") == 2.0);
+    CHECK(report::number_of(gains_record(floor, mixed_signs), "largest") == 4.0);
+    CHECK_FALSE(report::number_of(gains_record(floor, std::vector<float>{1, NAN}), "least"));
+    CHECK_FALSE(report::number_of(gains_record(floor, {}), "least"));
 }
 
 TEST_CASE("requests that contradict themselves are refused") {

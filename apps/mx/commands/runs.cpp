@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
+#include <string_view>
 #include <utility>
 
+#include "apps/mx/commands/runs.hpp"
 #include "apps/mx/options.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/lab/curves.hpp"
+#include "libmx/lab/probe.hpp"
 #include "libmx/lab/run_folder.hpp"
-#include "libmx/lab/survival.hpp"
+#include "libmx/lab/tensor_file.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -26,17 +29,6 @@ struct options {
     std::uint64_t window = 100;
     output_options out;
     bool quiet = false;
-};
-
-// A run as its run.json tells it.
-struct told_run {
-    std::string path, group, pair;  // pair: what else than the group makes it what it is
-    std::string status;
-    std::vector<float> losses;
-    std::vector<std::uint64_t> interventions;
-    std::vector<std::pair<std::uint64_t, double>> zeta;
-    lab::lifetime life;
-    std::optional<double> late_loss;  // mean of the last 30 % of the steps
 };
 
 // The run.json of a folder, or of those at most two folders below it.
@@ -56,6 +48,26 @@ void find_runs(const fs::path& at, int depth, std::vector<std::string>& found) {
     }
     std::sort(below.begin(), below.end());
     for (const fs::path& path : below) find_runs(path, depth - 1, found);
+}
+
+// The probe of the last step of `r`.
+told_probe probe_of(const told_run& r, const record& probe) {
+    told_probe p{r.losses.size(),
+                 static_cast<double>(r.losses.back()),
+                 report::number_of(probe, "zeta"),
+                 {}};
+    const report::value* gains = report::find(probe, "gains");
+    if (gains == nullptr || !std::holds_alternative<record>(*gains)) return p;
+    for (const auto& [tensor, figures] : std::get<record>(*gains)) {
+        if (!std::holds_alternative<record>(figures)) continue;
+        const auto number = [&](const char* name) {
+            return report::number_of(std::get<record>(figures), name);
+        };
+        const auto least = number("least"), median = number("median"), largest = number("largest");
+        if (!least || !median || !largest) continue;
+        p.gains.push_back({tensor, *least, *median, *largest, number("clamp_zone_from")});
+    }
+    return p;
 }
 
 told_run read_run(const std::string& path, const lab::instability_rule& rule) {
@@ -94,9 +106,7 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
         r.losses.push_back(static_cast<float>(report::number_of(*step, "loss").value_or(NAN)));
         const report::value* probe = report::find(*step, "probe");
         if (probe == nullptr || !std::holds_alternative<record>(*probe)) continue;
-        if (const auto zeta = report::number_of(std::get<record>(*probe), "zeta")) {
-            r.zeta.emplace_back(r.losses.size(), *zeta);
-        }
+        r.probes.push_back(probe_of(r, std::get<record>(*probe)));
     }
     const auto broke = lab::first_instability(r.losses, rule);
     r.life = {broke.value_or(r.losses.size()), broke.has_value()};
@@ -113,29 +123,19 @@ report::value optional_real(std::optional<double> x) {
     return x && std::isfinite(*x) ? real(*x) : undefined();
 }
 
-struct group {
-    std::string name;
-    std::vector<const told_run*> runs;
-    std::vector<lab::lifetime> lives() const {
-        std::vector<lab::lifetime> all;
-        for (const told_run* r : runs) all.push_back(r->life);
-        return all;
-    }
-};
-
 // In the order in which they come.
-std::vector<group> groups_of(const std::vector<told_run>& runs) {
-    std::vector<group> groups;
+std::vector<run_group> groups_of(const std::vector<told_run>& runs) {
+    std::vector<run_group> groups;
     for (const told_run& r : runs) {
         auto at = std::find_if(groups.begin(), groups.end(),
-                               [&](const group& g) { return g.name == r.group; });
+                               [&](const run_group& g) { return g.name == r.group; });
         if (at == groups.end()) at = groups.insert(groups.end(), {r.group, {}});
         at->runs.push_back(&r);
     }
     return groups;
 }
 
-record group_record(const group& g, const group& first) {
+record group_record(const run_group& g, const run_group& first) {
     const std::vector<lab::lifetime> lives = g.lives();
     const lab::survival_point end = lab::survival_of(lives).back();
     record r{{"group", g.name},
@@ -177,8 +177,67 @@ record group_record(const group& g, const group& first) {
     return r;
 }
 
+// Steps of which the folder of a run has dumps, and where.
+std::map<std::uint64_t, std::string> dumps_of(const told_run& r) {
+    constexpr std::string_view before = "dump-", after = ".safetensors";
+    std::map<std::uint64_t, std::string> dumps;
+    std::error_code failure;
+    for (fs::directory_iterator it(fs::path(r.path).parent_path(), failure), end;
+         !failure && it != end; it.increment(failure)) {
+        const std::string name = it->path().filename().string();
+        if (name.size() <= before.size() + after.size() || name.rfind(before, 0) != 0 ||
+            name.compare(name.size() - after.size(), after.size(), after) != 0) {
+            continue;
+        }
+        std::uint64_t step = 0;
+        const char* const last = name.data() + name.size() - after.size();
+        const auto [stop, status] = std::from_chars(name.data() + before.size(), last, step);
+        if (status == std::errc{} && stop == last) dumps.emplace(step, it->path().string());
+    }
+    return dumps;
+}
+
+// The gradients of two runs at one step, each at its own parameters, as the code published with
+// arXiv 2506.20752 sets them side by side. Biases of norms that do not train count as zeros.
+record across_record(const told_run& a, const told_run& b, std::uint64_t step,
+                     const std::string& of_a, const std::string& of_b) {
+    const lab::tensor_file q(of_a), g(of_b);
+    lab::gradient_sums sums;
+    for (const std::string& name : g.names()) {
+        if (name.rfind("grad.", 0) != 0) continue;
+        sums.add(q.read(name, g.info(name).shape), g.read(name));
+    }
+    const auto m = sums.measures();
+    return {{"run", a.path},
+            {"against", b.path},
+            {"step", integer(step)},
+            {"zeta_norm", m ? real(m->zeta * m->zeta) : undefined()},
+            {"rhs", m && m->zeta > 0 ? real(2 / (m->zeta * m->zeta)) : undefined()},
+            {"cosine", m ? real(m->cosine) : undefined()},
+            {"norm_ratio", m ? real(m->norm_ratio) : undefined()}};
+}
+
+std::vector<record> across_records(const std::vector<run_group>& groups) {
+    std::vector<record> all;
+    for (const told_run* b : groups.front().runs) {
+        const auto of_b = dumps_of(*b);
+        if (of_b.empty()) continue;
+        for (const run_group& g : groups) {
+            for (const told_run* a : g.runs) {
+                if (&g == &groups.front() || a->pair != b->pair) continue;
+                for (const auto& [step, path] : dumps_of(*a)) {
+                    const auto other = of_b.find(step);
+                    if (other == of_b.end()) continue;
+                    all.push_back(across_record(*a, *b, step, path, other->second));
+                }
+            }
+        }
+    }
+    return all;
+}
+
 // What the first words of the page say of a group beside the first one.
-std::string verdict_of(const record& r, const group& first) {
+std::string verdict_of(const record& r, const run_group& first) {
     const auto number = [&](const char* name) { return report::number_of(r, name); };
     const std::string name = report::text_of(r, "group");
     std::string text =
@@ -199,86 +258,6 @@ std::string verdict_of(const record& r, const group& first) {
                               *p);
 }
 
-report::figure curves_figure(const std::vector<told_run>& runs) {
-    report::line_chart chart;
-    chart.x = {"step", "", false, false, {}, {}};
-    chart.y = {"loss", "", true, false, {}, {}};
-    constexpr std::size_t most_runs = 12, points = 400;
-    for (const told_run& r : runs) {
-        if (chart.lines.size() == most_runs) break;
-        report::line_chart::line line;
-        line.name = fs::path(r.path).parent_path().filename().string();
-        const std::size_t stride = std::max<std::size_t>(1, r.losses.size() / points);
-        for (std::size_t i = 0; i < r.losses.size(); i += stride) {
-            // The largest of a stretch, so that no spike is lost.
-            float most = r.losses[i];
-            for (std::size_t k = i; k < std::min(i + stride, r.losses.size()); ++k) {
-                most = r.losses[k] > most ? r.losses[k] : most;
-            }
-            report::point p;
-            p.x = static_cast<double>(i + 1);
-            if (std::isfinite(most)) p.y = static_cast<double>(most);
-            line.points.push_back(p);
-        }
-        chart.lines.push_back(std::move(line));
-        for (const std::uint64_t at : r.interventions) {
-            const auto x = static_cast<double>(at);
-            chart.zones.push_back({"intervention", x, x + 1});
-        }
-    }
-    return {"losses", "Losses", "Each point is the largest loss of its stretch of steps.",
-            chart,    {},       {}};
-}
-
-report::figure survival_figure(const std::vector<group>& groups) {
-    report::line_chart chart;
-    chart.x = {"step", "", false, false, {}, {}};
-    chart.y = {"stable runs", "share", false, true, 0.0, 1.0};
-    for (const group& g : groups) {
-        report::line_chart::line line;
-        line.name = g.name;
-        double last = 0, share = 1;
-        for (const told_run* r : g.runs)
-            last = std::max(last, static_cast<double>(r->losses.size()));
-        for (const lab::survival_point& p : lab::survival_of(g.lives())) {
-            const auto x = static_cast<double>(p.step);
-            line.points.push_back({x, share, ""});
-            share = p.share;
-            line.points.push_back({x, share, ""});
-        }
-        line.points.push_back({last, share, ""});
-        chart.lines.push_back(std::move(line));
-    }
-    return {"survival",
-            "Runs that are stable so far",
-            "Kaplan and Meier's estimate by group.",
-            chart,
-            {},
-            {}};
-}
-
-std::optional<report::figure> zeta_figure(const std::vector<told_run>& runs) {
-    report::line_chart chart;
-    chart.x = {"step", "", false, false, {}, {}};
-    chart.y = {"zeta", "", true, false, {}, {}};
-    for (const told_run& r : runs) {
-        if (r.zeta.empty() || chart.lines.size() == 12) continue;
-        report::line_chart::line line;
-        line.name = fs::path(r.path).parent_path().filename().string();
-        for (const auto& [step, zeta] : r.zeta) {
-            line.points.push_back({static_cast<double>(step), zeta, ""});
-        }
-        chart.lines.push_back(std::move(line));
-    }
-    if (chart.lines.empty()) return std::nullopt;
-    return report::figure{"zeta",
-                          "Error of the gradient",
-                          "zeta = |q - g| / |g| against float32 at the same parameters and batch.",
-                          chart,
-                          {},
-                          {}};
-}
-
 int run(const options& o) {
     std::vector<std::string> paths;
     for (const std::string& folder : o.folders) {
@@ -293,7 +272,7 @@ int run(const options& o) {
     const lab::instability_rule rule{o.factor, static_cast<std::size_t>(o.window), 20};
     std::vector<told_run> runs;
     for (const std::string& path : paths) runs.push_back(read_run(path, rule));
-    const std::vector<group> groups = groups_of(runs);
+    const std::vector<run_group> groups = groups_of(runs);
 
     report::document d;
     d.title = "Trainings compared";
@@ -302,7 +281,7 @@ int run(const options& o) {
                                        {"window", integer(rule.window)},
                                        {"least", integer(rule.least)}});
     std::vector<record> results, rows;
-    for (const group& g : groups) results.push_back(group_record(g, groups.front()));
+    for (const run_group& g : groups) results.push_back(group_record(g, groups.front()));
     for (const told_run& r : runs) {
         rows.push_back({{"run", r.path},
                         {"group", r.group},
@@ -333,9 +312,7 @@ int run(const options& o) {
                          results,
                          {},
                          notes};
-    head.figures.push_back(survival_figure(groups));
-    head.figures.push_back(curves_figure(runs));
-    if (auto zeta = zeta_figure(runs)) head.figures.push_back(std::move(*zeta));
+    head.figures = figures_of_runs(runs, groups);
     d.results = results;
     report::list list;
     for (const record& r : rows) list.emplace_back(r);
@@ -351,11 +328,37 @@ int run(const options& o) {
                           std::move(rows),
                           {},
                           {}});
+    std::vector<record> across = across_records(groups);
+    if (!across.empty()) {
+        report::list measures;
+        for (const record& r : across) measures.emplace_back(r);
+        d.tail.emplace_back("across", std::move(measures));
+        d.sections.push_back(
+            {"Gradients across runs",
+             {{"run", "run", cell::name},
+              {"against", "against", cell::name},
+              {"step", "step", cell::integer},
+              {"zeta_norm", "|q-g|^2/|g|^2", cell::significant, 4},
+              {"cosine", "cosine", cell::significant, 4},
+              {"norm_ratio", "|q|/|g|", cell::significant, 4}},
+             std::move(across),
+             {},
+             {"q of a run and g of the run of the first group which differs in nothing else, each "
+              "at its own parameters, from dumps of the same step. This is what the code "
+              "published with arXiv 2506.20752 logs as zeta_norm. It grows as the parameters part, "
+              "whatever the precision; probes compare at the same parameters."}});
+    }
     to.finish(d, o.quiet);
     return exit_code::fine;
 }
 
 }  // namespace
+
+std::vector<lab::lifetime> run_group::lives() const {
+    std::vector<lab::lifetime> all;
+    for (const told_run* r : runs) all.push_back(r->life);
+    return all;
+}
 
 runner declare_runs(parser& cmd) {
     const auto o = std::make_shared<options>();
@@ -375,7 +378,8 @@ runner declare_runs(parser& cmd) {
     cmd.description(
         "Compares runs of mx train: which became unstable and when, the share of stable runs of "
         "each group with its interval and a log-rank test, and gaps between the losses of pairs "
-        "that differ in nothing else. The page has the curves.");
+        "that differ in nothing else. Where runs have dumps of the same step, it compares their "
+        "gradients. The page has the curves and what probes found.");
     cmd.examples(
         "mx runs run changed\n"
         "mx runs baseline/ quantized/ --html runs.html --json runs.json\n"
