@@ -276,6 +276,7 @@ void translate(const std::exception_ptr& failure, void* type) {
 
 NB_MODULE(_libmx, m) {
     m.doc() = "The compiled part of libmx.";
+    m.attr("threads") = MX_THREADS;  // "std": a child made by fork can go on
     // Never freed: errors can come until the interpreter ends.
     PyObject* const error = PyErr_NewException("libmx.Error", PyExc_ValueError, nullptr);
     m.attr("Error") = nb::borrow(error);

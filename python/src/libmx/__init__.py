@@ -182,7 +182,8 @@ class Model:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """All values, decoded, as float32."""
-        return self.view(name).values()
+        values: np.ndarray = self.view(name).values()
+        return values
 
 
 def open(path: Any) -> Model:
