@@ -106,10 +106,8 @@ int run(const options& o) {
     for (const report::record& of : r.page.results) screen.results.push_back(of);
     // A terminal shows the first screen; dumps alone have no verdict.
     screen.sections = r.first_screen.empty() ? r.page.sections : std::move(r.first_screen);
-    const report::document line = summary_document(r);
-    to.finish(
-        screen, o.quiet,
-        {{"html", &r.page}, {"markdown", &r.page}, {"table", o.review.summary ? &line : &screen}});
+    to.finish(screen, o.quiet || o.review.summary, {{"html", &r.page}, {"markdown", &r.page}});
+    if (o.review.summary && !o.quiet) print_summary(r, o.out);
     return exit_code::fine;
 }
 
