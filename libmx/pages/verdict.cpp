@@ -158,8 +158,8 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
-        s.add(g.role, g.tensors, g.recipe, verdict_text(g), bits, bytes_text(g.stored),
-              bytes_text(g.bytes), reason_of(m, g));
+        s.add(g.role, g.tensors, g.is == fate::undecided ? "-" : g.recipe, verdict_text(g), bits,
+              bytes_text(g.stored), bytes_text(g.bytes), reason_of(m, g));
     }
     return s;
 }
@@ -252,11 +252,17 @@ std::string kept_words(const judged_model& m, const std::vector<group>& groups) 
     return text + ".";
 }
 
+// "1.04 MB to 531 kB, 1.96 times smaller", "1.04 MB, as stored".
+std::string cost_of(const policy::judgement_totals& t) {
+    if (t.recommended == t.stored) return bytes_text(t.stored) + ", as stored";
+    return fmt::format("{} to {}, {}", bytes_text(t.stored), bytes_text(t.recommended),
+                       size_change(t.stored, t.recommended));
+}
+
 std::string cost_words(const judged_model& m) {
     const policy::judgement_totals& t = m.says.totals;
-    std::string text = fmt::format("Cost: {} instead of {}, {}", bytes_text(t.recommended),
-                                   bytes_text(t.stored), size_change(t.stored, t.recommended));
-    if (t.kept > 0) {
+    std::string text = "Cost: " + cost_of(t);
+    if (t.kept > 0 && t.kept < t.stored) {
         text += fmt::format("; {} ({}) stays as stored", bytes_text(t.kept),
                             percent(static_cast<double>(t.kept) / static_cast<double>(t.stored)));
     }
@@ -458,9 +464,7 @@ std::string verdict_line(const judged_model& m) {
         }
     }
     if (kept > 0) parts.push_back(fmt::format("{} kept", report::plural(kept, "tensor")));
-    const policy::judgement_totals& t = m.says.totals;
-    parts.push_back(fmt::format("{} to {}, {}", bytes_text(t.stored), bytes_text(t.recommended),
-                                size_change(t.stored, t.recommended)));
+    parts.push_back(cost_of(m.says.totals));
     if (!m.says.risks.empty() && harms(m.says.risks.front())) {
         const policy::risk& r = m.says.risks.front();
         parts.push_back(fmt::format("worst: {} under {}{} {}", tensor_name(m, r.tensor), r.recipe,

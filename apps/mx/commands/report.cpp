@@ -23,8 +23,8 @@ struct options {
 
 // Histograms of single tensors are not shown.
 bool kept(std::string_view member) {
-    constexpr std::array left_out{"shape", "code_histogram", "scale_histogram",
-                                  "amax_mantissa_histogram", "block_spread"};
+    constexpr std::array left_out{"code_histogram", "scale_histogram", "amax_mantissa_histogram",
+                                  "block_spread"};
     for (const std::string_view name : left_out) {
         if (name == member) return false;
     }

@@ -197,7 +197,7 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(says(words, "71.43 % of the bytes"));
     CHECK(says(words, "1 embedding"));
     CHECK(says(words, "8 bits for embedding would save 124 bytes"));
-    CHECK(says(words, "Cost: 1.54 kB instead of 1.79 kB, 1.16 times smaller"));
+    CHECK(says(words, "Cost: 1.79 kB to 1.54 kB, 1.16 times smaller"));
     CHECK(says(words, "Confidence: tensor error only"));
     CHECK(says(words, "Policy inference, version 1; target any"));
     CHECK(says(words, "Repeat: mx analyze a/model -r mxfp8:scale=rceil"));
