@@ -145,21 +145,24 @@ std::string verdict_text(const group& g) {
 }
 
 report::section classes_section(const judged_model& m, const std::vector<group>& groups) {
-    report::section s{.heading = "What to ship",
-                      .columns = {{"role", "class"},
-                                  {"tensors", "tensors", cell::integer},
-                                  {"recipe", "recipe"},
-                                  {"verdict", "verdict"},
-                                  {"bits", "bits per\nelement", cell::fixed, 2},
-                                  {"stored", "stored"},
-                                  {"bytes", "then"},
-                                  {"reason", "why"}}};
+    const byte_unit unit = unit_of(m.says.totals.stored);
+    report::section s{
+        .heading = "What to ship",
+        .columns = {{"role", "class"},
+                    {"tensors", "tensors", cell::integer},
+                    {"recipe", "recipe"},
+                    {"verdict", "verdict"},
+                    {"bits", "bits per\nelement", cell::fixed, 2},
+                    {"stored", fmt::format("stored\n{}", unit.name), cell::significant, 3},
+                    {"bytes", fmt::format("then\n{}", unit.name), cell::significant, 3},
+                    {"reason", "why"}}};
     for (const group& g : groups) {
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
         s.add(g.role, g.tensors, g.is == fate::undecided ? "-" : g.recipe, verdict_text(g), bits,
-              bytes_text(g.stored), bytes_text(g.bytes), reason_of(m, g));
+              static_cast<double>(g.stored) / unit.bytes, static_cast<double>(g.bytes) / unit.bytes,
+              reason_of(m, g));
     }
     return s;
 }
@@ -240,8 +243,8 @@ std::string kept_words(const judged_model& m, const std::vector<group>& groups) 
         names.push_back(fmt::format("{} {}", saved[role].first, role));
     }
     std::string text = fmt::format(
-        "Not quantized: {}, {} of the bytes, as they are no operands of matrix products",
-        listed(names),
+        "Not quantized: {} tensor{}, {} of the bytes, as they are no operands of matrix products",
+        listed(names), names.size() == 1 && saved.begin()->second.first == 1 ? "" : "s",
         percent(m.says.totals.stored == 0
                     ? 0
                     : static_cast<double>(bytes) / static_cast<double>(m.says.totals.stored)));
@@ -456,9 +459,10 @@ std::string verdict_line(const judged_model& m) {
     std::size_t kept = 0;
     for (const group& g : groups_of(m)) {
         if (g.is == fate::quantized) {
-            parts.push_back(fmt::format("{} for {} {}", g.recipe, g.tensors, g.role));
+            parts.push_back(
+                fmt::format("{} for {}", g.recipe, report::plural(g.tensors, g.role + " tensor")));
         } else if (g.is == fate::undecided) {
-            parts.push_back(fmt::format("{} {} undecided", g.tensors, g.role));
+            parts.push_back(report::plural(g.tensors, g.role + " tensor") + " undecided");
         } else {
             kept += g.tensors;
         }
@@ -479,6 +483,10 @@ report::section worst_section(const judged_model& m) {
     for (const policy::risk& r : m.says.risks) {
         if (!harms(r) || s.rows.size() == worst_shown) break;
         const decision& d = m.says.decisions[r.tensor];
+        auto of_class = policy::verdict::safe;
+        for (const class_recipe& c : class_of(m, d.role)->candidates) {
+            if (c.recipe == r.recipe) of_class = c.is;
+        }
         s.columns = {{"tensor", "tensor", cell::name},
                      {"role", "class"},
                      {"recipe", "under"},
@@ -488,7 +496,7 @@ report::section worst_section(const judged_model& m) {
                      {"what", "what happens"},
                      {"decided", "recommended"}};
         s.add(tensor_name(m, r.tensor), d.role, r.recipe, r.lost, r.of_operands,
-              policy::to_string(r.is), harm_words(r), d.recipe);
+              policy::to_string(std::max(r.is, of_class)), harm_words(r), d.recipe);
     }
     if (s.rows.empty()) {
         s.heading = "Tensors";

@@ -211,7 +211,8 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(report::text_of(best[0], "verdict") == "needs evaluation");
     CHECK(report::text_of(best[2], "verdict") == "safe");
     CHECK(r.summary ==
-          "model: mxfp8:scale=rceil for 2 weight; 5 tensors kept; 1.79 kB to 1.54 kB, 1.16 times "
+          "model: mxfp8:scale=rceil for 2 weight tensors; 5 tensors kept; 1.79 kB to 1.54 kB, 1.16 "
+          "times "
           "smaller; worst: a.weight under mxfp4:scale=even (not recommended) loses 10.00 % of its "
           "elements; tensor error only");
     const auto& totals = *report::member<report::record>(page.tail, "totals");
@@ -268,7 +269,7 @@ TEST_CASE("what would be recommended and was not measured is said, with the comm
     const report::record w = decision_on(r.page, "w");
     CHECK(*report::find(w, "recipe") == report::value());
     CHECK(report::text_of(w, "verdict") == "undecided");
-    CHECK(r.summary.find("1 weight undecided") != std::string::npos);
+    CHECK(r.summary.find("1 weight tensor undecided") != std::string::npos);
 }
 
 TEST_CASE("a target changes what is there") {

@@ -165,7 +165,7 @@ TEST_CASE("tensors without whole blocks are kept, and the page says what padding
     CHECK(decision_on(m, "b.weight").reason.find("pad it to 192") != std::string::npos);
     const std::string words = pages::verdict_sections(m, {}).front().notes.front();
     CAPTURE(words);
-    CHECK(words.find("keep 1 of 2 tensors as stored, 72.88 % of all bytes: its last axis, 172, "
+    CHECK(words.find("keep 1 of 2 tensors as stored, 72.88 % of all bytes: the last axis, 172, "
                      "holds no whole blocks of 32") != std::string::npos);
 }
 
