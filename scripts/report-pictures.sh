@@ -30,6 +30,6 @@ picture() {
         --window-size="1100,$height" --screenshot="$pictures/$name.png" \
         "file://$scratch/$name.html" >/dev/null 2>&1
 }
-picture verdict 960 verdict what-to-use-for-each-class
+picture verdict 960 verdict what-to-ship largest-risks
 picture norms 890 norm-gains-against-the-clamp-zone
 ls -l "$pictures"

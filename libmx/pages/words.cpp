@@ -17,16 +17,22 @@ std::string decibels(double db) {
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
 
-std::string bytes_text(std::uint64_t bytes) {
-    if (bytes < 1000) return report::plural(bytes, "byte");
-    constexpr std::array units{"kB", "MB", "GB", "TB", "PB", "EB"};
-    double x = static_cast<double>(bytes) / 1000;
-    std::size_t unit = 0;
-    while (x >= 999.5 && unit + 1 < units.size()) {
-        x /= 1000;
-        ++unit;
+byte_unit unit_of(std::uint64_t bytes) {
+    constexpr std::array names{"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    byte_unit unit{names.front(), 1};
+    for (std::size_t i = 1; i < names.size(); ++i) {
+        // What would be rounded to 1000 of a unit is 1.00 of the next.
+        if (static_cast<double>(bytes) / unit.bytes < (i == 1 ? 1000 : 999.5)) break;
+        unit = {names[i], unit.bytes * 1000};
     }
-    return fmt::format("{:.{}f} {}", x, x < 9.995 ? 2 : x < 99.95 ? 1 : 0, units[unit]);
+    return unit;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+    const byte_unit unit = unit_of(bytes);
+    if (unit.bytes == 1) return report::plural(bytes, "byte");
+    const double x = static_cast<double>(bytes) / unit.bytes;
+    return fmt::format("{:.{}f} {}", x, x < 9.995 ? 2 : x < 99.95 ? 1 : 0, unit.name);
 }
 
 std::string size_change(std::uint64_t before, std::uint64_t now) {

@@ -132,7 +132,7 @@ class judging {
         if (whole) return {};
         const auto block = static_cast<std::uint64_t>(first.front()->recipe.block.cols);
         return fmt::format(
-            "its last axis, {}, holds no whole blocks of {}: pad it to {}, or, if products sum "
+            "the last axis, {}, holds no whole blocks of {}: pad it to {}, or, if products sum "
             "over "
             "the axis before, measure with axis=-2",
             shape.back(), block, (shape.back() + block - 1) / block * block);
