@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/mx/build_facts.hpp"
+#include "apps/mx/terminal.hpp"
 #include "libmx/policy/missing.hpp"
 
 namespace mx::app {
@@ -107,11 +108,10 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
     return r;
 }
 
-report::document summary_document(const pages::review& r) {
-    report::document line;
-    const std::string text = r.summary.empty() ? "no tensor was measured" : r.summary;
-    line.sections.push_back({.notes = {text}});
-    return line;
+void print_summary(const pages::review& r, const output_options& out) {
+    if (std::ranges::find(out.paths, "-") != out.paths.end()) return;
+    print(base::printable(r.summary.empty() ? "no tensor was measured" : r.summary) + "\n");
+    finish_stdout();
 }
 
 measured_model::measured_model(const measuring_options& o, analysis::analysis_request& r,
@@ -144,9 +144,8 @@ void measured_model::finish(report::document d, const std::vector<analysis::resu
         d.sections.insert(d.sections.begin(), std::make_move_iterator(r.first_screen.begin()),
                           std::make_move_iterator(r.first_screen.end()));
     }
-    const report::document line = summary_document(r);
-    to.finish(d, options.run.quiet,
-              {{"html", &r.page}, {"table", options.review.summary ? &line : &d}});
+    to.finish(d, options.run.quiet || options.review.summary, {{"html", &r.page}});
+    if (options.review.summary && !options.run.quiet) print_summary(r, options.out);
 }
 
 }  // namespace mx::app

@@ -23,8 +23,8 @@ void declare_review(parser& cmd, review_options& o);
 pages::review review_of(std::span<const pages::result_set> sets, const judging_options& o,
                         bool with_page);
 
-/// A document of the one line that --summary prints.
-report::document summary_document(const pages::review& r);
+/// What --summary prints, unless another output is stdout.
+void print_summary(const pages::review& r, const output_options& out);
 
 /// Options of a command that measures a model.
 struct measuring_options {

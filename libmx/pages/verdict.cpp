@@ -99,6 +99,23 @@ std::string db_words(const class_recipe& r) {
     return fmt::format("{:.1f} dB, {:.1f} on normal data", r.sqnr_db, r.normal_db);
 }
 
+// How well norms would do: the largest error against their spread, under the recipe whose largest
+// is the smallest. Empty where none was measured.
+std::string spread_words(const judged_model& m, std::string_view role) {
+    std::map<std::string_view, double> worst;  // by recipe
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        if (m.says.decisions[i].role != role) continue;
+        for (const policy::measurement& of : m.tensors[i].measured) {
+            const double error = of.figures.spread_error;
+            if (!std::isnan(error)) worst[of.text] = std::max(worst[of.text], error);
+        }
+    }
+    const auto least = std::ranges::min_element(worst, {}, [](const auto& w) { return w.second; });
+    if (least == worst.end()) return {};
+    return fmt::format(" Under {} the worst errs by {} of its spread.", least->first,
+                       percent(least->second));
+}
+
 std::string reason_of(const judged_model& m, const group& g) {
     const class_recipe* r = chosen_of(class_of(m, g.role));
     const decision& d = m.says.decisions[g.largest];
@@ -109,7 +126,7 @@ std::string reason_of(const judged_model& m, const group& g) {
         if (!r->scored.empty()) why += "; " + r->scored;
         return why;
     }
-    if (g.one_reason || g.tensors == 1) return d.reason;
+    if (g.one_reason || g.tensors == 1) return d.reason + spread_words(m, g.role);
     return fmt::format("{} ({}, the largest)", d.reason, tensor_name(m, g.largest));
 }
 
@@ -141,8 +158,8 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
-        s.add(g.role, g.tensors, g.recipe, verdict_text(g), bits, bytes_text(g.stored),
-              bytes_text(g.bytes), reason_of(m, g));
+        s.add(g.role, g.tensors, g.is == fate::undecided ? "-" : g.recipe, verdict_text(g), bits,
+              bytes_text(g.stored), bytes_text(g.bytes), reason_of(m, g));
     }
     return s;
 }
@@ -235,11 +252,17 @@ std::string kept_words(const judged_model& m, const std::vector<group>& groups) 
     return text + ".";
 }
 
+// "1.04 MB to 531 kB, 1.96 times smaller", "1.04 MB, as stored".
+std::string cost_of(const policy::judgement_totals& t) {
+    if (t.recommended == t.stored) return bytes_text(t.stored) + ", as stored";
+    return fmt::format("{} to {}, {}", bytes_text(t.stored), bytes_text(t.recommended),
+                       size_change(t.stored, t.recommended));
+}
+
 std::string cost_words(const judged_model& m) {
     const policy::judgement_totals& t = m.says.totals;
-    std::string text = fmt::format("Cost: {} instead of {}, {}", bytes_text(t.recommended),
-                                   bytes_text(t.stored), size_change(t.stored, t.recommended));
-    if (t.kept > 0) {
+    std::string text = "Cost: " + cost_of(t);
+    if (t.kept > 0 && t.kept < t.stored) {
         text += fmt::format("; {} ({}) stays as stored", bytes_text(t.kept),
                             percent(static_cast<double>(t.kept) / static_cast<double>(t.stored)));
     }
@@ -266,10 +289,12 @@ std::vector<std::string> dominance(const judged_model& m) {
     for (const class_judgement& c : m.says.classes) {
         const class_recipe* r = chosen_of(&c);
         if (r == nullptr || !r->dominant) continue;
+        const double share = static_cast<double>(m.tensors[*r->dominant].elements) /
+                             static_cast<double>(r->elements);
         said.push_back(
-            fmt::format("More than half of the error of {} under {} is that of one tensor, {}: the "
-                        "verdict on the class rests on it.",
-                        c.role, r->recipe, tensor_name(m, *r->dominant)));
+            fmt::format("More than half of the error of {} under {} is that of one tensor, {}, "
+                        "which has {} of its elements: the verdict on the class rests on it.",
+                        c.role, r->recipe, tensor_name(m, *r->dominant), percent(share)));
     }
     return said;
 }
@@ -293,21 +318,20 @@ report::section risks_section(const judged_model& m) {
     std::size_t limits = 0;
     for (const policy::risk& r : m.says.risks) limits += r.why ? 1u : 0u;
     for (const policy::risk& r : m.says.risks) {
-        if (!harms(r) || s.rows.size() == first_risks) break;
-        s.columns = {{"tensor", "tensor", cell::name},
-                     {"recipe", "under"},
-                     {"what", "what happens"},
-                     {"mend", "what mends it"}};
-        s.add(tensor_name(m, r.tensor),
-              r.recipe + (r.recommended ? ", recommended" : ", not recommended"), harm_words(r),
-              mend_words(r));
+        if (!harms(r) || s.notes.size() == first_risks) break;
+        s.notes.push_back(fmt::format("- {} {} under {}, {}. What mends it: {}.",
+                                      tensor_name(m, r.tensor), harm_words(r), r.recipe,
+                                      r.recommended ? "the recipe of its class" : "not recommended",
+                                      mend_words(r)));
     }
-    if (s.rows.empty()) return {};
+    if (s.notes.empty()) return {};
     s.heading = "Largest risks";
-    s.notes.push_back(fmt::format(
-        "{} of {} of products {} a limit of the policy under a candidate; a tensor is listed under "
-        "the candidate that harms it most.",
-        limits, report::plural(m.says.risks.size(), "operand"), limits == 1 ? "reaches" : "reach"));
+    const std::string operands = report::plural(m.says.risks.size(), "operand");
+    s.notes.push_back(
+        limits == 0
+            ? fmt::format("None of {} reaches a limit of the policy under a candidate.", operands)
+            : fmt::format("{} of {} {} a limit of the policy under a candidate.", limits, operands,
+                          limits == 1 ? "reaches" : "reach"));
     return s;
 }
 
@@ -440,9 +464,7 @@ std::string verdict_line(const judged_model& m) {
         }
     }
     if (kept > 0) parts.push_back(fmt::format("{} kept", report::plural(kept, "tensor")));
-    const policy::judgement_totals& t = m.says.totals;
-    parts.push_back(fmt::format("{} to {}, {}", bytes_text(t.stored), bytes_text(t.recommended),
-                                size_change(t.stored, t.recommended)));
+    parts.push_back(cost_of(m.says.totals));
     if (!m.says.risks.empty() && harms(m.says.risks.front())) {
         const policy::risk& r = m.says.risks.front();
         parts.push_back(fmt::format("worst: {} under {}{} {}", tensor_name(m, r.tensor), r.recipe,
@@ -543,7 +565,8 @@ report::record_list decision_records(const judged_model& m) {
              {"could_save", report::tally(d.could_save)},
              {"limit_reached", reached(d.veto)},
              {"lost_share", d.figures == nullptr ? report::value()
-                                                 : report::value(policy::lost_share(*d.figures))},
+                                                 : report::value(policy::lost_share(
+                                                       d.figures->figures, d.figures->recipe))},
              {"bits_per_element", figure(&metrics::row::bits_per_element)},
              {"sqnr_db", figure(&metrics::row::sqnr_db)},
              {"clamp_rate", figure(&metrics::row::clamp_rate)},

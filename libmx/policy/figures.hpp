@@ -71,6 +71,6 @@ std::string words_of(const figure& f, double value);
 /// The share of elements of which nothing is left: those that become zero, and those that are
 /// clamped or lie in blocks where all are. Rounded at random, an element that becomes zero is not
 /// lost: it is kept in the mean.
-double lost_share(const measurement& m);
+double lost_share(const metrics::row& figures, const codec::recipe& under);
 
 }  // namespace mx::policy

@@ -70,7 +70,7 @@ runner declare_analyze(parser& cmd) {
     cmd.add_flag("--exact", o->exact,
                  "compute the figures in exact rationals, one tensor in memory at a time; slow");
     cmd.add_flag("--all", o->view.all, "show every tensor, in the order of the file");
-    cmd.add_option("--worst N", o->view.worst, "show the N tensors with the largest relative error")
+    cmd.add_option("--worst N", o->view.worst, "show the N tensors that lose most elements")
         ->in_range(1, 1000000);
     declare_measured_outputs(cmd, *o);
     cmd.add_option("--blocks OUT.h5", o->blocks,

@@ -23,8 +23,8 @@ struct options {
 
 // Histograms of single tensors are not shown.
 bool kept(std::string_view member) {
-    constexpr std::array left_out{"shape", "code_histogram", "scale_histogram",
-                                  "amax_mantissa_histogram", "block_spread"};
+    constexpr std::array left_out{"code_histogram", "scale_histogram", "amax_mantissa_histogram",
+                                  "block_spread"};
     for (const std::string_view name : left_out) {
         if (name == member) return false;
     }
@@ -106,10 +106,8 @@ int run(const options& o) {
     for (const report::record& of : r.page.results) screen.results.push_back(of);
     // A terminal shows the first screen; dumps alone have no verdict.
     screen.sections = r.first_screen.empty() ? r.page.sections : std::move(r.first_screen);
-    const report::document line = summary_document(r);
-    to.finish(
-        screen, o.quiet,
-        {{"html", &r.page}, {"markdown", &r.page}, {"table", o.review.summary ? &line : &screen}});
+    to.finish(screen, o.quiet || o.review.summary, {{"html", &r.page}, {"markdown", &r.page}});
+    if (o.review.summary && !o.quiet) print_summary(r, o.out);
     return exit_code::fine;
 }
 

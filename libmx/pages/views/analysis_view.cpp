@@ -9,9 +9,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "libmx/engine/roles.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/policy/figures.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/shape.hpp"
@@ -76,7 +79,9 @@ struct accumulator {
 // A tensor with its results, one per recipe.
 struct tensor_rows {
     std::vector<const analysis::result*> results;
-    double worst_nrmse = -1;
+    // Operands of products before what keeps its precision, then by the share of elements that a
+    // recipe loses, then by error.
+    std::tuple<bool, double, double> harm{false, -1, -1};
 };
 
 std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results) {
@@ -90,7 +95,9 @@ std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results)
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         t.results.push_back(&r);
-        t.worst_nrmse = std::max(t.worst_nrmse, analysis::value_or(r.nrmse, -1));
+        t.harm = std::max(
+            t.harm, {!engine::keeps_precision(r.of->role), policy::lost_share(r, r.under->recipe),
+                     analysis::value_or(r.nrmse, -1)});
     }
     return tensors;
 }
@@ -126,10 +133,9 @@ report::section tensor_section(const std::vector<analysis::result>& results,
     const bool one_recipe = summary.size() == 1;
     report::section s;
     if (count < tensors.size()) {
-        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::worst_nrmse);
-        s.heading =
-            fmt::format("The {} of {} tensors with the largest relative error (--all: every one)",
-                        count, tensors.size());
+        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::harm);
+        s.heading = fmt::format("The {} of {} tensors that lose most elements (--all: every one)",
+                                count, tensors.size());
     } else {
         s.heading = fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
     }
