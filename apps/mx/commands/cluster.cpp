@@ -61,10 +61,19 @@ std::string failure_of(const cluster::cluster_report& report, double limit) {
                   : "--fail-above has nothing to check: no tensor has a block that can saturate";
 }
 
+void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> first) {
+    for (const codec::recipe& r : recipes) {
+        if (std::find(first.begin(), first.end(), r) == first.end()) first.push_back(r);
+    }
+    recipes = std::move(first);
+}
+
 int run(const options& o) {
     analysis::analysis_request request;
-    request.recipes = recipes_of(o.recipes, default_recipes);
+    if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
     measured_model m(o, request);
+    // Without --recipe: behind the rule that clamps, what the policy judges.
+    if (o.recipes.empty()) put_before(request.recipes, recipes_of({}, default_recipes));
     cluster::cluster_report report = cluster::diagnose(m.tensors, request, m.control);
     engine::require_any(analysis::has_elements(report.measured), report.skipped);
     const std::string failure = o.fail_above ? failure_of(report, *o.fail_above) : std::string();
@@ -79,7 +88,7 @@ int run(const options& o) {
               {"norms_around_zero",
                report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};
     d.results = std::move(report.results);
-    m.finish(std::move(d), report.measured, report.skipped, report.sums);
+    m.finish(std::move(d), report.measured, report.skipped, report.sums, o.recipes.empty());
     if (failure.empty()) return exit_code::fine;
     remark(failure);
     return exit_code::difference;
@@ -94,7 +103,8 @@ runner declare_cluster(parser& cmd) {
     declare_roles(cmd, o->roles);
     cmd.group("Diagnosis");
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
-                   "what to quantize to (mxfp8:scale=floor and mxfp4:scale=floor); repeatable");
+                   "what to quantize to (mxfp8:scale=floor, mxfp4:scale=floor and what the policy "
+                   "judges); repeatable");
     cmd.add_option("--fail-above RATE", o->fail_above,
                    "exit with 1 when more than this share (0 to 1) of any tensor's blocks saturate "
                    "under any of the recipes")

@@ -287,20 +287,19 @@ class gatherer {
     }
 
     [[noreturn]] void refuse_nothing() const {
-        const bool named = std::ranges::any_of(
-            judged_.says.classes, [](const policy::class_judgement& c) { return c.elements > 0; });
-        throw base::error(
-            base::error_kind::usage,
-            !all_.kept.empty() && !named
-                ? fmt::format("nothing to plan: the policy {} keeps the stored precision of all "
-                              "tensors ({}: {})",
-                              judged_.by.name, base::printable(all_.kept.front().of->tensor),
-                              all_.kept.front().reason)
-            : named && request_.recipes.empty()
-                ? fmt::format("nothing to plan: no result is of a recipe that the policy {} names "
-                              "for its tensor{}; or choose with --recipe",
-                              judged_.by.name, how_to_measure())
-                : "nothing to plan: no chosen tensor has a measured error");
+        std::string why = "no chosen tensor has a measured error";
+        const bool measured =
+            std::ranges::any_of(tensors_, [](const gathered& g) { return !g.kept && g.seen; });
+        if (measured) {
+            why = fmt::format("no result is of a recipe that the policy {} names for its tensor{}",
+                              judged_.by.name, how_to_measure());
+            if (request_.recipes.empty()) why += "; or choose with --recipe";
+        } else if (!all_.kept.empty()) {
+            const kept_tensor& t = all_.kept.front();
+            why = fmt::format("the policy {} keeps what is chosen as it is stored ('{}': {})",
+                              judged_.by.name, base::printable(t.of->tensor), t.reason);
+        }
+        throw base::error(base::error_kind::usage, "nothing to plan: " + why);
     }
 
     const candidate_request& request_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/policy/targets.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/ecosystems.hpp"
 
@@ -68,8 +69,12 @@ std::string joined(std::string_view a, std::string_view b) {
 }
 
 counterpart in_torchao(const codec::recipe& r) {
-    const torchao_words& words = find_ecosystem(r.preset)->torchao;
-    if (words.config.empty()) return none(words.note);
+    const policy::supported_format there =
+        policy::support_of(policy::find_target("torchao"), r.preset);
+    const torchao_words* known = find_words(torchao_list, r.preset);
+    if (known == nullptr) return none(there.note);
+    const torchao_words& words = *known;
+    const bool emulated = there.is == policy::support::emulated;
     const std::string beyond = beyond_preset(r);
     if (!beyond.empty()) return none("the recipe has " + beyond);
     if (r.select != codec::four_over_six::none) return none("the recipe chooses between scales");
@@ -80,14 +85,16 @@ counterpart in_torchao(const codec::recipe& r) {
         arguments = {{"block_size", static_cast<std::int64_t>(r.block.cols)},
                      {"activation_dtype", text(words.dtype)},
                      {"weight_dtype", text(words.dtype)},
-                     {"kernel_preference", text(words.kernel)},
+                     {"kernel_preference",
+                      text(emulated ? "KernelPreference.EMULATED" : "KernelPreference.AUTO")},
                      {"scaling_mode", "ScaleCalculationMode." + upper(rule)}};
     } else {
         arguments = {{"use_dynamic_per_tensor_scale", rule == "two-level"}};
     }
     const bool same = of_dialect(r, codec::dialect_id::torchao);
     return {record{{"config", text(words.config)}, {"arguments", std::move(arguments)}}, true,
-            joined(words.note, same ? "" : "the corners of its arithmetic: dialect=torchao")};
+            joined(joined(joined(words.note, there.note), emulated ? "emulated" : ""),
+                   same ? "" : "the corners of its arithmetic: dialect=torchao")};
 }
 
 record weights_of(const compressed_words& words) {
@@ -106,8 +113,11 @@ record weights_of(const compressed_words& words) {
 }
 
 counterpart in_compressed_tensors(const codec::recipe& r) {
-    const compressed_words& words = find_ecosystem(r.preset)->compressed;
-    if (words.scheme.empty()) return none(words.note);
+    const compressed_words* known = find_words(compressed_list, r.preset);
+    if (known == nullptr) {
+        return none(policy::support_of(policy::find_target("compressed-tensors"), r.preset).note);
+    }
+    const compressed_words& words = *known;
     const std::string beyond = beyond_preset(r);
     if (!beyond.empty()) return none("the recipe has " + beyond);
     std::string scheme(words.scheme);
