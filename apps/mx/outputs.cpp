@@ -18,6 +18,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view table_writer = "table";
 
+const report::writer* table_of_terminal() {
+    return std::ranges::find(report::writers, table_writer, &report::writer::name);
+}
+
 // A path as far as it exists with links resolved, so that two spellings of one file compare equal.
 fs::path resolved(const std::string& path) {
     std::error_code failure;
@@ -120,7 +124,7 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
     if (on_stdout_ != nullptr) {
         on_stdout_->write(document_for(*on_stdout_), layout, print);
     } else if (!quiet) {
-        report::write_table(d, layout, print);
+        report::write_table(document_for(*table_of_terminal()), layout, print);
     }
     finish_stdout();
 }

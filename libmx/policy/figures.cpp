@@ -83,8 +83,7 @@ constexpr std::array rows{
            "RMS error over the standard deviation of the values: for gains that lie close together",
            "has an error of {} of the spread of its values",
            [](const figure_input& in) -> std::optional<double> {
-               if (!in.of.spread || !(*in.of.spread > 0)) return {};
-               return defined(in.under.figures.rmse / *in.of.spread);
+               return defined(in.under.figures.spread_error);
            }},
     figure{"poisoned", figure_unit::count, "finite elements that become NaN with their block",
            "has {} that become NaN with their block",

@@ -31,8 +31,8 @@ struct measured_tensor {
     std::string dtype;  ///< safetensors' spelling
     std::vector<std::uint64_t> shape;
     std::uint64_t elements = 0;
-    std::uint64_t bytes = 0;       ///< as stored
-    std::optional<double> spread;  ///< standard deviation of the values
+    std::uint64_t bytes = 0;  ///< as stored
+    std::string left_out;     ///< why a run left it out; empty where it did not
     std::vector<measurement> measured;
 };
 

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/shape.hpp"
@@ -213,7 +212,6 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
     }
     put(sections, left_out_of(a));
-    put(sections, {.heading = "Verdict", .notes = verdict_of(a.results, summary)});
     return sections;
 }
 
