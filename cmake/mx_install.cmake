@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cmake --install`: the command, its man pages, the library, its headers and a CMake package, so
-# that another project says find_package(mx) and links mx::mx, or mx::core. The oracle stays at home: it exists
-# for the tests.
+# `cmake --install`: the command, its man pages, the JSON Schemas of its outputs, the library, its
+# headers and a CMake package, so that another project says find_package(mx) and links mx::mx, or
+# mx::core. The oracle stays at home: it exists for the tests.
 include(CMakePackageConfigHelpers)
 
 get_property(mx_rooms GLOBAL PROPERTY MX_ROOMS)
@@ -31,5 +31,7 @@ if(TARGET mx)
   file(GLOB mx_man_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
   install(FILES ${mx_man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/reference/schemas
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/mx)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})

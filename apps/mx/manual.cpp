@@ -8,6 +8,7 @@
 
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/help.hpp"
+#include "libmx/analysis/result_members.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
@@ -39,7 +40,10 @@ std::string metrics_page() {
         return fmt::format("| `{}` | {} | {} | {} |", m.name, m.unit, plain(m.definition),
                            asked_for(m.collected));
     });
-    return filled(metrics_md(), fmt::arg("metrics", rows));
+    const std::string members = lines_of(analysis::result_members(), [](const auto& m) {
+        return fmt::format("| `{}` | {} |", m.name, plain(m.definition));
+    });
+    return filled(metrics_md(), fmt::arg("members", members), fmt::arg("metrics", rows));
 }
 
 std::string commands_page() {
@@ -51,6 +55,9 @@ std::string commands_page() {
     for (const exit_code_row& row : exit_codes) {
         out += fmt::format("| {} | {} |\n", row.code, row.meaning);
     }
+    out +=
+        "\n## JSON\n\nEvery document that `--json` writes names its form in `schema`. "
+        "[Schemas](schemas/README.md) has a JSON Schema of each.\n";
     return out;
 }
 
@@ -109,6 +116,7 @@ std::vector<std::pair<std::string, std::string>> manual_pages() {
     return {{"reference/commands.md", commands_page()},
             {"reference/formats.md", page_of("Formats", formats_document())},
             {"reference/metrics.md", metrics_page()},
+            {"reference/schemas/members.json", members_schema()},
             {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},
             {"design/dialects.md", dialects_page()},
             {"design/gemm.md", accumulators_page()},

@@ -21,6 +21,7 @@ report::document formats_document();
 report::document rules_document();
 std::string dialects_page();      ///< its disagreements are answered by running the code
 std::string accumulators_page();  ///< docs/design/gemm.md
+std::string members_schema();     ///< docs/reference/schemas/members.json
 
 /// The first line of every page.
 inline constexpr std::string_view made_by =

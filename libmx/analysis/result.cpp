@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_members.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double most = 0x1p53;  // what a count can be, so that sums are whole numbers too
 constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
 
-// A member of the schema, and where it lies.
+// A member of the schema, where it lies, and one line about it; metrics say the last themselves.
 struct member {
     const char* name;
     std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
@@ -28,27 +29,32 @@ struct member {
                  std::optional<std::int64_t> result::*, std::uint64_t result::*, double result::*,
                  std::array<double, 4> result::*>
         where;
+    const char* definition = "";
 };
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
 // error_members where the error is decomposed.
 constexpr std::array members{
-    member{"file", &tensor_identity::file},
-    member{"tensor", &tensor_identity::tensor},
-    member{"dtype", &tensor_identity::dtype},
-    member{"shape", &tensor_identity::shape},
-    member{"role", &tensor_identity::role},
-    member{"layer", &tensor_identity::layer},
-    member{"recipe", &named_recipe::name},
-    member{"phase", &result::phase},
-    member{"elements", &result::elements},
-    member{"blocks", &result::blocks},
-    member{"nan", &result::nan},
-    member{"inf", &result::inf},
-    member{"poisoned", &result::poisoned},
-    member{"inexact_inputs", &result::inexact_inputs},
-    member{"passes", &result::passes},
-    member{"tensor_scale", &result::tensor_scale},
+    member{"file", &tensor_identity::file, "path of the file, as it was given"},
+    member{"tensor", &tensor_identity::tensor,
+           "name of the tensor in the file, and of its part where it was split"},
+    member{"dtype", &tensor_identity::dtype, "stored dtype, in the spelling of safetensors"},
+    member{"shape", &tensor_identity::shape, "extents, slowest first; [] is a scalar"},
+    member{"role", &tensor_identity::role, "what the tensor is in its model"},
+    member{"layer", &tensor_identity::layer,
+           "number of the layer in the tensor's name; null without one"},
+    member{"recipe", &named_recipe::name, "the recipe, spelt canonically"},
+    member{"phase", &result::phase, "index into phases; with --phase-sweep only"},
+    member{"elements", &result::elements, "elements, whatever they hold"},
+    member{"blocks", &result::blocks, "blocks; the last of a row may be shorter"},
+    member{"nan", &result::nan, "NaN elements"},
+    member{"inf", &result::inf, "infinite elements"},
+    member{"poisoned", &result::poisoned, "finite elements of a block whose scale is NaN"},
+    member{"inexact_inputs", &result::inexact_inputs,
+           "stored values that float32 does not hold, rounded to it once"},
+    member{"passes", &result::passes, "passes over the tensor's data"},
+    member{"tensor_scale", &result::tensor_scale,
+           "scale of the whole tensor; null where the recipe has none"},
 };
 constexpr std::array error_members{
     member{"squared_error", &result::squared_error},
@@ -245,6 +251,18 @@ std::vector<result> results_of(const report::record_list& records, const std::st
     results.reserve(records.size());
     for (const report::record& r : records) results.push_back(reader.read(r));
     return results;
+}
+
+std::vector<member_facts> result_members() {
+    const auto type_of = [](const member& m) {
+        using enum member_type;
+        constexpr std::array types{text,           extents, optional_count, text,
+                                   optional_count, count,   figure};
+        return types.at(m.where.index());
+    };
+    std::vector<member_facts> facts;
+    for (const member& m : members) facts.push_back({m.name, type_of(m), m.definition});
+    return facts;
 }
 
 bool has_elements(const std::vector<result>& results) {
