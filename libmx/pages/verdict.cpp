@@ -508,6 +508,13 @@ report::section worst_section(const judged_model& m) {
         "By whether a limit is reached, then by the share of the tensor's own elements that become "
         "zero, clamp or lie in blocks where all do. Each tensor is listed under the candidate that "
         "harms it most.");
+    s.notes.push_back("The blocks of the first, and what each scale rule makes of them:");
+    for (std::size_t i = 0; i < std::min(first_risks, s.rows.size()); ++i) {
+        const policy::risk& r = m.says.risks[i];
+        const policy::measured_tensor& t = m.tensors[r.tensor];
+        s.notes.push_back(fmt::format("- mx show {} {} -r {}", policy::shell_word(t.file),
+                                      policy::shell_word(t.name), policy::shell_word(r.recipe)));
+    }
     return s;
 }
 

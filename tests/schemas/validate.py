@@ -65,6 +65,8 @@ COMMANDS = [
     ("selftest --json {json} --quiet", "selftest"),
     ("tensors tiny.safetensors --json {json}", "tensors"),
     ("tensors packed.safetensors --json {json}", "tensors"),
+    ("show tiny.safetensors -r nvfp4 --worst 2 --json {json} --html s.html --quiet", "show"),
+    ("show tiny.safetensors model.norm.weight -r mxint4:offset=fp16 --block 1 --json {json}", "show"),
     ("analyze tiny.safetensors --json {json} --html a.html --quiet", "analysis"),
     ("analyze tiny.safetensors -r mxfp4 -r nvfp4:dialect=torchao -r mxfp8:axis=1 --histograms "
      "--decompose --sha256 --json {json} --quiet", "analysis"),

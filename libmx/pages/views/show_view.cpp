@@ -14,6 +14,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/policy/missing.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/show/scale_family.hpp"
 
@@ -34,16 +35,6 @@ constexpr const char* rules_heading = "What each scale rule makes of it";
 constexpr const char* elements_heading = "Its elements";
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
-
-// `word` as a shell takes it: in quotes where it has to be.
-std::string shell_word(const std::string& word) {
-    constexpr std::string_view plain =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:=,@%+-";
-    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-    std::string quoted = "'";
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted + "'";
-}
 
 // What a map tells: of a cell, and of the block where it is largest.
 struct quantity {
@@ -482,12 +473,6 @@ void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
 
 }  // namespace
 
-std::string show_command(const std::string& file, const std::string& tensor,
-                         const std::string& recipe) {
-    return fmt::format("mx show {} {} -r {}", shell_word(file), shell_word(tensor),
-                       shell_word(recipe));
-}
-
 std::vector<report::section> tensor_sections(const tensor_view& v) {
     std::vector<report::section> sections{summary(v)};
     const std::array<const quantity*, 2> both{&error_quantity, &lost_quantity};
@@ -558,8 +543,10 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
     if (!views.empty()) {
         const tensor_view& v = views.front();
         s.notes.push_back("The blocks of one:");
-        s.notes.push_back("- " + show_command(v.tensor.info().file, v.tensor.info().name,
-                                              codec::to_string(v.recipe())));
+        s.notes.push_back(fmt::format("- mx show {} {} -r {}",
+                                      policy::shell_word(v.tensor.info().file),
+                                      policy::shell_word(v.tensor.info().name),
+                                      policy::shell_word(codec::to_string(v.recipe()))));
     }
     return s;
 }

@@ -11,12 +11,7 @@
 
 namespace mx::pages {
 
-/// The command that shows the blocks of a tensor, with quotes where a shell needs them.
-std::string show_command(const std::string& file, const std::string& tensor,
-                         const std::string& recipe);
-
-/// The tensor, a map of its blocks in characters, its worst rows and blocks, and the command that
-/// shows one of these.
+/// The tensor, a map of its blocks in characters, its worst rows and blocks.
 std::vector<report::section> tensor_sections(const show::tensor_view& v);
 
 /// A block: its scale, what every scale rule would have done, and its elements.
