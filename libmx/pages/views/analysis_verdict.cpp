@@ -13,7 +13,6 @@
 #include "libmx/codec/recipe.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/pages/views/analysis_view.hpp"
-#include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/families.hpp"
 
@@ -22,9 +21,6 @@ namespace {
 
 // Differences in SQNR that the verdict's two decimals do not show.
 constexpr double same_decibels = 0.005;
-
-// Bits per element, over those of full blocks, from which on short blocks are worth a word.
-constexpr double short_block_cost = 1.1;
 
 // Recipes that differ in their scale rule only.
 struct family {
@@ -69,9 +65,11 @@ std::vector<contest> contests_of(const std::vector<analysis::result>& results, c
 
 double rmse_of(const analysis::result* r) { return analysis::value_or(r->rmse, 0); }
 
-// Whether every rule was measured on this tensor and at least one of them made an error.
+// Whether every rule was measured on this tensor, over the same elements, and at least one of them
+// made an error.
 bool comparable(const contest& c) {
-    return std::ranges::find(c, nullptr) == c.end() &&
+    const auto other = [&](const auto* r) { return r->poisoned != c.front()->poisoned; };
+    return std::ranges::find(c, nullptr) == c.end() && std::ranges::none_of(c, other) &&
            std::ranges::any_of(c, [](const auto* r) { return rmse_of(r) > 0; });
 }
 
@@ -184,24 +182,10 @@ std::vector<std::string> input_words(const std::vector<analysis::result>& result
     int non_finite = 0;
     int inexact = 0;
     std::string first_bad;
-    int thin = 0;  // tensors whose blocks are mostly much shorter than the recipe's
-    double dearest = 0;
-    std::string thinnest;
     for (const analysis::result& r : results) {
         if (!seen.emplace(r.of->file, r.of->tensor).second) continue;
         if (r.nan + r.inf > 0 && non_finite++ == 0) first_bad = r.of->tensor;
         if (r.inexact_inputs > 0) ++inexact;
-        const codec::recipe& recipe = r.under->recipe;
-        const auto of_block = static_cast<std::uint64_t>(recipe.block.rows) * recipe.block.cols;
-        const bool short_blocks =
-            r.bits_per_element > short_block_cost * bits_per_element(recipe) &&
-            r.elements >= of_block;
-        if (!short_blocks) continue;
-        ++thin;
-        if (r.bits_per_element > dearest) {
-            dearest = r.bits_per_element;
-            thinnest = r.of->tensor;
-        }
     }
     std::vector<std::string> notes;
     if (non_finite > 0) {
@@ -216,12 +200,6 @@ std::vector<std::string> input_words(const std::vector<analysis::result>& result
             fmt::format("- {} tensor{} values that float32 does not hold; they were "
                         "rounded to it once (inexact_inputs).",
                         inexact, inexact == 1 ? " holds" : "s hold"));
-    }
-    if (thin > 0) {
-        notes.push_back(fmt::format(
-            "- {} tensor{} an axis shorter than the block, so that scales weigh more ({} takes "
-            "{:.2f} bits per element); axis=flat blocks the flattened tensor instead.",
-            thin, thin == 1 ? " has" : "s have", base::printable(thinnest), dearest));
     }
     return notes;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -151,6 +152,9 @@ report::section tensor_section(const std::vector<analysis::result>& results,
     for (std::size_t i = 0; i < count; ++i) {
         for (const analysis::result* r : tensors[i].results) s.rows.push_back(row_of(*r, files));
     }
+    std::vector<const analysis::result*> all;
+    for (const analysis::result& r : results) all.push_back(&r);
+    s.notes = tensor_remarks(all);
     return s;
 }
 
