@@ -112,12 +112,6 @@ safetensors '{"w":{"dtype":"F32","shape":[1,4],"data_offsets":[0,16]},
 "codes.scale":{"dtype":"F8_E8M0","shape":[1,2],"data_offsets":[52,54]}}' data >indices.safetensors
 rm data
 
-# A block next to the largest float32, and one of 1: scale=even has no scale for the first.
-hex ffff7f7f >huge.bin
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do hex 0000803f 0000803f 0000803f >>huge.bin; done
-# A kernel whose last axis holds five elements.
-yes 'kernel' | head -c 2560 >kernel.bin
-
 # Written by PyTorch (tests/io/data/README.md).
 mkdir torch
 cp -r "$here"/../io/data/torch_* torch/
