@@ -468,6 +468,9 @@ def su(r):
         for figure in "clamp_zone_blocks", "clamp_zone_distance", "saturated_block_rate":
             for values in re.findall(rf'"{figure}":\[([^]]*)\]', series):
                 r.say(f"{figure} {values}")
+        findings = re.search(r'^"findings":.*?^\]', text, re.MULTILINE | re.DOTALL)[0]
+        for values in re.findall(r'"clamp_zone_distance":\[([^]]*)\]', findings):
+            r.say(f"distance to the zone ahead {values}")
     r.show("diff", "small.safetensors", "small1.safetensors", "-r", "mxfp8", "--role", "norm",
            without="^The 10 of.*?^All tensors[^\n]*\n")
 

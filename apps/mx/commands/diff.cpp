@@ -40,6 +40,7 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
                            {"recipe", f.recipe},
                            {"blocks", integer(f.blocks)},
                            {"clamp_zone_blocks", integers_of(f.in_zone)},
+                           {"direction", text(f.falling ? "falling" : "rising")},
                            {"clamp_zone_distance", list_of(f.distance, real)},
                            {"extrapolated_arrival", known ? real(f.forecast->at) : undefined()},
                            {"extrapolation_r2", known ? real(f.forecast->r2) : undefined()},

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "libmx/engine/roles.hpp"
+#include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/figures.hpp"
 #include "libmx/report/cells.hpp"
@@ -156,6 +157,9 @@ report::section tensor_section(const std::vector<analysis::result>& results,
     for (std::size_t i = 0; i < count; ++i) {
         for (const analysis::result* r : tensors[i].results) s.rows.push_back(row_of(*r, files));
     }
+    std::vector<const analysis::result*> all;
+    for (const analysis::result& r : results) all.push_back(&r);
+    s.notes = tensor_remarks(all);
     return s;
 }
 

@@ -90,14 +90,24 @@ std::string remedy(const finding& f) {
                        figure(m.rmse));
 }
 
+// Of saturated blocks, those of which no element lies beyond the largest value.
+std::string harmless(const finding& f) {
+    const std::uint64_t lossy = f.survey.defective[static_cast<std::size_t>(f.what)];
+    if (f.what != defect::saturation || f.survey.saturated <= lossy) return {};
+    const std::uint64_t others = f.survey.saturated - lossy;
+    return fmt::format(" ({} more {} the largest code only, without overflow)", others,
+                       others == 1 ? "holds" : "hold");
+}
+
 // "norm.weight under mxfp8: 5 of 8 blocks saturate: every value in [0.844,1)*2^n becomes
 // 0.875*2^n, a gain of 0.93 (...); scale=rceil brings R-MSE from 0.066 to 0.011."
 std::string finding_words(const finding& f, const std::string& tensor) {
     const std::uint64_t defective = f.survey.defective[static_cast<std::size_t>(f.what)];
     const cluster::defect_words& verb = cluster::words_of(f.what);
-    return fmt::format("{} under {}: {} of {} {}: {}{}; {}.", tensor, spelled(f.recipe), defective,
-                       plural(f.survey.eligible, "block"), defective == 1 ? verb.one : verb.many,
-                       what_happens(f), example(f), remedy(f));
+    return fmt::format("{} under {}: {} of {} {}{}: {}{}; {}.", tensor, spelled(f.recipe),
+                       defective, plural(f.survey.eligible, "block"),
+                       defective == 1 ? verb.one : verb.many, harmless(f), what_happens(f),
+                       example(f), remedy(f));
 }
 
 // "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
@@ -230,7 +240,9 @@ report::section figures_section(const std::vector<named_finding>& shown) {
     s.notes = {
         "All over: blocks of which every element overflows, by their smallest and largest "
         "magnitudes alone. Clamp zone: blocks whose maximum overflows. Gain: what the saturated "
-        "blocks are multiplied by on average. 2^n is the power of two above a block's maximum."};
+        "blocks are multiplied by on average. 2^n is the power of two above a block's maximum. "
+        "Saturated: every element takes the largest code, also in blocks where none lies beyond "
+        "it."};
     return s;
 }
 
@@ -239,17 +251,20 @@ report::section remedies_section(const std::vector<named_finding>& shown) {
                       .columns = {{"change", "change"},
                                   {"bits", "bits", cell::fixed, 2},
                                   {"rmse", "R-MSE", cell::significant, 3},
-                                  {"saturated", "saturated\nblocks %", cell::share},
+                                  {"ailing", "blocks that\nsuffer so %", cell::share},
                                   {"choice", ""}},
                       .group_field = "label"};
     for (const named_finding& n : shown) {
         const finding& f = *n.f;
         const std::string label = fmt::format("{} under {}", n.name, codec::to_string(f.recipe));
-        s.add_to(label, "(none)", f.survey.bits_per_element, f.survey.rmse,
-                 f.survey.saturated_block_rate, "");
+        s.add_to(label, "(none)", f.survey.bits_per_element, f.survey.rmse, f.survey.share(f.what),
+                 "");
         for (std::size_t i = 0; i < f.remedies.size(); ++i) {
             const cluster::measured_remedy& m = f.remedies[i];
-            s.add_to(label, m.change, m.bits_per_element, m.rmse, m.saturated_block_rate,
+            s.add_to(label, m.change, m.bits_per_element, m.rmse,
+                     m.recipe == engine::bf16_name
+                         ? undefined()
+                         : real(m.defective_share[static_cast<std::size_t>(f.what)]),
                      i == f.chosen ? "fewest bits" : "");
         }
     }

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::pages {
@@ -142,6 +144,13 @@ void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::
         notes.push_back(
             fmt::format("- Without a figure for any tensor: {}.", fmt::join(without, ", ")));
     }
+    std::vector<const analysis::result*> results;
+    for (const tensor_row& t : c.table.tensors) {
+        std::ranges::copy_if(t.at, std::back_inserter(results), [](const analysis::result* r) {
+            return r != nullptr && r->phase.value_or(0) == 0;
+        });
+    }
+    std::ranges::move(tensor_remarks(results), std::back_inserter(notes));
 }
 
 }  // namespace

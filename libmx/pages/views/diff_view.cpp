@@ -121,8 +121,9 @@ report::section finding_section(const diff::diff_result& d, const diff::dump_lab
             fmt::format("- and {} more (--all: every one).", d.findings.size() - shown));
     }
     s.notes.push_back(
-        "Distances are log2 of the block maximum's mantissa over the lower edge of the zone, "
-        "negative below it.");
+        "Distances are octaves from a block's maximum to the edge of the zone that it moves "
+        "toward: "
+        "negative before it, positive beyond.");
     return s;
 }
 

@@ -147,23 +147,36 @@ std::string bits_words(const codec::recipe& r) {
     if (r.offset == codec::offset_kind::fp16) {
         parts += fmt::format(" + {}/{}", offset_bits, r.block.rows * r.block.cols);
     }
-    return fmt::format("{} = {} per element: {:.2f} times smaller than bf16, {:.2f} than f32",
-                       parts, bits, 16 / bits, 32 / bits);
+    return fmt::format("{} = {} per element: {} % of bf16, {} % of f32", parts, bits,
+                       report::significant_text(100 * bits / 16, 3),
+                       report::significant_text(100 * bits / 32, 3));
 }
 
-std::string overflow_words(const codec::recipe& r) {
-    const codec::clamp_zone zone = codec::clamp_zone_of(r);
+// How often something happens where nothing is known about the tensor.
+std::string share_words(double share) {
+    return fmt::format("{} % of the blocks where the logarithms of their maxima are uniform",
+                       report::percent_text(share));
+}
+
+std::string overflow_words(const codec::clamp_zone& zone) {
     if (zone.empty()) return "never: the scaled block maximum stays within the largest value";
     return fmt::format(
         "when the block maximum is in ({}, {}) x 2^k, k an integer: scaled, it lies beyond the "
-        "largest value and is cut to it",
-        exact_decimal(zone.from), exact_decimal(zone.to));
+        "largest value and becomes it; {}",
+        exact_decimal(zone.from), exact_decimal(zone.to), share_words(zone.share()));
 }
 
-// How often that happens where nothing is known about the tensor.
-std::string clamped_words(const codec::recipe& r) {
-    return fmt::format("{} % of the blocks, where the logarithms of their maxima are uniform",
-                       report::percent_text(codec::clamp_zone_of(r).share()));
+// Overflow that rounding alone would not bring back.
+std::string clamped_words(const codec::recipe& r, const codec::clamp_zone& zone) {
+    if (zone.empty()) return "never";
+    if (r.round == format::rounding::stochastic) {
+        return "where chance rounds what overflows away from the largest value";
+    }
+    if (zone.clamped_share() == 0) return "never: what overflows rounds to the largest value";
+    return fmt::format(
+        "when the block maximum is in ({}, {}) x 2^k: rounded, it would lie beyond the largest "
+        "value; {}",
+        exact_decimal(zone.clamps_from), exact_decimal(zone.to), share_words(zone.clamped_share()));
 }
 
 std::string interval_words(const codec::saturation_threshold& t) {
@@ -268,8 +281,9 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
         parts.push_back(part("four over six", select_words(r)));
     }
     if (r.scale_format->power_of_two()) {
-        parts.push_back(part("overflow", overflow_words(r)));
-        parts.push_back(part("clamped", clamped_words(r)));
+        const codec::clamp_zone zone = codec::clamp_zone_of(r);
+        parts.push_back(part("overflow", overflow_words(zone)));
+        parts.push_back(part("clamped", clamped_words(r, zone)));
     }
     if (const auto judge = codec::block_judge::of(r)) {
         const std::string chance = r.round == format::rounding::stochastic

@@ -185,12 +185,32 @@ namespace {
 struct verdict_line {
     std::vector<std::string> labels;
     std::uint64_t excluded = 0, scales_differ = 0, codes_differ = 0;
-    std::string first;  // tensor and block
+    std::string first;     // tensor and block
+    std::string unlikely;  // "3 in 0 blocks instead of 54 or more"; empty: nothing is rare
     bool same_evidence(const verdict_line& o) const {
         return excluded == o.excluded && scales_differ == o.scales_differ &&
-               codes_differ == o.codes_differ && first == o.first;
+               codes_differ == o.codes_differ && first == o.first && unlikely == o.unlikely;
     }
 };
+
+// How often largest codes occur in all tensors together, of one recipe.
+void add(std::vector<rosetta::top_frequency>& to, const std::vector<rosetta::top_frequency>& tops) {
+    if (to.empty()) to.resize(tops.size());
+    for (std::size_t i = 0; i < tops.size(); ++i) {
+        to[i].code = tops[i].code;
+        to[i].least += tops[i].least;
+        to[i].found += tops[i].found;
+    }
+}
+
+std::string rarity(const format::element_format& f,
+                   const std::vector<rosetta::top_frequency>& tops) {
+    const rosetta::top_frequency* rare = rosetta::evidence_against(tops);
+    if (rare == nullptr) return {};
+    return fmt::format("{} in {} instead of {} or more", rosetta::value_of_top(f, *rare),
+                       report::plural(rare->found, "block"),
+                       report::grouped(report::whole(rare->least)));
+}
 
 // Tensors of one element format, block shape and list of recipes.
 std::string kind_of(const rosetta::origin_result& r) {
@@ -216,8 +236,10 @@ report::section verdict_of(const std::string& kind,
     for (std::size_t i = 0; i < recipes.size(); ++i) {
         verdict_line l;
         l.labels.push_back(labels[i]);
+        std::vector<rosetta::top_frequency> tops;
         for (const rosetta::origin_result* r : results) {
             const rosetta::origin_row& row = r->rows[i];
+            add(tops, row.tops);
             if (l.excluded == 0 && row.excluded != 0) {
                 l.first = fmt::format("{} block {}", r->tensor.name, row.first_excluded);
             }
@@ -225,6 +247,7 @@ report::section verdict_of(const std::string& kind,
             l.scales_differ += row.scales_differ;
             l.codes_differ += row.codes_differ;
         }
+        if (l.excluded == 0) l.unlikely = rarity(*any.tensor.element, tops);
         const auto twin = std::ranges::find_if(
             lines, [&](const verdict_line& other) { return other.same_evidence(l); });
         if (twin == lines.end()) {
@@ -234,8 +257,9 @@ report::section verdict_of(const std::string& kind,
         }
     }
     std::ranges::stable_sort(lines, [](const auto& a, const auto& b) {
-        return std::tie(a.excluded, a.scales_differ, a.codes_differ) <
-               std::tie(b.excluded, b.scales_differ, b.codes_differ);
+        const bool rare_a = !a.unlikely.empty(), rare_b = !b.unlikely.empty();
+        return std::tie(a.excluded, rare_a, a.scales_differ, a.codes_differ) <
+               std::tie(b.excluded, rare_b, b.scales_differ, b.codes_differ);
     });
 
     report::section s{.heading = fmt::format("{} {} of {}", results.size(),
@@ -259,7 +283,9 @@ report::section verdict_of(const std::string& kind,
             r.emplace_back("codes", integer(l.codes_differ));
         }
         s.rows.push_back(std::move(r));
-        if (l.excluded == 0) possible.insert(possible.end(), l.labels.begin(), l.labels.end());
+        if (l.excluded == 0 && l.unlikely.empty()) {
+            possible.insert(possible.end(), l.labels.begin(), l.labels.end());
+        }
         if (any.compared && l.scales_differ == 0 && l.codes_differ == 0) {
             identical.insert(identical.end(), l.labels.begin(), l.labels.end());
         }
@@ -271,8 +297,25 @@ report::section verdict_of(const std::string& kind,
         "{} blocks, {} of zeros only, {} with scale 255, {} not judged for NaN codes. A block "
         "excludes a recipe when its scale and its largest code cannot come of any maximum.",
         number(blocks), number(zero), number(nan_scales), number(unjudged)));
-    s.notes.push_back(possible.empty() ? "None of these recipes can have produced every block."
-                                       : "Every block can have come of: " + joined(possible) + ".");
+    const bool rare =
+        std::ranges::any_of(lines, [](const verdict_line& l) { return !l.unlikely.empty(); });
+    if (!possible.empty()) {
+        s.notes.push_back("Every block can have come of: " + joined(possible) + ".");
+    } else if (!rare) {
+        s.notes.push_back("None of these recipes can have produced every block.");
+    }
+    for (const verdict_line& l : lines) {
+        if (l.unlikely.empty()) continue;
+        s.notes.push_back(fmt::format("Possible, but unlikely: {}. The largest code is {}.",
+                                      joined(l.labels), l.unlikely));
+    }
+    if (rare) {
+        s.notes.push_back(
+            "Unlikely: so few blocks have a chance below 1e-6 even if two thirds of those were to "
+            "be "
+            "expected. The number follows from the neighbouring codes, for block maxima whose "
+            "logarithms have a density with a single peak in every tensor.");
+    }
     if (any.compared) {
         s.notes.push_back(
             identical.empty()

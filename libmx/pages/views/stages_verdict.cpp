@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/stages_view.hpp"
@@ -15,10 +17,14 @@ namespace {
 using products::stage_result;
 using products::stage_row;
 
-// A share of a squared error from which on a common gain is worth a sentence.
-constexpr double notable_bias = 0.1;
 // Errors of stages closer together than this are called alike.
 constexpr double stands_out = 1.05;
+// Errors of one stage this close together are the same.
+constexpr double same_within = 0.02;
+// A gain this far from 1 is worth a warning: over as many layers as many models have, it is more
+// than a fifth.
+constexpr double notable_gain = 0.01;
+constexpr int layers = 24;
 
 const stage_row& row_of(const stage_result& r) { return products::stage_rows[r.stage]; }
 double error_of(const stage_result& r) { return r.errors.total.nrmse().value_or(0); }
@@ -43,15 +49,14 @@ result_list under(const std::vector<stage_result>& results, const std::string& t
     return found;
 }
 
-// "Fprop 0.81, Wgrad 1.02": the errors of `some` over those of the same stages in `others`.
-std::string ratios(const result_list& some, const result_list& others) {
+// "Fprop 0.81, Wgrad 1.04 (unsure)": the errors of `some` over those of the stages' first results.
+std::string ratios(const result_list& some) {
     std::vector<std::string> words;
     for (const stage_result* r : some) {
-        for (const stage_result* o : others) {
-            if (o->stage != r->stage || o == r || error_of(*o) == 0) continue;
-            words.push_back(
-                fmt::format("{} {}", row_of(*r).title, in_figures(error_of(*r) / error_of(*o))));
-        }
+        if (!r->over_first) continue;
+        const bool unsure = change_word(*r->over_first) == "unsure";
+        words.push_back(fmt::format("{} {}{}", row_of(*r).title, in_figures(r->over_first->value),
+                                    unsure ? " (unsure)" : ""));
     }
     return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -94,45 +99,86 @@ std::string descent(const std::vector<stage_result>& results) {
             if (row_of(r).gradient && r.errors.total.non_finite != 0) return {};
         }
         return fmt::format(
-            "- Every gradient's error is smaller than the gradient (zeta at most {:.3g}), so that "
-            "all still point downhill.",
+            "- Every gradient's error is smaller than the gradient (zeta at most {:.3g}): each "
+            "stays "
+            "within 90 degrees of the exact gradient.",
             *worst->zeta());
     }
     return fmt::format(
         "- {} breaks: under {}{} its error is as large as the gradient itself (zeta {:.3g}, cosine "
-        "{:.3f}), so that a step downhill is no longer sure.",
+        "{:.3f}). A step may no longer go downhill.",
         row_of(*worst).title, worst->transform.empty() ? "these recipes" : worst->transform,
         worst->requantized ? ", quantized twice," : "", *worst->zeta(),
         worst->errors.total.cosine().value_or(0));
 }
 
-std::string bias(const result_list& plain) {
-    // The largest gain, not the largest share: that of an error of rounding is of no interest.
-    const stage_result* most = nullptr;
-    const auto distance = [](const stage_result& r) {
-        return std::abs(r.errors.total.gain().value_or(1) - 1);
-    };
-    for (const stage_result* r : plain) {
-        if (!r->errors.total.bias_share()) continue;
-        if (most == nullptr || distance(*r) > distance(*most)) most = r;
+double distance(const stage_result& r) { return std::abs(r.errors.total.gain().value_or(1) - 1); }
+// Beyond what other rows and columns would make it.
+bool is_sure(const stage_result& r) { return distance(r) > 2 * r.gain_error.value_or(0); }
+
+// "Dgrad (hadamard, quantized twice) scales dX by 0.9493 +- 0.0012".
+std::string gain_words(const stage_result& r) {
+    std::vector<std::string> how;
+    if (!r.transform.empty()) how.push_back(r.transform);
+    if (r.requantized) how.push_back("quantized twice");
+    std::string words = std::string(row_of(r).title);
+    if (!how.empty()) words += fmt::format(" ({})", fmt::join(how, ", "));
+    words += fmt::format(" scales {} by {:.4f}", row_of(r).result, *r.errors.total.gain());
+    return r.gain_error ? words + fmt::format(" +- {:.4f}", *r.gain_error) : words;
+}
+
+std::string compounded(const stage_result& r) {
+    return fmt::format("{:.2g}", std::pow(*r.errors.total.gain(), layers));
+}
+
+// The worst gain of every stage, largest distance from 1 first, under any transform and source.
+std::vector<std::string> gains(const std::vector<stage_result>& results) {
+    result_list worst;
+    for (const stage_result& r : results) {
+        if (!r.errors.total.gain() || r.errors.total.error2 == 0) continue;
+        const auto at = std::ranges::find(worst, r.stage, &stage_result::stage);
+        if (at == worst.end()) {
+            worst.push_back(&r);
+        } else if (std::tuple(is_sure(r), distance(r)) >
+                   std::tuple(is_sure(**at), distance(**at))) {
+            *at = &r;
+        }
     }
-    if (most == nullptr) return {};
-    const double share = 100 * *most->errors.total.bias_share();
-    const double gain = most->errors.total.gain().value_or(1);
-    if (share < 100 * notable_bias) {
-        return fmt::format(
-            "- Bias: little. The common gain furthest from 1 is {:.4f} ({}), {:.1f} % of the "
-            "squared "
-            "error.",
-            gain, row_of(*most).title, share);
+    if (worst.empty()) return {};
+    std::ranges::stable_sort(worst, [](const stage_result* a, const stage_result* b) {
+        return std::tuple(is_sure(*a), distance(*a)) > std::tuple(is_sure(*b), distance(*b));
+    });
+    std::vector<std::string> words;
+    for (const stage_result* r : worst) {
+        if (!is_sure(*r) || distance(*r) < notable_gain) continue;
+        const std::string_view then = row_of(*r).name == "fprop" ? "unless norms divide it out"
+                                      : row_of(*r).name == "dgrad"
+                                          ? "where no residual path goes around"
+                                          : "";
+        const std::string depth =
+            then.empty() ? std::string("Adam divides it out, SGD takes steps of that size")
+                         : fmt::format("{} over {} such layers, {}", compounded(*r), layers, then);
+        words.push_back(
+            fmt::format("- Gain: {}: {}. It is {:.0f} % of the squared error, and averaging "
+                        "over steps does not remove it.",
+                        gain_words(*r), depth, 100 * r->errors.total.bias_share().value_or(0)));
     }
-    return fmt::format(
-        "- Bias: {:.1f} % of {}'s squared error is a common gain of {:.4f}, which no averaging "
-        "over steps takes away.",
-        share, row_of(*most).title, gain);
+    if (!words.empty()) return words;
+    const stage_result& r = *worst.front();
+    if (!is_sure(r)) {
+        return {"- Gain: none differs from 1 by more than twice its standard error."};
+    }
+    return {fmt::format("- Gain: all lie within 1 % of 1. Furthest from it: {}.", gain_words(r))};
 }
 
 }  // namespace
+
+std::string_view change_word(const products::error_ratio& r) {
+    const double beyond = std::abs(r.value - 1);
+    if (beyond <= same_within) return "same";
+    if (beyond <= 2 * r.standard_error.value_or(0)) return "unsure";
+    return r.value > 1 ? "harms" : "mends";
+}
 
 std::vector<std::string> stages_not_finite(const std::vector<stage_result>& results) {
     std::vector<std::string> words;
@@ -171,17 +217,17 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
             continue;
         }
         seen.push_back(r.transform);
-        const std::string over = ratios(under(results, r.transform, false), plain);
+        const std::string over = ratios(under(results, r.transform, false));
         if (over.empty()) continue;
         words.push_back(
             fmt::format("- Errors under {} over those under {}: {}.", r.transform, first, over));
     }
-    const std::string again = ratios(under(results, first, true), plain);
+    const std::string again = ratios(under(results, first, true));
     if (!again.empty()) {
         words.push_back("- Errors with operands quantized twice over those without: " + again +
                         ".");
     }
-    words.push_back(bias(plain));
+    for (std::string& gain : gains(results)) words.push_back(std::move(gain));
     words.push_back(descent(results));
     std::erase(words, "");
     return words;

@@ -19,9 +19,6 @@ using products::stage_result;
 using products::value_errors;
 using report::cell;
 
-// Errors whose ratio lies this close to 1 are called the same.
-constexpr double same_within = 0.02;
-
 bool same_case(const stage_result& a, const stage_result& b) {
     return a.stage == b.stage && a.transform == b.transform && a.requantized == b.requantized;
 }
@@ -46,9 +43,9 @@ const stage_result& plain_of(const std::vector<stage_result>& results, const sta
 }
 
 // "0.59 mends", in no more columns than the table has.
-std::string in_words(double ratio) {
-    std::string_view word = ratio > 1 + same_within ? "harms" : "same";
-    if (ratio < 1 - same_within) word = "mends";
+std::string in_words(const products::error_ratio& r) {
+    const double ratio = r.value;
+    const std::string_view word = change_word(r);
     if (ratio < 10) return fmt::format("{:.2f} {}", ratio, word);
     return fmt::format("{:.3g} {}", ratio, word);
 }
@@ -71,19 +68,14 @@ report::section stage_section(const std::vector<stage_result>& results) {
         if (last != nullptr && same_case(*last, r)) continue;
         last = &r;
         const value_errors& e = r.errors.total;
-        const stage_result& plain = plain_of(results, r);
-        const std::optional<double> own = e.nrmse(), base = plain.errors.total.nrmse();
-        std::string words;
-        if (&plain != &r && own && base && *base != 0) {
-            words = in_words(*own / *base);
-        }
+        const std::string words = r.over_first ? in_words(*r.over_first) : "";
         const std::optional<double> mean = e.mean_error();
         const double rms =
             e.counted() == 0 ? 0 : std::sqrt(e.x2 / static_cast<double>(e.counted()));
         t.add_to(group_of(r), r.transform.empty() ? "as given" : r.transform,
-                 r.requantized ? "twice" : "once", own, r.expected_nrmse(), e.sqnr_db(), e.gain(),
-                 e.bias_share(), mean && rms != 0 ? std::optional(*mean / rms) : std::nullopt,
-                 e.cosine(), words);
+                 r.requantized ? "twice" : "once", e.nrmse(), r.expected_nrmse(), e.sqnr_db(),
+                 e.gain(), e.bias_share(),
+                 mean && rms != 0 ? std::optional(*mean / rms) : std::nullopt, e.cosine(), words);
     }
     return t;
 }
@@ -153,7 +145,8 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
         "error / norm: |product - exact product| / |exact product|; for dX and dW this is zeta. if "
         "independent: what it would be if the operands' errors knew nothing of each other and of "
         "the data. once, twice: operands quantized from the tensor, or from a copy that was "
-        "quantized along its other axis.");
+        "quantized along its other axis. over the first row: same within 2 % of 1, unsure "
+        "within twice the ratio's standard error over rows and columns.");
     if (given_and_rotated(results)) {
         table.notes.push_back("as given: operands without blocks, which are not rotated.");
     }

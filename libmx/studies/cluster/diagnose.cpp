@@ -31,10 +31,13 @@ report::record block_record(const bad_block& b) {
             {"gain", b.gain}};
 }
 
-report::record remedy_record(const measured_remedy& m) {
+report::record remedy_record(const measured_remedy& m, defect what) {
     return {{"change", m.change},
             {"recipe", m.recipe},
             {"rmse", m.rmse},
+            {"ailing_block_rate", m.recipe == engine::bf16_name
+                                      ? report::value()
+                                      : m.defective_share[static_cast<std::size_t>(what)]},
             {"saturated_block_rate", m.saturated_block_rate},
             {"bits_per_element", m.bits_per_element}};
 }
@@ -173,7 +176,7 @@ report::record finding_record(const finding& f, const engine::role_finder& roles
     const block_survey& s = f.survey;
     const std::uint64_t defective = s.defective[static_cast<std::size_t>(f.what)];
     report::list remedies, worst;
-    for (const measured_remedy& m : f.remedies) remedies.emplace_back(remedy_record(m));
+    for (const measured_remedy& m : f.remedies) remedies.emplace_back(remedy_record(m, f.what));
     for (const bad_block& b : s.worst) worst.emplace_back(block_record(b));
     const measured_remedy& chosen = f.remedies[f.chosen];
     return {{"file", info.file},

@@ -148,7 +148,7 @@ void add_flips(const codec::segment_place& place, const kept_blocks& a, const ke
 // Block maxima against the clamp zone; the logarithms of a segment are added in the order of its
 // blocks.
 void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone, dump_figures& to) {
-    double sum = 0;
+    double sum = 0, level = 0, falling = 0;
     for (std::size_t k = 0; k < d.blocks; ++k) {
         const std::uint32_t bits = d.amax[k];
         if (bits == 0 || bits >= base::f32_infinity) continue;
@@ -158,8 +158,12 @@ void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone, du
         ++to.maxima;
         to.in_clamp_zone += zone.from < m && m < zone.to ? 1u : 0u;
         sum += std::log2(m / zone.from);
+        level += std::log2(m) + exponent;
+        falling += std::log2(zone.to / m) - (m <= zone.from ? 1 : 0);
     }
     to.distance.add(sum);
+    to.level.add(level);
+    to.falling.add(falling);
 }
 
 void add_counts(const block::segment_stats& s, dump_figures& to) {

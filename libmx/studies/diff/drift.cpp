@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "libmx/base/status.hpp"
@@ -43,7 +44,7 @@ std::optional<drift_forecast> forecast_of(const std::vector<double>& distance,
     const double seen = step_of(labels, n - 1) - step_of(labels, 0);
     const double ahead = -distance.back() / slope;
     if (r2 < least_r2 || ahead > longest_forecast * seen) return std::nullopt;
-    return drift_forecast{labels.steps.empty() ? ahead : step_of(labels, n - 1) + ahead, r2};
+    return drift_forecast{labels.steps.empty() ? ahead : step_of(labels, n - 1) + ahead, ahead, r2};
 }
 
 // "2 -> 3 -> 5", the ends only where there are many.
@@ -62,14 +63,18 @@ std::string path_of(const std::vector<T>& values, const char* format) {
 std::optional<drift_finding> drift_of(const std::string& tensor, const std::string& recipe,
                                       const std::vector<dump_figures>& dumps,
                                       const dump_labels& labels) {
-    drift_finding f{tensor, recipe, 0, {}, {}, {}};
+    drift_finding f{tensor, recipe, 0, {}, false, {}, {}};
+    const auto mean = [](const base::exact_sum& sum, const dump_figures& of) {
+        return sum.value() / static_cast<double>(of.maxima);
+    };
+    const auto empty = [](const dump_figures& d) { return d.maxima == 0; };
+    if (dumps.size() < 2 || std::ranges::any_of(dumps, empty)) return std::nullopt;
+    f.falling = mean(dumps.back().level, dumps.back()) < mean(dumps.front().level, dumps.front());
     for (const dump_figures& d : dumps) {
-        if (d.maxima == 0) return std::nullopt;
         f.blocks = d.maxima;
         f.in_zone.push_back(d.in_clamp_zone);
-        f.distance.push_back(d.distance.value() / static_cast<double>(d.maxima));
+        f.distance.push_back(mean(f.falling ? d.falling : d.distance, d));
     }
-    if (dumps.size() < 2) return std::nullopt;
     const bool entered =
         static_cast<double>(f.in_zone.back()) / static_cast<double>(f.blocks) >
         static_cast<double>(f.in_zone.front()) / static_cast<double>(dumps.front().maxima);
@@ -81,19 +86,23 @@ std::optional<drift_finding> drift_of(const std::string& tensor, const std::stri
 }
 
 std::string sentence_of(const drift_finding& f, const dump_labels& labels) {
+    const bool all_in = f.in_zone.back() == f.blocks;
     std::string text = fmt::format(
-        "norm gains of {} moved toward the clamp zone of {}: {} of {} block{} in it, mean distance "
-        "{} octaves",
-        base::printable(f.tensor), f.recipe, path_of(f.in_zone, "{}"), f.blocks,
-        f.blocks == 1 ? "" : "s", path_of(f.distance, "{:.3f}"));
+        "norm gains of {} {} the clamp zone of {}: {} of {} block{} in it, mean distance {} "
+        "octaves",
+        base::printable(f.tensor),
+        f.falling ? (all_in ? "fell into" : "fall toward") : (all_in ? "rose into" : "rise toward"),
+        f.recipe, path_of(f.in_zone, "{}"), f.blocks, f.blocks == 1 ? "" : "s",
+        path_of(f.distance, "{:.3f}"));
     if (!f.forecast) return text + ".";
     const std::string when = labels.steps.empty()
-                                 ? fmt::format("about {:.1f} dumps after the last", f.forecast->at)
-                                 : fmt::format("near step {:.0f}", f.forecast->at);
-    return text + fmt::format(
-                      ". Extrapolated on a line through {} dumps (r2 {:.3f}), the mean "
-                      "reaches it {}.",
-                      f.distance.size(), f.forecast->r2, when);
+                                 ? fmt::format("about {:.1f} dumps", f.forecast->ahead)
+                                 : fmt::format("about {:.0f} steps (near step {:.0f})",
+                                               f.forecast->ahead, f.forecast->at);
+    return text +
+           fmt::format(
+               ". At this pace the mean reaches it in {}: a line through {} dumps, r2 {:.3f}.",
+               when, f.distance.size(), f.forecast->r2);
 }
 
 }  // namespace mx::diff

@@ -149,6 +149,8 @@ void dump_figures::merge(const dump_figures& other) {
     maxima += other.maxima;
     in_clamp_zone += other.in_clamp_zone;
     distance.merge(other.distance);
+    level.merge(other.level);
+    falling.merge(other.falling);
 }
 
 void code_figures::merge(const code_figures& other) {

@@ -49,6 +49,10 @@ struct dump_figures {
     std::uint64_t maxima = 0;
     std::uint64_t in_clamp_zone = 0;
     base::exact_sum distance;
+    base::exact_sum level;  ///< of log2(maximum)
+    /// The same from above: of log2(upper edge / mantissa), where a maximum below the zone falls
+    /// toward the zone one binade down. Negative above that edge, positive in the zone.
+    base::exact_sum falling;
 
     void merge(const dump_figures& other);
 };

@@ -196,6 +196,13 @@ class layer_study {
             r.operands = {a.error, b.error};
             r.errors = {products::compare_values(exact[key], d),
                         products::compare_values(truth, d)};
+            error_sums sums = sums_by_row_and_column(truth, d, r.m);
+            r.gain_error = gain_standard_error(sums);
+            if (results_.empty() || results_.back().stage != s) {
+                first_ = std::move(sums);
+            } else {
+                r.over_first = ratio_of_errors(sums, first_);
+            }
             results_.push_back(std::move(r));
         }
     }
@@ -205,6 +212,7 @@ class layer_study {
     const engine::run_control& control_;
     products::product_runner runner_;
     std::vector<stage_result> results_;
+    error_sums first_;  // of the first result of the stage under way
 };
 
 report::value member(const std::optional<double>& x) {
@@ -260,7 +268,11 @@ report::record stage_record(const stage_result& r) {
         {"gain_a", member(r.operands[0].gain())},
         {"gain_b", member(r.operands[1].gain())},
         {"expected_nrmse", member(r.expected_nrmse())},
-        {"zeta", member(r.zeta())}};
+        {"zeta", member(r.zeta())},
+        {"gain_standard_error", member(r.gain_error)},
+        {"over_first", r.over_first ? report::value(r.over_first->value) : report::value()},
+        {"over_first_standard_error",
+         r.over_first ? member(r.over_first->standard_error) : report::value()}};
     products::append_errors(out, "accumulation_", r.errors.accumulation);
     products::append_errors(out, "total_", r.errors.total);
     return out;

@@ -12,6 +12,7 @@
 #include "libmx/gemm/accumulator.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "libmx/report/record.hpp"
+#include "libmx/studies/products/error_spread.hpp"
 #include "libmx/studies/products/gemm_study.hpp"
 #include "libmx/studies/products/stage_list.hpp"
 
@@ -43,6 +44,9 @@ struct stage_result {
     std::size_t m = 0, n = 0, k = 0;
     std::array<products::value_errors, 2> operands;  ///< of what was multiplied against the tensors
     products::product_figures errors;
+    std::optional<double> gain_error;  ///< standard error of the gain of errors.total
+    /// The error over that of the stage's first result; none for that one, and where it has none.
+    std::optional<error_ratio> over_first;
 
     /// |g_mx - g| / |g| of a gradient (Su et al., arXiv 2506.20752); none for Fprop.
     std::optional<double> zeta() const;

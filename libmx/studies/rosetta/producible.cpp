@@ -52,6 +52,44 @@ class lone_element {
     codec::block_params params_;
 };
 
+// The first bits in [low, high) for which `reached` holds, which it does from there on; else high.
+template <typename Reached>
+std::uint32_t first_of(std::uint32_t low, std::uint32_t high, Reached reached) {
+    while (low < high) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        if (reached(middle)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+// The intervals of maxima of a sign (0 or the sign bit) under scale 2^0.
+std::vector<top_interval> intervals_of(const lone_element& run, std::uint32_t sign) {
+    constexpr std::uint32_t low = (127u - 20u) << 23, high = (127u + 20u) << 23;
+    const auto from_scale = [&](int code) {
+        return first_of(low, high,
+                        [&](std::uint32_t x) { return run.of(x | sign).scale_code >= code; });
+    };
+    const std::uint32_t end = from_scale(format::e8m0_bias + 1);
+    std::vector<top_interval> intervals;
+    for (std::uint32_t at = from_scale(format::e8m0_bias); at < end;) {
+        const int code = run.of(at | sign).magnitude;
+        const std::uint32_t next =
+            first_of(at, end, [&](std::uint32_t x) { return run.of(x | sign).magnitude > code; });
+        intervals.push_back({code, std::log2(static_cast<double>(base::float_from_bits(next)) /
+                                             static_cast<double>(base::float_from_bits(at)))});
+        at = next;
+    }
+    return intervals;
+}
+
+bool alike(const top_interval& a, const top_interval& b) {
+    return a.code == b.code && a.octaves == b.octaves;
+}
+
 }  // namespace
 
 block_top top_of(const format::element_format& f, std::span<const std::uint8_t> codes) {
@@ -108,6 +146,8 @@ producible::producible(const codec::recipe& r) {
     }
     note(base::f32_infinity, base::f32_infinity);
     if (run.of(0x7fc00000u).scale_code == format::e8m0_nan) gives_nan_scale_ = true;
+    intervals_ = intervals_of(run, 0);
+    if (!std::ranges::equal(intervals_, intervals_of(run, sign), alike)) intervals_.clear();
 }
 
 bool producible::can_be(std::uint8_t scale_code, const block_top& top) const {

@@ -11,6 +11,7 @@
 #include <bitset>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "libmx/codec/recipe.hpp"
 
@@ -25,6 +26,12 @@ struct block_top {
 
 /// The magnitude codes of a block's extremes.
 block_top top_of(const format::element_format& f, std::span<const std::uint8_t> codes);
+
+/// Block maxima that share a largest code.
+struct top_interval {
+    int code = 0;        ///< magnitude code of the largest element
+    double octaves = 0;  ///< log2 of the largest such maximum over the smallest
+};
 
 class producible {
   public:
@@ -42,7 +49,13 @@ class producible {
         return negative ? negative_[scale_code] : positive_[scale_code];
     }
 
+    /// The maxima under one scale, from the smallest up; they make up an octave, and those of the
+    /// next scale follow. Away from the ends of the scale's range. Empty where the sign of the
+    /// maximum matters.
+    const std::vector<top_interval>& intervals() const { return intervals_; }
+
   private:
+    std::vector<top_interval> intervals_;
     std::array<std::bitset<256>, 256> positive_, negative_;
     bool gives_nan_scale_ = false;
 };

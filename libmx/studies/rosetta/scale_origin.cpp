@@ -127,7 +127,8 @@ class origin_search {
         : candidates_(by),
           codes_(t.codes.file->open(t.codes.index)),
           scales_(t.scales.file->open(t.scales.index)),
-          tensor_id_(base::tensor_id(t.name)) {
+          tensor_id_(base::tensor_id(t.name)),
+          tops_(*t.element) {
         total_.tensor = t;
         for (const candidate& c : by) {
             requests_.push_back({&c.params, codec::detail::codes});
@@ -142,8 +143,9 @@ class origin_search {
                engine::panel_quantizer* by = nullptr) {
         origin_result here;
         here.rows = nothing_;
+        top_counts tops(*total_.tensor.element);
         const coded_panel coded(total_.tensor, *codes_, *scales_, p);
-        judge_bytes(coded, here);
+        judge_bytes(coded, here, tops);
         std::vector<std::uint8_t> codes;
         const auto compare_segment = [&](const engine::quantized_segment& s) {
             for (std::size_t b = 0; b < s.place.blocks(); ++b) {
@@ -154,16 +156,19 @@ class origin_search {
         if (x != nullptr) {
             by->run(total_.tensor.grid, p, *x, tensor_id_, requests_, compare_segment);
         }
-        merge(here);
+        merge(here, tops);
     }
 
     origin_result finish(bool compared) {
         total_.compared = compared;
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
+            total_.rows[i].tops = frequencies_of(*candidates_[i].possible, tops_);
+        }
         return std::move(total_);
     }
 
   private:
-    void judge_bytes(const coded_panel& panel, origin_result& to) const {
+    void judge_bytes(const coded_panel& panel, origin_result& to, top_counts& tops) const {
         panel.for_each(
             [&](std::uint64_t index, std::uint8_t scale, std::span<const std::uint8_t> codes) {
                 const block_top top = top_of(*total_.tensor.element, codes);
@@ -174,6 +179,7 @@ class origin_search {
                 to.zero_blocks += zero ? 1u : 0u;
                 to.nan_scales += nan_scale ? 1u : 0u;
                 to.unjudged += top.has_nan && !nan_scale ? 1u : 0u;
+                tops.add(scale, top);
                 for (std::size_t i = 0; i < candidates_.size(); ++i) {
                     if (candidates_[i].possible->can_be(scale, top)) continue;
                     exclude(to.rows[i], 1, zero ? 1 : 0, index);
@@ -196,8 +202,9 @@ class origin_search {
         }
     }
 
-    void merge(const origin_result& here) {
+    void merge(const origin_result& here, const top_counts& tops) {
         const std::lock_guard lock(guard_);
+        tops_.merge(tops);
         total_.blocks += here.blocks;
         total_.elements += here.elements;
         total_.zero_blocks += here.zero_blocks;
@@ -218,6 +225,7 @@ class origin_search {
     std::vector<origin_row> nothing_;              // by candidate
     std::mutex guard_;
     origin_result total_;
+    top_counts tops_;
 };
 
 // The tensor that the codes were made from.
@@ -303,12 +311,22 @@ report::record origin_record(const origin_result& result, const origin_row& row)
                      {"zero_blocks_excluding", tally(row.excluded_zero)},
                      {"first_excluding_block", report::value()},
                      {"possible", row.excluded == 0},
+                     {"unlikely", false},
+                     {"rare_code", report::value()},
+                     {"rare_code_blocks", report::value()},
+                     {"rare_code_expected", report::value()},
                      {"scales_differ", report::value()},
                      {"codes_differ", report::value()}};
     if (row.excluded != 0) r[10].second = tally(row.first_excluded);
+    if (const top_frequency* f = evidence_against(row.tops)) {
+        r[12].second = true;
+        r[13].second = value_of_top(*result.tensor.element, *f);
+        r[14].second = tally(f->found);
+        r[15].second = f->least;
+    }
     if (result.compared) {
-        r[12].second = tally(row.scales_differ);
-        r[13].second = tally(row.codes_differ);
+        r[16].second = tally(row.scales_differ);
+        r[17].second = tally(row.codes_differ);
     }
     return r;
 }

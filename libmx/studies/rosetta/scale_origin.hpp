@@ -11,6 +11,7 @@
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/report/record.hpp"
+#include "libmx/studies/rosetta/top_frequencies.hpp"
 
 namespace mx::rosetta {
 
@@ -47,6 +48,7 @@ struct origin_row {
     std::uint64_t first_excluded = 0;  ///< index of the first of them
     std::uint64_t scales_differ = 0;   ///< with the original: blocks whose scale bytes differ
     std::uint64_t codes_differ = 0;    ///< with the original: elements whose codes differ
+    std::vector<top_frequency> tops;   ///< how often its largest codes occur
 };
 
 struct origin_result {

@@ -177,6 +177,17 @@ TEST_CASE("clamp zones are those of the thresholds") {
     CHECK(zone("mxfp4:scale=even") == std::pair(1.5, 1.75));
     CHECK(zone("mxfp8:scale=even") == std::pair(1.75, 1.9375));
     CHECK(zone("mxfp6:scale=even") == std::pair(1.875, 1.9375));
+    // What overflows is not always clamped: below the middle between the largest value and the next
+    // it rounds to the largest one all the same.
+    const auto clamps = [](const char* text) {
+        return clamp_zone_of(parse_recipe(text)).clamps_from;
+    };
+    CHECK(clamps("mxfp4") == 1.75);
+    CHECK(clamps("mxfp8") == 1.8125);
+    CHECK(clamps("mxfp4:scale=even") == 1.75);
+    CHECK(clamp_zone_of(parse_recipe("mxfp4:scale=even")).clamped_share() == 0);
+    CHECK(clamps("mxfp4:round=zero") == 2);
+    CHECK(clamps("mxfp4:round=away") == 1.75);
     CHECK(zone("mxint8") == std::pair(1.984375, 2.0));
     CHECK(zone("mxint4:int_emax=1") == std::pair(1.0, 2.0));
     for (const char* rule : {"ceil", "rceil"}) {

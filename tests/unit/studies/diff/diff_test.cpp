@@ -414,7 +414,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     CHECK(is_null(d.results[1], "clamp_zone_rate_a"));  // rceil has no such zone
     REQUIRE(d.findings.size() == 1);
     CHECK(diff::sentence_of(d.findings[0], {{"a", "b"}, {}}) ==
-          "norm gains of layers.3.ffn_norm.weight moved toward the clamp zone of mxfp8:block=1x2: "
+          "norm gains of layers.3.ffn_norm.weight rose into the clamp zone of mxfp8:block=1x2: "
           "1 -> 2 of 2 blocks in it, mean distance -0.061 -> 0.147 octaves.");
     CHECK(diff_of({&b, &a}, {recipe}).findings.empty());
 
@@ -435,6 +435,33 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
     CHECK(is_null(biased.results[1], "clamp_zone_rate_a"));
 }
 
+TEST_CASE("norm gains that fall approach the clamp zone one binade below") {
+    const std::string name = "layers.0.norm.weight";
+    const auto at = [&](float gain) {
+        return one(name, {1, 4}, std::vector<float>{gain, gain, gain, gain});
+    };
+    const auto a = at(1.25F), b = at(1.1875F), c = at(1.125F), e = at(0.96875F);
+    const diff::dump_labels three{{"100", "200", "300"}, {100, 200, 300}};
+    const auto nearing = diff_of({&a, &b, &c}, {"mxfp8"});
+    REQUIRE(nearing.findings.size() == 1);
+    CHECK(nearing.findings[0].falling);
+    CHECK(nearing.findings[0].distance.front() == Approx(-std::log2(1.25)));
+    CHECK(nearing.findings[0].distance.back() == Approx(-std::log2(1.125)));
+    REQUIRE(nearing.findings[0].forecast);
+    CHECK(nearing.findings[0].forecast->ahead == Approx(2.236).epsilon(0.001));
+    const std::string words = diff::sentence_of(nearing.findings[0], three);
+    CHECK(words.find("fall toward the clamp zone of mxfp8: 0 -> 0 -> 0 of 1 block in it") !=
+          std::string::npos);
+    const auto fallen = diff_of({&a, &b, &e}, {"mxfp8"});
+    REQUIRE(fallen.findings.size() == 1);
+    CHECK(fallen.findings[0].distance.back() == Approx(std::log2(2 / 1.9375)));
+    CHECK(diff::sentence_of(fallen.findings[0], three).find("fell into the clamp zone") !=
+          std::string::npos);
+    // Out of the zone, upwards or downwards, is no drift toward it.
+    const auto f = at(1.875F), g = at(1.5F);
+    CHECK(diff_of({&f, &g}, {"mxfp8"}).findings.empty());
+}
+
 TEST_CASE("a drift is extrapolated only along a line") {
     const auto dumps_at = [](const std::vector<double>& distances) {
         std::vector<diff::dump_figures> dumps(distances.size());
@@ -451,8 +478,9 @@ TEST_CASE("a drift is extrapolated only along a line") {
     REQUIRE(line->forecast);
     CHECK(line->forecast->at == Approx(500));
     CHECK(line->forecast->r2 == Approx(1));
-    CHECK(diff::sentence_of(*line, steps).find("Extrapolated on a line through 3 dumps") !=
-          std::string::npos);
+    CHECK(diff::sentence_of(*line, steps)
+              .find("in about 200 steps (near step 500): a line "
+                    "through 3 dumps") != std::string::npos);
     const auto unknown = diff::drift_of("n", "mxfp8", dumps_at({-0.4, -0.3, -0.2}), names);
     REQUIRE(unknown);
     CHECK(unknown->forecast.value().at == Approx(2));

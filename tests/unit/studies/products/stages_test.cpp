@@ -205,3 +205,36 @@ TEST_CASE("stages refuse tensors that do not fit each other", "[stages]") {
     const layer_tensors swapped{&l.x, &l.w, &l.x};
     CHECK_THROWS_AS(study_stages(swapped, request_with("mxfp4"), {}), mx::base::error);
 }
+
+TEST_CASE("errors and gains have the standard errors of their rows and columns", "[stages]") {
+    // Two rows, three columns; d - x is 0.1 x, and in the second row 0.3 x.
+    const std::vector<float> x{1, 1, 1, 1, 1, 1};
+    const std::vector<float> d{1.125F, 1.125F, 1.125F, 1.375F, 1.375F, 1.375F};
+    const error_sums s = sums_by_row_and_column(x, d, 2);
+    CHECK(s.x2 == std::vector<double>{3, 3, 2, 2, 2});
+    CHECK(s.xe == std::vector<double>{0.375, 1.125, 0.5, 0.5, 0.5});
+    // Columns agree; rows lie 0.125 off the mean gain of 1.25, half of the squares each.
+    CHECK(*gain_standard_error(s) == Approx(std::sqrt(2.0 * 2 * 0.0625 * 0.0625)));
+    // Twice the error everywhere: a ratio without doubt.
+    std::vector<float> twice;
+    for (std::size_t i = 0; i < x.size(); ++i) twice.push_back(x[i] + 2 * (d[i] - x[i]));
+    const auto ratio = ratio_of_errors(sums_by_row_and_column(x, twice, 2), s);
+    REQUIRE(ratio);
+    CHECK(ratio->value == Approx(2));
+    CHECK(*ratio->standard_error == Approx(0).margin(1e-12));
+    CHECK_FALSE(gain_standard_error(sums_by_row_and_column(x, d, 1)));
+    CHECK_FALSE(ratio_of_errors(s, sums_by_row_and_column(x, x, 2)));
+}
+
+TEST_CASE("rotations of normal operands are not said to change anything", "[stages]") {
+    const layer l;
+    stages_request request = request_with("mxfp4:scale=even");
+    request.transforms = {"none", "hadamard", "random-hadamard"};
+    int sure = 0;
+    for (const stage_result& r : study_stages(l.tensors(), request, {})) {
+        if (!r.over_first) continue;
+        REQUIRE(r.over_first->standard_error);
+        if (std::abs(r.over_first->value - 1) > 2 * *r.over_first->standard_error) ++sure;
+    }
+    CHECK(sure <= 1);  // of six: one in twenty is beyond twice its standard error by chance
+}

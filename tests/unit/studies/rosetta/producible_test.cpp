@@ -2,11 +2,14 @@
 // What the largest code of a block says about its scale rule. Expected sets are typed from the
 // rules: with S the scale, floor leaves a maximum in [4, 8) S for E2M1, ceil in (2, 4] S, rceil in
 // (3, 6] S and even in [3.5, 7) S.
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/studies/rosetta/producible.hpp"
+#include "libmx/studies/rosetta/top_frequencies.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
@@ -88,6 +91,66 @@ TEST_CASE("codes give the extremes of a block") {
     CHECK(rosetta::top_of(int8, integers).positive == 127);
     const std::vector<std::uint8_t> nan{0xff};
     CHECK(rosetta::top_of(*format::find_element_format("e4m3"), nan).has_nan);
+}
+
+TEST_CASE("maxima under one scale are cut where the largest code changes") {
+    const auto intervals = [](const char* recipe) {
+        return producible(codec::parse_recipe(recipe)).intervals();
+    };
+    // E2M1: codes 5, 6 and 7 are 3, 4 and 6.
+    const auto floor = intervals("mxfp4");
+    REQUIRE(floor.size() == 2);
+    CHECK(floor[0].code == 6);
+    CHECK(floor[0].octaves == Approx(std::log2(5.0 / 4)));
+    CHECK(floor[1].code == 7);
+    CHECK(floor[1].octaves == Approx(std::log2(8.0 / 5)));
+    const auto even = intervals("mxfp4:scale=even");
+    REQUIRE(even.size() == 2);
+    CHECK(even[0].octaves == Approx(std::log2(5.0 / 3.5)));
+    const auto rceil = intervals("mxfp4:scale=rceil");
+    REQUIRE(rceil.size() == 3);
+    CHECK(rceil[0].code == 5);
+    CHECK(rceil[0].octaves == Approx(std::log2(3.5 / 3)));
+    CHECK(rceil[2].octaves == Approx(std::log2(6.0 / 5)));
+    CHECK(intervals("mxfp4:round=up").empty());  // the sign of the maximum matters
+}
+
+TEST_CASE("a code that a recipe uses often and that is not there makes the recipe unlikely") {
+    const auto& e2m1 = *format::find_element_format("e2m1");
+    // Blocks as `made_by` leaves them, of maxima that are log-normal over some octaves.
+    const auto counts_of = [&](const char* made_by, int blocks) {
+        const codec::block_params params = codec::params_of(codec::parse_recipe(made_by));
+        rosetta::top_counts counts(e2m1);
+        for (int i = 0; i < blocks; ++i) {
+            double z = -6;  // a sum of twelve, evenly spread ones: nearly normal
+            for (int k = 0; k < 12; ++k)
+                z += std::fmod((i + 1) * std::sqrt(2.0 + k * k + 3 * k), 1.0);
+            const auto x = static_cast<float>(std::exp2(0.8 * z));
+            std::uint8_t code = 0;
+            codec::block_place place;
+            place.cols = 1;
+            const float scale =
+                codec::quantize_block(params, std::span(&x, 1), place, std::span(&code, 1)).scale;
+            counts.add(static_cast<std::uint8_t>(std::ilogb(scale) + 127), {code, 0, false});
+        }
+        return counts;
+    };
+    const auto frequencies = [](const char* recipe, const rosetta::top_counts& counts) {
+        return rosetta::frequencies_of(producible(codec::parse_recipe(recipe)), counts);
+    };
+    const auto even = counts_of("mxfp4:scale=even", 2000);
+    CHECK(rosetta::evidence_against(frequencies("mxfp4:scale=even", even)) == nullptr);
+    const auto under_rceil = frequencies("mxfp4:scale=rceil", even);
+    const rosetta::top_frequency* rare = rosetta::evidence_against(under_rceil);
+    REQUIRE(rare != nullptr);
+    CHECK(rosetta::value_of_top(e2m1, *rare) == 3);
+    CHECK(rare->found == 0);
+    CHECK(rare->least > 100);
+    const auto rceil = counts_of("mxfp4:scale=rceil", 2000);
+    CHECK(rosetta::evidence_against(frequencies("mxfp4:scale=rceil", rceil)) == nullptr);
+    // Too few blocks to tell.
+    const auto few = frequencies("mxfp4:scale=rceil", counts_of("mxfp4:scale=even", 20));
+    CHECK(rosetta::evidence_against(few) == nullptr);
 }
 
 TEST_CASE("recipes whose bytes cannot be judged are refused") {
