@@ -216,10 +216,10 @@ std::vector<std::string> namespace_violations(const std::vector<source_file>& fi
 std::vector<std::string> size_violations(const std::vector<source_file>& files) {
     std::map<std::string, std::size_t> sizes;
     for (const source_file& file : files) {
-        // Kernels for a device are a second set of what the room knows.
-        const std::string room = file.path.find("/cuda/") == std::string::npos
-                                     ? room_name(file.path)
-                                     : folder_of(file.path);
+        // Kernels for a device or for vectors are a second set of what the room knows.
+        const bool kernels = file.path.find("/cuda/") != std::string::npos ||
+                             file.path.find("/simd/") != std::string::npos;
+        const std::string room = kernels ? folder_of(file.path) : room_name(file.path);
         for (const std::string& line : split(file.text, '\n')) {
             const auto first = line.find_first_not_of(' ');
             if (first != std::string::npos && line.compare(first, 2, "//") != 0) ++sizes[room];

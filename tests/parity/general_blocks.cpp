@@ -125,7 +125,8 @@ TEST_CASE("general recipes with every kind of block alone") {
           "nvfp4:dialect=modelopt", "nvfp4:dialect=compressed-tensors", "fp8_1x128",
           "fp8_1x128:scale=amax-pow2", "fp8_1x128:dialect=te", "mxfp4:dialect=torchao",
           "mxfp8:dialect=quark", "mxfp4:dialect=modelopt", "mxfp8:dialect=tetrajet",
-          "nvfp4:dialect=torchao,scale=single-level"}) {
+          "nvfp4:dialect=torchao,scale=single-level", "nvfp4:four_over_six=mse",
+          "nvfp4:four_over_six=mae", "nvfp4:four_over_six=abs_max"}) {
         const recipe r = mx::codec::parse_recipe(text);
         for (const block_kind kind : block_kinds) {
             for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
@@ -140,8 +141,9 @@ TEST_CASE("general recipes with every kind of block alone") {
 
 TEST_CASE("general recipes in every block shape") {
     std::uint64_t seed = 60000;
-    for (const char* preset : {"nvfp4", "nvfp4:dialect=torchao", "nvfp4:dialect=modelopt",
-                               "fp8_1x128", "mxfp4:dialect=torchao"}) {
+    for (const char* preset :
+         {"nvfp4", "nvfp4:dialect=torchao", "nvfp4:dialect=modelopt", "nvfp4:four_over_six=mse",
+          "nvfp4:four_over_six=abs_max", "fp8_1x128", "mxfp4:dialect=torchao"}) {
         const std::string text(preset);
         const char* join = text.find(':') == std::string::npos ? ":" : ",";
         for (const char* shape : {"1x16", "1x7", "1x8", "1x32", "1x48", "1x128", "1x5000", "16x1",
@@ -150,10 +152,9 @@ TEST_CASE("general recipes in every block shape") {
             for (const auto& [rows, cols] :
                  {std::pair{1, 1}, {1, 4099}, {67, 131}, {130, 33}, {257, 3}, {40, 18}}) {
                 const dtype type = std::array{dtype::f32, dtype::bf16, dtype::f16}[++seed % 3];
-                const auto m = make_matrix(type, static_cast<std::uint64_t>(rows),
-                                           static_cast<std::uint64_t>(cols),
-                                           seed % 3 == 0 ? every_kind : usual_kinds, *r.element,
-                                           seed);
+                const auto m = make_matrix(
+                    type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols),
+                    seed % 3 == 0 ? every_kind : usual_kinds, *r.element, seed);
                 CAPTURE(mx::codec::to_string(r), rows, cols, static_cast<int>(type));
                 CHECK(disagreement(m, r, seed % 2 == 0 ? detail::codes : detail::none,
                                    seed % 5 < 3) == "");
@@ -171,9 +172,9 @@ TEST_CASE("elements at every decision under every block scale of NVFP4") {
         const recipe r = mx::codec::parse_recipe(text);
         for (int turn = 0; turn < 12; ++turn) {
             // Tensor scales of few bits have ties, others are off by less than an ulp of x.
-            const float most = turn < 4 ? 2688.0f * std::ldexp(1.0f, 5 * turn - 9)
-                                        : 1.0f + std::ldexp(static_cast<float>(random() % 4096),
-                                                            turn - 12);
+            const float most =
+                turn < 4 ? 2688.0f * std::ldexp(1.0f, 5 * turn - 9)
+                         : 1.0f + std::ldexp(static_cast<float>(random() % 4096), turn - 12);
             // Three blocks of 15 elements for the 3 x 15 points of a scale.
             const auto m = at_decisions(r, most, 3 * 126 + 1, [&](const auto& p, std::size_t b) {
                 const float s = mx::format::decode_scale(*p.scale_format,
@@ -238,12 +239,26 @@ TEST_CASE("the scale of a block follows from its code and what its rule saw") {
 }
 
 TEST_CASE("what people use has vector kernels") {
-    for (const char* text :
-         {"nvfp4", "nvfp4:scale=single-level", "nvfp4:block=16x16", "nvfp4:dialect=torchao",
-          "nvfp4:dialect=te", "nvfp4:dialect=modelopt", "nvfp4:dialect=compressed-tensors",
-          "fp8_1x128", "fp8_1x128:dialect=te", "fp8_1x128:scale=amax-pow2", "fp8_128x128",
-          "mxfp4:dialect=torchao", "mxfp8:dialect=torchao", "mxfp8:dialect=te",
-          "mxfp8:dialect=nvidia", "mxfp4:dialect=quark", "mxfp4:dialect=compressed-tensors"}) {
+    for (const char* text : {"nvfp4",
+                             "nvfp4:scale=single-level",
+                             "nvfp4:block=16x16",
+                             "nvfp4:dialect=torchao",
+                             "nvfp4:four_over_six=mse",
+                             "nvfp4:four_over_six=mae",
+                             "nvfp4:four_over_six=abs_max",
+                             "nvfp4:dialect=te",
+                             "nvfp4:dialect=modelopt",
+                             "nvfp4:dialect=compressed-tensors",
+                             "fp8_1x128",
+                             "fp8_1x128:dialect=te",
+                             "fp8_1x128:scale=amax-pow2",
+                             "fp8_128x128",
+                             "mxfp4:dialect=torchao",
+                             "mxfp8:dialect=torchao",
+                             "mxfp8:dialect=te",
+                             "mxfp8:dialect=nvidia",
+                             "mxfp4:dialect=quark",
+                             "mxfp4:dialect=compressed-tensors"}) {
         CAPTURE(text);
         CHECK(mx::codec::simd::takes(mx::codec::params_of(mx::codec::parse_recipe(text))));
     }

@@ -41,9 +41,10 @@ std::string disagreement(const stored_matrix& m, const codec::recipe& r, codec::
 
 /// Every kind of block, and those that the vector kernels do without the reference.
 inline const std::vector<block_kind> every_kind(block_kinds.begin(), block_kinds.end());
-inline const std::vector<block_kind> usual_kinds{
-    block_kind::gaussian,   block_kind::heavy_tail, block_kind::clustered, block_kind::ties,
-    block_kind::thresholds, block_kind::sparse,     block_kind::constant,  block_kind::signed_zeros};
+inline const std::vector<block_kind> usual_kinds{block_kind::gaussian,   block_kind::heavy_tail,
+                                                 block_kind::clustered,  block_kind::ties,
+                                                 block_kind::thresholds, block_kind::sparse,
+                                                 block_kind::constant,   block_kind::signed_zeros};
 
 /// A part of a matrix: `rows` x `cols` of its elements from a corner on that a segment
 /// begins at.

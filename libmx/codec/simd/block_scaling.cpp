@@ -43,7 +43,6 @@ bool takes_general(const block_params& p) {
     if (p.plain || p.bumps || p.has_offset || !f.floating || !f.has_sign) return false;
     if (p.mode.how != format::rounding::rtne || p.mode.round_fraction) return false;
     if (f.mantissa_bits == 0) return false;
-    if (p.select != four_over_six::none) return false;
     const dialect& by = *p.by;
     if (!p.scale_format->power_of_two()) return by.two_level.value != two_level_kind::ggml;
     const bool exact = by.arithmetic.value == element_kind::exact ||
@@ -80,18 +79,9 @@ scaling_table::scaling_table(const block_params& p, float target)
 }
 
 scaling_table::source scaling_table::source_of(const block_params& p, float target) {
-    return {p.by,
-            p.scale_format,
-            p.rule,
-            p.facts,
-            p.element,
-            p.mode,
-            p.exponent_bits,
-            p.flush_subnormals,
-            p.largest,
-            p.tensor.stored,
-            p.tensor.decode,
-            target};
+    return {p.by,      p.scale_format,  p.rule,          p.facts,
+            p.element, p.mode,          p.exponent_bits, p.flush_subnormals,
+            p.largest, p.tensor.stored, p.tensor.decode, target};
 }
 
 bool scaling_table::is_for(const block_params& p, float target) const {
@@ -115,8 +105,7 @@ block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
     const chosen_scale s = dialect_scale(p_, amax_bits);
     const float largest = p_.value[p_.element.max_positive];
     const bool usual = base::is_finite(s.value) && s.value >= 0x1p-127f && !s.nan_quotients &&
-                       base::is_finite(s.value * largest) &&
-                       !dialect_steps::flushed(p_, amax_bits);
+                       base::is_finite(s.value * largest) && !dialect_steps::flushed(p_, amax_bits);
     if (!usual) return left_to_reference;
     block_scaling out = left_to_reference;
     set_scale(static_cast<double>(s.value), out);
@@ -169,18 +158,16 @@ void scaling_table::fill(cell& c, std::uint32_t first) {
 
 scaling_table& table_of(const block_params& p, float target) {
     static constexpr std::size_t room = 16;
-    static thread_local std::vector<std::unique_ptr<scaling_table>> tables;
-    static thread_local std::size_t next = 0;
-    for (const auto& t : tables) {
-        if (t->is_for(p, target)) return *t;
-    }
-    if (tables.size() < room) {
+    static thread_local std::vector<std::unique_ptr<scaling_table>> tables;  // last used first
+    auto at = std::find_if(tables.begin(), tables.end(),
+                           [&](const auto& t) { return t->is_for(p, target); });
+    if (at == tables.end()) {
+        if (tables.size() == room) tables.pop_back();
         tables.push_back(std::make_unique<scaling_table>(p, target));
-        return *tables.back();
+        at = tables.end() - 1;
     }
-    next = (next + 1) % room;
-    tables[next] = std::make_unique<scaling_table>(p, target);
-    return *tables[next];
+    std::rotate(tables.begin(), at, at + 1);
+    return *tables.front();
 }
 
 }  // namespace mx::codec::simd

@@ -100,7 +100,7 @@ class scaling_table {
     std::vector<block_scaling> found_;
 };
 
-/// The table of a recipe: of this thread, which keeps a few.
+/// The table of a recipe: of this thread, which keeps the last few.
 scaling_table& table_of(const block_params& p, float target);
 
 }  // namespace mx::codec::simd

@@ -116,15 +116,88 @@ auto of_chunks(const block_run& run) {
                            : sum_in_doubles<kernel, 32, element_grid, general_scales>;
 }
 
+template <four_over_six by>
+HWY_INLINE floats error_term(floats error) {
+    return by == four_over_six::mse ? hn::Mul(error, error) : hn::Abs(error);
+}
+template <four_over_six by>
+HWY_INLINE floats with_term(floats terms, floats term) {
+    return by == four_over_six::abs_max ? hn::Max(terms, term) : hn::Add(terms, term);
+}
+
+template <four_over_six by, std::size_t chunk>
+HWY_ATTR void measure_chunks(const element_grid& g, const block_run& run, trial_scales& trials) {
+    using fold = std::conditional_t<by == four_over_six::abs_max, max_op, add_op>;
+    const float_tag df;
+    const grid_vectors<false, rounding_kind::nearest> grid(g);
+    HWY_ALIGN float of_six[batch * float_lanes];
+    HWY_ALIGN float of_four[batch * float_lanes];
+    const std::size_t per_block = run.stride / chunk;
+    const std::size_t chunks = run.blocks * per_block;
+    const auto measured = [&](floats x, floats inverse) HWY_ATTR {
+        const floats y = hn::Abs(hn::Mul(x, inverse));
+        const floats rounded = grid.round(y, y, hn::Zero(bits_tag()));
+        return error_term<by>(hn::Sub(hn::Min(rounded, grid.max_positive), y));
+    };
+    std::size_t block = 0;
+    std::size_t left = 0;  // chunks of the block
+    floats six = hn::Zero(df);
+    floats four = six;
+    for (std::size_t first = 0; first < chunks; first += batch) {
+        const std::size_t count = std::min(batch, chunks - first);
+        for (std::size_t i = 0; i < count; ++i) {
+            if (left == 0) {
+                left = per_block;
+                six = hn::Set(df, trials.inverse_six.data()[block]);
+                four = hn::Set(df, trials.inverse_four.data()[block]);
+                ++block;
+            }
+            --left;
+            floats terms_six = hn::Zero(df);
+            floats terms_four = terms_six;
+            const float* const from = run.x + (first + i) * chunk;
+            for (std::size_t v = 0; v < chunk; v += float_lanes) {
+                const floats x = hn::LoadU(df, from + v);
+                terms_six = with_term<by>(terms_six, measured(x, six));
+                terms_four = with_term<by>(terms_four, measured(x, four));
+            }
+            hn::Store(terms_six, df, of_six + i * float_lanes);
+            hn::Store(terms_four, df, of_four + i * float_lanes);
+        }
+        fold_batch<fold>(df, of_six, trials.error_six.data() + first);
+        fold_batch<fold>(df, of_four, trials.error_four.data() + first);
+    }
+}
+
+template <four_over_six by>
+void measure_as(const element_grid& g, const block_run& run, trial_scales& trials) {
+    if (run.stride < 32) return measure_chunks<by, 16>(g, run, trials);
+    measure_chunks<by, 32>(g, run, trials);
+}
+
 }  // namespace
+
+void measure_trials(const element_grid& g, four_over_six by, const block_run& run,
+                    trial_scales& trials) {
+    switch (by) {
+        case four_over_six::mse:
+            return measure_as<four_over_six::mse>(g, run, trials);
+        case four_over_six::mae:
+            return measure_as<four_over_six::mae>(g, run, trials);
+        case four_over_six::abs_max:
+            return measure_as<four_over_six::abs_max>(g, run, trials);
+        case four_over_six::none:
+            break;
+    }
+}
 
 void general_elements(const element_grid& g, quotient_kind kind, const block_run& run,
                       const general_scales& general, const block_scales& scales,
                       std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     by_quotient(kind, [&]<quotient_kind of>() {
-        const auto f = sums.with_parts ? codes != nullptr ? of_chunks<of, true, true>(run)
-                                                          : of_chunks<of, false, true>(run)
-                       : codes != nullptr ? of_chunks<of, true, false>(run)
+        const auto f = sums.with_parts    ? codes != nullptr ? of_chunks<of, true, true>(run)
+                                                             : of_chunks<of, false, true>(run)
+                          : codes != nullptr ? of_chunks<of, true, false>(run)
                                           : of_chunks<of, false, false>(run);
         f(run, scales.slow.data(), codes, sums, counts, g, general);
     });

@@ -6,38 +6,51 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/codec/general_block.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 #include "libmx/scale/rule_step.hpp"
 
-#define MX_KERNELS(space)                                                                    \
-    namespace space {                                                                        \
-    int lanes();                                                                             \
-    void load(const stored_values&, const segment_place&, block_run&);                       \
-    void draw(block_run&, std::uint64_t);                                                    \
-    void centre(const block_run&, range_kind, centred_blocks&);                              \
-    void scale(const element_grid&, const block_extremes&, std::size_t, block_scales&);      \
-    void elements(const element_grid&, const block_run&, const block_scales&, std::uint8_t*, \
-                  chunk_sums&, grid_counts&);                                                \
-    void centred_elements(const element_grid&, const block_run&, const centred_blocks&,      \
-                          const block_scales&, std::uint8_t*, chunk_sums&, grid_counts&);    \
-    void general_elements(const element_grid&, quotient_kind, const block_run&,              \
-                          const general_scales&, const block_scales&, std::uint8_t*,         \
-                          chunk_sums&, grid_counts&);                                        \
-    void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&, \
-               block_verdicts&, std::uint8_t*);                                              \
-    void judge_general(const element_grid&, quotient_kind, const block_extremes&,            \
-                       std::size_t, const general_scales&, const block_scales&,              \
-                       block_verdicts&, std::uint8_t*);                                      \
-    void add_blocks(const block_run&, bool, const block_scales&, const chunk_sums&,          \
-                    const block::block_sums*, block::segment_lanes&);                        \
-    void add_parts(const block_run&, bool, const block_scales&, const chunk_sums&,           \
-                   const block::block_parts*, block::part_lanes&);                           \
-    constexpr kernels table{lanes,            load,  draw,          centre,     scale,    \
-                            elements,         centred_elements,                              \
-                            general_elements, judge, judge_general, add_blocks, add_parts};  \
+#define MX_KERNELS(space)                                                                         \
+    namespace space {                                                                             \
+    int lanes();                                                                                  \
+    void load(const stored_values&, const segment_place&, block_run&);                            \
+    void draw(block_run&, std::uint64_t);                                                         \
+    void centre(const block_run&, range_kind, centred_blocks&);                                   \
+    void scale(const element_grid&, const block_extremes&, std::size_t, block_scales&);           \
+    void elements(const element_grid&, const block_run&, const block_scales&, std::uint8_t*,      \
+                  chunk_sums&, grid_counts&);                                                     \
+    void centred_elements(const element_grid&, const block_run&, const centred_blocks&,           \
+                          const block_scales&, std::uint8_t*, chunk_sums&, grid_counts&);         \
+    void general_elements(const element_grid&, quotient_kind, const block_run&,                   \
+                          const general_scales&, const block_scales&, std::uint8_t*, chunk_sums&, \
+                          grid_counts&);                                                          \
+    void measure_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);     \
+    void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&,      \
+               block_verdicts&, std::uint8_t*);                                                   \
+    void judge_general(const element_grid&, quotient_kind, const block_extremes&, std::size_t,    \
+                       const general_scales&, const block_scales&, block_verdicts&,               \
+                       std::uint8_t*);                                                            \
+    void add_blocks(const block_run&, bool, const block_scales&, const chunk_sums&,               \
+                    const block::block_sums*, block::segment_lanes&);                             \
+    void add_parts(const block_run&, bool, const block_scales&, const chunk_sums&,                \
+                   const block::block_parts*, block::part_lanes&);                                \
+    constexpr kernels table{lanes,                                                                \
+                            load,                                                                 \
+                            draw,                                                                 \
+                            centre,                                                               \
+                            scale,                                                                \
+                            elements,                                                             \
+                            centred_elements,                                                     \
+                            general_elements,                                                     \
+                            measure_trials,                                                       \
+                            judge,                                                                \
+                            judge_general,                                                        \
+                            add_blocks,                                                           \
+                            add_parts};                                                           \
     }
 
 namespace mx::codec::simd {
@@ -60,6 +73,7 @@ bool is_rounding(format::rounding how) {
 }
 
 constexpr std::size_t batch = 16;
+constexpr float target_four = 4.0f;
 
 // Scratch of a thread.
 struct workspace {
@@ -67,6 +81,7 @@ struct workspace {
     chunk_sums sums;
     centred_blocks centred;
     general_scales general;
+    trial_scales trials;
     base::aligned_buffer<std::uint8_t> doubtful;
     base::aligned_buffer<block::block_sums> slow;  // in the order of the blocks
     base::aligned_buffer<block::block_parts> slow_parts;
@@ -83,6 +98,9 @@ struct workspace {
         const std::size_t chunks = run.blocks * ((run.stride + 31) / 32) + batch;
         fit_all(chunks, sums.error2, sums.x2, sums.xd, sums.d2, sums.error, sums.in_x_error2,
                 sums.in_x_x2, sums.in_x_xd, sums.in_x_d2);
+        fit_all(blocks, trials.six, trials.four, trials.inverse_six, trials.inverse_four,
+                trials.taken);
+        fit_all(chunks, trials.error_six, trials.error_four);
         sums.with_parts = parts;
         if (!parts) return;
         fit_all(chunks, sums.clamp_error2, sums.underflow_error2, sums.grid_error2, sums.in_x_clamp,
@@ -101,41 +119,125 @@ void keep_details(const block_run& run, const block_extremes& e, const centred_b
     }
 }
 
-// The scales of general blocks, by the reference.
-void find_scales(const block_params& p, const block_run& run, general_scales& to,
-                 block_scales& scales) {
-    scaling_table& table = table_of(p, p.largest);
-    double* const scale = to.scale.data();
-    double* const inverse = to.inverse.data();
-    float* const factor = to.factor.data();
-    float* const overflow = to.overflow.data();
-    float* const clamp = to.clamp.data();
-    std::uint32_t* const code = scales.code.data();
-    std::uint8_t* const slow = scales.slow.data();
-    const std::uint32_t* const amax = run.amax.data();
-    std::size_t slow_blocks = 0;
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block_scaling& s = table.of(amax[b]);
-        const bool fast = base::float_from_bits(amax[b]) <= s.largest;
+// Where the scalings of general blocks go.
+class scaling_rows {
+  public:
+    scaling_rows(general_scales& to, block_scales& scales)
+        : scale_(to.scale.data()),
+          inverse_(to.inverse.data()),
+          factor_(to.factor.data()),
+          overflow_(to.overflow.data()),
+          clamp_(to.clamp.data()),
+          code_(scales.code.data()),
+          slow_(scales.slow.data()) {}
+
+    void put(std::size_t b, const block_scaling& s, bool fast) const {
         const block_scaling& use = fast ? s : left_to_reference;
-        scale[b] = use.scale;
-        inverse[b] = use.inverse;
-        factor[b] = use.factor;
-        overflow[b] = use.overflow;
-        clamp[b] = use.clamp;
-        code[b] = use.code;
-        slow[b] = fast ? 0 : 1;
-        slow_blocks += fast ? 0u : 1u;
+        scale_[b] = use.scale;
+        inverse_[b] = use.inverse;
+        factor_[b] = use.factor;
+        overflow_[b] = use.overflow;
+        clamp_[b] = use.clamp;
+        code_[b] = use.code;
+        slow_[b] = fast ? 0 : 1;
     }
-    scales.slow_blocks = slow_blocks;
+
+  private:
+    double *scale_, *inverse_;
+    float *factor_, *overflow_, *clamp_;
+    std::uint32_t* code_;
+    std::uint8_t* slow_;
+};
+
+bool is_fast(const block_scaling& s, std::uint32_t amax) {
+    return base::float_from_bits(amax) <= s.largest;
+}
+
+// Errors of the chunks of a block in one.
+void join_chunks(const block_run& run, bool largest, float* errors) {
+    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
+    if (per_block == 1) return;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const float* const from = errors + b * per_block;
+        double all = 0;
+        for (std::size_t c = 0; c < per_block; ++c) {
+            const auto one = static_cast<double>(from[c]);
+            all = largest ? std::max(all, one) : all + one;
+        }
+        errors[b] = static_cast<float>(all);
+    }
+}
+
+// Which blocks of four-over-six take the smaller scale: 0, 1, or 2 where errors are closer than
+// they can be off. y is off by 2^-23 of itself at most, and an error by three times that. A sum of
+// squares is off by twice the sum of the errors times those, and 2 e y <= 16 e^2 + y^2 / 16.
+void compare_trials(const block_run& run, four_over_six by, trial_scales& trials) {
+    const bool squares = by == four_over_six::mse;
+    const bool largest = by == four_over_six::abs_max;
+    join_chunks(run, largest, trials.error_six.data());
+    join_chunks(run, largest, trials.error_four.data());
+    const double n = largest ? 1.0 : static_cast<double>(run.stride);
+    const double share = squares ? 0x1p-23 * n : 0x1p-20 * n;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const double s6 = trials.six.data()[b].scale;
+        const double s4 = trials.four.data()[b].scale;
+        const auto amax = static_cast<double>(base::float_from_bits(run.amax.data()[b]));
+        const double six =
+            (squares ? s6 * s6 : s6) * static_cast<double>(trials.error_six.data()[b]);
+        const double four =
+            (squares ? s4 * s4 : s4) * static_cast<double>(trials.error_four.data()[b]);
+        const double margin = 0x1p-15 * (six + four) + share * (squares ? amax * amax : amax);
+        const bool usual = (s6 > 0) & (s4 > 0) & (s6 < 0x1p126) & (std::abs(four - six) > margin);
+        trials.taken.data()[b] = usual ? static_cast<std::uint8_t>(four < six) : std::uint8_t{2};
+    }
+}
+
+bool takes_four(const block_params& p, const block_run& run, std::size_t block) {
+    const block_extent e = extent_of(run.place, block);
+    const std::span<const float> x(run.x + block * run.stride, e.size());
+    const std::uint32_t amax = run.amax.data()[block];
+    const fractional_scale six = choose_scale(p, amax, p.largest);
+    const fractional_scale four = choose_scale(p, amax, target_four);
+    return select_scale(p, x, place_of(run.place, e), six, four).code == four.code;
+}
+
+// The scales of general blocks, by the reference.
+void find_scales(const kernels& k, const element_grid& grid, const block_params& p,
+                 const block_run& run, workspace& space) {
+    scaling_table& table = table_of(p, p.largest);
+    const std::uint32_t* const amax = run.amax.data();
+    const scaling_rows rows(space.general, space.scales);
+    std::size_t slow = 0;
+    if (p.select == four_over_six::none) {
+        for (std::size_t b = 0; b < run.blocks; ++b) {
+            const block_scaling& s = table.of(amax[b]);
+            const bool fast = is_fast(s, amax[b]);
+            rows.put(b, s, fast);
+            slow += fast ? 0u : 1u;
+        }
+    } else {
+        scaling_table& of_four = table_of(p, target_four);
+        trial_scales& trials = space.trials;
+        for (std::size_t b = 0; b < run.blocks; ++b) {
+            const block_scaling& six = trials.six.data()[b] = table.of(amax[b]);
+            const block_scaling& four = trials.four.data()[b] = of_four.of(amax[b]);
+            trials.inverse_six.data()[b] = static_cast<float>(six.inverse);
+            trials.inverse_four.data()[b] = static_cast<float>(four.inverse);
+        }
+        k.measure_trials(grid, p.select, run, trials);
+        compare_trials(run, p.select, trials);
+        for (std::size_t b = 0; b < run.blocks; ++b) {
+            const block_scaling* const choice[] = {&trials.six.data()[b], &trials.four.data()[b]};
+            const bool fast = is_fast(*choice[0], amax[b]) & is_fast(*choice[1], amax[b]);
+            std::uint8_t taken = trials.taken.data()[b];
+            if (taken == 2) taken = fast && takes_four(p, run, b) ? 1 : 0;
+            rows.put(b, *choice[taken], fast);
+            slow += fast ? 0u : 1u;
+        }
+    }
+    space.scales.slow_blocks = slow;
     // What fills the last vector up is no block.
-    const block_scaling& none = left_to_reference;
-    std::fill_n(scale + run.blocks, batch, none.scale);
-    std::fill_n(inverse + run.blocks, batch, none.inverse);
-    std::fill_n(factor + run.blocks, batch, none.factor);
-    std::fill_n(overflow + run.blocks, batch, none.overflow);
-    std::fill_n(clamp + run.blocks, batch, none.clamp);
-    std::fill_n(slow + run.blocks, batch, std::uint8_t{1});
+    for (std::size_t b = 0; b < batch; ++b) rows.put(run.blocks + b, left_to_reference, false);
 }
 
 // Dequantized values of general blocks as their dialect returns them, where codes do not tell.
@@ -264,7 +366,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
         extremes = {c.ruled.data(), c.amax.data(), c.amin.data(), c.nonzero.data()};
     }
     if (general) {
-        find_scales(p, run, space.general, space.scales);
+        find_scales(k, grid, p, run, space);
     } else {
         k.scale(grid, extremes, run.blocks, space.scales);
     }

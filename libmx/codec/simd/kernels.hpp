@@ -106,6 +106,14 @@ struct general_scales {
     base::aligned_buffer<float> factor, overflow, clamp;
 };
 
+/// Four-over-six, per block: both scalings, 1 / S in float32, and which one is taken; and about how
+/// large the errors of a chunk become, in units of S.
+struct trial_scales {
+    base::aligned_buffer<block_scaling> six, four;
+    base::aligned_buffer<float> inverse_six, inverse_four, error_six, error_four;
+    base::aligned_buffer<std::uint8_t> taken;
+};
+
 /// What flags and counts of blocks come to, slow ones left out.
 struct block_verdicts {
     std::uint64_t zero = 0, eligible = 0, collapsed = 0, saturated = 0, dead = 0;
@@ -135,6 +143,9 @@ struct kernels {
     void (*general_elements)(const element_grid& g, quotient_kind kind, const block_run& run,
                              const general_scales& general, const block_scales& scales,
                              std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
+    /// The errors of the blocks under both scales of four-over-six.
+    void (*measure_trials)(const element_grid& g, four_over_six by, const block_run& run,
+                           trial_scales& trials);
     /// Flags of the blocks, from their extremes; `doubtful` gets 0 or 1 per block.
     void (*judge)(const element_grid& g, const block_extremes& e, std::size_t blocks,
                   const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
