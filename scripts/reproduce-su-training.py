@@ -44,7 +44,6 @@ CHANGES = {
     "nothing": None,
     "fp32": "scheme=fp32",
     "rceil": "all=mxfp8:scale=rceil,round=away",
-    "exponent bump": "scheme=su.{}.bump_exp",
     "norms in fp32": "ln=fp32 ln-gain=none",
     "bf16 activations": "scheme=su.{}.bf16_act",
     "bf16 activations and gradients": "scheme=su.{}.bf16_act_all",
@@ -64,7 +63,7 @@ def budget(minutes):
         return max(least, round(most * share))
 
     shorter = min(1, 4 * share)
-    return {"seeds": some(32), "wide_seeds": some(8), "few_seeds": some(8), "sweep_seeds": some(4),
+    return {"seeds": some(32), "wide_seeds": some(8), "few_seeds": some(4),
             "steps": max(60, round(1500 * shorter)), "wide_steps": max(60, round(800 * shorter)),
             "few_steps": max(60, round(600 * shorter)), "long_steps": max(60, round(2000 * shorter)),
             "cases": some(2, 1)}
@@ -452,7 +451,7 @@ def whole(study, amount):
     wide, _ = survival(study, "d = 128", {**NETWORK, "--width": "128"}, WIDE_RATE, first(amount["wide_seeds"]),
                        amount["wide_steps"])
     activations(study, first(amount["few_seeds"]), amount["few_steps"])
-    sweep(study, first(amount["sweep_seeds"]), amount["few_steps"])
+    sweep(study, first(amount["few_seeds"]), amount["few_steps"])
     floors(study, [*folders.values(), *wide.values()], first(amount["cases"]), amount["long_steps"])
 
 
