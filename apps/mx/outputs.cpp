@@ -54,6 +54,7 @@ void declare_outputs(parser& cmd, output_options& out) {
                        fmt::format("{} ('-': stdout)", w.summary))
             ->file_name();
     }
+    cmd.add_option("--title TEXT", out.title, "title of the page and of the Markdown");
 }
 
 void require_distinct(const std::vector<std::string>& inputs,
@@ -76,7 +77,7 @@ void require_distinct(const std::vector<std::string>& inputs,
 
 outputs::outputs(const output_options& options, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& more)
-    : paths_(more) {
+    : title_(options.title), paths_(more) {
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const std::string& path = options.paths[i];
         if (path == "-") {
@@ -104,7 +105,7 @@ bool outputs::wants(std::string_view writer) const {
 }
 
 void outputs::finish(const report::document& d, bool quiet, const std::vector<page>& pages) {
-    const report::layout layout{table_width()};
+    const report::layout layout{table_width(), title_};
     const auto document_for = [&](const report::writer& w) -> const report::document& {
         for (const page& p : pages) {
             if (p.writer == w.name) return *p.of;

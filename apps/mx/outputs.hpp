@@ -39,6 +39,7 @@ report::list integers_of(const Range& range) {
 /// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
 struct output_options {
     std::array<std::string, report::writers.size()> paths;
+    std::string title;  ///< of pages and Markdown, in place of the command's own
     /// The path of the writer of this name.
     std::string& path_of(std::string_view writer);
 };
@@ -76,6 +77,7 @@ class outputs {
         io::output_file file;
     };
     const report::writer* on_stdout_ = nullptr;
+    std::string title_;
     std::vector<std::string> paths_;
     std::vector<destination> files_;
 };
