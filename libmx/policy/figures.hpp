@@ -33,6 +33,7 @@ struct measured_tensor {
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;       ///< as stored
     std::optional<double> spread;  ///< standard deviation of the values
+    std::string left_out;          ///< why a run left it out; empty where it did not
     std::vector<measurement> measured;
 };
 

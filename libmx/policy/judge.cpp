@@ -86,6 +86,7 @@ class judging {
     // Empty for operands.
     std::string why_no_operand(const measured_tensor& t, decision& d) {
         if (!is_floating(t.dtype)) return "whole numbers: indices, masks or counts";
+        if (!t.left_out.empty()) return t.left_out;
         if (const rule* keep = by_.kept(d.role)) {
             if (keep->recipe) {
                 const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/shape.hpp"
