@@ -9,6 +9,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/pages/document_page.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -124,6 +125,13 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
         report::write_table(d, layout, print);
     }
     finish_stdout();
+}
+
+void finish_with_page(outputs& to, report::document& d, bool quiet) {
+    pages::add_verdict(d);
+    if (!to.wants("html")) return to.finish(d, quiet);
+    const report::document page = pages::document_page(d);
+    to.finish(d, quiet, {{"html", &page}});
 }
 
 int print_document(const output_options& options, const std::function<report::document()>& make,

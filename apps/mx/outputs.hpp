@@ -82,6 +82,10 @@ class outputs {
     std::vector<destination> files_;
 };
 
+/// Finishes a command whose page is made of its document (pages::document_page): adds the verdict
+/// to the document's tail, from the section of that name.
+void finish_with_page(outputs& to, report::document& d, bool quiet);
+
 /// All of a command that only prints what make() returns. Returns the exit code.
 int print_document(const output_options& options, const std::function<report::document()>& make,
                    bool quiet = false);

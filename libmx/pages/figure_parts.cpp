@@ -47,6 +47,14 @@ std::string tensors_of(const std::string& role) {
     return role.empty() ? "all tensors" : fmt::format("{} tensors", role);
 }
 
+double elements_of(const evidence& e, std::size_t tensor) {
+    std::uint64_t most = 0;
+    for (std::size_t run = 0; run < e.table.runs; ++run) {
+        most = std::max(most, e.table.of(tensor, run).elements);
+    }
+    return static_cast<double>(most);
+}
+
 report::axis axis_of(std::string title, std::string unit, bool log, bool share) {
     report::axis a;
     a.title = std::move(title);

@@ -34,6 +34,9 @@ std::vector<std::string> plotted_roles(const evidence& e);
 /// "all tensors", or "norm tensors".
 std::string tensors_of(const std::string& role);
 
+/// A tensor's elements, under the run that counts most of them.
+double elements_of(const evidence& e, std::size_t tensor);
+
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
 /// The same, from `low` to `high`.

@@ -2,8 +2,11 @@
 #include "libmx/pages/review.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "libmx/base/status.hpp"
@@ -11,6 +14,7 @@
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
+#include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pages {
@@ -18,11 +22,23 @@ namespace {
 
 constexpr std::size_t named_inputs = 3;
 
+// A file's name; where many files are called so, with the folder it is in.
+std::string telling_path(const std::string& path) {
+    constexpr std::array common{"model.", "pytorch_model.", "checkpoint.", "weights.", "adapter_"};
+    const std::string name = evidence::short_path(path);
+    const bool is_common = std::ranges::any_of(
+        common, [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; });
+    if (!is_common || name.size() == path.size()) return name;
+    const std::string folder = path.substr(0, path.size() - name.size() - 1);
+    const std::string above = evidence::short_path(folder);
+    return above.empty() || above == "." ? name : above + "/" + name;
+}
+
 std::string title_of(const evidence& e) {
     std::vector<std::string> names;
     for (const input_file& f : e.inputs) {
         if (names.size() == named_inputs) break;
-        names.push_back(evidence::short_path(f.path));
+        names.push_back(telling_path(f.path));
     }
     if (names.empty()) return "Quantization review";
     const std::size_t more = e.inputs.size() - names.size();
@@ -60,6 +76,39 @@ report::record result_of(const evidence& e, const recommendation& r) {
             {"keeps_precision", r.kept}};
 }
 
+chosen_cells choices_of(const evidence& e, const recommendations& all) {
+    chosen_cells chosen(e.table.tensors.size());
+    for (const recommendation& r : all) {
+        if (!r.chosen) continue;
+        for (const std::size_t t : r.tensors) chosen[t] = r.candidates[*r.chosen].cell;
+    }
+    return chosen;
+}
+
+// What one looks up: closed at first.
+bool is_reference(const report::section& s) {
+    constexpr std::array reference{"Which floor leads to which recipe", "Recipes",
+                                   "What the parts of the recipes mean", "Definitions"};
+    return std::ranges::find(reference, s.heading) != reference.end();
+}
+
+// "BF16, 104 tensors, 18.7 MB in 1 file".
+std::string subtitle_of(const evidence& e) {
+    std::vector<std::string> dtypes;
+    for (const compare::tensor_row& t : e.table.tensors) {
+        if (std::ranges::find(dtypes, t.of->dtype) == dtypes.end()) dtypes.push_back(t.of->dtype);
+    }
+    if (dtypes.empty() && e.inputs.empty()) return {};
+    std::string text;
+    if (!dtypes.empty()) {
+        text = fmt::format("{}, {}, ", fmt::join(dtypes, " and "),
+                           report::plural(e.table.tensors.size(), "tensor"));
+    }
+    std::uint64_t bytes = 0;
+    for (const input_file& f : e.inputs) bytes += static_cast<std::uint64_t>(f.bytes);
+    return text + fmt::format("{} in {}", bytes_text(bytes), report::plural(e.inputs.size(), "file"));
+}
+
 void put(std::vector<report::section>& to, std::vector<report::section> more) {
     for (report::section& s : more) pages::put(to, std::move(s));
 }
@@ -74,6 +123,7 @@ report::document make_review(std::span<const result_set> sets, const review_opti
     }
     report::document d;
     d.title = title_of(e);
+    d.subtitle = subtitle_of(e);
     d.head = {{"min_sqnr_db", options.choice.min_sqnr_db}};
     report::list ladders;
     for (const recommendation& r : all) {
@@ -82,22 +132,26 @@ report::document make_review(std::span<const result_set> sets, const review_opti
         ladders.emplace_back(report::record{{"role", r.role}, {"ladder", ladder_members(e, r)}});
     }
     d.tail = {{"ladders", std::move(ladders)}};
+    // What to do, then what that rests on, then what it was made of.
     if (!all.empty()) {
         put(d.sections, verdict_sections(e, all, options.choice));
         put(d.sections, worst_section(e, all));
-        put(d.sections, changes_sections(e, all, options.choice));
         put(d.sections, finding_sections(e));
     }
     put(d.sections, steps_section(e));
-    put(d.sections, basis_sections(e, options));
     if (!all.empty()) {
+        put(d.sections, choices_section(e, choices_of(e, all)));
+        put(d.sections, comparison_sections(sets));
         put(d.sections, layers_section(e));
         put(d.sections, trade_section(e, all));
-        put(d.sections, blocks_section(e));
         put(d.sections, norms_section(e));
+        put(d.sections, blocks_section(e));
+        put(d.sections, changes_sections(e, all, options.choice));
         put(d.sections, tensors_section(e, all));
     }
+    put(d.sections, basis_sections(e, options));
     put(d.sections, definition_sections(e, options.choice));
+    for (report::section& s : d.sections) s.folded = is_reference(s);
     return d;
 }
 

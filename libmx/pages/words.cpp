@@ -17,6 +17,14 @@ std::string met_floor(double db) { return fmt::format("{:.2f}", std::floor(db * 
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
 
+std::string bytes_text(std::uint64_t bytes) {
+    const auto n = static_cast<double>(bytes);
+    if (n < 1e3) return fmt::format("{} bytes", bytes);
+    if (n < 999.5e3) return fmt::format("{:.3g} kB", n / 1e3);
+    if (n < 999.5e6) return fmt::format("{:.3g} MB", n / 1e6);
+    return fmt::format("{:.4g} GB", n / 1e9);
+}
+
 std::string listed(const std::vector<std::string>& all) {
     std::string text;
     for (std::size_t i = 0; i < all.size(); ++i) {

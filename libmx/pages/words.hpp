@@ -2,6 +2,7 @@
 // How figures are said in sentences.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ std::string decibels(double db);
 std::string met_floor(double db);
 /// "1.5 %": a share in percent, with report::percent_text's ends.
 std::string percent(double share);
+/// "312 bytes", "1.53 kB", "90.9 MB": three digits, units of 1000.
+std::string bytes_text(std::uint64_t bytes);
 /// "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& all);
 /// Null where the number is not finite.

@@ -100,7 +100,7 @@ int run(const options& o) {
     d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
     d.results = std::move(result.results);
-    to.finish(d, o.run.quiet);
+    finish_with_page(to, d, o.run.quiet);
     return exit_code::fine;
 }
 

@@ -38,7 +38,8 @@ int run(const options& o) {
     outputs to(o.out, read);
     const gate::gate_inputs inputs = gate::open_for_gate(o.files, rules);
     const gate::gate_verdict verdict = gate::apply_gate(rules, inputs, recipes);
-    to.finish(pages::gate_document(rules, inputs, verdict, o.top), o.quiet);
+    report::document d = pages::gate_document(rules, inputs, verdict, o.top);
+    finish_with_page(to, d, o.quiet);
     return verdict.holds() ? exit_code::fine : exit_code::difference;
 }
 

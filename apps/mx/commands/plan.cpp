@@ -45,7 +45,8 @@ int run(const options& o) {
         analysis::open_analyses(o.files, "plan", plan::plan_members(request.rules));
     const plan::candidates from = plan::gather_candidates(inputs, request);
     const plan::plan p = plan::make_plan(from, goal);
-    to.finish(pages::plan_document(inputs, from, goal, p, request.rules, o.top), o.quiet);
+    report::document d = pages::plan_document(inputs, from, goal, p, request.rules, o.top);
+    finish_with_page(to, d, o.quiet);
     return exit_code::fine;
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/files/file_digest.hpp"
+#include "libmx/pages/document_page.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -87,6 +90,7 @@ int run(const options& o) {
     outputs to(out, o.files);
     std::vector<analysis::results_input> read;
     std::vector<std::vector<analysis::result>> results;
+    std::vector<report::record_list> records;
     digests computed;
     report::read_options wanted;
     wanted.keep = kept;
@@ -97,14 +101,45 @@ int run(const options& o) {
         const bool typed = content.kind == "analysis";
         results.push_back(typed ? analysis::results_of(content.results, path)
                                 : std::vector<analysis::result>());
+        records.push_back(typed ? report::record_list() : std::move(content.results));
         content.results = {};
     }
+    const bool measured = std::ranges::any_of(
+        read, [](const analysis::results_input& r) { return r.content.kind == "analysis"; });
     std::vector<pages::result_set> sets;
+    std::vector<report::document> others;
     for (std::size_t i = 0; i < read.size(); ++i) {
-        sets.push_back({read[i].path, &read[i].content.head, &results[i], &read[i].content.tail});
+        const report::results_file& content = read[i].content;
+        // Beside results of a model, its dumps are part of the review.
+        std::optional<report::document> other;
+        if (!(measured && content.kind == "diff")) {
+            other = pages::document_page({content.head, records[i], content.tail});
+        }
+        if (other) {
+            others.push_back(std::move(*other));
+        } else {
+            sets.push_back({read[i].path, &content.head, &results[i], &content.tail});
+        }
+    }
+    if (sets.empty() && others.size() == 1) {
+        // The page that the command makes with --html.
+        report::document& page = others.front();
+        page.results = std::move(records.front());
+        page.tail = std::move(read.front().content.tail);
+        to.finish(page, o.quiet);
+        return exit_code::fine;
     }
     report::document page = review_page(sets, o.min_sqnr_db);
     say_computed(page, computed);
+    for (report::document& other : others) {
+        for (report::section& s : other.sections) {
+            if (!s.heading.empty()) s.heading = fmt::format("{}: {}", other.title, s.heading);
+            for (report::figure& f : s.figures) {
+                f.id = fmt::format("{}-{}", &other - others.data() + 1, f.id);
+            }
+            page.sections.push_back(std::move(s));
+        }
+    }
     report::document screen{page.title, page.head, {}, page.tail, page.sections};
     for (const report::record& r : page.results) screen.results.push_back(r);
     if (screen.sections.size() > shown_sections) screen.sections.resize(shown_sections);
@@ -117,7 +152,7 @@ int run(const options& o) {
 runner declare_report(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.group("Input");
-    cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster or diff wrote with --json")
+    cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster, diff, plan, gate, stages, gemm or runs wrote with --json")
         ->required();
     cmd.group("Output");
     cmd.add_option("-o,--output FILE", o->page, "the page, as HTML: the same as --html")

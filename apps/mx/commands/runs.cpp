@@ -199,84 +199,25 @@ std::string verdict_of(const record& r, const group& first) {
                               *p);
 }
 
-report::figure curves_figure(const std::vector<told_run>& runs) {
-    report::line_chart chart;
-    chart.x = {"step", "", false, false, {}, {}};
-    chart.y = {"loss", "", true, false, {}, {}};
-    constexpr std::size_t most_runs = 12, points = 400;
-    for (const told_run& r : runs) {
-        if (chart.lines.size() == most_runs) break;
-        report::line_chart::line line;
-        line.name = fs::path(r.path).parent_path().filename().string();
-        const std::size_t stride = std::max<std::size_t>(1, r.losses.size() / points);
-        for (std::size_t i = 0; i < r.losses.size(); i += stride) {
-            // The largest of a stretch, so that no spike is lost.
-            float most = r.losses[i];
-            for (std::size_t k = i; k < std::min(i + stride, r.losses.size()); ++k) {
-                most = r.losses[k] > most ? r.losses[k] : most;
-            }
-            report::point p;
-            p.x = static_cast<double>(i + 1);
-            if (std::isfinite(most)) p.y = static_cast<double>(most);
-            line.points.push_back(p);
+// The largest loss of each of some stretches of steps, so that no spike is lost.
+void add_losses(record& to, const told_run& r) {
+    constexpr std::size_t points = 400;
+    report::list steps, losses;
+    const std::size_t stride = std::max<std::size_t>(1, r.losses.size() / points);
+    for (std::size_t i = 0; i < r.losses.size(); i += stride) {
+        float most = r.losses[i];
+        for (std::size_t k = i; k < std::min(i + stride, r.losses.size()); ++k) {
+            most = r.losses[k] > most ? r.losses[k] : most;
         }
-        chart.lines.push_back(std::move(line));
-        for (const std::uint64_t at : r.interventions) {
-            const auto x = static_cast<double>(at);
-            chart.zones.push_back({"intervention", x, x + 1});
-        }
+        steps.emplace_back(integer(i + 1));
+        losses.emplace_back(std::isfinite(most) ? real(static_cast<double>(most)) : undefined());
     }
-    return {"losses", "Losses", "Each point is the largest loss of its stretch of steps.",
-            chart,    {},       {}};
-}
-
-report::figure survival_figure(const std::vector<group>& groups) {
-    report::line_chart chart;
-    chart.x = {"step", "", false, false, {}, {}};
-    chart.y = {"stable runs", "share", false, true, 0.0, 1.0};
-    for (const group& g : groups) {
-        report::line_chart::line line;
-        line.name = g.name;
-        double last = 0, share = 1;
-        for (const told_run* r : g.runs)
-            last = std::max(last, static_cast<double>(r->losses.size()));
-        for (const lab::survival_point& p : lab::survival_of(g.lives())) {
-            const auto x = static_cast<double>(p.step);
-            line.points.push_back({x, share, ""});
-            share = p.share;
-            line.points.push_back({x, share, ""});
-        }
-        line.points.push_back({last, share, ""});
-        chart.lines.push_back(std::move(line));
-    }
-    return {"survival",
-            "Runs that are stable so far",
-            "Kaplan and Meier's estimate by group.",
-            chart,
-            {},
-            {}};
-}
-
-std::optional<report::figure> zeta_figure(const std::vector<told_run>& runs) {
-    report::line_chart chart;
-    chart.x = {"step", "", false, false, {}, {}};
-    chart.y = {"zeta", "", true, false, {}, {}};
-    for (const told_run& r : runs) {
-        if (r.zeta.empty() || chart.lines.size() == 12) continue;
-        report::line_chart::line line;
-        line.name = fs::path(r.path).parent_path().filename().string();
-        for (const auto& [step, zeta] : r.zeta) {
-            line.points.push_back({static_cast<double>(step), zeta, ""});
-        }
-        chart.lines.push_back(std::move(line));
-    }
-    if (chart.lines.empty()) return std::nullopt;
-    return report::figure{"zeta",
-                          "Error of the gradient",
-                          "zeta = |q - g| / |g| against float32 at the same parameters and batch.",
-                          chart,
-                          {},
-                          {}};
+    to.emplace_back("interventions", integers_of(r.interventions));
+    to.emplace_back("loss_steps", std::move(steps));
+    to.emplace_back("losses", std::move(losses));
+    to.emplace_back("zeta_steps",
+                    list_of(r.zeta, [](const auto& z) { return integer(z.first); }));
+    to.emplace_back("zeta", list_of(r.zeta, [](const auto& z) { return real(z.second); }));
 }
 
 int run(const options& o) {
@@ -311,8 +252,9 @@ int run(const options& o) {
                         {"unstable_at", r.life.unstable ? integer(r.life.step) : undefined()},
                         {"late_loss", optional_real(r.late_loss)}});
     }
+    report::section verdict{.heading = pages::verdict_heading};
+    for (const record& r : results) verdict.notes.push_back(verdict_of(r, groups.front()));
     std::vector<std::string> notes;
-    for (const record& r : results) notes.push_back(verdict_of(r, groups.front()));
     notes.push_back(fmt::format(
         "Unstable: a loss above {} times the median of the {} before it (at least {}), or none. "
         "Gap: mean loss of the last 30 % of the steps less that of the run in the first group "
@@ -333,12 +275,13 @@ int run(const options& o) {
                          results,
                          {},
                          notes};
-    head.figures.push_back(survival_figure(groups));
-    head.figures.push_back(curves_figure(runs));
-    if (auto zeta = zeta_figure(runs)) head.figures.push_back(std::move(*zeta));
     d.results = results;
     report::list list;
-    for (const record& r : rows) list.emplace_back(r);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        record row = rows[i];
+        add_losses(row, runs[i]);
+        list.emplace_back(std::move(row));
+    }
     d.tail.emplace_back("runs", std::move(list));
     d.sections.push_back(std::move(head));
     d.sections.push_back({"Runs",
@@ -351,7 +294,8 @@ int run(const options& o) {
                           std::move(rows),
                           {},
                           {}});
-    to.finish(d, o.quiet);
+    d.sections.push_back(std::move(verdict));
+    finish_with_page(to, d, o.quiet);
     return exit_code::fine;
 }
 
