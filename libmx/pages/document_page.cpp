@@ -71,7 +71,7 @@ void add_error_by_tensor(const report::record_list& results, section& to) {
             others += bars[i].error;
             continue;
         }
-        chart.categories.push_back(bars[i].tensor);
+        chart.categories.push_back(end_of_name(bars[i].tensor));
         chart.cells.push_back({bars[i].error});
     }
     if (bars.size() > most_bars) {
@@ -211,7 +211,7 @@ std::vector<section> diff_sections_of(const document_parts& d) {
         const auto churn = number_of(r, "scale_churn");
         if (chart.marks.size() == most_marks || !churn || !(change(r) > 0)) continue;
         chart.marks.push_back({{change(r), churn,
-                                fmt::format("{}, {} to {}", text_of(r, "tensor"),
+                                fmt::format("{}, {} to {}", end_of_name(text_of(r, "tensor")),
                                             text_of(r, "label_a"), text_of(r, "label_b"))},
                                text_of(r, "recipe"),
                                chart.marks.size() < most_named});

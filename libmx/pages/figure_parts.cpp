@@ -47,6 +47,17 @@ std::string tensors_of(const std::string& role) {
     return role.empty() ? "all tensors" : fmt::format("{} tensors", role);
 }
 
+std::string end_of_name(const std::string& name) {
+    constexpr std::size_t most = 25;
+    std::string end = name;
+    while (end.size() > most) {
+        const std::size_t dot = end.find('.');
+        if (dot == std::string::npos) break;
+        end.erase(0, dot + 1);
+    }
+    return end.size() == name.size() ? end : "\u2026" + end;
+}
+
 double elements_of(const evidence& e, std::size_t tensor) {
     std::uint64_t most = 0;
     for (std::size_t run = 0; run < e.table.runs; ++run) {

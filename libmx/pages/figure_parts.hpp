@@ -37,6 +37,9 @@ std::string tensors_of(const std::string& role);
 /// A tensor's elements, under the run that counts most of them.
 double elements_of(const evidence& e, std::size_t tensor);
 
+/// The last parts of a name, as many as a figure has room for: where tensors differ.
+std::string end_of_name(const std::string& name);
+
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
 /// The same, from `low` to `high`.

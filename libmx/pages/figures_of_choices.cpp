@@ -124,7 +124,7 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
         h.columns.push_back(layers[l] == no_layer ? "none" : fmt::format("{}", layers[l]));
     }
     for (const std::string& module : modules) {
-        h.rows.push_back(module);
+        h.rows.push_back(end_of_name(module));
         auto& cells = h.cells.emplace_back();
         auto& notes = h.notes.emplace_back();
         for (std::size_t l = 0; l < layers.size(); l += together) {
@@ -142,8 +142,8 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
         to, "margins", "Margin by module and layer",
         fmt::format("Each tensor under the recipe recommended for it: its SQNR less the SQNR of "
                     "that recipe on normal data. Of several tensors in a place, the one with the "
-                    "least. Outlined: below {:g} dB, where the policy rules a recipe out. Tensors "
-                    "that keep their precision are not here.{}{}",
+                    "least. Outlined: below {:g} dB, where the policy rules a recipe out. Hatched: "
+                    "no such tensor, or one that keeps its precision.{}{}",
                     *h.limit,
                     all > most_modules
                         ? fmt::format(" The {} of {} modules with the least margin.",
@@ -195,7 +195,7 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
     for (std::size_t i = 0; i < bars.size(); ++i) {
         const std::vector<double> parts = parts_of(bars[i]);
         if (i < most_bars) {
-            chart.categories.push_back(e.tensor_name(bars[i].tensor));
+            chart.categories.push_back(end_of_name(e.tensor_name(bars[i].tensor)));
             chart.cells.emplace_back(parts.begin(), parts.end());
             continue;
         }
@@ -277,7 +277,7 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
         low = std::min({low, p.x, p.y});
         high = std::max({high, p.x, p.y});
         if (i >= most_marks) continue;
-        chart.marks.push_back({{p.x, p.y, e.tensor_name(p.tensor)},
+        chart.marks.push_back({{p.x, p.y, end_of_name(e.tensor_name(p.tensor))},
                                e.table.tensors[p.tensor].of->role,
                                i < most_names});
     }

@@ -77,9 +77,17 @@ void add_series(const dump_series& d, const step_metric& m, report::section& to)
     report::line_chart chart;
     chart.x = axis_of(d.numbered ? "step" : "dump", "");
     chart.y = axis_of(m.title, "", false, m.share);
-    const std::vector<step_line> lines = lines_of(d, m);
+    // Bands of more lines than these hide one another: those that reach highest.
+    constexpr std::size_t most_bands = 4;
+    std::vector<step_line> lines = lines_of(d, m);
+    const auto reach = [](const step_line& l) {
+        double most = 0;
+        for (const step_line::at_step& s : l.steps) most = std::max(most, s.high);
+        return most;
+    };
+    std::ranges::stable_sort(lines, std::greater{}, reach);
     for (const step_line& l : lines) {
-        if (chart.lines.size() == most_lines) break;
+        if (chart.lines.size() == most_bands) break;
         report::line_chart::line line{fmt::format("{}, {}", l.role, l.recipe), {}};
         bool any = false;
         for (std::size_t i = 0; i < l.steps.size(); ++i) {
@@ -99,8 +107,8 @@ void add_series(const dump_series& d, const step_metric& m, report::section& to)
     std::string caption =
         "Mean over the tensors of a class, each counting the same, in a band from the least to the "
         "most.";
-    if (lines.size() > chart.lines.size() && chart.lines.size() == most_lines) {
-        caption += fmt::format(" The first {} of {} lines.", most_lines, lines.size());
+    if (lines.size() > chart.lines.size() && chart.lines.size() == most_bands) {
+        caption += fmt::format(" The {} of {} that reach highest.", most_bands, lines.size());
     }
     add_figure(to, "steps", fmt::format("From dump to dump: {}", m.title), std::move(caption),
                std::move(chart));
@@ -138,11 +146,12 @@ void add_distances(const dump_series& d, report::section& to) {
     for (followed& f : all) {
         if (chart.lines.size() < most_lines) chart.lines.push_back(std::move(f.line));
     }
+    const std::size_t shown = chart.lines.size();
     add_figure(to, "distance", "Norm gains: distance to the clamp zone",
                fmt::format("Of a tensor's block maxima, the mantissas against the lower edge of the "
                            "zone that the scale rule lets clamp: above 0 a block's gains begin to "
                            "take the largest code. {} of {}, the nearest at the last dump.",
-                           chart.lines.size(), report::plural(all.size(), "line")),
+                           shown, report::plural(all.size(), "line")),
                std::move(chart));
 }
 

@@ -97,7 +97,6 @@ int run(const options& o) {
     for (const std::string& path : o.files) {
         read.push_back(analysis::open_results(path, wanted));
         report::results_file& content = read.back().content;
-        add_digests(content.head, computed);
         const bool typed = content.kind == "analysis";
         results.push_back(typed ? analysis::results_of(content.results, path)
                                 : std::vector<analysis::result>());
@@ -109,7 +108,7 @@ int run(const options& o) {
     std::vector<pages::result_set> sets;
     std::vector<report::document> others;
     for (std::size_t i = 0; i < read.size(); ++i) {
-        const report::results_file& content = read[i].content;
+        report::results_file& content = read[i].content;
         // Beside results of a model, its dumps are part of the review.
         std::optional<report::document> other;
         if (!(measured && content.kind == "diff")) {
@@ -118,6 +117,7 @@ int run(const options& o) {
         if (other) {
             others.push_back(std::move(*other));
         } else {
+            add_digests(content.head, computed);
             sets.push_back({read[i].path, &content.head, &results[i], &content.tail});
         }
     }

@@ -12,6 +12,7 @@
 #include "libmx/lab/curves.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/survival.hpp"
+#include "libmx/pages/document_parts.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {

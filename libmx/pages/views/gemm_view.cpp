@@ -151,11 +151,10 @@ report::section verdict_section(const products::gemm_study& s) {
         const auto error = p.errors.total.nrmse();
         const auto summing = p.errors.accumulation.nrmse();
         if (!error || !summing) continue;
-        std::string adds = "summing adds nothing";
-        if (*summing > 0 && *error > 0) {
-            adds = fmt::format("summing alone {:.3g}, {:.2g} of that", *summing, *summing / *error);
-        }
-        t.notes.push_back(fmt::format("- {}: the error is {:.3g} of the product ({}), {}.",
+        const std::string adds = *summing > 0
+                                     ? fmt::format("summing alone makes {:.3g}", *summing)
+                                     : std::string("summing adds nothing");
+        t.notes.push_back(fmt::format("- {}: the error is {:.3g} of the product ({}); {}.",
                                       gemm::to_string(p.model), *error,
                                       *error > 0 ? fmt::format("{:.2f} dB", -20 * std::log10(*error))
                                                  : std::string("none"),
