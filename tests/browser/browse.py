@@ -380,7 +380,7 @@ def switches(s, name):
         wanted = "sqnr_db" if metric in metrics[3:] else metric
         s.check(f"{name}: figure of {metric}", figures_shown(s), [wanted])
     s.check(f"{name}: figures outside the group",
-            s.js("return document.querySelectorAll('main > section > figure').length"), 1)
+            s.js("return document.querySelectorAll('.figures > figure').length"), 1)
     for href in s.js("return [...document.querySelectorAll('a.data')].map(a => a.href)"):
         kind, data = href.split(",", 1)
         lines = list(csv.reader(base64.b64decode(data).decode("utf-8").splitlines()))
@@ -436,7 +436,7 @@ def large_page(s, path, truth):
           f"metric switched in {switch:.0f} ms")
     s.require(f"large: {size} bytes", size < LIMIT_BYTES)
     s.require(f"large: loaded after {loaded} ms", 0 < loaded < 1000 * LIMIT_SECONDS)
-    s.driver.refresh()
+    s.open(path)
     sorts(s, truth, "large")
     filters(s, truth, "large")
     turns_pages(s, truth, "large")
