@@ -48,7 +48,7 @@ std::string tensors_of(const std::string& role) {
 }
 
 std::string end_of_name(const std::string& name) {
-    constexpr std::size_t most = 25;
+    constexpr std::size_t most = 23;
     std::string end = name;
     while (end.size() > most) {
         const std::size_t dot = end.find('.');
@@ -56,6 +56,16 @@ std::string end_of_name(const std::string& name) {
         end.erase(0, dot + 1);
     }
     return end.size() == name.size() ? end : "\u2026" + end;
+}
+
+std::string end_of_name(const std::string& name, const std::string& role,
+                        const std::vector<std::string>& taken) {
+    const std::string end = end_of_name(name);
+    if (std::ranges::find(taken, end) == taken.end()) return end;
+    const std::size_t last = name.rfind('.');
+    const std::size_t second = last == std::string::npos ? last : name.rfind('.', last - 1);
+    return fmt::format("{}: {}", role,
+                       second == std::string::npos ? name : name.substr(second + 1));
 }
 
 double elements_of(const evidence& e, std::size_t tensor) {

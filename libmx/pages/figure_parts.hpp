@@ -39,6 +39,9 @@ double elements_of(const evidence& e, std::size_t tensor);
 
 /// The last parts of a name, as many as a figure has room for: where tensors differ.
 std::string end_of_name(const std::string& name);
+/// The same, with the class in front where `taken` holds the end of a name already.
+std::string end_of_name(const std::string& name, const std::string& role,
+                        const std::vector<std::string>& taken);
 
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);

@@ -72,6 +72,7 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
         std::string words;
     };
     std::vector<std::string> modules;
+    std::map<std::string, std::string> roles;  // of modules
     std::vector<std::int64_t> layers;
     std::map<std::pair<std::string, std::int64_t>, place> places;
     std::map<std::size_t, double> normals;
@@ -85,11 +86,11 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
             const codec::recipe& r = e.plan.cells[*chosen[t]].recipe;
             normal->second = mx::policy::figures_on_normal_data(r).sqnr_db;
         }
-        const double margin = *sqnr - normal->second;
+        const double margin = std::round(100 * (*sqnr - normal->second)) / 100;
         const auto& of = *e.table.tensors[t].of;
         const std::string module = module_of(of.tensor);
         const std::int64_t layer = of.layer.value_or(no_layer);
-        if (std::ranges::find(modules, module) == modules.end()) modules.push_back(module);
+        if (roles.emplace(module, of.role).second) modules.push_back(module);
         if (std::ranges::find(layers, layer) == layers.end()) layers.push_back(layer);
         place& p = places[{module, layer}];
         ++p.tensors;
@@ -124,7 +125,7 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
         h.columns.push_back(layers[l] == no_layer ? "none" : fmt::format("{}", layers[l]));
     }
     for (const std::string& module : modules) {
-        h.rows.push_back(end_of_name(module));
+        h.rows.push_back(end_of_name(module, roles.at(module), h.rows));
         auto& cells = h.cells.emplace_back();
         auto& notes = h.notes.emplace_back();
         for (std::size_t l = 0; l < layers.size(); l += together) {
@@ -195,7 +196,9 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
     for (std::size_t i = 0; i < bars.size(); ++i) {
         const std::vector<double> parts = parts_of(bars[i]);
         if (i < most_bars) {
-            chart.categories.push_back(end_of_name(e.tensor_name(bars[i].tensor)));
+            chart.categories.push_back(end_of_name(e.tensor_name(bars[i].tensor),
+                                                   e.table.tensors[bars[i].tensor].of->role,
+                                                   chart.categories));
             chart.cells.emplace_back(parts.begin(), parts.end());
             continue;
         }

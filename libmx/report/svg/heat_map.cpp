@@ -229,7 +229,7 @@ class map_drawer {
     }
 
     static constexpr double key_width = 180;
-    static constexpr double longest_rows = 170;
+    static constexpr double longest_rows = 190;
     static constexpr double longest_name = 170;
     static constexpr double slope = 0.7072;
 

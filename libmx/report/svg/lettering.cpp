@@ -22,7 +22,7 @@ double advance(char c) {
     if (std::string_view(" ftr/\\-\"").find(c) != std::string_view::npos) return 0.42;
     if (std::string_view("mwMW@%").find(c) != std::string_view::npos) return 0.92;
     if (c >= 'A' && c <= 'Z') return 0.7;
-    return 0.65;
+    return 0.62;
 }
 
 constexpr double highest_row = 22;

@@ -43,7 +43,7 @@ class stack_drawer {
     }
 
     drawing draw() {
-        rows_ = rows_of(p_.categories, 8, 170);
+        rows_ = rows_of(p_.categories, 8, 190);
         f_.y = {};
         f_.left = rows_.names_width;
         f_.top = rows_.top;
