@@ -74,8 +74,8 @@ report::section roles_of(const report::record& tail) {
                 place < ranking.size() ? report::find(ranking[place], name) : nullptr;
             return v == nullptr ? undefined() : *v;
         };
-        s.add(text_of(r, "role"), *report::find(r, "tensors"), at(0, "recipe"),
-              at(0, "rmse_ratio"), at(0, "wins"), at(1, "recipe"), at(1, "rmse_ratio"));
+        s.add(text_of(r, "role"), *report::find(r, "tensors"), at(0, "recipe"), at(0, "rmse_ratio"),
+              at(0, "wins"), at(1, "recipe"), at(1, "rmse_ratio"));
         map.rows.push_back(text_of(r, "role"));
         map.cells.emplace_back(map.columns.size());
         for (const report::record& cell : ranking) {

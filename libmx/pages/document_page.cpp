@@ -176,9 +176,10 @@ std::vector<section> gate_sections(const document_parts& d) {
         chart.cells.push_back({broken - undefined, undefined, checked - broken});
     }
     if (!chart.categories.empty()) {
-        add_figure(rules, "rules", "What broke which rule",
-                   "Results that break a rule, that break it for being undefined, and that keep it.",
-                   std::move(chart));
+        add_figure(
+            rules, "rules", "What broke which rule",
+            "Results that break a rule, that break it for being undefined, and that keep it.",
+            std::move(chart));
     }
     section broken{.heading = "What broke them",
                    .columns = {{"tensor", "tensor", cell::name},
@@ -267,14 +268,14 @@ std::vector<section> stages_sections_of(const document_parts& d) {
     map.value = axis_of("error over the norm of the exact product", "");
     report::heat_map gains;
     gains.value = axis_of("bias: distance of the gain from 1", "", false, true);
-    section summing{.heading = "What summing adds",
-                    .columns = {{"stage", "stage"},
-                                {"transform", "transform"},
-                                {"model", "model"},
-                                {"accumulation_nrmse", "summing:\nerror / norm",
-                                 cell::significant, 3},
-                                {"accumulation_max_ulp", "max\nulp", cell::integer},
-                                {"total_nrmse", "in all:\nerror / norm", cell::significant, 3}}};
+    section summing{
+        .heading = "What summing adds",
+        .columns = {{"stage", "stage"},
+                    {"transform", "transform"},
+                    {"model", "model"},
+                    {"accumulation_nrmse", "summing:\nerror / norm", cell::significant, 3},
+                    {"accumulation_max_ulp", "max\nulp", cell::integer},
+                    {"total_nrmse", "in all:\nerror / norm", cell::significant, 3}}};
     const auto place = [](std::vector<std::string>& names, const std::string& name) {
         const auto at = std::ranges::find(names, name);
         const auto index = static_cast<std::size_t>(at - names.begin());
@@ -317,16 +318,16 @@ std::vector<section> stages_sections_of(const document_parts& d) {
 }
 
 std::vector<section> gemm_sections_of(const document_parts& d) {
-    section models{.heading = "Error by accumulator",
-                   .columns = {{"model", "model"},
-                               {"form_a", "A as"},
-                               {"form_b", "B as"},
-                               {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant,
-                                3},
-                               {"accumulation_max_ulp", "max\nulp", cell::integer},
-                               {"total_sqnr_db", "in all:\nSQNR dB", cell::fixed, 2},
-                               {"total_nrmse", "error\n/ RMS", cell::significant, 3},
-                               {"total_gain", "gain", cell::fixed, 4}}};
+    section models{
+        .heading = "Error by accumulator",
+        .columns = {{"model", "model"},
+                    {"form_a", "A as"},
+                    {"form_b", "B as"},
+                    {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
+                    {"accumulation_max_ulp", "max\nulp", cell::integer},
+                    {"total_sqnr_db", "in all:\nSQNR dB", cell::fixed, 2},
+                    {"total_nrmse", "error\n/ RMS", cell::significant, 3},
+                    {"total_gain", "gain", cell::fixed, 4}}};
     std::vector<record> rows;
     report::bar_chart ulps;
     ulps.x = axis_of("distance from the exact sum, log2 of float32 neighbours", "");

@@ -160,8 +160,7 @@ void add_lines(const evidence& e, const tensor_class& c, const layered& l, const
     report::figure& f = add_figure(
         to, "lines", fmt::format("{} of {} tensors by layer", m.title, c.role),
         fmt::format("{} over the tensors of a layer, in a band from the least to the most.{}{}",
-                    m.logarithmic ? "Geometric mean" : "Mean", grouped,
-                    shown_words(e, most_lines)),
+                    m.logarithmic ? "Geometric mean" : "Mean", grouped, shown_words(e, most_lines)),
         std::move(chart));
     f.group = fmt::format("lines of {}", c.role);
     f.metric = m.name;

@@ -107,7 +107,8 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
         const magnitude_bins m = by_magnitude(*c.recipe.element, sum->codes);
         series s;
         s.name = c.name;
-        // Bars from half way below a magnitude to half way above it; zero's is next to the smallest.
+        // Bars from half way below a magnitude to half way above it; zero's is next to the
+        // smallest.
         std::vector<double> values;
         for (const auto& [value, n] : m.finite) values.push_back(value);
         if (values.size() < 3) continue;

@@ -96,8 +96,8 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
         ++p.tensors;
         if (p.tensors > 1 && margin >= p.margin) continue;
         p.margin = margin;
-        p.words = fmt::format("{}: {:.2f} dB under {}", e.tensor_name(t), *sqnr,
-                              e.cell_name(*chosen[t]));
+        p.words =
+            fmt::format("{}: {:.2f} dB under {}", e.tensor_name(t), *sqnr, e.cell_name(*chosen[t]));
     }
     if (modules.empty()) return;
     // Layers in order, what is in none last.
@@ -146,10 +146,9 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
                     "least. Outlined: below {:g} dB, where the policy rules a recipe out. Hatched: "
                     "no such tensor, or one that keeps its precision.{}{}",
                     *h.limit,
-                    all > most_modules
-                        ? fmt::format(" The {} of {} modules with the least margin.",
-                                      most_modules, all)
-                        : "",
+                    all > most_modules ? fmt::format(" The {} of {} modules with the least margin.",
+                                                     most_modules, all)
+                                       : "",
                     together > 1 ? fmt::format(" {} layers to a column.", together) : ""),
         std::move(h));
 }
@@ -226,8 +225,8 @@ double pooled_loss(const evidence& e, const chosen_cells& chosen, std::size_t ce
 
 double bits_of_cell(const evidence& e, std::size_t cell) {
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
-        const auto bits = compare::figure_of(e.table, t, e.plan.cells[cell],
-                                             &analysis::result::bits_per_element);
+        const auto bits =
+            compare::figure_of(e.table, t, e.plan.cells[cell], &analysis::result::bits_per_element);
         if (bits && *bits > 0) return *bits;
     }
     return 0;
@@ -270,7 +269,8 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
     }
     if (pairs.size() < 2) return;
     // Those that lose most by the change first.
-    std::ranges::stable_sort(pairs, [](const pair& a, const pair& b) { return a.x - a.y > b.x - b.y; });
+    std::ranges::stable_sort(pairs,
+                             [](const pair& a, const pair& b) { return a.x - a.y > b.x - b.y; });
     report::scatter_chart chart;
     chart.x = axis_of(fmt::format("SQNR under {}", e.cell_name(first)), "dB");
     chart.y = axis_of(fmt::format("SQNR under {}", e.cell_name(*rival)), "dB");
@@ -287,12 +287,10 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
     chart.path = {{low, low}, {high, high}};
     chart.path_name = "equal";
     add_figure(
-        to, "rivals",
-        fmt::format("{} against {}", e.cell_name(first), e.cell_name(*rival)),
+        to, "rivals", fmt::format("{} against {}", e.cell_name(first), e.cell_name(*rival)),
         fmt::format("A mark is a tensor under the recipe recommended for most elements and under "
                     "the best one {}. Named: the {} that lose most by the change.{}",
-                    smaller ? "of fewer bits" : "of the others",
-                    std::min(most_names, pairs.size()),
+                    smaller ? "of fewer bits" : "of the others", std::min(most_names, pairs.size()),
                     pairs.size() > most_marks
                         ? fmt::format(" The {} of {} that lose most.", most_marks, pairs.size())
                         : ""),

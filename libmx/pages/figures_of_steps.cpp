@@ -126,10 +126,10 @@ void add_distances(const dump_series& d, report::section& to) {
         if (r == nullptr) continue;
         const auto* steps = report::member<report::list>(*r, "clamp_zone_distance");
         if (steps == nullptr || steps->size() != d.labels.size()) continue;
-        followed f{-HUGE_VAL,
-                   {fmt::format("{}, {}", report::text_of(*r, "tensor"),
-                                report::text_of(*r, "recipe")),
-                    {}}};
+        followed f{
+            -HUGE_VAL,
+            {fmt::format("{}, {}", report::text_of(*r, "tensor"), report::text_of(*r, "recipe")),
+             {}}};
         for (std::size_t i = 0; i < steps->size(); ++i) {
             const auto y = report::number_of((*steps)[i]);
             if (y) f.last = *y;
@@ -147,12 +147,13 @@ void add_distances(const dump_series& d, report::section& to) {
         if (chart.lines.size() < most_lines) chart.lines.push_back(std::move(f.line));
     }
     const std::size_t shown = chart.lines.size();
-    add_figure(to, "distance", "Norm gains: distance to the clamp zone",
-               fmt::format("Of a tensor's block maxima, the mantissas against the lower edge of the "
-                           "zone that the scale rule lets clamp: above 0 a block's gains begin to "
-                           "take the largest code. {} of {}, the nearest at the last dump.",
-                           shown, report::plural(all.size(), "line")),
-               std::move(chart));
+    add_figure(
+        to, "distance", "Norm gains: distance to the clamp zone",
+        fmt::format("Of a tensor's block maxima, the mantissas against the lower edge of the "
+                    "zone that the scale rule lets clamp: above 0 a block's gains begin to "
+                    "take the largest code. {} of {}, the nearest at the last dump.",
+                    shown, report::plural(all.size(), "line")),
+        std::move(chart));
 }
 
 void add_findings(const dump_series& d, report::section& to) {

@@ -106,7 +106,8 @@ std::string subtitle_of(const evidence& e) {
     }
     std::uint64_t bytes = 0;
     for (const input_file& f : e.inputs) bytes += static_cast<std::uint64_t>(f.bytes);
-    return text + fmt::format("{} in {}", bytes_text(bytes), report::plural(e.inputs.size(), "file"));
+    return text +
+           fmt::format("{} in {}", bytes_text(bytes), report::plural(e.inputs.size(), "file"));
 }
 
 void put(std::vector<report::section>& to, std::vector<report::section> more) {
@@ -136,6 +137,7 @@ report::document make_review(std::span<const result_set> sets, const review_opti
     if (!all.empty()) {
         put(d.sections, verdict_sections(e, all, options.choice));
         put(d.sections, worst_section(e, all));
+        put(d.sections, changes_sections(e, all, options.choice));
         put(d.sections, finding_sections(e));
     }
     put(d.sections, steps_section(e));
@@ -146,7 +148,6 @@ report::document make_review(std::span<const result_set> sets, const review_opti
         put(d.sections, trade_section(e, all));
         put(d.sections, norms_section(e));
         put(d.sections, blocks_section(e));
-        put(d.sections, changes_sections(e, all, options.choice));
         put(d.sections, tensors_section(e, all));
     }
     put(d.sections, basis_sections(e, options));

@@ -41,12 +41,12 @@ struct section {
     std::string heading = {};
     std::vector<column> columns = {};
     std::vector<record> rows = {};
-    std::string group_field = {};         ///< when set, a change of this member prints a line above
+    std::string group_field = {};  ///< when set, a change of this member prints a line above
     /// Paragraphs; a leading "- " makes a list item, a leading "$ " a command to copy.
     std::vector<std::string> notes = {};
-    std::vector<figure> figures = {};     ///< HTML only; Markdown names them
-    std::optional<explorer> all = {};     ///< HTML only: what the table above shows the worst of
-    bool folded = false;                  ///< HTML only: closed at first, and left out on paper
+    std::vector<figure> figures = {};  ///< HTML only; Markdown names them
+    std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
+    bool folded = false;               ///< HTML only: closed at first, and left out on paper
 
     /// Adds a row: the first cells of the columns in their order.
     template <typename... Cells>

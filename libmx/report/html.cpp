@@ -112,8 +112,9 @@ void write_notes(const std::vector<std::string>& notes, const sink& out) {
         if (item) {
             out(fmt::format("<li>{}</li>\n", shown(note.substr(2))));
         } else if (note.rfind("$ ", 0) == 0) {
-            out(fmt::format("<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre></div>\n",
-                            shown(note.substr(2))));
+            out(fmt::format(
+                "<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre></div>\n",
+                shown(note.substr(2))));
         } else {
             out(fmt::format("<p>{}</p>\n", shown(note)));
         }
@@ -324,7 +325,8 @@ void write_foot(const document& d, const sink& out) {
             }
             out(items->empty() ? "<dd>none</dd>\n" : "\n");
         } else if (members != nullptr && name == "tool") {
-            out(fmt::format("<dt>{}</dt><dd>{}</dd>\n", shown(name), shown(members_text(*members))));
+            out(fmt::format("<dt>{}</dt><dd>{}</dd>\n", shown(name),
+                            shown(members_text(*members))));
         } else if (items == nullptr && members == nullptr) {
             out(fmt::format("<dt>{}</dt><dd>{}</dd>\n", shown(name),
                             html::shown_name(scalar_text(v))));

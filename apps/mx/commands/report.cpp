@@ -152,7 +152,9 @@ int run(const options& o) {
 runner declare_report(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.group("Input");
-    cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster, diff, plan, gate, stages, gemm or runs wrote with --json")
+    cmd.add_option("RESULTS", o->files,
+                   "what analyze, compare, cluster, diff, plan, gate, stages, gemm or runs wrote "
+                   "with --json")
         ->required();
     cmd.group("Output");
     cmd.add_option("-o,--output FILE", o->page, "the page, as HTML: the same as --html")

@@ -216,8 +216,7 @@ void add_losses(record& to, const told_run& r) {
     to.emplace_back("interventions", integers_of(r.interventions));
     to.emplace_back("loss_steps", std::move(steps));
     to.emplace_back("losses", std::move(losses));
-    to.emplace_back("zeta_steps",
-                    list_of(r.zeta, [](const auto& z) { return integer(z.first); }));
+    to.emplace_back("zeta_steps", list_of(r.zeta, [](const auto& z) { return integer(z.first); }));
     to.emplace_back("zeta", list_of(r.zeta, [](const auto& z) { return real(z.second); }));
 }
 

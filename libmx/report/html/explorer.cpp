@@ -119,8 +119,8 @@ void write_table(const explorer& e, const std::string& id, const sink& out) {
     const std::vector<std::size_t> order = worst_first(e);
     for (std::size_t i = 0; i < std::min(order.size(), explorer_rows); ++i) {
         const std::size_t row = order[i];
-        std::string line = fmt::format("<tr id=\"{}-row-{}\"><td class=\"name\">{}</td><td>{}</td>", id,
-                                       row, shown_name(e.rows[row]), shown(e.classes[row]));
+        std::string line = fmt::format("<tr id=\"{}-row-{}\"><td class=\"name\">{}</td><td>{}</td>",
+                                       id, row, shown_name(e.rows[row]), shown(e.classes[row]));
         for (const std::vector<float>& column : m.values) {
             line += fmt::format("<td class=\"n\">{}</td>", shown(value_text(column[row], m)));
         }

@@ -146,7 +146,9 @@ void draw_levels(canvas& out, const frame& f, const axis& y, const std::vector<l
     for (const level& l : levels) {
         if (!std::isfinite(l.at) || f.y.beyond(l.at) != 0) continue;
         const double at = f.at_y(l.at);
-        out.start("path").with("class", "level").with(path_data().move(f.left, at).across(f.right()));
+        out.start("path")
+            .with("class", "level")
+            .with(path_data().move(f.left, at).across(f.right()));
         out.titled(l.label + ": " + value_text(y, l.at));
         const std::string name = fitted(l.label, f.width, small_size);
         out.label(f.right() - 2, at < f.top + 14 ? at + 12 : at - 4, "num end halo", name);

@@ -14,8 +14,8 @@ namespace mx::report::svg {
 namespace {
 
 constexpr int shades = 10;
-constexpr int half_shades = 5;   // on either side of a limit
-constexpr int strong_from = 5;   // shades that are far from the paper, and of those beside a limit
+constexpr int half_shades = 5;  // on either side of a limit
+constexpr int strong_from = 5;  // shades that are far from the paper, and of those beside a limit
 constexpr int strong_half = 4;
 constexpr double widest_cell = 84;
 constexpr double least_cell = 32;  // below which a map takes the whole width
@@ -68,8 +68,8 @@ class map_drawer {
         }
     }
 
-    // h0 to h9, the worst last; beside a limit g1 to g5 for what keeps it and b1 to b5 for what does
-    // not, the furthest from it last.
+    // h0 to h9, the worst last; beside a limit g1 to g5 for what keeps it and b1 to b5 for what
+    // does not, the furthest from it last.
     struct shade {
         char family;
         int index;

@@ -11,8 +11,8 @@
 namespace mx::report::svg {
 namespace {
 
-constexpr std::size_t looks = 10;   // of series
-constexpr std::size_t fills = 8;    // of parts
+constexpr std::size_t looks = 10;  // of series
+constexpr std::size_t fills = 8;   // of parts
 
 using vertices = std::vector<std::pair<double, double>>;
 

@@ -108,8 +108,7 @@ class stack_drawer {
         if (rows_.height < small_size + 2) return;
         const double sum = (above - start) + (below - start);
         const bool nothing = sum == 0 && !missing.empty();
-        out().label(end + 5, rows_.middle(c) + 4, "num soft",
-                    nothing ? "undefined" : amount(sum));
+        out().label(end + 5, rows_.middle(c) + 4, "num soft", nothing ? "undefined" : amount(sum));
     }
 
     std::string amount(double v) const { return short_text(value_, v) + (value_.share ? "%" : ""); }

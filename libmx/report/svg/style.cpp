@@ -7,8 +7,8 @@ namespace mx::report::svg {
 namespace {
 
 // s: series; h: cells of heat maps, the last worst and furthest from the paper; g and b: cells that
-// keep a limit and that do not, the last furthest from it; f: parts of bars; t: text on faint and on
-// strong shades. Series differ by 12 or more (CIEDE2000) also as deuteranopes and protanopes see
+// keep a limit and that do not, the last furthest from it; f: parts of bars; t: text on faint and
+// on strong shades. Series differ by 12 or more (CIEDE2000) also as deuteranopes and protanopes see
 // them, h, g and b are monotone in lightness (tests/unit/report/palette_test.cpp). Dashes, markers,
 // outlines and hatching say the same once more.
 constexpr std::string_view light = R"(

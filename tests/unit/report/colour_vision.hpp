@@ -89,8 +89,7 @@ inline double ciede2000(const triple& p, const triple& q) {
     const double dl = (q[0] - p[0]) / (1 + 0.015 * l50 / std::sqrt(20 + l50));
     const double dc = (c2 - c1) / (1 + 0.045 * cm);
     const double dhue = 2 * std::sqrt(c1 * c2) * std::sin(rad(dh / 2)) / (1 + 0.015 * cm * t);
-    const double turn = -2 * part(cm) *
-                        std::sin(rad(60 * std::exp(-std::pow((hm - 275) / 25, 2))));
+    const double turn = -2 * part(cm) * std::sin(rad(60 * std::exp(-std::pow((hm - 275) / 25, 2))));
     return std::sqrt(dl * dl + dc * dc + dhue * dhue + turn * dc * dhue);
 }
 

@@ -212,5 +212,5 @@ TEST_CASE("Ten thousand rows by nine columns and nine metrics stay below six meg
     s.all = std::move(e);
     const std::string page = page_of(with_section(std::move(s)));
     CHECK(page.size() < 6000000);
-    CHECK(count_of(page, "<tr>") == 101);
+    CHECK(count_of(page, "<tr") == 101);
 }
