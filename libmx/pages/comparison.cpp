@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/figure_parts.hpp"
@@ -87,7 +88,10 @@ report::section roles_of(const report::record& tail) {
                 map.columns.push_back(recipe);
                 map.cells.back().resize(column + 1);
             }
-            map.cells.back()[column] = report::number_of(cell, "rmse_ratio");
+            // Beyond three places, ratios are those of roundings.
+            if (const auto ratio = report::number_of(cell, "rmse_ratio")) {
+                map.cells.back()[column] = std::round(*ratio * 1000) / 1000;
+            }
         }
     }
     if (s.rows.empty()) return s;

@@ -50,12 +50,18 @@ std::string tensors_of(const std::string& role) {
 std::string end_of_name(const std::string& name) {
     constexpr std::size_t most = 23;
     std::string end = name;
+    std::string number;  // the last that is left out: of a layer, or an expert
     while (end.size() > most) {
         const std::size_t dot = end.find('.');
         if (dot == std::string::npos) break;
+        const std::string part = end.substr(0, dot);
+        if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) {
+            number = part;
+        }
         end.erase(0, dot + 1);
     }
-    return end.size() == name.size() ? end : "\u2026" + end;
+    if (end.size() == name.size()) return end;
+    return number.empty() ? "\u2026" + end : number + ": " + end;
 }
 
 std::string end_of_name(const std::string& name, const std::string& role,

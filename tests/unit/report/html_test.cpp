@@ -183,7 +183,7 @@ TEST_CASE("The table of all rows shows the worst and holds every value") {
     const auto place = [&](const char* row) {
         return page.find("<td class=\"name\">" + std::string(row));
     };
-    CHECK(has(page, "<tr id=\"section-row-0\"><td class=\"name\">a"));
+    CHECK(has(page, "<tr id=\"part-row-0\"><td class=\"name\">a"));
     CHECK((place("a") < place("d") && place("d") < place("b") && place("b") < place("c")));
     CHECK(has(page, "<td>weight</td><td class=\"n\">1.000</td><td class=\"n\">7.000</td>"));
     CHECK(has(page, "<option value=\"1\">norm (2)</option>"));
