@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the pictures of docs/guide/report.md: a page of what `mx synth` writes, seen by headless
+# Makes the pictures of docs/guide/report.md: pages of what `mx synth` writes, seen by headless
 # Chromium.
 # Usage: report-pictures.sh [MX]   (default: build/release/mx)
 set -eu
@@ -16,20 +16,25 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 "$mx" synth -o synth.safetensors --preset small --quiet
-"$mx" analyze synth.safetensors --html page.html --quiet
+"$mx" analyze synth.safetensors --html page.html --json results.json --quiet
+"$mx" plan results.json --bits 6 --html plan.html --quiet
 
-# picture NAME HEIGHT SECTION...: the page with nothing but its title and these sections.
+# picture NAME HEIGHT SECTION...: $page with nothing but its title and these sections.
 picture() {
     name=$1
     height=$2
     shift 2
     others=section
     for section; do others="$others:not(#$section)"; done
-    sed "s|</style>|nav,footer,#bar,$others{display:none!important}&|" page.html >"$name.html"
+    sed "s|</style>|#side,footer,$others{display:none!important}&|" "$page" >"$name.html"
     "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
         --window-size="1100,$height" --screenshot="$pictures/$name.png" \
         "file://$scratch/$name.html" >/dev/null 2>&1
 }
+page=page.html
 picture verdict 960 verdict what-to-ship largest-risks
-picture norms 890 norm-gains-against-the-clamp-zone
+picture tensors 1000 tensors-under-the-recommendation
+picture norms 620 norm-gains-against-the-clamp-zone
+page=plan.html
+picture plan 800 verdict bits-against-sqnr
 ls -l "$pictures"

@@ -10,6 +10,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/pages/document_page.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::app {
@@ -70,6 +71,7 @@ void declare_outputs(parser& cmd, output_options& out) {
                        fmt::format("{} ('-': stdout)", w.summary))
             ->file_name();
     }
+    cmd.add_option("--title TEXT", out.title, "title of the page and of the Markdown");
 }
 
 void require_distinct(const std::vector<std::string>& inputs,
@@ -92,7 +94,7 @@ void require_distinct(const std::vector<std::string>& inputs,
 
 outputs::outputs(const output_options& options, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& more)
-    : paths_(more) {
+    : title_(options.title), paths_(more) {
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const std::string& path = options.paths[i];
         if (path == "-") {
@@ -120,7 +122,7 @@ bool outputs::wants(std::string_view writer) const {
 }
 
 void outputs::finish(const report::document& d, bool quiet, const std::vector<page>& pages) {
-    const report::layout layout{table_width()};
+    const report::layout layout{table_width(), title_};
     const auto document_for = [&](const report::writer& w) -> const report::document& {
         for (const page& p : pages) {
             if (p.writer == w.name) return *p.of;
@@ -139,6 +141,13 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
         report::write_table(d, layout, print);
     }
     finish_stdout();
+}
+
+void finish_with_page(outputs& to, report::document& d, bool quiet) {
+    pages::add_verdict(d);
+    if (!to.wants("html")) return to.finish(d, quiet);
+    const report::document page = pages::document_page(d);
+    to.finish(d, quiet, {{"html", &page}});
 }
 
 int print_document(const output_options& options, const std::function<report::document()>& make,

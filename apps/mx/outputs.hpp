@@ -39,6 +39,7 @@ report::list integers_of(const Range& range) {
 /// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
 struct output_options {
     std::array<std::string, report::writers.size()> paths;
+    std::string title;  ///< of pages and Markdown, in place of the command's own
     /// The path of the writer of this name.
     std::string& path_of(std::string_view writer);
 };
@@ -76,9 +77,14 @@ class outputs {
         io::output_file file;
     };
     const report::writer* on_stdout_ = nullptr;
+    std::string title_;
     std::vector<std::string> paths_;
     std::vector<destination> files_;
 };
+
+/// Finishes a command whose page is made of its document (pages::document_page): adds the verdict
+/// to the document's tail, from the section of that name.
+void finish_with_page(outputs& to, report::document& d, bool quiet);
 
 /// All of a command that only prints what make() returns. Returns the exit code.
 int print_document(const output_options& options, const std::function<report::document()>& make,

@@ -97,7 +97,8 @@ class gathering {
             const std::string schema = report::text_of(*s.head, "schema");
             if (!is_analysis(s) && schema != "mx.diff/1") {
                 refuse(s.name, fmt::format("schema '{}' is not one a report is made from; give the "
-                                           "JSON of mx analyze, compare, cluster or diff",
+                                           "JSON of mx analyze, compare, cluster, diff, plan, "
+                                           "gate, stages, gemm or runs",
                                            schema));
             }
             note_head(s);

@@ -47,6 +47,41 @@ std::string tensors_of(const std::string& role) {
     return role.empty() ? "all tensors" : fmt::format("{} tensors", role);
 }
 
+std::string end_of_name(const std::string& name) {
+    constexpr std::size_t most = 23;
+    std::string end = name;
+    std::string number;  // the last that is left out: of a layer, or an expert
+    while (end.size() > most) {
+        const std::size_t dot = end.find('.');
+        if (dot == std::string::npos) break;
+        const std::string part = end.substr(0, dot);
+        if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) {
+            number = part;
+        }
+        end.erase(0, dot + 1);
+    }
+    if (end.size() == name.size()) return end;
+    return number.empty() ? "\u2026" + end : number + ": " + end;
+}
+
+std::string end_of_name(const std::string& name, const std::string& role,
+                        const std::vector<std::string>& taken) {
+    const std::string end = end_of_name(name);
+    if (std::ranges::find(taken, end) == taken.end()) return end;
+    const std::size_t last = name.rfind('.');
+    const std::size_t second = last == std::string::npos ? last : name.rfind('.', last - 1);
+    return fmt::format("{}: {}", role,
+                       second == std::string::npos ? name : name.substr(second + 1));
+}
+
+double elements_of(const evidence& e, std::size_t tensor) {
+    std::uint64_t most = 0;
+    for (std::size_t run = 0; run < e.table.runs; ++run) {
+        most = std::max(most, e.table.of(tensor, run).elements);
+    }
+    return static_cast<double>(most);
+}
+
 report::axis axis_of(std::string title, std::string unit, bool log, bool share) {
     report::axis a;
     a.title = std::move(title);

@@ -34,6 +34,16 @@ std::vector<std::string> plotted_roles(const evidence& e);
 /// "all tensors", or "norm tensors".
 std::string tensors_of(const std::string& role);
 
+/// A tensor's elements, under the run that counts most of them.
+double elements_of(const evidence& e, std::size_t tensor);
+
+/// The last parts of a name, as many as a figure has room for, behind the number of its layer where
+/// that is left out: "3: feed_forward.w2.weight".
+std::string end_of_name(const std::string& name);
+/// The same, with the class in front where `taken` holds the end of a name already.
+std::string end_of_name(const std::string& name, const std::string& role,
+                        const std::vector<std::string>& taken);
+
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
 /// The same, from `low` to `high`.

@@ -5,8 +5,8 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 
+#include "libmx/engine/roles.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/studies/compare/board.hpp"
@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t most_rows = 48;    // of a heat map
 constexpr std::size_t most_points = 64;  // of a line
-constexpr std::size_t most_kinds = 5;
 constexpr std::size_t least_points = 3;  // that make a line worth drawing
 
 // Errors of tensors that are taken together as a geometric mean: of R-MSEs directly, of SQNRs as
@@ -34,19 +33,36 @@ constexpr std::array layer_metrics{
     layer_metric{"sqnr_db", "SQNR", "dB", &analysis::result::sqnr_db, false, false},
     layer_metric{"rmse", "R-MSE", "", &analysis::result::rmse, true, true}};
 
-std::optional<double> mean_of(const evidence& e, const std::vector<std::size_t>& tensors,
-                              std::size_t cell, const layer_metric& m) {
-    double sum = 0;
+// A metric over several tensors.
+struct spread {
+    double mean = 0, low = 0, high = 0;
     std::size_t count = 0;
+
+    double worst(const layer_metric& m) const { return m.larger_is_worse ? high : low; }
+};
+
+std::optional<spread> spread_of(const evidence& e, const std::vector<std::size_t>& tensors,
+                                std::size_t cell, const layer_metric& m) {
+    spread s;
+    double sum = 0;
     for (const std::size_t t : tensors) {
         const auto v = compare::figure_of(e.table, t, e.plan.cells[cell], m.figure);
-        if (!v || (m.logarithmic && *v <= 0)) continue;
+        if (!v || !std::isfinite(*v) || (m.logarithmic && *v <= 0)) continue;
         sum += m.logarithmic ? std::log(*v) : *v;
-        ++count;
+        s.low = s.count == 0 ? *v : std::min(s.low, *v);
+        s.high = s.count == 0 ? *v : std::max(s.high, *v);
+        ++s.count;
     }
-    if (count == 0) return {};
-    const double mean = sum / static_cast<double>(count);
-    return m.logarithmic ? std::exp(mean) : mean;
+    if (s.count == 0) return {};
+    const double mean = sum / static_cast<double>(s.count);
+    s.mean = m.logarithmic ? std::exp(mean) : mean;
+    return s;
+}
+
+std::string spread_words(const spread& s) {
+    if (s.count == 1) return {};
+    return fmt::format("worst of {} tensors; mean {:.4g}, {:.4g} to {:.4g}", s.count, s.mean, s.low,
+                       s.high);
 }
 
 // Tensors of a class by layer; those without one apart.
@@ -92,7 +108,7 @@ std::vector<layer_group> groups_of(const layered& l, std::size_t most) {
 }
 
 void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, const layer_metric& m,
-                  report::section& to) {
+                  bool more, report::section& to) {
     const std::vector<std::size_t> cells = shown_cells(e, most_figure_recipes);
     report::heat_map h;
     h.value = axis_of(m.title, m.unit, m.logarithmic);
@@ -103,26 +119,26 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
     for (const layer_group& row : rows) {
         h.rows.push_back(row.name);
         h.cells.emplace_back();
+        h.notes.emplace_back();
         for (const std::size_t cell : cells) {
-            h.cells.back().push_back(mean_of(e, row.tensors, cell, m));
+            const auto over = spread_of(e, row.tensors, cell, m);
+            h.cells.back().push_back(over ? std::optional(over->worst(m)) : std::nullopt);
+            h.notes.back().push_back(over ? spread_words(*over) : "");
         }
     }
-    const bool grouped = l.layers.size() > most_rows;
     report::figure& f = add_figure(
         to, "heat", fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
-        fmt::format("A cell is the {} over the {} tensors of the layer{}; tensors without an error "
-                    "are left out.{}",
-                    m.logarithmic ? "geometric mean of the R-MSEs" : "mean of the SQNRs in dB",
-                    c.role, grouped ? "s, several layers in a row" : "",
-                    shown_words(e, most_figure_recipes)),
+        fmt::format("A cell is the {} tensor of its row that does worst; the mean is under the "
+                    "pointer. Tensors without an error are left out.{}",
+                    c.role, shown_words(e, most_figure_recipes)),
         std::move(h));
     f.group = fmt::format("heat of {}", c.role);
     f.metric = m.name;
+    f.more = more;
 }
 
-report::figure& add_lines(const evidence& e, const layered& l, const layer_metric& m,
-                          const std::string& kind, std::string title, const std::string& caption,
-                          report::section& to) {
+void add_lines(const evidence& e, const tensor_class& c, const layered& l, const layer_metric& m,
+               bool more, report::section& to) {
     report::line_chart chart;
     chart.x = axis_of("layer", "");
     chart.y = axis_of(m.title, m.unit, m.logarithmic);
@@ -130,63 +146,41 @@ report::figure& add_lines(const evidence& e, const layered& l, const layer_metri
     for (const std::size_t cell : shown_cells(e, most_lines)) {
         report::line_chart::line line{e.cell_name(cell), {}};
         for (const layer_group& g : groups) {
-            line.points.push_back({g.middle, mean_of(e, g.tensors, cell, m), g.name});
+            report::point at{g.middle, {}, g.name};
+            if (const auto over = spread_of(e, g.tensors, cell, m)) {
+                at.y = over->mean;
+                at.low = over->low;
+                at.high = over->high;
+            }
+            line.points.push_back(std::move(at));
         }
         chart.lines.push_back(std::move(line));
     }
     const char* grouped = l.layers.size() > most_points ? " Several layers to a point." : "";
-    return add_figure(to, kind, std::move(title), caption + grouped + shown_words(e, most_lines),
-                      std::move(chart));
-}
-
-// Weights of one kind through the layers, as figures 7 to 11 of Yang et al. show them.
-void add_kinds(const evidence& e, report::section& to) {
-    std::vector<compare::layer_series> all = compare::find_series(e.table);
-    const auto is_kind = [](const compare::layer_series& s) {
-        return s.role == "weight" && s.tensors.size() >= least_points;
-    };
-    std::erase_if(all, [&](const compare::layer_series& s) { return !is_kind(s); });
-    const std::size_t shown = std::min(most_kinds, all.size());
-    for (std::size_t i = 0; i < shown; ++i) {
-        layered l;
-        for (const std::size_t t : all[i].tensors) {
-            if (const auto& layer = e.table.tensors[t].of->layer) l.layers[*layer].push_back(t);
-        }
-        const std::string name =
-            e.files.size() > 1 ? fmt::format("{}: {}", file_name(all[i].file, e.files), all[i].name)
-                               : all[i].name;
-        add_lines(e, l, layer_metrics[1], "kinds", fmt::format("R-MSE of {} by layer", name),
-                  fmt::format("One kind of weight in every layer it has.{}",
-                              shown < all.size()
-                                  ? fmt::format(" The first {} of {} kinds.", shown, all.size())
-                                  : ""),
-                  to);
-    }
+    report::figure& f = add_figure(
+        to, "lines", fmt::format("{} of {} tensors by layer", m.title, c.role),
+        fmt::format("{} over the tensors of a layer, in a band from the least to the most.{}{}",
+                    m.logarithmic ? "Geometric mean" : "Mean", grouped, shown_words(e, most_lines)),
+        std::move(chart));
+    f.group = fmt::format("lines of {}", c.role);
+    f.metric = m.name;
+    f.more = more;
 }
 
 }  // namespace
 
 report::section layers_section(const evidence& e) {
     report::section s{.heading = "Layer by layer"};
+    std::size_t lines = 0;
     for (const tensor_class& c : e.classes) {
         const layered l = layers_of(e, c);
         if (l.layers.size() < 2) continue;
-        for (const layer_metric& m : layer_metrics) add_heat_map(e, c, l, m, s);
-    }
-    for (const tensor_class& c : e.classes) {
-        const layered l = layers_of(e, c);
+        const bool kept = engine::keeps_precision(c.role);
+        for (const layer_metric& m : layer_metrics) add_heat_map(e, c, l, m, kept, s);
         if (l.layers.size() < least_points) continue;
-        for (const layer_metric& m : layer_metrics) {
-            report::figure& f = add_lines(
-                e, l, m, "lines", fmt::format("{} of {} tensors by layer", m.title, c.role),
-                m.logarithmic ? "Geometric mean over the tensors of a layer."
-                              : "Mean over the tensors of a layer, in dB.",
-                s);
-            f.group = fmt::format("lines of {}", c.role);
-            f.metric = m.name;
-        }
+        for (const layer_metric& m : layer_metrics) add_lines(e, c, l, m, kept || lines > 0, s);
+        if (!kept) ++lines;
     }
-    add_kinds(e, s);
     if (s.figures.empty()) {
         s.notes.push_back(
             "No class has tensors of two layers or more: their names hold no number of their own, "

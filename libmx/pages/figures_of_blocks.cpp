@@ -72,7 +72,8 @@ void add_mantissas(const evidence& e, const std::string& role, report::section& 
         "Shaded, the clamp zone: maxima that the recipe's scale rule puts beyond the largest "
         "element. Recipes of one panel see the same blocks and have the same zone; without "
         "shade no maximum overflows by its mantissa.",
-        std::move(chart));
+        std::move(chart))
+        .more = !role.empty();
 }
 
 // Codes of one magnitude, both signs together; what is no number last.
@@ -96,7 +97,7 @@ magnitude_bins by_magnitude(const format::element_format& f, const std::vector<d
 
 void add_codes(const evidence& e, const std::string& role, report::section& to) {
     report::bar_chart chart;
-    chart.x = in_range(axis_of("code magnitude, smallest first", "", false, true), 0, 1);
+    chart.x = axis_of("magnitude of the element", "", true);
     chart.y = axis_of("elements", "", false, true);
     for (const compare::cell& c : e.plan.cells) {
         if (chart.panels.size() == most_panels) break;
@@ -106,21 +107,30 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
         const magnitude_bins m = by_magnitude(*c.recipe.element, sum->codes);
         series s;
         s.name = c.name;
-        const auto count = static_cast<double>(m.finite.size());
+        // Bars from half way below a magnitude to half way above it; zero's is next to the
+        // smallest.
+        std::vector<double> values;
+        for (const auto& [value, n] : m.finite) values.push_back(value);
+        if (values.size() < 3) continue;
+        if (values.front() == 0) values.front() = values[1] * values[1] / values[2];
+        s.edges.push_back(values[0] * std::sqrt(values[0] / values[1]));
+        for (std::size_t i = 1; i < values.size(); ++i) {
+            s.edges.push_back(std::sqrt(values[i - 1] * values[i]));
+        }
+        s.edges.push_back(values.back() * std::sqrt(values.back() / values[values.size() - 2]));
         for (const auto& [value, n] : m.finite) {
-            s.edges.push_back(static_cast<double>(s.counts.size()) / count);
             s.counts.push_back(n);
             s.labels.push_back(fmt::format("{:g}", value));
         }
-        s.edges.push_back(1);
         chart.panels.push_back(std::move(s));
     }
     if (chart.panels.empty()) return;
     const std::string of = tensors_of(role);
     add_figure(to, "codes", fmt::format("Codes in use, {}", of),
-               "Magnitudes of the element's codes in order, both signs together, from zero to the "
-               "largest. Codes that are no numbers are not drawn.",
-               std::move(chart));
+               "Elements by magnitude, both signs together, in units of the block's scale; the bar "
+               "on the left is zero's. Codes that are no numbers are not drawn.",
+               std::move(chart))
+        .more = true;
 }
 
 // The exponent that a scale code stands for; none for zero, NaN, and the smallest E8M0 scale, which
@@ -167,7 +177,8 @@ void add_scales(const evidence& e, const std::string& role, report::section& to)
         to, "scales", fmt::format("Scales in use, {}", of),
         "Blocks by floor(log2) of their scale. Not drawn: scales that are zero or NaN, and 2^-127, "
         "which blocks of zeros have.",
-        std::move(chart));
+        std::move(chart))
+        .more = true;
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
 }
 
 void add_scatter(const evidence& e, const std::vector<norm>& norms, const compare::cell& c,
-                 report::section& to) {
+                 bool first, report::section& to) {
     const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
     report::scatter_chart chart;
     chart.x = in_range(axis_of("block maxima in the clamp zone", "", false, true), 0, 1);
@@ -178,7 +178,8 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
                     all > most_marks
                         ? fmt::format(" The {} nearest to that of {} tensors.", most_marks, all)
                         : ""),
-        std::move(chart));
+        std::move(chart))
+        .more = !first;
 }
 
 // The norm tensors that have most of their maxima in the widest zone.
@@ -197,7 +198,8 @@ void add_panels(std::vector<norm> norms, const compare::cell& c, report::section
                fmt::format("The {} of {} norm tensors with most block maxima in the clamp zone of "
                            "{}, which is shaded.",
                            norms.size(), all, c.name),
-               std::move(chart));
+               std::move(chart))
+        .more = true;
 }
 
 }  // namespace
@@ -218,7 +220,7 @@ report::section norms_section(const evidence& e) {
     const std::vector<std::string> names = short_names(e, norms);
     for (std::size_t i = 0; i < norms.size(); ++i) norms[i].name = names[i];
     const std::vector<const compare::cell*> cells = zones_of(e);
-    for (const compare::cell* c : cells) add_scatter(e, norms, *c, s);
+    for (const compare::cell* c : cells) add_scatter(e, norms, *c, c == cells.front(), s);
     if (cells.empty()) {
         s.notes.push_back("No recipe measured here clamps block maxima by their mantissa.");
     } else {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
@@ -31,11 +33,21 @@ constexpr std::array step_metrics{
     step_metric{"nrmse", "change of the values, relative to their RMS", false},
 };
 
-// Means over the tensors of one role under one recipe.
+// The tensors of one role under one recipe, taken together at each step.
 struct step_line {
+    struct at_step {
+        double sum = 0, low = 0, high = 0;
+        std::size_t count = 0;
+
+        void add(double x) {
+            sum += x;
+            low = count == 0 ? x : std::min(low, x);
+            high = count == 0 ? x : std::max(high, x);
+            ++count;
+        }
+    };
     std::string role, recipe;
-    std::vector<double> sums;
-    std::vector<std::size_t> counts;
+    std::vector<at_step> steps;
 };
 
 std::vector<step_line> lines_of(const dump_series& d, const step_metric& m) {
@@ -50,14 +62,12 @@ std::vector<step_line> lines_of(const dump_series& d, const step_metric& m) {
         auto at = std::ranges::find_if(
             lines, [&](const step_line& l) { return l.role == role && l.recipe == recipe; });
         if (at == lines.end()) {
-            at = lines.insert(at, step_line{role, recipe, std::vector<double>(steps->size()),
-                                            std::vector<std::size_t>(steps->size())});
+            at = lines.insert(
+                at, step_line{role, recipe, std::vector<step_line::at_step>(steps->size())});
         }
         for (std::size_t i = 0; i < steps->size(); ++i) {
             const auto x = report::number_of((*steps)[i]);
-            if (!x) continue;
-            at->sums[i] += *x;
-            ++at->counts[i];
+            if (x) at->steps[i].add(*x);
         }
     }
     return lines;
@@ -67,26 +77,83 @@ void add_series(const dump_series& d, const step_metric& m, report::section& to)
     report::line_chart chart;
     chart.x = axis_of(d.numbered ? "step" : "dump", "");
     chart.y = axis_of(m.title, "", false, m.share);
-    const std::vector<step_line> lines = lines_of(d, m);
+    // Bands of more lines than these hide one another: those that reach highest.
+    constexpr std::size_t most_bands = 4;
+    std::vector<step_line> lines = lines_of(d, m);
+    const auto reach = [](const step_line& l) {
+        double most = 0;
+        for (const step_line::at_step& s : l.steps) most = std::max(most, s.high);
+        return most;
+    };
+    std::ranges::stable_sort(lines, std::greater{}, reach);
     for (const step_line& l : lines) {
-        if (chart.lines.size() == most_lines) break;
+        if (chart.lines.size() == most_bands) break;
         report::line_chart::line line{fmt::format("{}, {}", l.role, l.recipe), {}};
         bool any = false;
-        for (std::size_t i = 0; i < l.sums.size(); ++i) {
-            std::optional<double> y;
-            if (l.counts[i] > 0) y = l.sums[i] / static_cast<double>(l.counts[i]);
-            any = any || y.has_value();
-            line.points.push_back({d.steps[i], y, d.labels[i]});
+        for (std::size_t i = 0; i < l.steps.size(); ++i) {
+            const step_line::at_step& s = l.steps[i];
+            report::point at{d.steps[i], {}, d.labels[i]};
+            if (s.count > 0) {
+                at.y = s.sum / static_cast<double>(s.count);
+                at.low = s.low;
+                at.high = s.high;
+                any = true;
+            }
+            line.points.push_back(std::move(at));
         }
         if (any) chart.lines.push_back(std::move(line));
     }
     if (chart.lines.empty()) return;
-    std::string caption = "Mean over the tensors of a class, each counting the same.";
-    if (lines.size() > chart.lines.size() && chart.lines.size() == most_lines) {
-        caption += fmt::format(" The first {} of {} lines.", most_lines, lines.size());
+    std::string caption =
+        "Mean over the tensors of a class, each counting the same, in a band from the least to the "
+        "most.";
+    if (lines.size() > chart.lines.size() && chart.lines.size() == most_bands) {
+        caption += fmt::format(" The {} of {} that reach highest.", most_bands, lines.size());
     }
     add_figure(to, "steps", fmt::format("From dump to dump: {}", m.title), std::move(caption),
                std::move(chart));
+}
+
+// How far norm tensors are from the clamp zone, those that come nearest to it.
+void add_distances(const dump_series& d, report::section& to) {
+    struct followed {
+        double last = 0;
+        report::line_chart::line line;
+    };
+    std::vector<followed> all;
+    for (const report::value& v : *d.series) {
+        const auto* r = std::get_if<report::record>(&v);
+        if (r == nullptr) continue;
+        const auto* steps = report::member<report::list>(*r, "clamp_zone_distance");
+        if (steps == nullptr || steps->size() != d.labels.size()) continue;
+        followed f{
+            -HUGE_VAL,
+            {fmt::format("{}, {}", report::text_of(*r, "tensor"), report::text_of(*r, "recipe")),
+             {}}};
+        for (std::size_t i = 0; i < steps->size(); ++i) {
+            const auto y = report::number_of((*steps)[i]);
+            if (y) f.last = *y;
+            f.line.points.push_back({d.steps[i], y, d.labels[i]});
+        }
+        if (std::isfinite(f.last)) all.push_back(std::move(f));
+    }
+    if (all.empty()) return;
+    std::ranges::stable_sort(all, std::greater{}, &followed::last);
+    report::line_chart chart;
+    chart.x = axis_of(d.numbered ? "step" : "dump", "");
+    chart.y = axis_of("log2 of the maximum over the zone's edge", "");
+    chart.levels = {{"clamp zone begins", 0}};
+    for (followed& f : all) {
+        if (chart.lines.size() < most_lines) chart.lines.push_back(std::move(f.line));
+    }
+    const std::size_t shown = chart.lines.size();
+    add_figure(
+        to, "distance", "Norm gains: distance to the clamp zone",
+        fmt::format("Of a tensor's block maxima, the mantissas against the lower edge of the "
+                    "zone that the scale rule lets clamp: above 0 a block's gains begin to "
+                    "take the largest code. {} of {}, the nearest at the last dump.",
+                    shown, report::plural(all.size(), "line")),
+        std::move(chart));
 }
 
 void add_findings(const dump_series& d, report::section& to) {
@@ -113,6 +180,7 @@ report::section steps_section(const evidence& e) {
             s.notes.push_back("Lines over steps: give mx diff three dumps or more.");
             continue;
         }
+        add_distances(d, s);
         for (const step_metric& m : step_metrics) add_series(d, m, s);
     }
     return s;

@@ -18,7 +18,11 @@ namespace {
 
 void add_bits(const evidence& e, const class_trades& r, report::section& to) {
     report::scatter_chart chart;
-    chart.x = axis_of("bits per element", "bits");
+    double elements = 0;
+    for (const std::size_t t : r.tensors) elements += elements_of(e, t);
+    chart.x = axis_of(fmt::format("bits per element, 1 bit = {}",
+                                  bytes_text(static_cast<std::uint64_t>(elements / 8))),
+                      "");
     chart.y = axis_of("SQNR", "dB");
     chart.path_name = "Pareto front";
     chart.stepped = true;
@@ -42,8 +46,9 @@ void add_bits(const evidence& e, const class_trades& r, report::section& to) {
         to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
         "Over all elements together, each tensor divided by its RMS, so that large values of "
         "one do not hide the others. On the front, nothing has as few bits and as high an "
-        "SQNR.",
-        std::move(chart));
+        "SQNR. mx plan mixes recipes and reaches points between them.",
+        std::move(chart))
+        .more = !r.role.empty();
 }
 
 // Recipes that differ in their block only.
@@ -94,53 +99,59 @@ void add_blocks(const evidence& e, const class_trades& r, report::section& to) {
     if (chart.lines.empty()) return;
     add_figure(to, "blocks", fmt::format("Error against block size, {}", tensors_of(r.role)),
                "Recipes that differ in their block only. Each tensor is divided by its RMS.",
-               std::move(chart));
+               std::move(chart))
+        .more = !r.role.empty();
 }
 
 void add_parts(const evidence& e, const class_trades& r, report::section& to) {
     constexpr std::array parts{"clamp", "underflow", "grid"};
     report::stacked_chart chart;
-    chart.value = axis_of("share of the squared error", "", false, true);
+    chart.value = axis_of("squared error over squared values", "", false, true);
     chart.parts.assign(parts.begin(), parts.end());
     for (const candidate& c : r.candidates) {
         if (chart.categories.size() == most_figure_recipes) break;
         if (!c.rate("grid_error_share")) continue;
         chart.categories.push_back(e.cell_name(c.cell));
         chart.cells.emplace_back();
+        // Lengths are errors, not shares of them: one recipe's are many times another's.
+        const double error = std::pow(10.0, -c.sqnr_db / 10);
         for (const char* part : parts) {
-            chart.cells.back().push_back(c.rate(fmt::format("{}_error_share", part)));
+            const auto share = c.rate(fmt::format("{}_error_share", part));
+            chart.cells.back().push_back(share ? std::optional(*share * error) : std::nullopt);
         }
     }
     if (chart.categories.empty()) return;
     add_figure(to, "parts", fmt::format("Where the error comes from, {}", tensors_of(r.role)),
                "Squared error in elements that clamp, in others that become zero, and what the "
                "grid rounds away. Each tensor is divided by its RMS.",
-               std::move(chart));
+               std::move(chart))
+        .more = !r.role.empty();
 }
 
 void add_plane(const evidence& e, const std::vector<class_trades>& all, report::section& to) {
     report::scatter_chart chart;
     chart.x = axis_of("overflow", "", true, true);
     chart.y = axis_of("underflow", "", true, true);
-    double worst = -1;
-    std::size_t worst_mark = 0;
+    constexpr std::size_t named_marks = 5;
     for (const class_trades& r : all) {
         for (const candidate& c : r.candidates) {
             const auto over = c.rate("overflow_rate");
             const auto under = c.rate("underflow_rate");
             if (!over || !under) continue;
-            if (*over + *under > worst) {
-                worst = *over + *under;
-                worst_mark = chart.marks.size();
-            }
             chart.marks.push_back(
                 {{*over, *under, fmt::format("{}, {}", e.cell_name(c.cell), r.role)},
                  r.role,
                  false});
         }
     }
-    if (worst <= 0) return;
-    chart.marks[worst_mark].named = true;
+    // The names of the worst, as far as they lose anything.
+    const auto lost = [](const auto& m) { return m.at.x + *m.at.y; };
+    std::ranges::stable_sort(chart.marks,
+                             [&](const auto& a, const auto& b) { return lost(a) > lost(b); });
+    if (chart.marks.empty() || lost(chart.marks.front()) <= 0) return;
+    for (std::size_t i = 0; i < std::min(named_marks, chart.marks.size()); ++i) {
+        chart.marks[i].named = lost(chart.marks[i]) > 0;
+    }
     add_figure(to, "plane", "Overflow against underflow",
                "A mark is a recipe on a class of tensors: the share of elements beyond the largest "
                "value before rounding, and of those not zero that become zero. None is drawn at "

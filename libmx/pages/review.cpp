@@ -2,10 +2,13 @@
 #include "libmx/pages/review.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "libmx/pages/evidence.hpp"
@@ -27,11 +30,23 @@ bool is_analysis(const result_set& s) {
     return s.results != nullptr && report::text_of(*s.head, "schema") == "mx.analysis/1";
 }
 
+// A file's name; where many files are called so, with the folder it is in.
+std::string telling_path(const std::string& path) {
+    constexpr std::array common{"model.", "pytorch_model.", "checkpoint.", "weights.", "adapter_"};
+    const std::string name = evidence::short_path(path);
+    const bool is_common = std::ranges::any_of(
+        common, [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; });
+    if (!is_common || name.size() == path.size()) return name;
+    const std::string folder = path.substr(0, path.size() - name.size() - 1);
+    const std::string above = evidence::short_path(folder);
+    return above.empty() || above == "." ? name : above + "/" + name;
+}
+
 std::string title_of(const evidence& e) {
     std::vector<std::string> names;
     for (const input_file& f : e.inputs) {
         if (names.size() == named_inputs) break;
-        names.push_back(evidence::short_path(f.path));
+        names.push_back(telling_path(f.path));
     }
     if (names.empty()) return "Quantization review";
     const std::size_t more = e.inputs.size() - names.size();
@@ -73,6 +88,48 @@ std::string repeat_command(const evidence& e, std::span<const result_set> sets,
     return command + judging + " --html review.html";
 }
 
+// The cell of what is recommended for each tensor of the board.
+chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
+    chosen_cells chosen(e.table.tensors.size());
+    for (std::size_t t = 0; t < chosen.size(); ++t) {
+        const analysis::tensor_identity& of = *e.table.tensors[t].of;
+        const auto at = m.find(of.file, of.tensor);
+        if (!at) continue;
+        const std::string& recipe = m.says.decisions[*at].recipe;
+        for (std::size_t c = 0; c < e.plan.cells.size(); ++c) {
+            if (codec::to_string(e.plan.cells[c].recipe) == recipe) chosen[t] = c;
+        }
+    }
+    return chosen;
+}
+
+// What one looks up: closed at first.
+bool is_reference(const report::section& s) {
+    constexpr std::array reference{"Which floor leads to which recipe", "Recipes",
+                                   "What the parts of the recipes mean", "Definitions"};
+    return std::ranges::find(reference, s.heading) != reference.end();
+}
+
+// "BF16, 104 tensors, 18.7 MB in 1 file".
+std::string subtitle_of(const evidence& e) {
+    std::vector<std::string> dtypes;
+    for (const compare::tensor_row& t : e.table.tensors) {
+        if (std::ranges::find(dtypes, t.of->dtype) == dtypes.end()) dtypes.push_back(t.of->dtype);
+    }
+    if (dtypes.empty() && e.inputs.empty()) return {};
+    std::string text;
+    if (!dtypes.empty()) {
+        text = fmt::format("{}, {}, ", fmt::join(dtypes, " and "),
+                           report::plural(e.table.tensors.size(), "tensor"));
+    }
+    std::uint64_t bytes = 0;
+    for (const input_file& f : e.inputs) bytes += static_cast<std::uint64_t>(f.bytes);
+    return text +
+           fmt::format("{} in {}", bytes_text(bytes), report::plural(e.inputs.size(), "file"));
+}
+
+void put(std::vector<report::section>& to, std::vector<report::section> more) {
+    for (report::section& s : more) pages::put(to, std::move(s));
 // NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
 std::vector<std::string> warnings_of(const evidence& e) {
     std::vector<std::string> said;
@@ -147,6 +204,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     if (!with_page) return out;
     report::document& d = out.page;
     d.title = title_of(e);
+    d.subtitle = subtitle_of(e);
     d.head = {{"inputs", input_members(e)},
               {"policy", report::record{{"name", m.by.name}, {"version", m.by.version}}},
               {"target", std::string(m.on->name)},
@@ -160,15 +218,20 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         put(d.sections, finding_sections(e));
     }
     put(d.sections, steps_section(e));
-    put(d.sections, basis_sections(e, options));
+    if (!m.tensors.empty() && !e.classes.empty()) {
+        put(d.sections, choices_section(e, choices_of(e, m)));
+        put(d.sections, comparison_sections(sets));
+    }
     if (!e.classes.empty()) {
         put(d.sections, layers_section(e));
         put(d.sections, trade_section(e));
-        put(d.sections, blocks_section(e));
         put(d.sections, norms_section(e));
+        put(d.sections, blocks_section(e));
         put(d.sections, tensors_section(e, worst_first(e, m)));
     }
+    put(d.sections, basis_sections(e, options));
     put(d.sections, definition_sections(e));
+    for (report::section& s : d.sections) s.folded = is_reference(s);
     return out;
 }
 

@@ -3,6 +3,8 @@
 // becomes a line that says which option would provide it, or nothing where there can be nothing.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "libmx/pages/evidence.hpp"
@@ -20,6 +22,16 @@ std::vector<report::section> basis_sections(const evidence& e, const review_opti
 /// The metrics.
 std::vector<report::section> definition_sections(const evidence& e);
 
+/// The cell that is recommended for each tensor of the board; none where the tensor keeps its
+/// precision or nothing is recommended.
+using chosen_cells = std::vector<std::optional<std::size_t>>;
+
+/// Every tensor under what is recommended for it: how far it is from normal data, where the error
+/// is made, and what another recipe would do.
+report::section choices_section(const evidence& e, const chosen_cells& chosen);
+/// What mx compare found, from the tail of its document: ratios, wins, the best by role, and where
+/// scale rules disagree. Nothing of other documents.
+std::vector<report::section> comparison_sections(std::span<const result_set> sets);
 /// Errors layer by layer.
 report::section layers_section(const evidence& e);
 /// Bits against SQNR, error against block size, where the error comes from, overflow and underflow.

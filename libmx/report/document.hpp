@@ -41,10 +41,12 @@ struct section {
     std::string heading = {};
     std::vector<column> columns = {};
     std::vector<record> rows = {};
-    std::string group_field = {};         ///< when set, a change of this member prints a line above
-    std::vector<std::string> notes = {};  ///< paragraphs; a leading "- " makes a list item
-    std::vector<figure> figures = {};     ///< HTML only; Markdown names them
-    std::optional<explorer> all = {};     ///< HTML only: what the table above shows the worst of
+    std::string group_field = {};  ///< when set, a change of this member prints a line above
+    /// Paragraphs; a leading "- " makes a list item, a leading "$ " a command to copy.
+    std::vector<std::string> notes = {};
+    std::vector<figure> figures = {};  ///< HTML only; Markdown names them
+    std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
+    bool folded = false;               ///< HTML only: closed at first, and left out on paper
 
     /// Adds a row: the first cells of the columns in their order.
     template <typename... Cells>
@@ -69,11 +71,13 @@ struct document {
     record_list results;
     record tail;
     std::vector<section> sections;
+    std::string subtitle = {};  ///< of the page: a line below the title
 };
 
 /// What the destination can hold.
 struct layout {
-    int width = 100;  ///< columns of the human table
+    int width = 100;         ///< columns of the human table
+    std::string title = {};  ///< in place of the document's, where a page has one
 };
 
 }  // namespace mx::report

@@ -25,22 +25,33 @@ struct zone {
     double from = 0, to = 0;
 };
 
+/// A line across the plot at a value of y: a floor, a limit.
+struct level {
+    std::string label;
+    double at = 0;
+};
+
 /// A point with what hovering says. Undefined y is a gap.
 struct point {
     double x = 0;
     std::optional<double> y;
     std::string label;
+    std::optional<double> low = {}, high = {};  ///< what y is the mean of lies between
 };
 
 /// Rows x columns of shaded cells with their values written in where they fit.
 struct heat_map {
     std::vector<std::string> rows, columns;
     axis value;
-    bool larger_is_worse = true;                            ///< worse is darker
+    bool larger_is_worse = true;                            ///< worse stands out from the paper
     std::vector<std::vector<std::optional<double>>> cells;  ///< by row and column
+    std::vector<std::vector<std::string>> notes = {};  ///< of cells, for hovering; may be empty
+    /// Values worse than this are marked, and shaded in another hue than those that are not.
+    std::optional<double> limit = {};
 };
 
-/// Lines over numbers (layers, steps, block sizes), told apart by dash and marker as well.
+/// Lines over numbers (layers, steps, block sizes), told apart by dash and marker as well. Where
+/// points have a low and a high, a band lies between them.
 struct line_chart {
     struct line {
         std::string name;
@@ -49,6 +60,7 @@ struct line_chart {
     axis x, y;
     std::vector<line> lines;
     std::vector<zone> zones;
+    std::vector<level> levels = {};
 };
 
 /// Histograms: one small panel per series, all with the same axes. `edges` has one more than
@@ -81,6 +93,7 @@ struct scatter_chart {
     std::string path_name;
     bool stepped = false;  ///< the path keeps its y up to the next x
     std::vector<zone> zones;
+    std::vector<level> levels = {};
 };
 
 /// Bars in parts, one bar per category.
@@ -88,6 +101,7 @@ struct stacked_chart {
     std::vector<std::string> categories, parts;
     axis value;
     std::vector<std::vector<std::optional<double>>> cells;  ///< by category and part
+    bool waterfall = false;  ///< a bar begins where the one above it ended
 };
 
 using plot = std::variant<heat_map, line_chart, bar_chart, scatter_chart, stacked_chart>;
@@ -101,6 +115,7 @@ struct figure {
     plot what;
     std::string group;   ///< "" or the name of the group it belongs to
     std::string metric;  ///< within the group
+    bool more = false;   ///< folded at the end of its section; not on paper
 };
 
 /// A value per row, column and metric, for tables of thousands of rows that can be sorted,

@@ -62,11 +62,11 @@ struct csv {
 
     std::string operator()(const line_chart& p) const {
         std::string out;
-        out += csv_line({"line", title(p.x, "x"), title(p.y, "y"), "label", "zone"});
+        out += csv_line({"line", title(p.x, "x"), title(p.y, "y"), "low", "high", "label", "zone"});
         for (const line_chart::line& line : p.lines) {
             for (const point& at : line.points) {
-                out += csv_line({text(line.name), number(at.x), number(at.y), text(at.label),
-                                 zones_at(p.zones, at.x, at.x)});
+                out += csv_line({text(line.name), number(at.x), number(at.y), number(at.low),
+                                 number(at.high), text(at.label), zones_at(p.zones, at.x, at.x)});
             }
         }
         return out;

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/report/cells.hpp"
@@ -92,13 +95,12 @@ void write_contents(const document& d, const std::vector<std::string>& ids, cons
     const auto headed = [](const section& s) { return !s.heading.empty(); };
     const auto count = std::count_if(d.sections.begin(), d.sections.end(), headed);
     if (static_cast<std::size_t>(count) < contents_from) return;
-    // Folded: the first screen is for what the page says.
-    out("<nav aria-label=\"Contents\"><details>\n<summary>Contents</summary>\n<ul>\n");
+    out("<nav aria-label=\"Contents\"><ul>\n");
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (!headed(d.sections[i])) continue;
         out(fmt::format("<li><a href=\"#{}\">{}</a></li>\n", ids[i], shown(d.sections[i].heading)));
     }
-    out("</ul>\n</details></nav>\n");
+    out("</ul></nav>\n");
 }
 
 void write_notes(const std::vector<std::string>& notes, const sink& out) {
@@ -107,8 +109,15 @@ void write_notes(const std::vector<std::string>& notes, const sink& out) {
         const bool item = note.rfind("- ", 0) == 0;
         if (item != in_list) out(item ? "<ul>\n" : "</ul>\n");
         in_list = item;
-        out(item ? fmt::format("<li>{}</li>\n", shown(note.substr(2)))
-                 : fmt::format("<p>{}</p>\n", shown(note)));
+        if (item) {
+            out(fmt::format("<li>{}</li>\n", shown(note.substr(2))));
+        } else if (note.rfind("$ ", 0) == 0) {
+            out(fmt::format(
+                "<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre></div>\n",
+                shown(note.substr(2))));
+        } else {
+            out(fmt::format("<p>{}</p>\n", shown(note)));
+        }
     }
     if (in_list) out("</ul>\n");
 }
@@ -124,19 +133,26 @@ void write_group(const std::string& label, std::size_t columns, const sink& out)
                     columns, html::shown_name(label)));
 }
 
-void write_row(const section& s, const record& r, const sink& out) {
+// A name; where the page has a table of all rows, it leads to its row there.
+std::string name_text(const std::string& name, const html::row_links& links) {
+    const std::string id = links.id_of(name);
+    if (id.empty()) return html::shown_name(name);
+    return fmt::format("<a href=\"#{}\">{}</a>", id, html::shown_name(name));
+}
+
+void write_row(const section& s, const record& r, const html::row_links& links, const sink& out) {
     std::string line = "<tr>";
     for (const column& c : s.columns) {
         const std::string text = cell_text(r, c);
         line +=
             fmt::format("<td{}>{}</td>", class_of(c.kind),
-                        c.kind == cell::name ? html::shown_name(text) : html::shown_words(text));
+                        c.kind == cell::name ? name_text(text, links) : html::shown_words(text));
     }
     out(line + "</tr>\n");
 }
 
 // A table that scrolls sideways where it is too wide.
-void write_rows(const section& s, const sink& out) {
+void write_rows(const section& s, const html::row_links& links, const sink& out) {
     out("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
     for (const column& c : s.columns) {
         out(fmt::format("<th scope=\"col\"{}>{}</th>", class_of(c.kind),
@@ -152,32 +168,81 @@ void write_rows(const section& s, const sink& out) {
             write_group(label, s.columns.size(), out);
         }
         current = label;
-        write_row(s, s.rows[i], out);
+        write_row(s, s.rows[i], links, out);
     }
     out("</tbody>\n</table></div>\n");
 }
 
-void write_figure(const figure& f, const sink& out) {
+// The range of colours of each quantity: the same in every heat map of a page.
+class shared_ranges {
+  public:
+    explicit shared_ranges(const document& d) {
+        for (const section& s : d.sections) {
+            for (const figure& f : s.figures) {
+                if (const auto* map = std::get_if<heat_map>(&f.what)) see(*map);
+            }
+        }
+    }
+
+    /// `f` with the range of its quantity.
+    figure over_range(const figure& f) const {
+        figure out = f;
+        if (auto* map = std::get_if<heat_map>(&out.what)) {
+            const auto at = ranges_.find(quantity_of(*map));
+            if (at == ranges_.end()) return out;
+            if (!map->value.low) map->value.low = at->second.first;
+            if (!map->value.high) map->value.high = at->second.second;
+        }
+        return out;
+    }
+
+  private:
+    static std::string quantity_of(const heat_map& m) {
+        return fmt::format("{}\n{}\n{}", m.value.title, m.value.unit, m.value.log);
+    }
+
+    void see(const heat_map& m) {
+        for (const auto& row : m.cells) {
+            for (const std::optional<double>& v : row) {
+                if (!v || !std::isfinite(*v) || (m.value.log && *v <= 0)) continue;
+                const auto [at, added] = ranges_.emplace(quantity_of(m), std::pair(*v, *v));
+                at->second.first = std::min(at->second.first, *v);
+                at->second.second = std::max(at->second.second, *v);
+            }
+        }
+    }
+
+    std::map<std::string, std::pair<double, double>> ranges_;
+};
+
+void write_figure(const figure& as_given, const shared_ranges& ranges, const sink& out) {
+    const figure f = ranges.over_range(as_given);
     const std::string id = shown(f.id);
-    out(fmt::format("<figure id=\"figure-{}\" data-metric=\"{}\">\n", id, shown(f.metric)));
+    const std::string drawing = svg::element_of(f);
+    const bool wide = drawing.rfind("<svg class=\"plot wide\"", 0) == 0;
+    out(fmt::format("<figure id=\"figure-{}\"{} data-metric=\"{}\">\n", id,
+                    wide ? " class=\"wide\"" : "", shown(f.metric)));
     out(fmt::format("<figcaption><strong>{}</strong>{}\n", shown(f.title), shown(f.caption)));
     out(fmt::format("<a class=\"data\" download=\"{}.csv\" href=\"data:text/csv;base64,", id));
     out(html::base64(csv_of(f)));
-    out("\">data as CSV</a></figcaption>\n<div class=\"scroll\">");
-    out(svg::element_of(f));
+    out("\">data as CSV</a></figcaption>\n");
+    out(svg::legend_of(f));
+    out("<div class=\"scroll\">");
+    out(drawing);
     out("</div>\n</figure>\n");
 }
 
-void write_group(const std::vector<const figure*>& group, const sink& out) {
+void write_group(const std::vector<const figure*>& group, const shared_ranges& ranges,
+                 const sink& out) {
     out("<div class=\"alternatives\">\n");
-    write_figure(*group.front(), out);
+    write_figure(*group.front(), ranges, out);
     if (group.size() > 1) {
         std::string metrics;
         for (std::size_t i = 1; i < group.size(); ++i) {
             metrics += (i == 1 ? "" : ", ") + shown(group[i]->metric);
         }
         out(fmt::format("<details>\n<summary>The same by {}</summary>\n", metrics));
-        for (std::size_t i = 1; i < group.size(); ++i) write_figure(*group[i], out);
+        for (std::size_t i = 1; i < group.size(); ++i) write_figure(*group[i], ranges, out);
         out("</details>\n");
     }
     out("</div>\n");
@@ -185,34 +250,53 @@ void write_group(const std::vector<const figure*>& group, const sink& out) {
 
 // In their order, each with its data. Those of one group stand where its first one does: that one
 // open, the others folded, until the script makes one of them of all.
-void write_figures(const std::vector<figure>& figures, const sink& out) {
+void write_figures(const std::vector<figure>& figures, bool more, const shared_ranges& ranges,
+                   const sink& out) {
+    const auto wanted = [&](const figure& f) { return f.more == more; };
+    const auto count = std::count_if(figures.begin(), figures.end(), wanted);
+    if (count == 0) return;
+    if (more) {
+        std::string titles;
+        for (const figure& f : figures) {
+            if (wanted(f)) titles += (titles.empty() ? "" : "; ") + f.title;
+        }
+        out(fmt::format("<details class=\"more\">\n<summary>{}: {}</summary>\n",
+                        plural(static_cast<std::size_t>(count), "more figure"), shown(titles)));
+    }
+    out("<div class=\"figures\">\n");
     std::set<std::string> written;
     for (const figure& f : figures) {
+        if (!wanted(f)) continue;
         if (f.group.empty()) {
-            write_figure(f, out);
+            write_figure(f, ranges, out);
         } else if (written.insert(f.group).second) {
             std::vector<const figure*> group;
             for (const figure& other : figures) {
-                if (other.group == f.group) group.push_back(&other);
+                if (other.group == f.group && wanted(other)) group.push_back(&other);
             }
-            write_group(group, out);
+            write_group(group, ranges, out);
         }
     }
+    out(more ? "</div>\n</details>\n" : "</div>\n");
 }
 
-void write_section(const section& s, const std::string& id, const sink& out) {
+void write_section(const section& s, const std::string& id, const html::row_links& links,
+                   const shared_ranges& ranges, const sink& out) {
     out(fmt::format("<section id=\"{}\">\n", id));
+    if (s.folded) out("<details>\n<summary>");
     if (!s.heading.empty()) {
         out(
             fmt::format("<h2>{} <a class=\"anchor\" href=\"#{}\" aria-label=\"Link to this "
                         "part\">#</a></h2>\n",
                         shown(s.heading), id));
     }
-    if (!s.columns.empty()) write_rows(s, out);
+    if (s.folded) out("</summary>\n");
+    if (!s.columns.empty()) write_rows(s, links, out);
     write_notes(s.notes, out);
-    write_figures(s.figures, out);
-    if (s.all) html::write_explorer(*s.all, id + "-all", out);
-    out("</section>\n");
+    write_figures(s.figures, false, ranges, out);
+    write_figures(s.figures, true, ranges, out);
+    if (s.all) html::write_explorer(*s.all, id, links, out);
+    out(s.folded ? "</details>\n</section>\n" : "</section>\n");
 }
 
 std::string scalar_text(const value& v) { return cell_text({{"", v}}, {"", "", cell::text}); }
@@ -225,24 +309,27 @@ std::string members_text(const record& r) {
     return text;
 }
 
-// What the page is of, as the other outputs say it: the members of the head.
+// What the page is of: the members of the head that a line can hold, and the inputs.
 void write_foot(const document& d, const sink& out) {
     if (d.head.empty()) return;
     out("<footer>\n<dl>\n");
     for (const auto& [name, v] : d.head) {
-        out(fmt::format("<dt>{}</dt>", shown(name)));
-        if (const auto* items = std::get_if<list>(&v)) {
+        const auto* items = std::get_if<list>(&v);
+        const auto* members = std::get_if<record>(&v);
+        if (items != nullptr && name == "inputs") {
+            out(fmt::format("<dt>{}</dt>", shown(name)));
             for (const value& item : *items) {
-                const auto* members = std::get_if<record>(&item);
-                out(fmt::format("<dd>{}</dd>",
-                                html::shown_name(members != nullptr ? members_text(*members)
-                                                                    : scalar_text(item))));
+                const auto* file = std::get_if<record>(&item);
+                const std::string text = file != nullptr ? members_text(*file) : scalar_text(item);
+                out(fmt::format("<dd>{}</dd>", html::shown_name(text)));
             }
             out(items->empty() ? "<dd>none</dd>\n" : "\n");
-        } else if (const auto* members = std::get_if<record>(&v)) {
-            out(fmt::format("<dd>{}</dd>\n", shown(members_text(*members))));
-        } else {
-            out(fmt::format("<dd>{}</dd>\n", html::shown_name(scalar_text(v))));
+        } else if (members != nullptr && name == "tool") {
+            out(fmt::format("<dt>{}</dt><dd>{}</dd>\n", shown(name),
+                            shown(members_text(*members))));
+        } else if (items == nullptr && members == nullptr) {
+            out(fmt::format("<dt>{}</dt><dd>{}</dd>\n", shown(name),
+                            html::shown_name(scalar_text(v))));
         }
     }
     out("</dl>\n</footer>\n");
@@ -250,21 +337,27 @@ void write_foot(const document& d, const sink& out) {
 
 }  // namespace
 
-void write_html(const document& d, const layout&, const sink& out) {
-    const std::string title = title_of(d);
+void write_html(const document& d, const layout& l, const sink& out) {
+    const std::string title = l.title.empty() ? title_of(d) : l.title;
     html::anchors anchors;
     std::vector<std::string> ids;
     for (const section& s : d.sections) ids.push_back(anchors.claim(s.heading));
+    const html::row_links links(d, ids);
+    const shared_ranges ranges(d);
 
     write_head(title, out);
-    out(fmt::format("<body>\n<header><h1>{}</h1></header>\n", html::shown_name(title)));
-    write_bar(metrics_of(d), out);
+    out("<body>\n<div id=\"side\">\n");
     write_contents(d, ids, out);
-    out("<main>\n");
-    for (std::size_t i = 0; i < ids.size(); ++i) write_section(d.sections[i], ids[i], out);
+    write_bar(metrics_of(d), out);
+    out(fmt::format("</div>\n<div id=\"page\">\n<header><h1>{}</h1>\n", html::shown_name(title)));
+    if (!d.subtitle.empty()) out(fmt::format("<p>{}</p>\n", shown(d.subtitle)));
+    out("</header>\n<main>\n");
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        write_section(d.sections[i], ids[i], links, ranges, out);
+    }
     out("</main>\n");
     write_foot(d, out);
-    out("<script>");
+    out("</div>\n<script>");
     out(html::page_js().text);
     out("</script>\n</body>\n</html>\n");
 }

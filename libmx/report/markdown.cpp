@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "libmx/base/status.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -60,9 +61,12 @@ void write_rows(const section& s, const sink& out) {
 
 }  // namespace
 
-void write_markdown(const document& d, const layout&, const sink& out) {
-    bool first = true;
+void write_markdown(const document& d, const layout& l, const sink& out) {
+    bool first = l.title.empty();
+    if (!first) out("# " + escaped(l.title) + "\n");
     for (const section& s : d.sections) {
+        // Figures are for pages, and a heading alone says nothing.
+        if (s.columns.empty() && s.notes.empty()) continue;
         if (!first) out("\n");
         first = false;
         if (!s.heading.empty()) out("## " + escaped(s.heading) + "\n\n");
@@ -71,7 +75,11 @@ void write_markdown(const document& d, const layout&, const sink& out) {
         for (const std::string& note : s.notes) {
             const bool item = note.rfind("- ", 0) == 0;
             if (!(item && after_item)) out("\n");
-            out((item ? "- " + escaped(note.substr(2)) : escaped(note)) + "\n");
+            if (note.rfind("$ ", 0) == 0) {
+                out("```sh\n" + base::printable(note.substr(2)) + "\n```\n");
+            } else {
+                out((item ? "- " + escaped(note.substr(2)) : escaped(note)) + "\n");
+            }
             after_item = item;
         }
     }

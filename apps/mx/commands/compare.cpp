@@ -4,6 +4,7 @@
 
 #include "apps/mx/review_page.hpp"
 #include "libmx/engine/skip.hpp"
+#include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/views/compare_view.hpp"
 #include "libmx/studies/compare/comparison.hpp"
 
@@ -100,6 +101,7 @@ int run(const options& o) {
     report::document d;
     d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
     d.tail = comparison_members(plan, c);
+    pages::add_verdict(d);
     d.results = records_of(a.results);
     m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
     return exit_code::fine;

@@ -128,7 +128,7 @@ int run(const options& o) {
     d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
     d.results = std::move(result.results);
-    to.finish(d, o.run.quiet);
+    finish_with_page(to, d, o.run.quiet);
     for (const std::string& failure : failures) remark(failure);
     return failures.empty() ? exit_code::fine : exit_code::difference;
 }

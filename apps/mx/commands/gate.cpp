@@ -65,7 +65,8 @@ int run(const options& o) {
         junit->append(pages::gate_junit(rules, inputs, verdict, o.top));
         junit->commit();
     }
-    to.finish(pages::gate_document(rules, inputs, verdict, o.top), o.quiet);
+    report::document d = pages::gate_document(rules, inputs, verdict, o.top);
+    finish_with_page(to, d, o.quiet);
     if (!o.annotations.empty()) {
         // GitHub reads both streams, and standard output may be JSON.
         for (const std::string& line : pages::gate_annotations(rules, inputs, verdict, o.top)) {

@@ -118,7 +118,7 @@ int run(const options& o) {
                list_of(s.differences, [&](const auto& x) { return difference_record(s, x); })},
               {"growth", list_of(s.growth, [&](const auto& x) { return growth_record(s, x); })}};
     d.sections = pages::gemm_sections(s, operands);
-    to.finish(d, o.run.quiet);
+    finish_with_page(to, d, o.run.quiet);
     return exit_code::fine;
 }
 

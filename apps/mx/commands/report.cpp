@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/files/file_digest.hpp"
+#include "libmx/pages/document_page.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -84,24 +87,56 @@ int run(const options& o) {
     outputs to(out, o.files);
     std::vector<analysis::results_input> read;
     std::vector<std::vector<analysis::result>> results;
+    std::vector<report::record_list> records;
     digests computed;
     report::read_options wanted;
     wanted.keep = kept;
     for (const std::string& path : o.files) {
         read.push_back(analysis::open_results(path, wanted));
         report::results_file& content = read.back().content;
-        add_digests(content.head, computed);
         const bool typed = content.kind == "analysis";
         results.push_back(typed ? analysis::results_of(content.results, path)
                                 : std::vector<analysis::result>());
+        records.push_back(typed ? report::record_list() : std::move(content.results));
         content.results = {};
     }
+    const bool measured = std::ranges::any_of(
+        read, [](const analysis::results_input& r) { return r.content.kind == "analysis"; });
     std::vector<pages::result_set> sets;
+    std::vector<report::document> others;
     for (std::size_t i = 0; i < read.size(); ++i) {
-        sets.push_back({read[i].path, &read[i].content.head, &results[i], &read[i].content.tail});
+        report::results_file& content = read[i].content;
+        // Beside results of a model, its dumps are part of the review.
+        std::optional<report::document> other;
+        if (!(measured && content.kind == "diff")) {
+            other = pages::document_page({content.head, records[i], content.tail});
+        }
+        if (other) {
+            others.push_back(std::move(*other));
+        } else {
+            add_digests(content.head, computed);
+            sets.push_back({read[i].path, &content.head, &results[i], &content.tail});
+        }
+    }
+    if (sets.empty() && others.size() == 1) {
+        // The page that the command makes with --html.
+        report::document& page = others.front();
+        page.results = std::move(records.front());
+        page.tail = std::move(read.front().content.tail);
+        to.finish(page, o.quiet);
+        return exit_code::fine;
     }
     pages::review r = review_of(sets, o.review.judging, true);
     say_computed(r.page, computed);
+    for (report::document& other : others) {
+        for (report::section& s : other.sections) {
+            if (!s.heading.empty()) s.heading = fmt::format("{}: {}", other.title, s.heading);
+            for (report::figure& f : s.figures) {
+                f.id = fmt::format("{}-{}", &other - others.data() + 1, f.id);
+            }
+            r.page.sections.push_back(std::move(s));
+        }
+    }
     report::document screen{r.page.title, r.page.head, {}, r.page.tail, {}};
     for (const report::record& of : r.page.results) screen.results.push_back(of);
     // A terminal shows the first screen; dumps alone have no verdict.
@@ -116,7 +151,9 @@ int run(const options& o) {
 runner declare_report(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.group("Input");
-    cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster or diff wrote with --json")
+    cmd.add_option("RESULTS", o->files,
+                   "what analyze, compare, cluster, diff, plan, gate, stages, gemm or runs wrote "
+                   "with --json")
         ->required();
     cmd.group("Output");
     cmd.add_option("-o,--output FILE", o->page, "the page, as HTML: the same as --html")

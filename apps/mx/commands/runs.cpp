@@ -8,13 +8,14 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/mx/commands/runs.hpp"
 #include "apps/mx/options.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/lab/curves.hpp"
 #include "libmx/lab/probe.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/tensor_file.hpp"
+#include "libmx/lab/survival.hpp"
+#include "libmx/pages/document_parts.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -29,6 +30,42 @@ struct options {
     std::uint64_t window = 100;
     output_options out;
     bool quiet = false;
+};
+
+// Gains of a norm as a probe found them (lab::gains_record).
+struct told_gains {
+    std::string tensor;
+    double least, median, largest;
+    std::optional<double> zone_from;
+};
+
+struct told_probe {
+    std::uint64_t step;
+    double loss;
+    std::optional<double> zeta;
+    std::vector<told_gains> gains;
+};
+
+// A run as its run.json tells it.
+struct told_run {
+    std::string path, group, pair;  // pair: what else than the group makes it what it is
+    std::string status;
+    std::vector<float> losses;
+    std::vector<std::uint64_t> interventions;
+    std::vector<told_probe> probes;
+    lab::lifetime life;
+    std::optional<double> late_loss;  // mean of the last 30 % of the steps
+};
+
+// Runs with the same precision and interventions.
+struct run_group {
+    std::string name;
+    std::vector<const told_run*> runs;
+    std::vector<lab::lifetime> lives() const {
+        std::vector<lab::lifetime> all;
+        for (const told_run* r : runs) all.push_back(r->life);
+        return all;
+    }
 };
 
 // The run.json of a folder, or of those at most two folders below it.
@@ -258,6 +295,38 @@ std::string verdict_of(const record& r, const run_group& first) {
                               *p);
 }
 
+record gains_record(const told_gains& g) {
+    return {{"tensor", g.tensor},
+            {"least", real(g.least)},
+            {"median", real(g.median)},
+            {"largest", real(g.largest)},
+            {"clamp_zone_from", optional_real(g.zone_from)}};
+}
+
+// The largest loss of each of some stretches of steps, so that no spike is lost.
+void add_losses(record& to, const told_run& r) {
+    constexpr std::size_t points = 400;
+    report::list steps, losses;
+    const std::size_t stride = std::max<std::size_t>(1, r.losses.size() / points);
+    for (std::size_t i = 0; i < r.losses.size(); i += stride) {
+        float most = r.losses[i];
+        for (std::size_t k = i; k < std::min(i + stride, r.losses.size()); ++k) {
+            most = r.losses[k] > most ? r.losses[k] : most;
+        }
+        steps.emplace_back(integer(i + 1));
+        losses.emplace_back(std::isfinite(most) ? real(static_cast<double>(most)) : undefined());
+    }
+    to.emplace_back("interventions", integers_of(r.interventions));
+    to.emplace_back("loss_steps", std::move(steps));
+    to.emplace_back("losses", std::move(losses));
+    to.emplace_back("probes", list_of(r.probes, [](const told_probe& p) {
+                        return record{{"step", integer(p.step)},
+                                      {"loss", std::isfinite(p.loss) ? real(p.loss) : undefined()},
+                                      {"zeta", optional_real(p.zeta)},
+                                      {"gains", list_of(p.gains, gains_record)}};
+                    }));
+}
+
 int run(const options& o) {
     std::vector<std::string> paths;
     for (const std::string& folder : o.folders) {
@@ -290,8 +359,9 @@ int run(const options& o) {
                         {"unstable_at", r.life.unstable ? integer(r.life.step) : undefined()},
                         {"late_loss", optional_real(r.late_loss)}});
     }
+    report::section verdict{.heading = pages::verdict_heading};
+    for (const record& r : results) verdict.notes.push_back(verdict_of(r, groups.front()));
     std::vector<std::string> notes;
-    for (const record& r : results) notes.push_back(verdict_of(r, groups.front()));
     notes.push_back(fmt::format(
         "Unstable: a loss above {} times the median of the {} before it (at least {}), or none. "
         "Gap: mean loss of the last 30 % of the steps less that of the run in the first group "
@@ -312,10 +382,13 @@ int run(const options& o) {
                          results,
                          {},
                          notes};
-    head.figures = figures_of_runs(runs, groups);
     d.results = results;
     report::list list;
-    for (const record& r : rows) list.emplace_back(r);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        record row = rows[i];
+        add_losses(row, runs[i]);
+        list.emplace_back(std::move(row));
+    }
     d.tail.emplace_back("runs", std::move(list));
     d.sections.push_back(std::move(head));
     d.sections.push_back({"Runs",
@@ -348,17 +421,12 @@ int run(const options& o) {
               "published with arXiv 2506.20752 logs as zeta_norm. It grows as the parameters part, "
               "whatever the precision; probes compare at the same parameters."}});
     }
-    to.finish(d, o.quiet);
+    d.sections.push_back(std::move(verdict));
+    finish_with_page(to, d, o.quiet);
     return exit_code::fine;
 }
 
 }  // namespace
-
-std::vector<lab::lifetime> run_group::lives() const {
-    std::vector<lab::lifetime> all;
-    for (const told_run* r : runs) all.push_back(r->life);
-    return all;
-}
 
 runner declare_runs(parser& cmd) {
     const auto o = std::make_shared<options>();

@@ -107,10 +107,8 @@ int run(const options& o) {
     d.head.emplace_back("layer", std::move(described));
     d.head.emplace_back("arrangement", arrangement_record(request.how));
     for (const products::stage_result& r : results) d.results.push_back(stage_record(r));
-    d.tail.emplace_back("verdict", list_of(pages::stages_verdict(results),
-                                           [](const auto& line) { return line.substr(2); }));
     d.sections = pages::stages_sections(results);
-    to.finish(d, o.run.quiet);
+    finish_with_page(to, d, o.run.quiet);
     return exit_code::fine;
 }
 

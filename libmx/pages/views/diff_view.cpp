@@ -284,7 +284,7 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
     const bool series = labels.text.size() > 2;
     std::vector<report::section> sections;
     if (d.identical) {
-        report::section s;
+        report::section s{.heading = "Verdict"};
         s.notes.push_back(fmt::format(
             "The {} dumps are identical: every one of {} in {} has the same value{}.",
             labels.text.size(), plural(d.elements, "element"), plural(d.tensors, "tensor"),

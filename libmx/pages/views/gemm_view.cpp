@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "libmx/gemm/accumulators.hpp"
@@ -143,6 +144,36 @@ report::section growth_section(const products::gemm_study& s) {
     return t;
 }
 
+// What quantization costs, what summing adds to it, and how far the models differ.
+report::section verdict_section(const products::gemm_study& s) {
+    report::section t{.heading = "Verdict"};
+    for (const products::model_product& p : s.products) {
+        const double error = p.errors.total.nrmse().value_or(0);
+        const double summing = p.errors.accumulation.nrmse().value_or(0);
+        const std::string adds = summing > 0 ? fmt::format("summing alone makes {:.3g}", summing)
+                                             : std::string("summing adds nothing");
+        t.notes.push_back(
+            error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({:.2f} dB); {}.",
+                                    gemm::to_string(p.model), error, -20 * std::log10(error), adds)
+                      : fmt::format("- {}: nothing is lost.", gemm::to_string(p.model)));
+    }
+    const products::model_difference* most = nullptr;
+    for (const products::model_difference& d : s.differences) {
+        if (most == nullptr || d.errors.differing > most->errors.differing) most = &d;
+    }
+    if (most != nullptr && most->errors.differing == 0) {
+        t.notes.push_back("- All models agree in every element.");
+    } else if (most != nullptr) {
+        const report::record r = products::difference_record(s, *most);
+        t.notes.push_back(fmt::format(
+            "- {} and {} differ most: in {} % of the elements, by {} float32 neighbours at most.",
+            report::text_of(r, "model"), report::text_of(r, "other"),
+            report::percent_text(report::number_of(r, "differing_share").value_or(0)),
+            report::grouped(report::whole(report::number_of(r, "max_ulp").value_or(0)))));
+    }
+    return t;
+}
+
 }  // namespace
 
 std::vector<report::section> gemm_sections(const products::gemm_study& s,
@@ -151,6 +182,7 @@ std::vector<report::section> gemm_sections(const products::gemm_study& s,
                                           ulp_section(s)};
     if (!s.differences.empty()) sections.push_back(difference_section(s));
     if (!s.growth.empty()) sections.push_back(growth_section(s));
+    put(sections, verdict_section(s));
     return sections;
 }
 

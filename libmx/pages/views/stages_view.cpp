@@ -80,39 +80,6 @@ report::section stage_section(const std::vector<stage_result>& results) {
     return t;
 }
 
-// The errors of the first model: stages down, transforms and origins of the operands across.
-report::figure error_map(const std::vector<stage_result>& results) {
-    report::heat_map map;
-    map.value.title = "error over the norm of the exact product";
-    const auto column_name = [](const stage_result& r) {
-        const std::string transform = r.transform.empty() ? "as given" : r.transform;
-        return r.requantized ? transform + ", twice" : transform;
-    };
-    const auto place = [](std::vector<std::string>& names, const std::string& name) {
-        const auto at = std::ranges::find(names, name);
-        if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
-        names.push_back(name);
-        return names.size() - 1;
-    };
-    const stage_result* last = nullptr;
-    for (const stage_result& r : results) {
-        if (last != nullptr && same_case(*last, r)) continue;
-        last = &r;
-        const std::string_view title = products::stage_rows[r.stage].title;
-        const std::size_t row = place(map.rows, std::string(title));
-        const std::size_t column = place(map.columns, column_name(r));
-        map.cells.resize(map.rows.size());
-        for (auto& cells : map.cells) cells.resize(map.columns.size());
-        map.cells[row][column] = r.errors.total.nrmse();
-    }
-    return {"stages-error",
-            "Error by stage and transform",
-            "Darker is worse. twice: operands made from copies quantized along the other axis.",
-            std::move(map),
-            "",
-            ""};
-}
-
 // Whether some products are of operands that the transforms do not concern.
 bool given_and_rotated(const std::vector<stage_result>& results) {
     const auto given = [](const stage_result& r) { return r.transform.empty(); };
@@ -153,7 +120,6 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
     for (const std::string& lost : stages_not_finite(results)) {
         table.notes.push_back(lost + " They are left out of every figure.");
     }
-    table.figures.push_back(error_map(results));
     report::section verdict{.heading = "Verdict", .notes = stages_verdict(results)};
     return {table, accumulator_section(results), verdict};
 }

@@ -107,7 +107,7 @@ void write_controls(const explorer& e, const class_list& classes, const std::str
     out(fmt::format("<p class=\"problem\" id=\"{}-problem\" role=\"alert\"></p>\n", id));
 }
 
-void write_table(const explorer& e, const sink& out) {
+void write_table(const explorer& e, const std::string& id, const sink& out) {
     const explorer::metric& m = e.metrics.front();
     out("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
     out(fmt::format("<th scope=\"col\" class=\"name\">{}</th><th scope=\"col\">class</th>",
@@ -119,8 +119,8 @@ void write_table(const explorer& e, const sink& out) {
     const std::vector<std::size_t> order = worst_first(e);
     for (std::size_t i = 0; i < std::min(order.size(), explorer_rows); ++i) {
         const std::size_t row = order[i];
-        std::string line = fmt::format("<tr><td class=\"name\">{}</td><td>{}</td>",
-                                       shown_name(e.rows[row]), shown(e.classes[row]));
+        std::string line = fmt::format("<tr id=\"{}-row-{}\"><td class=\"name\">{}</td><td>{}</td>",
+                                       id, row, shown_name(e.rows[row]), shown(e.classes[row]));
         for (const std::vector<float>& column : m.values) {
             line += fmt::format("<td class=\"n\">{}</td>", shown(value_text(column[row], m)));
         }
@@ -171,14 +171,48 @@ void write_data(const explorer& e, const class_list& classes, const sink& out) {
 
 }  // namespace
 
-void write_explorer(const explorer& e, const std::string& id, const sink& out) {
+row_links::row_links(const document& d, const std::vector<std::string>& ids) {
+    for (std::size_t s = 0; s < ids.size(); ++s) {
+        if (!d.sections[s].all) continue;
+        const std::vector<std::string>& rows = d.sections[s].all->rows;
+        for (std::size_t row = 0; row < rows.size(); ++row) {
+            ids_.emplace(rows[row], fmt::format("{}-row-{}", ids[s], row));
+        }
+    }
+    if (ids_.empty()) return;
+    for (const section& s : d.sections) {
+        for (const column& c : s.columns) {
+            if (c.kind != cell::name) continue;
+            for (const record& r : s.rows) {
+                if (const std::string id = id_of(cell_text(r, c)); !id.empty()) led_to_.insert(id);
+            }
+        }
+    }
+}
+
+std::string row_links::id_of(const std::string& name) const {
+    const auto at = ids_.find(name);
+    return at == ids_.end() ? std::string() : at->second;
+}
+
+void write_explorer(const explorer& e, const std::string& section, const row_links& links,
+                    const sink& out) {
     if (e.rows.empty() || e.metrics.empty()) return;
     const class_list classes = classes_of(e);
-    out(fmt::format("<div class=\"explorer\" id=\"{}\">\n", id));
+    const std::string id = section + "-all";
+    out(fmt::format("<div class=\"explorer\" id=\"{}\" data-rows=\"{}\">\n", id, section));
+    // Where links lead without the script to rows that are not in the table as written.
+    const std::vector<std::size_t> order = worst_first(e);
+    std::string elsewhere;
+    for (std::size_t i = explorer_rows; i < order.size(); ++i) {
+        const std::string row = fmt::format("{}-row-{}", section, order[i]);
+        if (links.led_to(row)) elsewhere += fmt::format("<a id=\"{}\"></a>", row);
+    }
+    if (!elsewhere.empty()) out("<div class=\"elsewhere\">" + elsewhere + "</div>\n");
     write_controls(e, classes, id, out);
     out(fmt::format("<p class=\"state\" aria-live=\"polite\">{}</p>\n", shown(order_words(e))));
     out(fmt::format("<p class=\"words\">{}</p>\n", shown(definition_words(e.metrics.front()))));
-    write_table(e, out);
+    write_table(e, section, out);
     out("<div class=\"pages\" hidden><button type=\"button\" class=\"back\">Back</button> "
         "<span></span> <button type=\"button\" class=\"next\">Next</button></div>\n");
     write_data(e, classes, out);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "libmx/report/figure.hpp"
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "libmx/report/document.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::report::html {
@@ -9,8 +14,25 @@ namespace mx::report::html {
 /// Rows a page shows at a time; page.js reads the number from the page.
 inline constexpr std::size_t explorer_rows = 100;
 
+/// From names in the tables of a page to the rows of its explorers.
+class row_links {
+  public:
+    /// `ids` are those of the document's sections.
+    row_links(const document& d, const std::vector<std::string>& ids);
+
+    /// The id of the row of this name; empty where there is none. Of equal names the first counts.
+    std::string id_of(const std::string& name) const;
+    /// Whether a table of the page has a link to the row with this id.
+    bool led_to(const std::string& id) const { return led_to_.count(id) > 0; }
+
+  private:
+    std::unordered_map<std::string, std::string> ids_;
+    std::set<std::string> led_to_;
+};
+
 /// The worst rows of `e` by its first metric as a table, and all its values for the script.
-/// `id` is unique in the page.
-void write_explorer(const explorer& e, const std::string& id, const sink& out);
+/// `section` is the id of the section it stands in, of which it is the only one.
+void write_explorer(const explorer& e, const std::string& section, const row_links& links,
+                    const sink& out);
 
 }  // namespace mx::report::html

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a page can do beyond being read: switch the metric, sort and filter its table of all rows,
-// show values under the pointer, turn dark. Without this script everything is still there to read.
+// keep that in its address, show values under the pointer, copy commands, turn dark. Without this
+// script everything is still there to read.
 'use strict';
 (() => {
 
@@ -78,7 +79,7 @@ const saved = (name, text) => {
 
 // The table of all rows. Its order is the worst value of a row in any column, or one column; a
 // column is turned round by asking for it again.
-const explorer = (root) => {
+const explorer = (root, changed) => {
   const find = (selector) => root.querySelector(selector);
   const data = JSON.parse(find('script').textContent);
   const count = data.rows.length;
@@ -87,6 +88,7 @@ const explorer = (root) => {
                  class: '', first: 0, order: []};
   const decoded = new Map();
   const keys = new Map();
+  const rowId = (row) => `${root.dataset.rows}-row-${row}`;
 
   const values = (metric) => {
     if (!decoded.has(metric)) {
@@ -158,6 +160,7 @@ const explorer = (root) => {
     const body = element('tbody');
     for (const row of order.slice(first, last)) {
       const line = body.insertRow();
+      line.id = rowId(row);
       line.append(named(element('td', undefined, 'name'), data.rows[row]),
                   element('td', rowClass(row)));
       columns.forEach((column, c) => {
@@ -188,7 +191,7 @@ const explorer = (root) => {
     find('.back').disabled = first === 0;
     find('.next').disabled = last === order.length;
   };
-  const update = () => { sort(); show(); };
+  const update = () => { sort(); show(); changed(); };
 
   heads.forEach((head, place) => {
     const button = element('button');
@@ -210,26 +213,28 @@ const explorer = (root) => {
     state.turned = false;
     update();
   });
-  find('.filter').addEventListener('input', (event) => {
-    const {value} = event.target;
+  const filter = find('.filter');
+  const match = () => {
     try {
-      state.matching = value === '' ? null : new RegExp(value);
+      state.matching = filter.value === '' ? null : new RegExp(filter.value);
       find('.problem').textContent = '';
-      event.target.removeAttribute('aria-invalid');
+      filter.removeAttribute('aria-invalid');
+      return true;
     } catch (problem) {
       find('.problem').textContent = `Not a regular expression, so the rows stay as they are: ${
         problem.message}`;
-      event.target.setAttribute('aria-invalid', 'true');
-      return;
+      filter.setAttribute('aria-invalid', 'true');
+      return false;
     }
-    update();
-  });
+  };
+  filter.addEventListener('input', () => { if (match()) update(); });
   find('select.class').addEventListener('change', (event) => {
     state.class = event.target.value;
     update();
   });
-  find('.back').addEventListener('click', () => { state.first -= data.page; show(); });
-  find('.next').addEventListener('click', () => { state.first += data.page; show(); });
+  const turnTo = (first) => { state.first = first; show(); changed(); };
+  find('.back').addEventListener('click', () => turnTo(state.first - data.page));
+  find('.next').addEventListener('click', () => turnTo(state.first + data.page));
   find('.save').addEventListener('click', () => {
     const quoted = (text) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     const columns = values(state.metric);
@@ -242,11 +247,53 @@ const explorer = (root) => {
           lines.map((line) => `${line.join(',')}\r\n`).join(''));
   });
 
+  find('.elsewhere')?.remove();
   find('.controls').hidden = false;
-  update();
-  return (name) => {
-    state.metric = data.metrics.find((m) => m.name === name) ?? state.metric;
-    update();
+  sort();
+  show();
+  return {
+    metric(name) {
+      state.metric = data.metrics.find((m) => m.name === name) ?? state.metric;
+      update();
+    },
+    // What differs from how the page opens, by name; what is not there is as it opens.
+    get() {
+      const sorted = state.column !== 'worst' || state.turned;
+      return {filter: filter.value, class: data.classes[state.class] ?? '',
+              sort: sorted ? data.columns[state.column] ?? state.column : '',
+              turned: state.turned ? '1' : '', from: state.first > 0 ? state.first + 1 : ''};
+    },
+    set(from) {
+      filter.value = from.get('filter') ?? '';
+      match();
+      const place = data.classes.indexOf(from.get('class'));
+      find('select.class').value = state.class = place < 0 ? '' : String(place);
+      const column = data.columns.indexOf(from.get('sort'));
+      state.column = column >= 0 ? column
+        : ['name', 'class'].find((name) => name === from.get('sort')) ?? 'worst';
+      state.turned = from.get('turned') === '1';
+      sort();
+      const first = Math.floor((Number(from.get('from')) - 1) / data.page) * data.page;
+      state.first = first > 0 && first < state.order.length ? first : 0;
+      show();
+    },
+    // Shows the row with this id, whatever was filtered; says whether there is one.
+    go(id) {
+      const row = Number(id.slice(rowId('').length));
+      if (!id.startsWith(rowId('')) || !(row < count)) return false;
+      if (!state.order.includes(row)) {
+        filter.value = find('select.class').value = state.class = '';
+        match();
+        sort();
+      }
+      const at = state.order.indexOf(row);
+      state.first = at - at % data.page;
+      show();
+      const line = document.getElementById(id);
+      line.classList.add('target');
+      line.scrollIntoView({block: 'center'});
+      return true;
+    },
   };
 };
 
@@ -320,18 +367,105 @@ const theme = () => {
   label();
 };
 
-const switched = [
-  ...[...document.querySelectorAll('.explorer')].map(explorer),
-  ...[...document.querySelectorAll('.alternatives')].map(alternatives),
-];
+const copying = () => {
+  for (const command of document.querySelectorAll('.command')) {
+    const button = element('button', 'Copy');
+    button.type = 'button';
+    button.addEventListener('click', async () => {
+      const code = command.querySelector('code');
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = 'Copied';
+      } catch {
+        getSelection().selectAllChildren(code);
+        button.textContent = 'Selected';
+      }
+      setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+    });
+    command.append(button);
+  }
+};
+
+// The part of the page that is being read, in the contents.
+const reading = () => {
+  const links = new Map([...document.querySelectorAll('nav a')].map(
+      (link) => [link.getAttribute('href').slice(1), link]));
+  const parts = [...links.keys()].map((id) => document.getElementById(id));
+  let current;
+  const mark = () => {
+    const at = parts.findLastIndex((part) => part.getBoundingClientRect().top < innerHeight / 3);
+    const link = links.get(parts[Math.max(0, at)].id);
+    if (link === current) return;
+    current?.removeAttribute('aria-current');
+    link.setAttribute('aria-current', 'true');
+    const list = link.closest('ul');
+    if (list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - 40;
+    current = link;
+  };
+  if (parts.length === 0) return;
+  document.addEventListener('scroll', mark, {passive: true});
+  mark();
+};
+
 const metric = document.getElementById('metric');
+let restoring = true;
+// The address ends in what was chosen: #?metric=rmse&filter=mlp, to be sent or kept.
+const changed = () => {
+  if (restoring) return;
+  const chosen = new URLSearchParams();
+  if (metric && metric.selectedIndex > 0) chosen.set('metric', metric.value);
+  for (const table of tables) {
+    for (const [name, value] of Object.entries(table.get())) {
+      if (value !== '') chosen.set(name, value);
+    }
+  }
+  const text = String(chosen);
+  if (text === '' && !location.hash.startsWith('#?')) return;
+  history.replaceState(null, '', text === '' ? '#' : `#?${text}`);
+};
+const tables = [...document.querySelectorAll('.explorer')].map((root) => explorer(root, changed));
+const groups = [...document.querySelectorAll('.alternatives')].map(alternatives);
+const showMetric = () => {
+  for (const table of tables) table.metric(metric.value);
+  for (const show of groups) show(metric.value);
+};
+const restore = () => {
+  restoring = true;
+  if (location.hash.startsWith('#?')) {
+    const chosen = new URLSearchParams(location.hash.slice(2));
+    if (metric) {
+      const known = [...metric.options].some((o) => o.value === chosen.get('metric'));
+      metric.value = known ? chosen.get('metric') : metric.options[0].value;
+      showMetric();
+    }
+    for (const table of tables) table.set(chosen);
+  } else {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const part = id === '' ? null : document.getElementById(id);
+    // What is folded around a part, or makes it up, opens.
+    for (const details of [part?.closest('details'), part?.querySelector(':scope > details')]) {
+      if (details) details.open = true;
+    }
+    if (!tables.some((table) => table.go(id))) part?.scrollIntoView();
+  }
+  restoring = false;
+};
 if (metric) {
-  metric.addEventListener('change', () => { for (const show of switched) show(metric.value); });
+  metric.addEventListener('change', () => {
+    restoring = true;
+    showMetric();
+    restoring = false;
+    changed();
+  });
   // A browser that comes back to a page may have kept the choice.
-  for (const show of switched) show(metric.value);
+  showMetric();
 }
+restore();
+addEventListener('hashchange', restore);
 theme();
 tips();
+copying();
+reading();
 document.getElementById('bar').hidden = false;
 
 })();

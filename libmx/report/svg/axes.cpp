@@ -71,7 +71,7 @@ void draw_ticks(canvas& out, const frame& f, bool x_texts, bool y_texts) {
     const std::size_t stride = stride_of(f);
     for (std::size_t i = 0; x_texts && i < f.x.ticks.size(); i += stride) {
         const tick& t = f.x.ticks[i];
-        const double last = page_width - width_of(t.text) / 2;
+        const double last = f.page - width_of(t.text) / 2;
         out.label(std::min(f.at_x(t.value), last), f.bottom() + 17, "mid", t.text);
     }
     double last = 1e9;
@@ -140,6 +140,19 @@ void draw_axes(canvas& out, frame& f, const axis& x, const axis& y, const std::v
     draw_ticks(out, f, true, true);
     draw_y_title(out, f, y, 12);
     draw_x_title(out, f, x, f.bottom() + 36);
+}
+
+void draw_levels(canvas& out, const frame& f, const axis& y, const std::vector<level>& levels) {
+    for (const level& l : levels) {
+        if (!std::isfinite(l.at) || f.y.beyond(l.at) != 0) continue;
+        const double at = f.at_y(l.at);
+        out.start("path")
+            .with("class", "level")
+            .with(path_data().move(f.left, at).across(f.right()));
+        out.titled(l.label + ": " + value_text(y, l.at));
+        const std::string name = fitted(l.label, f.width, small_size);
+        out.label(f.right() - 2, at < f.top + 14 ? at + 12 : at - 4, "num end halo", name);
+    }
 }
 
 bool drawn(const point& at) { return std::isfinite(at.x) && at.y && std::isfinite(*at.y); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libmx/report/svg/canvas.hpp"
+#include "libmx/report/svg/plots.hpp"
 #include "libmx/report/svg/scale.hpp"
 
 namespace mx::report::svg {
@@ -13,6 +14,7 @@ namespace mx::report::svg {
 /// The plotting area and what it maps.
 struct frame {
     double left = 0, top = 0, width = 0, height = 0;
+    double page = half_width;  ///< of the view box
     scale x, y;
 
     double right() const { return left + width; }
@@ -47,6 +49,9 @@ inline constexpr double zone_row = 14;  ///< height of a row of names
 void draw_axes(canvas& out, frame& f, const axis& x, const axis& y, const std::vector<zone>& zones,
                bool both);
 inline constexpr double axes_below = 44;
+
+/// Lines at levels of y, each with its name above its right end.
+void draw_levels(canvas& out, const frame& f, const axis& y, const std::vector<level>& levels);
 
 /// Whether a point can be drawn.
 bool drawn(const point& at);

@@ -15,7 +15,7 @@ namespace {
 using series = bar_chart::series;
 
 constexpr double name_height = 18;
-constexpr double gap = 36;  // between panels, both ways
+constexpr double gap = 32;  // between panels, both ways
 
 // One bar: its edges, and its count as a share of the panel's sum.
 struct bar {
@@ -62,8 +62,8 @@ struct grid {
 };
 
 grid grid_of(std::size_t panels) {
-    const std::size_t columns = panels <= 1 ? 1 : panels <= 4 ? 2 : 3;
-    const double height = columns == 1 ? 240 : columns == 2 ? 150 : 110;
+    const std::size_t columns = panels <= 1 ? 1 : panels <= 4 ? 2 : 4;
+    const double height = columns == 1 ? 200 : columns == 2 ? 110 : 100;
     return {columns, (panels + columns - 1) / columns, height};
 }
 
@@ -96,7 +96,8 @@ drawing draw(const bar_chart& p, const std::string&) {
     f.y = scale_of(y, ys, g.columns == 1 ? 6 : 3, margin::round_from_zero);
     const double left = room_for_ticks(f.y);
     const auto columns = static_cast<double>(g.columns);
-    f.width = (page_width - left - 14 - gap * (columns - 1)) / columns;
+    d.width = f.page = g.columns > 2 ? full_width : half_width;
+    f.width = (d.width - left - 14 - gap * (columns - 1)) / columns;
     f.x = scale_of(p.x, edges_of(p), static_cast<int>(f.width / 60), margin::none);
     f.height = g.panel_height;
     f.left = left;
@@ -123,7 +124,7 @@ drawing draw(const bar_chart& p, const std::string&) {
     const double bottom = title + pitch * static_cast<double>(g.rows) - gap;
     f.left = left;
     if (title > 0) draw_y_title(d.out, f, y, 12);
-    f.width = page_width - left - 14;
+    f.width = d.width - left - 14;
     draw_x_title(d.out, f, p.x, bottom + 36);
     d.height = bottom + 44;
     d.description = fmt::format("Histograms in {} panels; the highest bar is {}.", p.panels.size(),

@@ -53,6 +53,8 @@ class canvas {
     /// A text at a place; its classes, if any, decide size, anchor and ink.
     void label(double x, double y, std::string_view classes, std::string_view content);
     void path(const path_data& d, std::string_view classes);
+    /// What another canvas wrote.
+    void markup(std::string_view written) { out_ += written; }
 
     std::string take() { return std::move(out_); }
 

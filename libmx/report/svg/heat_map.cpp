@@ -14,8 +14,11 @@ namespace mx::report::svg {
 namespace {
 
 constexpr int shades = 10;
-constexpr int dark_from = 6;  // shades that are written on in white
-constexpr double widest_cell = 110;
+constexpr int half_shades = 5;  // on either side of a limit
+constexpr int strong_from = 5;  // shades that are far from the paper, and of those beside a limit
+constexpr int strong_half = 4;
+constexpr double widest_cell = 84;
+constexpr double least_cell = 32;  // below which a map takes the whole width
 constexpr double line_height = 14;
 
 class map_drawer {
@@ -25,10 +28,14 @@ class map_drawer {
             v ? values_.add(*v) : void(undefined_ = true);
         });
         shade_ = scale_of(p.value, values_, 4, margin::none);
+        if (p.limit) reach_ = std::max(shade_.high - *p.limit, *p.limit - shade_.low);
+        const double least = std::min(widest(p.rows) + 8, longest_rows) +
+                             least_cell * static_cast<double>(p.columns.size());
+        if (least > half_width) d_.width = full_width;
     }
 
     drawing draw() {
-        rows_ = rows_of(p_.rows, 0, 190);
+        rows_ = rows_of(p_.rows, 0, longest_rows);
         rows_.names_width = std::ceil(rows_.names_width);
         place_columns();
         rows_.top = head_height_ + 6;
@@ -61,10 +68,28 @@ class map_drawer {
         }
     }
 
-    int shade_of(double v) const {
-        if (values_.low() == values_.high()) return 0;
+    // h0 to h9, the worst last; beside a limit g1 to g5 for what keeps it and b1 to b5 for what
+    // does not, the furthest from it last.
+    struct shade {
+        char family;
+        int index;
+        bool strong() const { return index >= (family == 'h' ? strong_from : strong_half); }
+        std::string name() const { return fmt::format("{}{}", family, index); }
+    };
+
+    bool worse_than_limit(double v) const {
+        return p_.limit && (p_.larger_is_worse ? v > *p_.limit : v < *p_.limit);
+    }
+
+    shade shade_of(double v) const {
+        if (p_.limit) {
+            const double away = reach_ > 0 ? std::abs(v - *p_.limit) / reach_ : 0;
+            const int step = std::min(half_shades - 1, static_cast<int>(away * half_shades));
+            return {worse_than_limit(v) ? 'b' : 'g', step + 1};
+        }
+        if (shade_.low == shade_.high || values_.low() == values_.high()) return {'h', 0};
         const double worse = p_.larger_is_worse ? shade_(v) : 1 - shade_(v);
-        return std::min(shades - 1, static_cast<int>(worse * shades));
+        return {'h', std::min(shades - 1, static_cast<int>(worse * shades))};
     }
 
     double x_of(std::size_t c) const {
@@ -74,7 +99,7 @@ class map_drawer {
     // Names of columns are written upright in a few lines where that fits, otherwise turned.
     void place_columns() {
         const auto count = static_cast<double>(p_.columns.size());
-        const double room = page_width - rows_.names_width;
+        const double room = d_.width - rows_.names_width;
         cell_width_ = std::min(widest_cell, room / count);
         std::size_t lines = 1;
         bool fits = true;
@@ -114,11 +139,17 @@ class map_drawer {
         for (std::size_t c = 0; c < p_.columns.size(); ++c) {
             const std::optional<double> v = cell(r, c);
             d_.out.start("path");
-            v ? d_.out.with("class", fmt::format("h{}", shade_of(*v)))
+            v ? d_.out.with("class", shade_of(*v).name() + (worse_than_limit(*v) ? " miss" : ""))
               : d_.out.with("fill", undefined_fill(id_));
-            d_.out.with(box(x_of(c), 0, cell_width_, rows_.height));
+            // What misses a limit has an outline as well, within the cell.
+            const double inset = v && worse_than_limit(*v) ? 1 : 0;
+            d_.out.with(
+                box(x_of(c) + inset, inset, cell_width_ - 2 * inset, rows_.height - 2 * inset));
             const std::string says = v ? value_text(p_.value, *v) : std::string("undefined");
-            d_.out.titled(p_.rows[r] + ", " + p_.columns[c] + ": " + says);
+            const bool noted = r < p_.notes.size() && c < p_.notes[r].size();
+            const std::string& note = noted ? p_.notes[r][c] : std::string();
+            d_.out.titled(p_.rows[r] + ", " + p_.columns[c] + ": " + says +
+                          (note.empty() ? "" : "; " + note));
         }
         d_.out.close("g");
     }
@@ -127,7 +158,7 @@ class map_drawer {
         for_each_cell([&](std::size_t r, std::size_t c, std::optional<double> v) {
             if (!v) return;
             d_.out.label(x_of(c) + cell_width_ / 2, rows_.middle(r) + 4,
-                         shade_of(*v) >= dark_from ? "num mid bright" : "num mid dark",
+                         shade_of(*v).strong() ? "num mid strong" : "num mid faint",
                          short_text(p_.value, *v, digits_));
         });
     }
@@ -153,43 +184,53 @@ class map_drawer {
         }
     }
 
-    // The shades from the better to the worse end, and what the ends stand for.
+    // The shades from the lowest to the highest value, and what the ends stand for.
     void draw_key() {
-        const double left = rows_.names_width;
+        const double left = std::min(rows_.names_width, d_.width - key_width - 130);
         const double top = d_.height + 18;
         d_.out.label(left, top - 5, "soft", title_text(p_.value) + (p_.value.share ? " (%)" : ""));
         double x = left;
         if (!values_.empty() && values_.low() < values_.high()) {
-            const double wide = 22;
-            d_.out.group("cells");
-            for (int k = 0; k < shades; ++k) {
-                const int shade = p_.larger_is_worse ? k : shades - 1 - k;
-                d_.out.start("path").with("class", fmt::format("h{}", shade));
-                d_.out.with(box(left + wide * k, top, wide, 12)).done();
-            }
-            d_.out.close("g");
-            x += wide * shades;
+            draw_key_shades(left, top);
             d_.out.label(left, top + 26, "num", value_text(p_.value, shade_.low));
-            d_.out.label(x, top + 26, "num end", value_text(p_.value, shade_.high));
-            d_.out.label(left + wide * shades / 2, top + 26, "num soft mid",
-                         shade_.log ? "darker is worse, log" : "darker is worse");
-            x += 24;
+            d_.out.label(left + key_width, top + 26, "num end", value_text(p_.value, shade_.high));
+            std::string middle = p_.larger_is_worse ? "worse \u2192" : "\u2190 worse";
+            if (shade_.log) middle += ", log";
+            if (p_.limit) middle = "outlined: worse than " + value_text(p_.value, *p_.limit);
+            d_.out.label(left + key_width / 2, top + (p_.limit ? 40 : 26), "num soft mid", middle);
+            x += key_width + 18;
         } else if (!values_.empty()) {
             const std::string all = "every value is " + value_text(p_.value, values_.low());
             d_.out.label(left, top + 10, "num", all);
-            x += width_of(all, small_size) + 24;
+            x += width_of(all, small_size) + 18;
         }
         if (undefined_) {
             d_.out.group("cells");
             d_.out.start("path").with("fill", undefined_fill(id_));
             d_.out.with(box(x, top, 22, 12)).done();
             d_.out.close("g");
-            d_.out.label(x + 28, top + 10, "num", "undefined");
+            d_.out.label(x + 26, top + 10, "num", "undefined");
         }
-        d_.height = top + 32;
+        d_.height = top + (p_.limit ? 46 : 32);
     }
 
-    static constexpr double longest_name = 190;
+    void draw_key_shades(double left, double top) {
+        constexpr int pieces = 20;
+        const double wide = key_width / pieces;
+        d_.out.group("cells");
+        for (int k = 0; k < pieces; ++k) {
+            const double at = (k + 0.5) / pieces;
+            const double v = shade_.log ? shade_.low * std::pow(shade_.high / shade_.low, at)
+                                        : shade_.low + (shade_.high - shade_.low) * at;
+            d_.out.start("path").with("class", shade_of(v).name());
+            d_.out.with(box(left + wide * k, top, wide, 12)).done();
+        }
+        d_.out.close("g");
+    }
+
+    static constexpr double key_width = 180;
+    static constexpr double longest_rows = 190;
+    static constexpr double longest_name = 170;
     static constexpr double slope = 0.7072;
 
     const heat_map& p_;
@@ -197,6 +238,7 @@ class map_drawer {
     drawing d_;
     extent values_;
     scale shade_;
+    double reach_ = 0;  // from the limit to the value furthest from it
     row_layout rows_;
     bool undefined_ = false;
     bool turned_ = false;

@@ -18,11 +18,11 @@ double advance(char c) {
     if (byte >= 0xe3) return 1;
     if (byte >= 0xc0) return 0.62;
     if (byte >= 0x80) return 0;
-    if (std::string_view("ijl.,:;'|!()[]`").find(c) != std::string_view::npos) return 0.34;
-    if (std::string_view(" ftr/\\-\"").find(c) != std::string_view::npos) return 0.4;
+    if (std::string_view("ijl.,:;'|!()[]`").find(c) != std::string_view::npos) return 0.36;
+    if (std::string_view(" ftr/\\-\"").find(c) != std::string_view::npos) return 0.42;
     if (std::string_view("mwMW@%").find(c) != std::string_view::npos) return 0.92;
-    if (c >= 'A' && c <= 'Z') return 0.68;
-    return 0.6;
+    if (c >= 'A' && c <= 'Z') return 0.7;
+    return 0.62;
 }
 
 constexpr double highest_row = 22;

@@ -12,18 +12,45 @@
 namespace mx::report::svg {
 namespace {
 
-constexpr double plot_height = 300;
-constexpr double marker_radius = 3.6;
-constexpr std::size_t most_markers = 40;   // of a line; other points are still found by pointing
+constexpr double plot_height = 230;
+constexpr double marker_radius = 3.4;
+constexpr std::size_t most_markers = 24;   // of a line; other points are still found by pointing
 constexpr std::size_t most_points = 2000;  // of a chart, beyond which only markers are
-constexpr double longest_name = 200;
-constexpr double name_row = 15;
+constexpr double least_band = 1;           // in units; thinner ones say nothing
 
-void sample(canvas& out, std::size_t index, double x, double y) {
-    out.group(series_class(index));
-    out.path(path_data().move(x, y).across(x + sample_width), "line");
-    out.path(marker(index, x + sample_width / 2, y, marker_radius), "mark");
-    out.close("g");
+bool finite(const std::optional<double>& x) { return x && std::isfinite(*x); }
+bool banded(const point& at) { return drawn(at) && finite(at.low) && finite(at.high); }
+
+legend_item sample_of(const std::string& name, std::size_t index) {
+    legend_item item{name, {}};
+    const double middle = legend_row / 2;
+    item.sample.group(series_class(index));
+    item.sample.path(path_data().move(0, middle).across(sample_width), "line");
+    item.sample.path(marker(index, sample_width / 2, middle, marker_radius), "mark");
+    item.sample.close("g");
+    return item;
+}
+
+// What the points of a line are means of: stretches of points that have a low and a high.
+void draw_band(canvas& out, const frame& f, const line_chart::line& line) {
+    path_data d;
+    double widest = 0;
+    for (auto at = line.points.begin(); at != line.points.end();) {
+        const auto from = std::find_if(at, line.points.end(), banded);
+        at = std::find_if_not(from, line.points.end(), banded);
+        if (at - from < 2) continue;
+        for (auto p = from; p != at; ++p) {
+            p == from ? d.move(f.at_x(p->x), f.at_y(*p->high))
+                      : d.line(f.at_x(p->x), f.at_y(*p->high));
+            widest = std::max(widest, f.at_y(*p->low) - f.at_y(*p->high));
+        }
+        for (auto p = at; p != from;) {
+            --p;
+            d.line(f.at_x(p->x), f.at_y(*p->low));
+        }
+        d.close();
+    }
+    if (!d.empty() && widest >= least_band) out.path(d, "band");
 }
 
 // `every`: whether points without a marker are found by pointing at them as well.
@@ -51,38 +78,14 @@ void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t ind
         out.with(shape_at(f, at, index, marker_radius));
         const std::string where =
             at.label.empty() ? p.x.title + " " + value_text(p.x, at.x) : at.label;
-        out.titled(line.name + ", " + where + ": " + value_text(p.y, *at.y));
+        std::string says = line.name + ", " + where + ": " + value_text(p.y, *at.y);
+        if (banded(at)) {
+            says += fmt::format(" ({} to {})", value_text(p.y, *at.low), value_text(p.y, *at.high));
+        }
+        out.titled(says);
     }
     out.close("g");
     out.close("g");
-}
-
-// The names beside the ends of their lines, moved apart where they would touch.
-void draw_names(canvas& out, const frame& f, const line_chart& p, double room) {
-    struct name {
-        std::size_t line;
-        double wanted, y;
-    };
-    std::vector<name> names;
-    for (std::size_t i = 0; i < p.lines.size(); ++i) {
-        const std::vector<point>& points = p.lines[i].points;
-        const auto last = std::find_if(points.rbegin(), points.rend(), drawn);
-        const double y = last == points.rend() ? f.bottom() : f.at_y(*last->y);
-        names.push_back({i, y, y});
-    }
-    std::stable_sort(names.begin(), names.end(),
-                     [](const name& a, const name& b) { return a.wanted < b.wanted; });
-    double above = f.top - name_row;
-    for (name& n : names) above = n.y = std::max(n.wanted, above + name_row);
-    double below = f.bottom() + name_row;
-    for (std::size_t i = names.size(); i-- > 0;) {
-        below = names[i].y = std::min(names[i].y, below - name_row);
-    }
-    for (const name& n : names) {
-        sample(out, n.line, f.right() + 12, n.y);
-        out.label(f.right() + 12 + sample_width + 6, n.y + 4, "",
-                  fitted(p.lines[n.line].name, room));
-    }
 }
 
 }  // namespace
@@ -96,36 +99,34 @@ drawing draw(const line_chart& p, const std::string&) {
             if (!drawn(at)) continue;
             xs.add(at.x);
             ys.add(*at.y);
+            if (banded(at)) {
+                ys.add(*at.low);
+                ys.add(*at.high);
+            }
             ++marks;
         }
     }
     if (marks == 0) return nothing_to_show();
+    for (const level& l : p.levels) ys.add(l.at);
     drawing d;
-    std::vector<std::string> names;
-    for (const line_chart::line& line : p.lines) names.push_back(line.name);
-    const bool beside = static_cast<double>(names.size()) * name_row <= plot_height;
-    const double room = std::min(widest(names), longest_name);
     frame f;
-    f.y = scale_of(p.y, ys, 6);
-    f.x = scale_of(p.x, xs, 8, p.x.log ? margin::round : margin::none);
+    f.y = scale_of(p.y, ys, 5);
+    f.x = scale_of(p.x, xs, 6, p.x.log ? margin::round : margin::none);
     f.left = room_for_ticks(f.y);
-    const double right = beside ? room + sample_width + 22 : 24;
-    f.width = page_width - f.left - right;
+    f.width = d.width - f.left - 14;
     f.height = plot_height;
     draw_axes(d.out, f, p.x, p.y, p.zones, false);
-    for (std::size_t i = 0; i < p.lines.size(); ++i)
-        draw_line(d.out, f, p, i, marks <= most_points);
-    d.height = f.bottom() + axes_below;
-    if (beside) {
-        draw_names(d.out, f, p, room);
-    } else {
-        std::vector<legend_item> items;
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            items.push_back(
-                {names[i], [i](canvas& out, double x, double y) { sample(out, i, x, y); }});
-        }
-        d.height += draw_legend(d.out, items, f.left, d.height + 4, page_width - f.left) + 8;
+    for (const line_chart::line& line : p.lines) {
+        d.out.group(series_class(static_cast<std::size_t>(&line - p.lines.data())));
+        draw_band(d.out, f, line);
+        d.out.close("g");
     }
+    draw_levels(d.out, f, p.y, p.levels);
+    for (std::size_t i = 0; i < p.lines.size(); ++i) {
+        draw_line(d.out, f, p, i, marks <= most_points);
+        d.legend.push_back(sample_of(p.lines[i].name, i));
+    }
+    d.height = f.bottom() + axes_below;
     d.description = fmt::format("Line chart of {} lines and {} points; {} from {} to {}.",
                                 p.lines.size(), marks, p.y.title.empty() ? "values" : p.y.title,
                                 value_text(p.y, ys.low()), value_text(p.y, ys.high()));

@@ -8,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/report/svg/lettering.hpp"
-
 namespace mx::report::svg {
 namespace {
 
-constexpr std::size_t looks = 8;
+constexpr std::size_t looks = 10;  // of series
+constexpr std::size_t fills = 8;   // of parts
 
 using vertices = std::vector<std::pair<double, double>>;
 
@@ -60,12 +59,14 @@ const vertices& shape_of(std::size_t kind) {
          {-1.1, .6},
          {-.5, 0}},
         {{-1.1, -1.1}, {1.1, -1.1}, {.25, 0}, {1.1, 1.1}, {-1.1, 1.1}, {-.25, 0}},
+        {{0, -1.3}, {.4, -.4}, {1.3, 0}, {.4, .4}, {0, 1.3}, {-.4, .4}, {-1.3, 0}, {-.4, -.4}},
+        {{-1.3, -.5}, {1.3, -.5}, {1.3, .5}, {-1.3, .5}},
     }};
     return shapes[kind % looks];
 }
 
 // Lines over a tile of 8 by 8; empty for a plain fill.
-constexpr std::array<std::string_view, looks> hatchings{
+constexpr std::array<std::string_view, fills> hatchings{
     "",
     "M0 8L8 0M-2 2L2 -2M6 10L10 6",
     "M0 2H8M0 6H8",
@@ -76,7 +77,7 @@ constexpr std::array<std::string_view, looks> hatchings{
     "M1 2H3M5 6H7",
 };
 
-bool is_dark(std::size_t part) { return part % looks < 3; }
+bool is_dark(std::size_t part) { return part % fills < 3; }
 
 }  // namespace
 
@@ -109,7 +110,7 @@ std::string undefined_fill(const std::string& id) { return "url(#" + id + "--u)"
 
 void define_parts(canvas& out, const std::string& id, std::size_t count) {
     out.start("defs").open();
-    for (std::size_t i = 0; i < std::min(count, looks); ++i) {
+    for (std::size_t i = 0; i < std::min(count, fills); ++i) {
         out.start("pattern").with("id", fmt::format("{}--p{}", id, i));
         out.with("width", 8).with("height", 8).with("patternUnits", "userSpaceOnUse").open();
         out.path(box(0, 0, 8, 8), fmt::format("f{}", i + 1));
@@ -123,39 +124,9 @@ void define_parts(canvas& out, const std::string& id, std::size_t count) {
 }
 
 std::string part_fill(const std::string& id, std::size_t part) {
-    return fmt::format("url(#{}--p{})", id, part % looks);
+    return fmt::format("url(#{}--p{})", id, part % fills);
 }
 
 std::string_view part_ink(std::size_t part) { return is_dark(part) ? "bright" : "dark"; }
-
-double draw_legend(canvas& out, const std::vector<legend_item>& items, double left, double top,
-                   double width) {
-    constexpr double gap = 6;     // between a sample and its name
-    constexpr double space = 16;  // between items
-    if (items.empty()) return 0;
-    std::vector<std::string> names;
-    std::vector<double> widths;
-    double total = 0;
-    for (const legend_item& item : items) {
-        names.push_back(fitted(item.name, width - sample_width - gap));
-        widths.push_back(sample_width + gap + width_of(names.back()) + space);
-        total += widths.back();
-    }
-    // Several rows are read as columns.
-    const double pitch = *std::max_element(widths.begin(), widths.end());
-    if (total - space > width) std::fill(widths.begin(), widths.end(), pitch);
-    double x = left;
-    double y = top + legend_row / 2;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        if (x > left && x + widths[i] - space > left + width) {
-            x = left;
-            y += legend_row;
-        }
-        items[i].sample(out, x, y);
-        out.label(x + sample_width + gap, y + 4, "", names[i]);
-        x += widths[i];
-    }
-    return y + legend_row / 2 - top;
-}
 
 }  // namespace mx::report::svg

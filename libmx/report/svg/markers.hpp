@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells series apart without colour: shapes of points, hatching of areas, and legends that say
-// what they mean.
+// What tells series apart without colour: shapes of points and hatching of areas.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "libmx/report/svg/canvas.hpp"
 
 namespace mx::report::svg {
 
-/// The class of series `index`; there are eight, then they repeat.
+/// The class of series `index`; there are ten, then they repeat.
 std::string series_class(std::size_t index);
 
-/// The shape of series `index` around a point. Eight shapes; when the classes repeat, each comes
+/// The shape of series `index` around a point. Ten shapes; when the classes repeat, each comes
 /// with another shape.
 path_data marker(std::size_t index, double x, double y, double radius);
 
@@ -33,16 +30,6 @@ std::string part_fill(const std::string& id, std::size_t part);
 std::string_view part_ink(std::size_t part);
 
 inline constexpr double sample_width = 28;
-inline constexpr double legend_row = 19;  ///< height of a row
-
-struct legend_item {
-    std::string name;
-    /// Draws the sample, sample_width wide, from `x` on around the middle `y`.
-    std::function<void(canvas& out, double x, double y)> sample;
-};
-
-/// Items from left to right in as many rows as they need below `top`; returns the height.
-double draw_legend(canvas& out, const std::vector<legend_item>& items, double left, double top,
-                   double width);
+inline constexpr double legend_row = 16;  ///< height of a sample
 
 }  // namespace mx::report::svg

@@ -12,13 +12,24 @@
 
 namespace mx::report::svg {
 
-inline constexpr double page_width = 720;  ///< of the view box
+/// Of the view box: half a page, which a phone shows legibly, or a whole one.
+inline constexpr double half_width = 460;
+inline constexpr double full_width = 940;
 
-/// What is drawn, how tall it is, and what it is in a sentence for those who cannot see it.
+/// An entry of the legend: its name, and what draws the sample, sample_width by legend_row.
+struct legend_item {
+    std::string name;
+    canvas sample;
+};
+
+/// What is drawn, how large it is, what it is in a sentence for those who cannot see it, and what
+/// its signs mean.
 struct drawing {
     canvas out;
+    double width = half_width;
     double height = 0;
     std::string description;
+    std::vector<legend_item> legend;
 };
 
 /// `id` begins the ids of patterns.

@@ -15,8 +15,8 @@ namespace {
 
 using mark = scatter_chart::mark;
 
-constexpr double plot_height = 380;
-constexpr double longest_name = 200;
+constexpr double plot_height = 280;
+constexpr double longest_name = 170;
 constexpr std::size_t most_names = 120;  // more could not be told apart
 
 bool finite(const std::pair<double, double>& at) {
@@ -41,23 +41,24 @@ class scatter_drawer {
             ys_.add(at.second);
             ++steps_;
         }
+        for (const level& l : p.levels) ys_.add(l.at);
         radius_ = count_ <= 200 ? 4.6 : 3;
     }
 
     drawing draw() {
         if (count_ + steps_ == 0) return nothing_to_show();
-        f_.x = scale_of(p_.x, xs_, 8);
-        f_.y = scale_of(p_.y, ys_, 7);
+        f_.x = scale_of(p_.x, xs_, 6);
+        f_.y = scale_of(p_.y, ys_, 6);
         f_.left = room_for_ticks(f_.y);
-        f_.width = page_width - f_.left - 24;
+        f_.width = d_.width - f_.left - 20;
         f_.height = plot_height;
         draw_axes(out(), f_, p_.x, p_.y, p_.zones, true);
         draw_path();
+        draw_levels(out(), f_, p_.y, p_.levels);
         for (std::size_t g = 0; g < groups_.size(); ++g) draw_group(g);
         draw_names();
         d_.height = f_.bottom() + axes_below;
-        const double legend = draw_legend(out(), legend_items(), f_.left, d_.height + 2, f_.width);
-        d_.height += legend > 0 ? legend + 8 : 0;
+        d_.legend = legend_items();
         d_.description =
             fmt::format("Scatter plot of {} points in {} groups.", count_, groups_.size());
         return std::move(d_);
@@ -134,7 +135,7 @@ class scatter_drawer {
             if (m.named && !m.at.label.empty() && named.size() < most_names) named.push_back(&m);
         }
         add_path_to(points);
-        const area bounds{f_.left + 2, f_.top - 6, page_width - 2, f_.bottom() - 1};
+        const area bounds{f_.left + 2, f_.top - 6, d_.width - 2, f_.bottom() - 1};
         name_places places(bounds, std::move(points), radius_);
         for (const mark* m : named) {
             const std::string name = fitted(m->at.label, longest_name, small_size);
@@ -154,20 +155,17 @@ class scatter_drawer {
 
     std::vector<legend_item> legend_items() const {
         std::vector<legend_item> items;
+        const double middle = legend_row / 2;
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             if (groups_[g].empty()) continue;
-            items.push_back({groups_[g], [g](canvas& to, double x, double y) {
-                                 to.group(series_class(g) + " mark");
-                                 const path_data d = marker(g, x + sample_width - 8, y, 4.6);
-                                 to.start("path").with(d).done();
-                                 to.close("g");
-                             }});
+            canvas& to = items.emplace_back(legend_item{groups_[g], {}}).sample;
+            to.group(series_class(g) + " mark");
+            to.start("path").with(marker(g, sample_width / 2, middle, 4.6)).done();
+            to.close("g");
         }
         if (steps_ > 0 && !p_.path_name.empty()) {
-            items.push_back({p_.path_name, [](canvas& to, double x, double y) {
-                                 to.path(path_data().move(x, y).across(x + sample_width),
-                                         "line front");
-                             }});
+            canvas& to = items.emplace_back(legend_item{p_.path_name, {}}).sample;
+            to.path(path_data().move(0, middle).across(sample_width), "line front");
         }
         return items;
     }

@@ -23,6 +23,7 @@ class stack_drawer {
     stack_drawer(const stacked_chart& p, const std::string& id) : p_(p), id_(id), value_(p.value) {
         value_.log = false;
         values_.add(0);
+        double end = 0;
         for (std::size_t c = 0; c < p.categories.size(); ++c) {
             double above = 0;
             double below = 0;
@@ -31,19 +32,24 @@ class stack_drawer {
                 if (!v) undefined_ = true;
                 (v.value_or(0) > 0 ? above : below) += v.value_or(0);
             }
+            if (p.waterfall) {
+                starts_.push_back(end);
+                end += above + below;
+                above = below = end;
+            }
             values_.add(above);
             values_.add(below);
         }
     }
 
     drawing draw() {
-        rows_ = rows_of(p_.categories, 8, 230);
+        rows_ = rows_of(p_.categories, 8, 190);
         f_.y = {};
         f_.left = rows_.names_width;
         f_.top = rows_.top;
-        f_.width = page_width - f_.left - (undefined_ ? 78 : 62);
+        f_.width = d_.width - f_.left - (undefined_ ? 74 : 58);
         f_.height = rows_.height * static_cast<double>(p_.categories.size());
-        f_.x = scale_of(value_, values_, 7, margin::round_from_zero);
+        f_.x = scale_of(value_, values_, 4, margin::round_from_zero);
         path_data grid;
         for (const tick& t : f_.x.ticks) grid.move(f_.at_x(t.value), f_.top).down(f_.bottom());
         out().path(grid, "grid");
@@ -56,7 +62,7 @@ class stack_drawer {
         draw_row_names(out(), rows_, p_.categories, rows_.names_width);
         draw_x_title(out(), f_, value_, f_.bottom() + 36);
         d_.height = f_.bottom() + 44;
-        d_.height += draw_legend(out(), legend_items(), f_.left, d_.height + 2, f_.width) + 8;
+        d_.legend = legend_items();
         d_.description = fmt::format("Stacked bars of {} categories in {} parts.",
                                      p_.categories.size(), p_.parts.size());
         return std::move(d_);
@@ -72,8 +78,9 @@ class stack_drawer {
     void draw_bar(std::size_t c) {
         const double high = rows_.height * filled;
         const double top = rows_.middle(c) - high / 2;
-        double above = 0;
-        double below = 0;
+        const double start = p_.waterfall ? starts_[c] : 0;
+        double above = start;
+        double below = start;
         std::string missing;
         out().group("parts");
         for (std::size_t k = 0; k < p_.parts.size(); ++k) {
@@ -99,9 +106,9 @@ class stack_drawer {
             end += undefined_width + 1;
         }
         if (rows_.height < small_size + 2) return;
-        const bool nothing = above == 0 && below == 0 && !missing.empty();
-        out().label(end + 5, rows_.middle(c) + 4, "num soft",
-                    nothing ? "undefined" : amount(above + below));
+        const double sum = (above - start) + (below - start);
+        const bool nothing = sum == 0 && !missing.empty();
+        out().label(end + 5, rows_.middle(c) + 4, "num soft", nothing ? "undefined" : amount(sum));
     }
 
     std::string amount(double v) const { return short_text(value_, v) + (value_.share ? "%" : ""); }
@@ -123,12 +130,12 @@ class stack_drawer {
     }
 
     static legend_item swatch(const std::string& name, const std::string& fill) {
-        return {name, [fill](canvas& to, double x, double y) {
-                    to.group("parts");
-                    to.start("path").with("fill", fill);
-                    to.with(box(x, y - 7, sample_width, 14)).done();
-                    to.close("g");
-                }};
+        legend_item item{name, {}};
+        item.sample.group("parts");
+        item.sample.start("path").with("fill", fill);
+        item.sample.with(box(0, 1, sample_width, legend_row - 2)).done();
+        item.sample.close("g");
+        return item;
     }
 
     const stacked_chart& p_;
@@ -137,6 +144,7 @@ class stack_drawer {
     drawing d_;
     frame f_;
     extent values_;
+    std::vector<double> starts_;  // of a waterfall's bars
     row_layout rows_;
     bool undefined_ = false;
 };

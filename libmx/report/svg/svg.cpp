@@ -4,6 +4,7 @@
 #include <cmath>
 #include <variant>
 
+#include "libmx/report/svg/markers.hpp"
 #include "libmx/report/svg/plots.hpp"
 
 namespace mx::report::svg {
@@ -32,8 +33,8 @@ drawing nothing_to_show() {
     drawing d;
     d.height = 120;
     d.description = "Nothing to show.";
-    d.out.path(box(0.5, 0.5, page_width - 1, d.height - 1), "grid");
-    d.out.label(page_width / 2, d.height / 2 + 5, "none mid", "nothing to show");
+    d.out.path(box(0.5, 0.5, half_width - 1, d.height - 1), "grid");
+    d.out.label(half_width / 2, d.height / 2 + 5, "none mid", "nothing to show");
     return d;
 }
 
@@ -41,14 +42,34 @@ std::string element_of(const figure& f) {
     const std::string id = clean(f.id);
     drawing d = std::visit([&](const auto& what) { return draw(what, id); }, f.what);
     canvas out;
-    out.start("svg").with("class", "plot").with("role", "img");
-    out.with("viewBox", "0 0 " + coordinate(page_width) + " " + coordinate(d.height));
+    out.start("svg").with("class", d.width > half_width ? "plot wide" : "plot");
+    out.with("role", "img");
+    out.with("viewBox", "0 0 " + coordinate(d.width) + " " + coordinate(d.height));
     out.with("aria-labelledby", id + "--title " + id + "--desc").open();
     out.start("title").with("id", id + "--title").text(f.title);
     const std::string about = f.caption.empty() ? d.description : f.caption + " " + d.description;
     out.start("desc").with("id", id + "--desc").text(about);
-    std::string text = out.take() + d.out.take();
-    return text + "</svg>\n";
+    return out.take() + d.out.take() + "</svg>\n";
+}
+
+std::string legend_of(const figure& f) {
+    const std::string id = clean(f.id);
+    drawing d = std::visit([&](const auto& what) { return draw(what, id); }, f.what);
+    if (d.legend.empty()) return {};
+    canvas out;
+    out.start("ul").with("class", "legend").open();
+    for (legend_item& item : d.legend) {
+        out.start("li").open();
+        out.start("svg").with("class", "plot sample").with("aria-hidden", "true");
+        out.with("viewBox", "0 0 " + coordinate(sample_width) + " " + coordinate(legend_row));
+        out.open();
+        out.markup(item.sample.take());
+        out.close("svg");
+        out.start("span").text(item.name);
+        out.close("li");
+    }
+    out.close("ul");
+    return out.take();
 }
 
 }  // namespace mx::report::svg

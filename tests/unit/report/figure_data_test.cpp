@@ -85,10 +85,11 @@ TEST_CASE("lines are listed point by point, with gaps and zones") {
     l.zones = {{"early", 0, 1}, {"first", 0, 0}};
     const table t = data_of(l);
     REQUIRE(t.size() == 4);
-    CHECK(t[0] == std::vector<std::string>{"line", "layer", "R-MSE", "label", "zone"});
-    CHECK(t[1] == std::vector<std::string>{"one\\x0atwo", "0", "0.5", "", "early; first"});
-    CHECK(t[2] == std::vector<std::string>{"one\\x0atwo", "1", "", "gap", "early"});
-    CHECK(t[3] == std::vector<std::string>{"b", "2", "0.25", "", ""});
+    CHECK(t[0] ==
+          std::vector<std::string>{"line", "layer", "R-MSE", "low", "high", "label", "zone"});
+    CHECK(t[1] == std::vector<std::string>{"one\\x0atwo", "0", "0.5", "", "", "", "early; first"});
+    CHECK(t[2] == std::vector<std::string>{"one\\x0atwo", "1", "", "", "", "gap", "early"});
+    CHECK(t[3] == std::vector<std::string>{"b", "2", "0.25", "", "", "", ""});
 }
 
 TEST_CASE("histograms are listed with counts and shares") {

@@ -181,8 +181,9 @@ TEST_CASE("The table of all rows shows the worst and holds every value") {
     CHECK(has(page, "4 tensors, the largest NRMSE in any column first."));
     // By the worst of both columns: 7, 4, 2, undefined.
     const auto place = [&](const char* row) {
-        return page.find("<tr><td class=\"name\">" + std::string(row));
+        return page.find("<td class=\"name\">" + std::string(row));
     };
+    CHECK(has(page, "<tr id=\"part-row-0\"><td class=\"name\">a"));
     CHECK((place("a") < place("d") && place("d") < place("b") && place("b") < place("c")));
     CHECK(has(page, "<td>weight</td><td class=\"n\">1.000</td><td class=\"n\">7.000</td>"));
     CHECK(has(page, "<option value=\"1\">norm (2)</option>"));
@@ -211,5 +212,5 @@ TEST_CASE("Ten thousand rows by nine columns and nine metrics stay below six meg
     s.all = std::move(e);
     const std::string page = page_of(with_section(std::move(s)));
     CHECK(page.size() < 6000000);
-    CHECK(count_of(page, "<tr>") == 101);
+    CHECK(count_of(page, "<tr") == 101);
 }

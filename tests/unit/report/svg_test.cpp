@@ -149,7 +149,7 @@ TEST_CASE("every kind of figure is one well-formed accessible element") {
         const element& root = m.elements[0];
         CHECK(root.name == "svg");
         CHECK(root.attributes.at("role") == "img");
-        CHECK(root.attributes.at("viewBox").substr(0, 8) == "0 0 720 ");
+        CHECK(root.attributes.at("viewBox").substr(0, 8) == "0 0 460 ");
         CHECK(root.attributes.at("aria-labelledby") == "fig--title fig--desc");
         CHECK(m.all("title").front()->text == "Title");
         CHECK(m.all("desc").size() == 1);
@@ -231,9 +231,9 @@ TEST_CASE("a heat map has a cell per row and column") {
     CHECK(has(says, "1, recipe-2: undefined"));
     CHECK(has(says, "2, recipe-0: undefined"));
     const std::string text = svg::element_of(made(h));
-    CHECK(text.find(">darker is worse<") != std::string::npos);
+    CHECK(text.find(">worse \u2192<") != std::string::npos);
     CHECK(text.find(">0.08<") != std::string::npos);
-    // The worst is darkest, whichever end it is.
+    // The worst is furthest from the paper, whichever end it is.
     const auto shade_of = [](const std::string& svg, const std::string& title) {
         const auto at = svg.find("<title>" + title);
         return svg[svg.rfind("class=\"h", at) + 8];
@@ -261,7 +261,7 @@ TEST_CASE("lines stop at what is undefined") {
             lines.push_back(e->attributes.at("d"));
         }
     }
-    REQUIRE(lines.size() == 4);  // two lines and their two samples
+    REQUIRE(lines.size() == 2);
     CHECK(count_of(lines[0], "M") == 2);
     CHECK(count_of(lines[0], "L") == 1);
     CHECK(count_of(lines[1], "M") == 1);
@@ -271,6 +271,58 @@ TEST_CASE("lines stop at what is undefined") {
     CHECK(has(says, "a, layer 2: 3"));
     CHECK(has(says, "b, marked: 2.5"));
     CHECK(has(says, "early, from 0, to 1"));
+}
+
+TEST_CASE("bands lie between the low and the high of points, levels across the plot") {
+    line_chart l = two_lines();
+    l.lines[0].points = {{0, 1.0, "", 0.5, 2.0}, {1, 2.0, "", 1.0, 4.0}, {2, 3.0, ""}};
+    l.levels = {{"floor", 1.5}, {"far away", no_number}};
+    const std::string text = svg::element_of(made(l));
+    CHECK(count_of(text, "class=\"band\"") == 1);
+    CHECK(count_of(text, "class=\"level\"") == 1);
+    CHECK(count_of(text, "far away") == 0);
+    const std::vector<std::string> says = titles(parsed(made(l)));
+    CHECK(has(says, "a, layer 1: 2 (1 to 4)"));
+    CHECK(has(says, "floor: 1.5"));
+}
+
+TEST_CASE("legends say what the signs mean, outside of the drawing") {
+    CHECK(svg::legend_of(made(a_heat_map(2, 2))).empty());
+    const parsed_markup m = parse_markup(svg::legend_of(made(two_lines())));
+    CHECK(m.problem.empty());
+    REQUIRE(m.all("li").size() == 2);
+    CHECK(m.all("span").front()->text == "a");
+    CHECK(m.all("svg").front()->attributes.at("aria-hidden") == "true");
+    CHECK(svg::element_of(made(two_lines())).find(">a<") == std::string::npos);
+}
+
+TEST_CASE("a waterfall's bars begin where the last one ended") {
+    stacked_chart k{{"c0", "c1"}, {"p"}, named_axis("error"), {{3.0}, {1.0}}, true};
+    const parsed_markup m = parsed(made(k));
+    std::vector<double> ends;
+    for (const element* e : m.all("path")) {
+        const auto at = e->attributes.find("fill");
+        if (at == e->attributes.end()) continue;
+        const std::string d = e->attributes.at("d");
+        ends.push_back(std::stod(d.substr(1)));
+        ends.push_back(std::stod(d.substr(1)) + std::stod(d.substr(d.find('h') + 1)));
+    }
+    REQUIRE(ends.size() == 4);
+    CHECK(ends[2] == Approx(ends[1]).margin(0.02));
+    CHECK((ends[1] - ends[0]) == Approx(3 * (ends[3] - ends[2])).margin(0.05));
+}
+
+TEST_CASE("cells that are worse than the limit are marked and shaded apart") {
+    heat_map h = a_heat_map(2, 2);  // 0.01 to 0.04
+    h.limit = 0.025;
+    h.notes = {{"why"}};
+    const std::string text = svg::element_of(made(h));
+    CHECK(count_of(text, " miss\"") == 2);
+    CHECK(text.find("outlined: worse than 0.025") != std::string::npos);
+    CHECK(has(titles(parsed(made(h))), "0, recipe-0: 0.01; why"));
+    h.larger_is_worse = false;
+    h.limit = 0.04;
+    CHECK(count_of(svg::element_of(made(h)), " miss\"") == 3);
 }
 
 TEST_CASE("names of zones that lie together have a row each") {
@@ -333,7 +385,7 @@ TEST_CASE("groups that are named first keep their sign, marks or not") {
     const std::string as_they_come = svg::element_of(made(s));
     s.groups = {"absent"};
     const std::string text = svg::element_of(made(s));
-    CHECK(text.find(">absent</text>") != std::string::npos);
+    CHECK(svg::legend_of(made(s)).find(">absent</span>") != std::string::npos);
     CHECK(as_they_come.find("s3 mark") == std::string::npos);  // g and h are the first and second
     CHECK(text.find("s3 mark") != std::string::npos);
 }

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/document_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/runs_page.hpp"
+#include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/pages/words.hpp"
+#include "libmx/report/cells.hpp"
+
+namespace mx::pages {
+namespace {
+
+using report::cell;
+using report::number_of;
+using report::record;
+using report::section;
+using report::text_of;
+
+constexpr std::size_t most_rows = 100;
+constexpr std::size_t most_bars = 15;
+constexpr std::size_t most_marks = 600;
+constexpr std::size_t most_points = 400;
+constexpr std::size_t most_panels = 8;
+constexpr std::size_t most_named = 6;
+
+// The first rows of a list, with a note that says so.
+void fill(section& s, const std::vector<record>& rows, const std::string& what) {
+    s.rows.assign(rows.begin(),
+                  rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), most_rows)));
+    if (rows.size() > most_rows) {
+        s.notes.push_back(fmt::format("The first {} of {}; --json has all.", most_rows,
+                                      report::plural(rows.size(), what)));
+    }
+}
+
+section left_out_of(const record& tail) {
+    section s = left_out_section();
+    fill(s, records_in(tail, "left_out"), "tensor");
+    return s;
+}
+
+double number(const record& r, std::string_view name) { return number_of(r, name).value_or(NAN); }
+
+// Where the results of a document, the largest `by` first, are of most weight: a waterfall.
+void add_error_by_tensor(const report::record_list& results, section& to) {
+    struct bar {
+        std::string tensor;
+        double error;
+    };
+    std::vector<bar> bars;
+    for (const record& r : results) {
+        const auto error = number_of(r, "error_share");
+        if (error && *error > 0) bars.push_back({text_of(r, "tensor"), *error});
+    }
+    if (bars.size() < 2) return;
+    std::ranges::stable_sort(bars, std::greater{}, &bar::error);
+    report::stacked_chart chart;
+    chart.waterfall = true;
+    chart.parts = {"squared error"};
+    chart.value = axis_of("share of the squared error, as stored", "", false, true);
+    double others = 0;
+    for (std::size_t i = 0; i < bars.size(); ++i) {
+        if (i >= most_bars) {
+            others += bars[i].error;
+            continue;
+        }
+        chart.categories.push_back(end_of_name(bars[i].tensor));
+        chart.cells.push_back({bars[i].error});
+    }
+    if (bars.size() > most_bars) {
+        chart.categories.push_back(fmt::format("{} others", bars.size() - most_bars));
+        chart.cells.push_back({others});
+    }
+    add_figure(to, "waterfall", "Error by tensor under the plan",
+               "Largest first, each bar from where the last one ended. Tensors of large values "
+               "count most: the errors are those of the values as stored.",
+               std::move(chart));
+}
+
+std::vector<section> plan_sections(const document_parts& d) {
+    section said = verdict_of(d.tail);
+    section trade{.heading = "Bits against SQNR"};
+    const auto* totals = report::member<record>(d.head, "totals");
+    const auto* goal = report::member<record>(d.head, "goal");
+    const double elements = number(d.head, "elements");
+    report::scatter_chart chart;
+    chart.x = axis_of(std::isfinite(elements) && elements >= 0
+                          ? fmt::format("bits per element, 1 bit = {}",
+                                        bytes_text(static_cast<std::uint64_t>(elements / 8)))
+                          : std::string("bits per element"),
+                      "");
+    chart.y = axis_of("SQNR", "dB");
+    const auto add = [&](const record& r, const std::string& name, const char* group) {
+        const auto sqnr = number_of(r, "sqnr_db");
+        if (sqnr) chart.marks.push_back({{number(r, "bits_per_element"), sqnr, name}, group, true});
+    };
+    if (totals != nullptr) add(*totals, "the plan", "the plan");
+    for (const record& r : records_in(d.tail, "uniform")) {
+        add(r, text_of(r, "recipe"), "one recipe for all");
+    }
+    const std::vector<record> curve = records_in(d.tail, "curve");
+    const std::size_t stride = curve.size() / most_points + 1;
+    for (std::size_t i = 0; i < curve.size(); i += stride) {
+        const auto sqnr = number_of(curve[i], "sqnr_db");
+        if (sqnr) chart.path.emplace_back(number(curve[i], "bits_per_element"), *sqnr);
+    }
+    chart.path_name = "best mixtures";
+    if (goal != nullptr) {
+        const auto floor = number_of(*goal, "sqnr_db");
+        const auto bits = number_of(*goal, "bits_per_element");
+        if (floor) chart.levels.push_back({"floor", *floor});
+        if (bits) chart.zones.push_back({"budget", *bits, *bits});
+    }
+    if (!chart.marks.empty()) {
+        add_figure(trade, "trade", "Bits against SQNR of all tensors together",
+                   "Squared errors as they are. No mixture of these recipes lies above the line.",
+                   std::move(chart));
+    }
+    add_error_by_tensor(d.results, trade);
+    section recipes{.heading = "Recipes of the plan",
+                    .columns = {{"recipe", "recipe"},
+                                {"tensors", "tensors", cell::integer},
+                                {"element_share", "elements\n%", cell::share},
+                                {"bits_per_element", "bits", cell::fixed, 3},
+                                {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                {"error_share", "of the\nerror %", cell::share}}};
+    fill(recipes, records_in(d.head, "recipes"), "recipe");
+    section uniform{.heading = "One recipe for all tensors that are not kept",
+                    .columns = {{"recipe", "recipe"},
+                                {"bits_per_element", "bits", cell::fixed, 3},
+                                {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                {"within", "meets\nthe goal"}}};
+    fill(uniform, records_in(d.tail, "uniform"), "recipe");
+    section tensors{.heading = "Tensors, largest error first",
+                    .columns = {{"tensor", "tensor", cell::name},
+                                {"role", "class"},
+                                {"recipe", "recipe"},
+                                {"bits_per_element", "bits", cell::fixed, 2},
+                                {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                {"error_share", "of the\nerror %", cell::share}}};
+    std::vector<record> rows;
+    for (const record& r : d.results) rows.push_back(r);
+    std::ranges::stable_sort(rows, [](const record& a, const record& b) {
+        return number_of(a, "squared_error").value_or(0) >
+               number_of(b, "squared_error").value_or(0);
+    });
+    fill(tensors, rows, "tensor");
+    return {said, trade, recipes, uniform, tensors, left_out_of(d.tail)};
+}
+
+std::vector<section> gate_sections(const document_parts& d) {
+    section rules{.heading = "Rules",
+                  .columns = {{"rule", "rule"},
+                              {"checked", "checked", cell::integer},
+                              {"broken", "broken", cell::integer},
+                              {"undefined", "of them\nundefined", cell::integer},
+                              {"problem", "problem"}}};
+    const std::vector<record> all = records_in(d.head, "rules");
+    fill(rules, all, "rule");
+    report::stacked_chart chart;
+    chart.parts = {"broken", "undefined", "kept"};
+    chart.value = axis_of("results checked", "");
+    for (const record& r : all) {
+        if (chart.categories.size() == most_figure_recipes) break;
+        const double checked = number_of(r, "checked").value_or(0);
+        const double broken = number_of(r, "broken").value_or(0);
+        const double undefined = number_of(r, "undefined").value_or(0);
+        chart.categories.push_back(text_of(r, "rule"));
+        chart.cells.push_back({broken - undefined, undefined, checked - broken});
+    }
+    if (!chart.categories.empty()) {
+        add_figure(
+            rules, "rules", "What broke which rule",
+            "Results that break a rule, that break it for being undefined, and that keep it.",
+            std::move(chart));
+    }
+    section broken{.heading = "What broke them",
+                   .columns = {{"tensor", "tensor", cell::name},
+                               {"recipe", "recipe"},
+                               {"metric", "metric"},
+                               {"value", "value", cell::significant},
+                               {"comparison", "must be"},
+                               {"limit", "limit", cell::significant}},
+                   .group_field = "rule"};
+    std::vector<record> rows;
+    for (const record& r : d.results) rows.push_back(r);
+    fill(broken, rows, "result");
+    return {verdict_of(d.tail), rules, broken};
+}
+
+std::vector<section> diff_sections_of(const document_parts& d) {
+    const result_set set{"", &d.head, nullptr, &d.tail};
+    section steps = steps_section(gather({&set, 1}));
+    if (steps.figures.empty()) steps.notes.clear();
+    section moved{.heading = "Tensor by tensor"};
+    report::scatter_chart chart;
+    chart.x = axis_of("change of the values over their RMS", "", true);
+    chart.y = axis_of("blocks with another scale", "", false, true);
+    std::vector<record> rows;
+    const auto change = [](const record& r) { return number_of(r, "nrmse").value_or(0); };
+    for (const record& r : d.results) rows.push_back(r);
+    std::ranges::stable_sort(
+        rows, [&](const record& a, const record& b) { return change(a) > change(b); });
+    for (const record& r : rows) {
+        const auto churn = number_of(r, "scale_churn");
+        if (chart.marks.size() == most_marks || !churn || !(change(r) > 0)) continue;
+        chart.marks.push_back({{change(r), churn,
+                                fmt::format("{}, {} to {}", end_of_name(text_of(r, "tensor")),
+                                            text_of(r, "label_a"), text_of(r, "label_b"))},
+                               text_of(r, "recipe"),
+                               chart.marks.size() < most_named});
+    }
+    if (!chart.marks.empty()) {
+        add_figure(moved, "moved", "Values against scales",
+                   "A mark is a tensor from one dump to the next under a recipe. Named: those "
+                   "whose values change most.",
+                   std::move(chart));
+    }
+    moved.columns = {{"tensor", "tensor", cell::name},
+                     {"recipe", "recipe"},
+                     {"label_a", "from"},
+                     {"label_b", "to"},
+                     {"nrmse", "nrmse", cell::significant, 3},
+                     {"values_changed", "values\nmoved %", cell::share},
+                     {"scale_churn", "scales\nmoved %", cell::share},
+                     {"codes_moved", "codes\nmoved %", cell::share}};
+    fill(moved, rows, "result");
+    section together{.heading = "All tensors together",
+                     .columns = {{"recipe", "recipe"},
+                                 {"label_a", "from", cell::name},
+                                 {"label_b", "to", cell::name},
+                                 {"nrmse", "nrmse", cell::significant, 3},
+                                 {"values_changed", "values\nmoved %", cell::share},
+                                 {"scale_churn", "scales\nmoved %", cell::share},
+                                 {"codes_moved", "codes\nmoved %", cell::share},
+                                 {"oscillation", "flipped\nback %", cell::share}}};
+    fill(together, records_in(d.tail, "summary"), "pair of dumps");
+    return {verdict_of(d.tail), steps, together, moved, left_out_of(d.tail)};
+}
+
+// "Fprop, hadamard, twice": a case of mx stages.
+std::string case_of(const record& r) {
+    std::string text = text_of(r, "transform");
+    if (text.empty()) text = "as given";
+    return text_of(r, "source") == "original" ? text : text + ", twice";
+}
+
+std::vector<section> stages_sections_of(const document_parts& d) {
+    section errors{.heading = "Products of the layer",
+                   .columns = {{"stage", "stage"},
+                               {"product", "product"},
+                               {"transform", "transform"},
+                               {"source", "operands of"},
+                               {"total_nrmse", "error\n/ norm", cell::significant, 3},
+                               {"expected_nrmse", "if\nindependent", cell::significant, 3},
+                               {"total_sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                               {"total_gain", "gain", cell::fixed, 4},
+                               {"total_bias_share", "bias of\nerror %", cell::share},
+                               {"total_cosine", "cosine", cell::fixed, 4}}};
+    report::heat_map map;
+    map.value = axis_of("error over the norm of the exact product", "");
+    report::heat_map gains;
+    gains.value = axis_of("bias: distance of the gain from 1", "", false, true);
+    section summing{
+        .heading = "What summing adds",
+        .columns = {{"stage", "stage"},
+                    {"transform", "transform"},
+                    {"model", "model"},
+                    {"accumulation_nrmse", "summing:\nerror / norm", cell::significant, 3},
+                    {"accumulation_max_ulp", "max\nulp", cell::integer},
+                    {"total_nrmse", "in all:\nerror / norm", cell::significant, 3}}};
+    const auto place = [](std::vector<std::string>& names, const std::string& name) {
+        const auto at = std::ranges::find(names, name);
+        const auto index = static_cast<std::size_t>(at - names.begin());
+        if (at == names.end()) names.push_back(name);
+        return index;
+    };
+    const auto put_at = [](report::heat_map& m, std::size_t row, std::size_t column, auto v) {
+        m.cells.resize(std::max(m.cells.size(), row + 1));
+        for (auto& cells : m.cells) cells.resize(std::max(cells.size(), column + 1));
+        m.cells[row][column] = v;
+    };
+    std::vector<record> first, all;
+    std::string last;
+    for (const record& r : d.results) {
+        if (text_of(r, "source") == "original") all.push_back(r);
+        // Of a case the first accumulator.
+        const std::string here = text_of(r, "stage") + "\n" + case_of(r);
+        if (here == last) continue;
+        last = here;
+        first.push_back(r);
+        const std::size_t row = place(map.rows, text_of(r, "stage"));
+        const std::size_t column = place(map.columns, case_of(r));
+        put_at(map, row, column, number_of(r, "total_nrmse"));
+        const auto gain = number_of(r, "total_gain");
+        put_at(gains, row, column, gain ? std::optional(std::abs(*gain - 1)) : std::nullopt);
+    }
+    gains.rows = map.rows;
+    gains.columns = map.columns;
+    if (!map.rows.empty()) {
+        add_figure(errors, "stages-error", "Error by stage and transform",
+                   "twice: operands made from copies quantized along the other axis.",
+                   std::move(map));
+        add_figure(errors, "stages-bias", "Bias by stage and transform",
+                   "A common gain is an error that no averaging over steps takes away.",
+                   std::move(gains));
+    }
+    fill(errors, first, "product");
+    fill(summing, all, "product");
+    return {verdict_of(d.tail), errors, summing};
+}
+
+std::vector<section> gemm_sections_of(const document_parts& d) {
+    section models{
+        .heading = "Error by accumulator",
+        .columns = {{"model", "model"},
+                    {"form_a", "A as"},
+                    {"form_b", "B as"},
+                    {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
+                    {"accumulation_max_ulp", "max\nulp", cell::integer},
+                    {"total_sqnr_db", "in all:\nSQNR dB", cell::fixed, 2},
+                    {"total_nrmse", "error\n/ RMS", cell::significant, 3},
+                    {"total_gain", "gain", cell::fixed, 4}}};
+    std::vector<record> rows;
+    report::bar_chart ulps;
+    ulps.x = axis_of("distance from the exact sum, log2 of float32 neighbours", "");
+    ulps.y = axis_of("elements", "", false, true);
+    for (const record& r : d.results) {
+        rows.push_back(r);
+        const auto* bins = report::member<report::list>(r, "accumulation_ulp_histogram");
+        if (bins == nullptr || ulps.panels.size() == most_panels) continue;
+        report::bar_chart::series s;
+        s.name = text_of(r, "model");
+        for (std::size_t i = 0; i < bins->size(); ++i) {
+            s.edges.push_back(static_cast<double>(i) - 0.5);
+            s.counts.push_back(number_of((*bins)[i]).value_or(0));
+            s.labels.push_back(i == 0 ? "equal" : fmt::format("2^{} to 2^{}", i - 1, i));
+        }
+        s.edges.push_back(static_cast<double>(bins->size()) - 0.5);
+        ulps.panels.push_back(std::move(s));
+    }
+    fill(models, rows, "model");
+    section operands{.heading = "Operands",
+                     .columns = {{"operand", ""},
+                                 {"tensor", "tensor", cell::name},
+                                 {"shape", "stored as", cell::extents},
+                                 {"recipe", "recipe"},
+                                 {"nrmse", "error\n/ RMS", cell::significant, 3},
+                                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                 {"gain", "gain", cell::fixed, 4}}};
+    for (const char* name : {"a", "b"}) {
+        const auto* r = report::member<record>(d.head, name);
+        if (r == nullptr) continue;
+        operands.rows.push_back(*r);
+        operands.rows.back().emplace_back("operand", std::string(name));
+    }
+    if (!ulps.panels.empty()) {
+        add_figure(models, "ulps", "Elements by distance from the exact sum",
+                   "Summing alone: against the exact product of the same operands. On the left, "
+                   "elements that are equal.",
+                   std::move(ulps));
+    }
+    report::line_chart growth;
+    growth.x = axis_of("K", "", true);
+    growth.y = axis_of("summing: error over RMS", "", true);
+    for (const record& r : records_in(d.tail, "growth")) {
+        const std::string model = text_of(r, "model");
+        auto at = std::ranges::find(growth.lines, model, &report::line_chart::line::name);
+        if (at == growth.lines.end()) {
+            if (growth.lines.size() == most_lines) continue;
+            at = growth.lines.insert(at, {model, {}});
+        }
+        at->points.push_back({number(r, "k"), number_of(r, "accumulation_nrmse"), ""});
+    }
+    if (!growth.lines.empty()) {
+        add_figure(models, "growth", "Error of summing by K",
+                   "Against the exact product of the same operands.", std::move(growth));
+    }
+    section differences{.heading = "Differences between models",
+                        .columns = {{"model", "model"},
+                                    {"other", "and"},
+                                    {"differing_share", "elements that\ndiffer %", cell::share},
+                                    {"max_ulp", "max\nulp", cell::integer},
+                                    {"nrmse", "difference\n/ RMS", cell::significant, 3}}};
+    fill(differences, records_in(d.tail, "differences"), "pair");
+    return {verdict_of(d.tail), models, operands, differences};
+}
+
+struct page_row {
+    const char* schema;
+    const char* title;
+    std::vector<section> (*sections)(const document_parts&);
+};
+constexpr std::array page_rows{
+    page_row{"mx.plan/1", "Mixed precision: a plan", plan_sections},
+    page_row{"mx.gate/1", "Rules held against results", gate_sections},
+    page_row{"mx.diff/1", "Dumps of a model compared", diff_sections_of},
+    page_row{"mx.stages/1", "Products of a linear layer in training", stages_sections_of},
+    page_row{"mx.gemm/1", "A matrix product as matrix units add it", gemm_sections_of},
+    page_row{"mx.runs/1", "Trainings compared", runs_sections},
+};
+
+}  // namespace
+
+std::optional<report::document> document_page(const document_parts& d) {
+    const std::string schema = text_of(d.head, "schema");
+    for (const page_row& row : page_rows) {
+        if (row.schema != schema) continue;
+        report::document page;
+        page.title = row.title;
+        page.head = d.head;
+        for (section& s : row.sections(d)) {
+            if (s.rows.empty()) s.columns.clear();
+            put(page.sections, std::move(s));
+        }
+        return page;
+    }
+    return {};
+}
+
+report::document document_page(const report::document& d) {
+    return *document_page(document_parts{d.head, d.results, d.tail});
+}
+
+}  // namespace mx::pages

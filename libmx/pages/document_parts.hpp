@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pages take from documents that were read back: members that may be missing.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/report/document.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+
+/// A document, in memory or read back from its JSON. Nothing is owned.
+struct document_parts {
+    const report::record& head;
+    const report::record_list& results;
+    const report::record& tail;
+};
+
+/// The records of a list that is a member; none where there is no such list.
+std::vector<report::record> records_in(const report::record& of, std::string_view name);
+
+/// The member `verdict` of a document's tail: what the command said, a line each.
+inline constexpr const char* verdict_heading = "Verdict";
+void add_verdict(report::document& d);
+/// The section with these lines.
+report::section verdict_of(const report::record& tail);
+
+}  // namespace mx::pages

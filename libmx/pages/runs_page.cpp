@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/runs_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/words.hpp"
+
+namespace mx::pages {
+namespace {
+
+using report::cell;
+using report::number_of;
+using report::record;
+using report::section;
+using report::text_of;
+
+std::string folder_of(const record& run) {
+    return std::filesystem::path(text_of(run, "run")).parent_path().filename().string();
+}
+
+// A line of a figure of runs from the lists of a record.
+report::line_chart::line line_of(const record& r, const char* x, const char* y) {
+    report::line_chart::line line{folder_of(r), {}};
+    const auto* xs = report::member<report::list>(r, x);
+    const auto* ys = report::member<report::list>(r, y);
+    if (xs == nullptr || ys == nullptr) return line;
+    for (std::size_t i = 0; i < std::min(xs->size(), ys->size()); ++i) {
+        line.points.push_back({number_of((*xs)[i]).value_or(NAN), number_of((*ys)[i]), ""});
+    }
+    return line;
+}
+
+void add_losses(const std::vector<record>& runs, const std::string& first, section& to) {
+    report::line_chart chart;
+    chart.x = axis_of("step", "");
+    chart.y = axis_of("loss", "", true);
+    std::set<double> interventions;
+    for (const record& r : runs) {
+        report::line_chart::line line = line_of(r, "loss_steps", "losses");
+        if (line.points.empty() || chart.lines.size() == most_lines) continue;
+        chart.lines.push_back(std::move(line));
+        const auto* at = report::member<report::list>(r, "interventions");
+        if (at == nullptr) continue;
+        for (const report::value& v : *at) interventions.insert(number_of(v).value_or(0));
+    }
+    for (const double step : interventions) chart.zones.push_back({"intervention", step, step + 1});
+    if (chart.lines.empty()) return;
+    add_figure(to, "losses", "Losses",
+               "Each point is the largest loss of its stretch of steps." + first, std::move(chart));
+}
+
+void add_zeta(const std::vector<record>& runs, const std::string& first, section& to) {
+    report::line_chart by_step;
+    by_step.x = axis_of("step", "");
+    by_step.y = axis_of("zeta", "", true);
+    report::scatter_chart by_loss;
+    by_loss.x = axis_of("loss", "", true);
+    by_loss.y = axis_of("zeta", "", true);
+    for (const record& r : runs) {
+        report::line_chart::line line{folder_of(r), {}};
+        for (const record& p : records_in(r, "probes")) {
+            const auto step = number_of(p, "step"), loss = number_of(p, "loss");
+            const auto zeta = number_of(p, "zeta");
+            if (!step || !zeta) continue;
+            line.points.push_back({*step, zeta, ""});
+            if (!loss) continue;
+            by_loss.marks.push_back({{*loss, zeta, fmt::format("{}, step {}", line.name, *step)},
+                                     text_of(r, "group")});
+        }
+        if (!line.points.empty() && by_step.lines.size() < most_lines) {
+            by_step.lines.push_back(std::move(line));
+        }
+    }
+    if (by_step.lines.empty()) return;
+    add_figure(to, "zeta", "Error of the gradient",
+               "zeta = |q - g| / |g| against float32 at the same parameters and batch." + first,
+               std::move(by_step));
+    if (by_loss.marks.empty()) return;
+    add_figure(to, "zeta-by-loss", "Error of the gradient against the loss",
+               "A point is a probe.", std::move(by_loss));
+}
+
+// Of the first run of each group that has them: magnitudes of gains, each over the power of two
+// above it.
+void add_gains(const std::vector<record>& runs, section& to) {
+    constexpr std::size_t most_groups = 6;
+    std::set<std::string> seen;
+    for (const record& r : runs) {
+        const std::string group = text_of(r, "group");
+        if (seen.size() == most_groups || seen.contains(group)) continue;
+        report::scatter_chart chart;
+        chart.x = in_range(axis_of("mantissa", ""), 0.5, 1);
+        chart.y = axis_of("step", "");
+        chart.groups = {"least", "median", "largest"};
+        std::optional<double> from;
+        for (const record& p : records_in(r, "probes")) {
+            for (const record& gains : records_in(p, "gains")) {
+                if (const auto zone = number_of(gains, "clamp_zone_from")) from = zone;
+                for (const std::string& name : chart.groups) {
+                    const double x = number_of(gains, name).value_or(0);
+                    int exponent = 0;
+                    chart.marks.push_back(
+                        {{std::frexp(x, &exponent), number_of(p, "step"),
+                          fmt::format("{}: {:.4g}", text_of(gains, "tensor"), x)},
+                         name});
+                }
+            }
+        }
+        if (chart.marks.empty()) continue;
+        seen.insert(group);
+        if (from) chart.zones.push_back({"clamp zone", *from, 1});
+        add_figure(to, fmt::format("gains-{}", seen.size()), "Gains of norms: " + group,
+                   fmt::format("{}: magnitudes over the power of two above each, over steps. A "
+                               "block all of whose gains lie in the clamp zone of one power of two "
+                               "takes the largest code as a whole{}.",
+                               folder_of(r), from ? "" : "; under this recipe there is no zone"),
+                   std::move(chart));
+    }
+}
+
+}  // namespace
+
+std::vector<section> runs_sections(const document_parts& d) {
+    section groups{.heading = "Groups",
+                   .columns = {{"group", "group"},
+                               {"runs", "runs", cell::integer},
+                               {"unstable", "unstable", cell::integer},
+                               {"survival", "stable", cell::share},
+                               {"survival_low", "from", cell::share},
+                               {"survival_high", "to", cell::share},
+                               {"log_rank_p", "p", cell::significant, 2},
+                               {"pairs", "pairs", cell::integer},
+                               {"gap", "gap", cell::significant, 3},
+                               {"gap_low", "from", cell::significant, 3},
+                               {"gap_high", "to", cell::significant, 3}}};
+    report::line_chart survival;
+    survival.x = axis_of("step", "");
+    survival.y = in_range(axis_of("stable runs", "", false, true), 0, 1);
+    std::vector<record> rows;
+    for (const record& r : d.results) {
+        rows.push_back(r);
+        report::line_chart::line line{text_of(r, "group"), {}};
+        double share = 1;
+        for (const record& p : records_in(r, "survival_curve")) {
+            const double step = number_of(p, "step").value_or(NAN);
+            line.points.push_back({step, share, ""});
+            share = number_of(p, "survival").value_or(NAN);
+            line.points.push_back({step, share, "", number_of(p, "low"), number_of(p, "high")});
+        }
+        if (survival.lines.size() < most_lines) survival.lines.push_back(std::move(line));
+    }
+    groups.rows = std::move(rows);
+    const std::vector<record> runs = records_in(d.tail, "runs");
+    const std::string first =
+        runs.size() > most_lines
+            ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
+            : "";
+    section curves{.heading = "Curves"};
+    add_figure(curves, "survival", "Runs that are stable so far",
+               "Kaplan and Meier's estimate by group, with its interval.", std::move(survival));
+    add_losses(runs, first, curves);
+    add_zeta(runs, first, curves);
+    add_gains(runs, curves);
+    section list{.heading = "Runs",
+                 .columns = {{"run", "run", cell::name},
+                             {"group", "group"},
+                             {"status", "status"},
+                             {"steps", "steps", cell::integer},
+                             {"unstable_at", "unstable at", cell::integer},
+                             {"late_loss", "late loss", cell::significant, 5}}};
+    list.rows = runs;
+    section across{.heading = "Gradients across runs",
+                   .columns = {{"run", "run", cell::name},
+                               {"against", "against", cell::name},
+                               {"step", "step", cell::integer},
+                               {"zeta_norm", "|q-g|^2/|g|^2", cell::significant, 4},
+                               {"cosine", "cosine", cell::significant, 4},
+                               {"norm_ratio", "|q|/|g|", cell::significant, 4}}};
+    across.rows = records_in(d.tail, "across");
+    std::vector<section> all{verdict_of(d.tail), curves, groups, list};
+    if (!across.rows.empty()) all.push_back(std::move(across));
+    return all;
+}
+
+}  // namespace mx::pages
