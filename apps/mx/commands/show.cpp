@@ -189,7 +189,7 @@ runner declare_show(parser& cmd) {
                    fmt::format("how many of the worst blocks to list, without TENSOR how many "
                                "tensors ({}), of which --json and --html show {} blocks each",
                                default_worst, blocks_of_each))
-        ->not_negative();
+        ->in_range<std::uint64_t>(1, 1000);
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
     cmd.description(
