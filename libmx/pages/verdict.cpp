@@ -316,7 +316,7 @@ std::string mend_words(const policy::risk& r) {
     }
     if (r.mend == "undecided") return "Undecided.";
     if (r.mend.starts_with("keep ")) return "Keep its stored precision.";
-    return fmt::format("Recommended: {}.", r.mend);
+    return fmt::format("Instead: {}.", r.mend);
 }
 
 bool harms(const policy::risk& r) { return r.why || r.lost > 0; }
