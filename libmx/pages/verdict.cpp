@@ -308,10 +308,15 @@ std::string harm_words(const policy::risk& r) {
                        policy::value_text(*r.why->of, r.why->limit));
 }
 
+// A sentence.
 std::string mend_words(const policy::risk& r) {
-    if (!r.mend.empty()) return r.mend;
-    return r.is == policy::verdict::evaluate ? "evaluate, or keep its stored precision"
-                                             : "nothing: within the limits";
+    if (r.mend.empty()) {
+        return r.is == policy::verdict::evaluate ? "Evaluate it, or keep its stored precision."
+                                                 : "Within the limits.";
+    }
+    if (r.mend == "undecided") return "Undecided.";
+    if (r.mend.starts_with("keep ")) return "Keep its stored precision.";
+    return fmt::format("Instead: {}.", r.mend);
 }
 
 bool harms(const policy::risk& r) { return r.why || r.lost > 0; }
@@ -322,10 +327,9 @@ report::section risks_section(const judged_model& m) {
     for (const policy::risk& r : m.says.risks) limits += r.why ? 1u : 0u;
     for (const policy::risk& r : m.says.risks) {
         if (!harms(r) || s.notes.size() == first_risks) break;
-        s.notes.push_back(fmt::format("- {} {} under {}, {}. What mends it: {}.",
-                                      tensor_name(m, r.tensor), harm_words(r), r.recipe,
-                                      r.recommended ? "the recipe of its class" : "not recommended",
-                                      mend_words(r)));
+        s.notes.push_back(fmt::format(
+            "- {} {} under {}, {}. {}", tensor_name(m, r.tensor), harm_words(r), r.recipe,
+            r.recommended ? "the recipe of its class" : "not recommended", mend_words(r)));
     }
     if (s.notes.empty()) return {};
     s.heading = "Largest risks";

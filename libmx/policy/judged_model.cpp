@@ -13,9 +13,8 @@ namespace mx::policy {
 
 std::optional<std::size_t> judged_model::find(std::string_view file,
                                               std::string_view tensor) const {
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-        if (tensors[i].file == file && tensors[i].name == tensor) return i;
-    }
+    const auto at = index.find({file, tensor});
+    if (at != index.end()) return at->second;
     return {};
 }
 
@@ -25,8 +24,10 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     m.by = b.by ? *b.by : find_policy(default_policy(m.tensors));
     m.on = b.on;
     std::set<std::string_view> seen;
-    for (const measured_tensor& t : m.tensors) {
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const measured_tensor& t = m.tensors[i];
         if (seen.insert(t.file).second) m.files.push_back(t.file);
+        m.index.emplace(std::pair(std::string_view(t.file), std::string_view(t.name)), i);
     }
     m.says = judge(m.tensors, m.by, *m.on, b.scores);
     return m;

@@ -2,10 +2,12 @@
 // A model's tensors with what a policy makes of them: what every command that gives a verdict asks.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libmx/analysis/result.hpp"
@@ -27,6 +29,9 @@ struct judged_model {
     const target* on = nullptr;
     judgement says;
     std::vector<std::string> files;  ///< of the tensors, in order
+
+    /// By file and tensor; points into `tensors`.
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> index;
 
     judged_model() = default;
     judged_model(judged_model&&) = default;

@@ -253,7 +253,7 @@ TEST_CASE("a projection that loses nearly all of its elements leads the risks, w
     const report::document page = page_of(document(all));
     CHECK(section_of(page, "Largest risks")->notes.front() ==
           "- down loses 96.90 % of its elements to zero (limit 20.00 %) under mxfp8:scale=rceil, "
-          "the recipe of its class. What mends it: keep its stored precision.");
+          "the recipe of its class. Keep its stored precision.");
     CHECK(report::text_of(decision_on(page, "down"), "recipe") == "keep");
     CHECK(report::text_of(section_of(page, "The 10 tensors most harmed")->rows.front(), "tensor") ==
           "down");
