@@ -17,13 +17,17 @@ bool is_kept(const io::tensor_info& info, const run_control& control) {
     return info.elements <= control.kept_elements;
 }
 
+// In signed integers, of which every processor finds the larger one by vectors.
 std::uint32_t finite_amax(std::span<const float> x) {
-    std::uint32_t amax = 0;
+    constexpr auto infinity = static_cast<std::int32_t>(base::f32_infinity);
+    std::int32_t amax = 0;
     for (const float v : x) {
-        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
-        if (magnitude < base::f32_infinity) amax = std::max(amax, magnitude);
+        const auto magnitude =
+            static_cast<std::int32_t>(base::bits_of(v) & base::f32_magnitude_mask);
+        const std::int32_t finite = magnitude < infinity ? magnitude : 0;
+        amax = amax < finite ? finite : amax;
     }
-    return amax;
+    return static_cast<std::uint32_t>(amax);
 }
 
 // What several wishes of a tensor have in common: a maximum of one preparation's values.

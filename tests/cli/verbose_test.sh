@@ -36,13 +36,16 @@ for backend in $("$mx" version | sed -n '/not here/d; s/^backend \([a-z0-9]*\) .
         says "$first" cast tiny.safetensors --element e4m3 -o e4m3.safetensors $run
         ;;
     neon | sse4 | avx2 | avx512)
-        nvfp4="mx: recipe nvfp4: $instead $backend has no kernels for it
+        says "$first" analyze tiny.safetensors --recipe nvfp4 --recipe fp8_1x128 \
+            --recipe mxfp4:dialect=torchao --recipe nvfp4:four_over_six=mse $run
+        recipe=mxfp4:dialect=microxcaling
+        others="mx: recipe $recipe: $instead $backend has no kernels for it
 "
-        says "$first$nvfp4" analyze tiny.safetensors --recipe nvfp4 --recipe mxfp4 $run
-        says "$first$nvfp4" compare tiny.safetensors --recipe nvfp4 --recipe mxfp4 $run
-        says "$first$nvfp4" cluster tiny.safetensors --recipe nvfp4 $run
-        says "$first$nvfp4" diff tiny.safetensors tiny.safetensors --recipe nvfp4 $run
-        says "$first$nvfp4" quantize tiny.safetensors --recipe nvfp4 -o q.safetensors $run
+        says "$first$others" analyze tiny.safetensors --recipe $recipe --recipe mxfp4 $run
+        says "$first$others" compare tiny.safetensors --recipe $recipe --recipe mxfp4 $run
+        says "$first$others" cluster tiny.safetensors --recipe $recipe $run
+        says "$first$others" diff tiny.safetensors tiny.safetensors --recipe $recipe $run
+        says "$first$others" quantize tiny.safetensors --recipe $recipe -o q.safetensors $run
         says "${first}mx: casts: $instead $backend has no kernels for them
 " cast tiny.safetensors --element e4m3 -o e4m3.safetensors $run
         says "${first}mx: --blocks: $instead $backend has no kernels for what it writes
