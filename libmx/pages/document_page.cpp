@@ -432,9 +432,24 @@ std::vector<section> runs_sections(const document_parts& d) {
             share = number(p, "survival");
             line.points.push_back({step, share, "", number_of(p, "low"), number_of(p, "high")});
         }
+        // To the last step of the group's runs.
+        double last = 0;
+        for (const record& run : records_in(d.tail, "runs")) {
+            if (text_of(run, "group") != line.name) continue;
+            last = std::max(last, number_of(run, "steps").value_or(0));
+        }
+        line.points.push_back({last, share, ""});
         if (survival.lines.size() < most_lines) survival.lines.push_back(std::move(line));
     }
     fill(groups, rows, "group");
+    if (const auto* rule = report::member<record>(d.head, "rule")) {
+        groups.notes.push_back(fmt::format(
+            "Unstable: a loss above {:g} times the median of the {:g} before it (at least {:g}), "
+            "or "
+            "none. Gap: mean loss of the last 30 % of the steps less that of the run in the first "
+            "group which differs in nothing else, stable pairs only. Intervals are 95 %.",
+            number(*rule, "factor"), number(*rule, "window"), number(*rule, "least")));
+    }
     report::line_chart losses, zetas;
     losses.x = zetas.x = axis_of("step", "");
     losses.y = axis_of("loss", "", true);
@@ -446,6 +461,11 @@ std::vector<section> runs_sections(const document_parts& d) {
             }
         };
         add(losses, line_of(r, "loss_steps", "losses"));
+        const auto* at = report::member<report::list>(r, "interventions");
+        for (std::size_t i = 0; at != nullptr && i < at->size(); ++i) {
+            const double step = number_of((*at)[i]).value_or(NAN);
+            losses.zones.push_back({"intervention", step, step + 1});
+        }
         add(zetas, line_of(r, "zeta_steps", "zeta"));
     }
     const std::size_t runs = records_in(d.tail, "runs").size();
