@@ -26,15 +26,15 @@ picture() {
     shift 2
     others=section
     for section; do others="$others:not(#$section)"; done
-    sed "s|</style>|#side,footer,$others{display:none!important}&|" "$page" >"$name.html"
+    sed "s|</style>|#side,footer,$others{display:none!important}&|" "$page" >"seen-$name.html"
     "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
         --window-size="1100,$height" --screenshot="$pictures/$name.png" \
-        "file://$scratch/$name.html" >/dev/null 2>&1
+        "file://$scratch/seen-$name.html" >/dev/null 2>&1
 }
 page=page.html
 picture verdict 960 verdict what-to-ship largest-risks
-picture tensors 1000 tensors-under-the-recommendation
+picture tensors 850 tensors-under-the-recommendation
 picture norms 620 norm-gains-against-the-clamp-zone
 page=plan.html
-picture plan 800 verdict bits-against-sqnr
+picture plan 880 verdict bits-against-sqnr
 ls -l "$pictures"

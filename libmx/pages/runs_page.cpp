@@ -73,8 +73,8 @@ void add_zeta(const std::vector<record>& runs, const std::string& first, section
             if (!step || !zeta) continue;
             line.points.push_back({*step, zeta, ""});
             if (!loss) continue;
-            by_loss.marks.push_back({{*loss, zeta, fmt::format("{}, step {}", line.name, *step)},
-                                     text_of(r, "group")});
+            by_loss.marks.push_back(
+                {{*loss, zeta, fmt::format("{}, step {}", line.name, *step)}, text_of(r, "group")});
         }
         if (!line.points.empty() && by_step.lines.size() < most_lines) {
             by_step.lines.push_back(std::move(line));
@@ -85,8 +85,8 @@ void add_zeta(const std::vector<record>& runs, const std::string& first, section
                "zeta = |q - g| / |g| against float32 at the same parameters and batch." + first,
                std::move(by_step));
     if (by_loss.marks.empty()) return;
-    add_figure(to, "zeta-by-loss", "Error of the gradient against the loss",
-               "A point is a probe.", std::move(by_loss));
+    add_figure(to, "zeta-by-loss", "Error of the gradient against the loss", "A point is a probe.",
+               std::move(by_loss));
 }
 
 // Of the first run of each group that has them: magnitudes of gains, each over the power of two
@@ -108,10 +108,9 @@ void add_gains(const std::vector<record>& runs, section& to) {
                 for (const std::string& name : chart.groups) {
                     const double x = number_of(gains, name).value_or(0);
                     int exponent = 0;
-                    chart.marks.push_back(
-                        {{std::frexp(x, &exponent), number_of(p, "step"),
-                          fmt::format("{}: {:.4g}", text_of(gains, "tensor"), x)},
-                         name});
+                    chart.marks.push_back({{std::frexp(x, &exponent), number_of(p, "step"),
+                                            fmt::format("{}: {:.4g}", text_of(gains, "tensor"), x)},
+                                           name});
                 }
             }
         }
@@ -145,6 +144,7 @@ std::vector<section> runs_sections(const document_parts& d) {
     report::line_chart survival;
     survival.x = axis_of("step", "");
     survival.y = in_range(axis_of("stable runs", "", false, true), 0, 1);
+    const std::vector<record> runs = records_in(d.tail, "runs");
     std::vector<record> rows;
     for (const record& r : d.results) {
         rows.push_back(r);
@@ -156,14 +156,27 @@ std::vector<section> runs_sections(const document_parts& d) {
             share = number_of(p, "survival").value_or(NAN);
             line.points.push_back({step, share, "", number_of(p, "low"), number_of(p, "high")});
         }
+        // To the last step of the group's runs.
+        double last = 0;
+        for (const record& run : runs) {
+            if (text_of(run, "group") != line.name) continue;
+            last = std::max(last, number_of(run, "steps").value_or(0));
+        }
+        line.points.push_back({last, share, ""});
         if (survival.lines.size() < most_lines) survival.lines.push_back(std::move(line));
     }
     groups.rows = std::move(rows);
-    const std::vector<record> runs = records_in(d.tail, "runs");
+    if (const auto* rule = report::member<record>(d.head, "rule")) {
+        const auto number = [&](const char* name) { return number_of(*rule, name).value_or(NAN); };
+        groups.notes.push_back(fmt::format(
+            "Unstable: a loss above {:g} times the median of the {:g} before it (at least {:g}), "
+            "or none. Gap: mean loss of the last 30 % of the steps less that of the run in the "
+            "first group which differs in nothing else, stable pairs only. Intervals are 95 %.",
+            number("factor"), number("window"), number("least")));
+    }
     const std::string first =
-        runs.size() > most_lines
-            ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
-            : "";
+        runs.size() > most_lines ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
+                                 : "";
     section curves{.heading = "Curves"};
     add_figure(curves, "survival", "Runs that are stable so far",
                "Kaplan and Meier's estimate by group, with its interval.", std::move(survival));

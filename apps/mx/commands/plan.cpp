@@ -53,8 +53,7 @@ int run(const options& o) {
     const policy::judged_model judged = policy::judge_inputs(inputs, basis_of(o.judging));
     const plan::candidates from = plan::gather_candidates(inputs, request, judged);
     const plan::plan p = plan::make_plan(from, goal);
-    report::document d =
-        pages::plan_document(inputs, from, goal, p, request.rules, o.top, judged);
+    report::document d = pages::plan_document(inputs, from, goal, p, request.rules, o.top, judged);
     finish_with_page(to, d, o.quiet);
     return exit_code::fine;
 }

@@ -13,8 +13,8 @@
 #include "libmx/lab/curves.hpp"
 #include "libmx/lab/probe.hpp"
 #include "libmx/lab/run_folder.hpp"
-#include "libmx/lab/tensor_file.hpp"
 #include "libmx/lab/survival.hpp"
+#include "libmx/lab/tensor_file.hpp"
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/report/members.hpp"
 

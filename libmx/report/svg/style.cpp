@@ -42,7 +42,7 @@ svg.sample{display:inline-block;width:1.75rem;height:1rem;flex:none}
 ul.legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:.3rem 0;padding:0;max-width:none;
 list-style:none;font-size:.8rem}
 .legend li{display:flex;align-items:center;gap:.4rem;margin:0}
-.plot text{font:12px "Liberation Sans",Arial,Helvetica,sans-serif;fill:var(--mx-ink)}
+.plot text{font:12px "Liberation Sans",Arial,Helvetica,sans-serif;fill:var(--mx-ink);pointer-events:none}
 .plot .soft{fill:var(--mx-soft)}
 .plot .num{font-size:11px}
 .plot .head{font-weight:bold}
