@@ -167,9 +167,6 @@ class gathering {
             note_dumps(s, series);
             return;
         }
-        if (const report::list* skipped = report::member<report::list>(*s.tail, "skipped")) {
-            out_.skipped += static_cast<std::int64_t>(skipped->size());
-        }
         if (report::find(*s.tail, "findings") != nullptr) {
             out_.examined = true;
             collect(*s.tail, "findings", out_.findings);

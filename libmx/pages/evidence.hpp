@@ -52,7 +52,6 @@ struct evidence {
     std::vector<dump_series> dumps;
     std::vector<const report::record*> findings;  ///< of mx cluster
     bool examined = false;                        ///< there is a document of mx cluster
-    std::int64_t skipped = 0;                     ///< tensors, or tensors under a recipe
     std::int64_t repeated = 0;  ///< results that were there before; the first counts
     std::int64_t measured = 0;  ///< results in all
 

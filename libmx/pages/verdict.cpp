@@ -32,8 +32,6 @@ constexpr std::size_t worst_shown = 10;
 constexpr std::size_t commands_shown = 3;
 constexpr std::size_t named_files = 3;
 
-std::string_view dash_if_empty(std::string_view text) { return text.empty() ? "-" : text; }
-
 // What becomes of a tensor.
 enum class fate : std::uint8_t { quantized, undecided, ruled_out, no_whole_blocks, no_operand };
 
@@ -628,7 +626,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
                                           {"lost_share", r.lost},
                                           {"of_operands", r.of_operands},
                                           {"limit_reached", reached(r.why)},
-                                          {"mend", std::string(dash_if_empty(r.mend))}});
+                                          {"mend", r.mend}});
     }
     for (const policy::missing_recipes& w : m.says.missing) {
         missing.emplace_back(

@@ -11,10 +11,6 @@
 
 namespace mx::pages {
 
-std::string decibels(double db) {
-    return std::isinf(db) && db > 0 ? std::string("no error") : fmt::format("{:.2f} dB", db);
-}
-
 std::string percent(double share) { return report::percent_text(share) + " %"; }
 
 byte_unit unit_of(std::uint64_t bytes) {

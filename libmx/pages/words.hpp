@@ -11,8 +11,6 @@
 
 namespace mx::pages {
 
-/// "18.87 dB"; "no error" where it is infinite.
-std::string decibels(double db);
 /// "1.5 %": a share in percent, with report::percent_text's ends.
 std::string percent(double share);
 /// "312 bytes", "1.53 kB", "90.9 MB": three digits, units of 1000.
