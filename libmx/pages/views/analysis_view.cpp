@@ -12,10 +12,10 @@
 #include <tuple>
 #include <utility>
 
-#include "libmx/engine/roles.hpp"
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/figures.hpp"
+#include "libmx/policy/policy.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/shape.hpp"
@@ -89,6 +89,8 @@ std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results)
     std::vector<tensor_rows> tensors;
     using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
     std::map<full_name, std::size_t> places;
+    // The policy that keeps the fewest roles: all others have operands of products.
+    const policy::policy by = policy::find_policy("training");
     for (const analysis::result& r : results) {
         if (r.elements == 0) continue;  // nothing to show; see left_out_of
         const auto [at, added] =
@@ -96,9 +98,9 @@ std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results)
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         t.results.push_back(&r);
-        t.harm = std::max(
-            t.harm, {!engine::keeps_precision(r.of->role), policy::lost_share(r, r.under->recipe),
-                     analysis::value_or(r.nrmse, -1)});
+        t.harm = std::max(t.harm,
+                          {by.kept(r.of->role) == nullptr, policy::lost_share(r, r.under->recipe),
+                           analysis::value_or(r.nrmse, -1)});
     }
     return tensors;
 }

@@ -204,9 +204,33 @@ TEST_CASE("rules are read from a file") {
 
 TEST_CASE("results of other commands are refused") {
     const mx::test::scratch_dir dir;
-    const std::string path = dir.file("d.json", R"({"schema":"mx.diff/1","results":[]})");
+    const std::string path = dir.file("d.json", R"({"schema":"mx.stages/1","results":[]})");
     CHECK_THROWS_WITH(open_for_gate({path}, {}),
                       path +
-                          ": holds mx.diff; mx gate reads what mx analyze, mx compare and mx "
-                          "cluster write with --json");
+                          ": holds mx.stages; mx gate reads what mx analyze, mx compare, mx diff "
+                          "and mx cluster write with --json");
+}
+
+TEST_CASE("of two dumps a result is of the later one") {
+    const mx::test::scratch_dir dir;
+    const std::string path = dir.file(
+        "d.json", R"({"schema":"mx.diff/1","results":[{"file_a":"a","file_b":"b","tensor":"w",)"
+                  R"("recipe":"mxfp8","elements":4,"nrmse":0.5}]})");
+    const std::vector<gate_rule> rules{parse_gate_rule("nrmse<0.1")};
+    const gate_verdict v = apply_gate(rules, open_for_gate({path}, rules), recipe_filter({}));
+    REQUIRE(v.breaches.size() == 1);
+    CHECK(v.breaches[0].file == "b");
+    CHECK(v.checked == 1);
+}
+
+TEST_CASE("a rule about the policy has no comparison") {
+    const gate_rule all = parse_gate_rule("policy");
+    CHECK(all.compare == nullptr);
+    CHECK(all.subject == rule_subject::everything);
+    CHECK(parse_gate_rule("weight:policy").subject == rule_subject::role);
+    CHECK(parse_gate_rule("a:b:policy").subject_text == "a:b");
+    CHECK(parse_gate_rule("policy<1").compare != nullptr);
+    CHECK_THROWS_AS(parse_gate_rule("summary:policy"), base::error);
+    CHECK_THROWS_AS(parse_gate_rule("policy or null"), base::error);
+    CHECK_THROWS_AS(parse_gate_rule("polic"), base::error);
 }
