@@ -258,8 +258,7 @@ void put_values(const block_params& p, const block_run& run, const general_scale
 std::uint64_t zero_blocks(const block_run& run, const block_scales& scales) {
     std::uint64_t count = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        count +=
-            static_cast<std::uint64_t>((run.amax.data()[b] == 0) & (scales.slow.data()[b] == 0));
+        count += run.amax.data()[b] == 0 && scales.slow.data()[b] == 0 ? 1u : 0u;
     }
     return count;
 }
