@@ -187,7 +187,8 @@ void compare_trials(const block_run& run, four_over_six by, trial_scales& trials
         const double four =
             (squares ? s4 * s4 : s4) * static_cast<double>(trials.error_four.data()[b]);
         const double margin = 0x1p-15 * (six + four) + share * (squares ? amax * amax : amax);
-        const bool usual = (s6 > 0) & (s4 > 0) & (s6 < 0x1p126) & (std::abs(four - six) > margin);
+        const bool apart = std::abs(four - six) > margin;
+        const bool usual = s6 > 0 && s4 > 0 && s6 < 0x1p126 && apart;
         trials.taken.data()[b] = usual ? static_cast<std::uint8_t>(four < six) : std::uint8_t{2};
     }
 }
@@ -228,7 +229,7 @@ void find_scales(const kernels& k, const element_grid& grid, const block_params&
         compare_trials(run, p.select, trials);
         for (std::size_t b = 0; b < run.blocks; ++b) {
             const block_scaling* const choice[] = {&trials.six.data()[b], &trials.four.data()[b]};
-            const bool fast = is_fast(*choice[0], amax[b]) & is_fast(*choice[1], amax[b]);
+            const bool fast = is_fast(*choice[0], amax[b]) && is_fast(*choice[1], amax[b]);
             std::uint8_t taken = trials.taken.data()[b];
             if (taken == 2) taken = fast && takes_four(p, run, b) ? 1 : 0;
             rows.put(b, *choice[taken], fast);
@@ -257,8 +258,7 @@ void put_values(const block_params& p, const block_run& run, const general_scale
 std::uint64_t zero_blocks(const block_run& run, const block_scales& scales) {
     std::uint64_t count = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        count +=
-            static_cast<std::uint64_t>((run.amax.data()[b] == 0) & (scales.slow.data()[b] == 0));
+        count += run.amax.data()[b] == 0 && scales.slow.data()[b] == 0 ? 1u : 0u;
     }
     return count;
 }
