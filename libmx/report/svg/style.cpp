@@ -42,7 +42,8 @@ svg.sample{display:inline-block;width:1.75rem;height:1rem;flex:none}
 ul.legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:.3rem 0;padding:0;max-width:none;
 list-style:none;font-size:.8rem}
 .legend li{display:flex;align-items:center;gap:.4rem;margin:0}
-.plot text{font:12px "Liberation Sans",Arial,Helvetica,sans-serif;fill:var(--mx-ink);pointer-events:none}
+.plot text{font:12px "Liberation Sans",Arial,Helvetica,sans-serif;fill:var(--mx-ink);
+pointer-events:none}
 .plot .soft{fill:var(--mx-soft)}
 .plot .num{font-size:11px}
 .plot .head{font-weight:bold}
@@ -87,8 +88,10 @@ stroke:var(--mx-ink);stroke-width:1.5}
 .plot .h3{fill:var(--mx-h3)}.plot .h4{fill:var(--mx-h4)}.plot .h5{fill:var(--mx-h5)}
 .plot .h6{fill:var(--mx-h6)}.plot .h7{fill:var(--mx-h7)}.plot .h8{fill:var(--mx-h8)}
 .plot .h9{fill:var(--mx-h9)}
-.plot .g1{fill:var(--mx-g1)}.plot .g2{fill:var(--mx-g2)}.plot .g3{fill:var(--mx-g3)}.plot .g4{fill:var(--mx-g4)}.plot .g5{fill:var(--mx-g5)}
-.plot .b1{fill:var(--mx-b1)}.plot .b2{fill:var(--mx-b2)}.plot .b3{fill:var(--mx-b3)}.plot .b4{fill:var(--mx-b4)}.plot .b5{fill:var(--mx-b5)}
+.plot .g1{fill:var(--mx-g1)}.plot .g2{fill:var(--mx-g2)}.plot .g3{fill:var(--mx-g3)}
+.plot .g4{fill:var(--mx-g4)}.plot .g5{fill:var(--mx-g5)}
+.plot .b1{fill:var(--mx-b1)}.plot .b2{fill:var(--mx-b2)}.plot .b3{fill:var(--mx-b3)}
+.plot .b4{fill:var(--mx-b4)}.plot .b5{fill:var(--mx-b5)}
 .plot .f1{fill:#324a83}.plot .f2{fill:#904742}.plot .f3{fill:#7c65a5}.plot .f4{fill:#589867}
 .plot .f5{fill:#719fd9}.plot .f6{fill:#e3a072}.plot .f7{fill:#f3addb}.plot .f8{fill:#87f2eb}
 .plot .on-dark{fill:none;stroke:#ffffff;stroke-opacity:.45}
