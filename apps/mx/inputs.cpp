@@ -103,10 +103,16 @@ report::list input_list(const engine::model& model, bool sha256) {
 
 report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
     return list_of(skipped, [](const engine::skipped_tensor& s) {
-        return report::record{{"file", s.file},
-                              {"tensor", s.tensor},
-                              {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                              {"reason", s.reason}};
+        report::record r{{"file", s.file},
+                         {"tensor", s.tensor},
+                         {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
+                         {"reason", s.reason}};
+        if (s.dtype.empty()) return r;
+        r.insert(r.end(), {{"dtype", s.dtype},
+                           {"shape", shape_value(s.shape)},
+                           {"elements", integer(s.elements)},
+                           {"bytes", integer(s.bytes)}});
+        return r;
     });
 }
 

@@ -52,7 +52,8 @@ std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tenso
 /// [{"path", "bytes"}] of every file read; with `sha256` also that, for which each is read again.
 report::list input_list(const engine::model& model, bool sha256 = false);
 
-/// [{"file", "tensor", "recipe", "reason"}] of what a run left out.
+/// [{"file", "tensor", "recipe", "reason"}] of what a run left out; of tensors that are no real
+/// numbers, or no weights, also "dtype", "shape", "elements" and "bytes".
 report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped);
 
 /// A shape as a list of integers.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "apps/mx/options.hpp"
@@ -35,6 +36,21 @@ bool replaceable(const std::string& path) {
 bool same_file(const std::string& a, const std::string& b) {
     std::error_code failure;
     return resolved(a) == resolved(b) || fs::equivalent(a, b, failure);
+}
+
+// One line per tensor, and one for all with the same reason where they are many.
+void print_left_out(std::string_view what, const std::vector<engine::skipped_tensor>& tensors) {
+    constexpr std::size_t many = 5;
+    std::map<std::string_view, std::size_t> with;  // reason, tensors
+    for (const engine::skipped_tensor& t : tensors) ++with[t.reason];
+    for (const engine::skipped_tensor& t : tensors) {
+        std::size_t& same = with[t.reason];
+        if (same == 0) continue;
+        const std::string others = same < many ? "" : fmt::format(" and {} more", same - 1);
+        if (same >= many) same = 0;
+        print(fmt::format("{} {}{}: {}\n", what, base::printable(t.tensor), others,
+                          base::printable(t.reason)));
+    }
 }
 
 }  // namespace
@@ -141,14 +157,8 @@ void report_conversion(const convert::conversion& done, const std::string& out, 
     print(fmt::format("{}: {} tensor{}, {} elements, {} bytes\n", base::printable(out),
                       count(done.tensors), done.tensors == 1 ? "" : "s", count(done.elements),
                       count(done.bytes_written)));
-    for (const engine::skipped_tensor& s : done.kept) {
-        print(fmt::format("kept as stored {}: {}\n", base::printable(s.tensor),
-                          base::printable(s.reason)));
-    }
-    for (const engine::skipped_tensor& s : done.skipped) {
-        print(
-            fmt::format("skipped {}: {}\n", base::printable(s.tensor), base::printable(s.reason)));
-    }
+    print_left_out("kept as stored", done.kept);
+    print_left_out("skipped", done.skipped);
 }
 
 }  // namespace mx::app

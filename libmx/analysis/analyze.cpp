@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libmx/analysis/block_table.hpp"
+#include "libmx/analysis/spread.hpp"
 #include "libmx/analysis/totals.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/memory_tensor.hpp"
@@ -34,8 +35,10 @@ std::shared_ptr<const tensor_identity> identity_of(const io::tensor_info& info,
     return std::make_shared<tensor_identity>(std::move(of));
 }
 
-result finish(const engine::run_job& j, const metrics::totals& t, const analysis_request& request) {
+result finish(const engine::run_job& j, metrics::totals t, double spread,
+              const analysis_request& request) {
     result r;
+    t.deviation = spread * double{request.factors[j.phase]};
     static_cast<metrics::row&>(r) = metrics::row_of(t);
     if (request.factors.size() > 1) r.phase = static_cast<std::int64_t>(j.phase);
     r.elements = t.count.elements;
@@ -56,9 +59,10 @@ result finish(const engine::run_job& j, const metrics::totals& t, const analysis
 
 class analysis_visitor final : public totals_visitor {
   public:
-    analysis_visitor(const analysis_request& request, analysis& to)
+    analysis_visitor(const analysis_request& request, std::vector<double> spreads, analysis& to)
         : totals_visitor(request, request.histograms || request.distributions, request.decompose),
           request_(request),
+          spreads_(std::move(spreads)),
           to_(to) {
         for (const codec::recipe& r : request.recipes) {
             named_.push_back(std::make_shared<named_recipe>(named_recipe{codec::to_string(r), r}));
@@ -73,7 +77,7 @@ class analysis_visitor final : public totals_visitor {
             std::shared_ptr<const tensor_identity>& of = identities[j.tensor - b.first];
             if (!of) of = identity_of(info, request_.roles.role_of(info));
             const metrics::totals& t = sums()[i]->totals;
-            result r = finish(j, t, request_);
+            result r = finish(j, t, spreads_[j.tensor], request_);
             r.of = of;
             r.under = named_[j.recipe];
             r.inexact_inputs = b.inexact[j.tensor - b.first];
@@ -86,6 +90,7 @@ class analysis_visitor final : public totals_visitor {
 
   private:
     const analysis_request& request_;
+    std::vector<double> spreads_;  // by tensor
     analysis& to_;
     std::vector<std::shared_ptr<const named_recipe>> named_;  // by recipe
 };
@@ -108,7 +113,7 @@ analysis analyze(const std::vector<engine::tensor_ref>& tensors, const analysis_
     analysis result;
     const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, result.skipped);
     if (request.distributions) result.sums = distributions(request.recipes);
-    analysis_visitor figures(request, result);
+    analysis_visitor figures(request, spreads_of(numeric, request, control), result);
     scale_pair_counter pairs(request.scale_groups);
     std::unique_ptr<block_table> table;
     std::vector<engine::visitor*> visitors{&figures};

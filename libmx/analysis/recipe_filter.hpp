@@ -15,6 +15,8 @@ class recipe_filter {
     /// Throws base::error (usage) for what is neither.
     explicit recipe_filter(const std::vector<std::string>& patterns);
 
+    /// Whether every recipe is taken.
+    bool takes_all() const { return patterns_.empty(); }
     bool takes(std::string_view recipe) const;
     /// Throws base::error (usage), naming the recipes, when a pattern takes none of them.
     void check(const std::vector<std::string>& recipes) const;

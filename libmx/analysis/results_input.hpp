@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/report/json_reader.hpp"
@@ -17,13 +18,17 @@ struct results_input {
     report::results_file content;
 };
 
-/// Reads the results that a command wrote to `path`. Throws base::error (input).
+/// Reads the results that a command wrote to `path`, which may be a pipe, or "-" for standard
+/// input. Throws base::error (input).
 results_input open_results(const std::string& path, const report::read_options& options = {});
 
 /// As open_results, for every path, each of which must hold what analyze, compare or cluster
-/// wrote: one record per tensor and recipe. `command` is who asks, for the message.
+/// wrote: one record per tensor and recipe. `more` is the kind of another document that is fine
+/// (mx.diff: "diff"), `command` is who asks, for the message. Throws base::error (usage) for two
+/// paths that are "-".
 std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
                                          const std::string& command,
-                                         const report::read_options& options = {});
+                                         const report::read_options& options = {},
+                                         std::string_view more = {});
 
 }  // namespace mx::analysis

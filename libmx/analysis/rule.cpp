@@ -10,15 +10,16 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/io/input_file.hpp"
+#include "libmx/io/input_stream.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::analysis {
 namespace {
 
-constexpr std::uint64_t file_limit = std::uint64_t{1} << 20;
+constexpr std::size_t file_limit = std::size_t{1} << 20;
 constexpr std::string_view blanks = " \t\r\n";
 constexpr std::string_view totals_class = "summary";
+constexpr std::string_view policy_metric = "policy";
 
 std::string_view trimmed(std::string_view text) {
     const std::size_t first = text.find_first_not_of(blanks);
@@ -86,6 +87,22 @@ const report::value* member(const report::record& r, std::string_view path) {
     return std::holds_alternative<std::monostate>(*v) ? v : nullptr;
 }
 
+// Takes CLASS off "CLASS:METRIC" and returns the metric.
+std::string_view take_subject(std::string_view whole, std::string_view figure, gate_rule& rule) {
+    const std::size_t colon = figure.rfind(':');
+    if (colon == std::string_view::npos) {
+        rule.subject = rule_subject::everything;
+        rule.subject_text.clear();
+        return figure;
+    }
+    rule.subject_text = trimmed(figure.substr(0, colon));
+    if (rule.subject_text.empty()) refuse(whole, "has nothing before the colon");
+    rule.subject = rule.subject_text == totals_class ? rule_subject::totals
+                   : is_role(rule.subject_text)      ? rule_subject::role
+                                                     : rule_subject::names;
+    return trimmed(figure.substr(colon + 1));
+}
+
 }  // namespace
 
 std::string_view first_member(std::string_view metric) {
@@ -100,6 +117,11 @@ gate_rule parse_gate_rule(std::string_view text) {
     rule.or_null = take_or_null(rest);
 
     const std::size_t last = rest.find_last_of("<>=!");
+    if (take_subject(whole, rest, rule) == policy_metric && !rule.or_null &&
+        rule.subject != rule_subject::totals) {
+        rule.metric = policy_metric;
+        return rule;
+    }
     if (last == std::string_view::npos) refuse(whole, "has no comparison (< <= > >= == !=)");
     std::size_t begin = last;
     const std::size_t before = last == 0 ? last : last - 1;
@@ -119,28 +141,20 @@ gate_rule parse_gate_rule(std::string_view text) {
     if (!limit) refuse(whole, fmt::format("'{}' is no number", number));
     rule.limit = *limit;
 
-    std::string_view figure = trimmed(rest.substr(0, begin));
-    const std::size_t colon = figure.rfind(':');
-    if (colon != std::string_view::npos) {
-        rule.subject_text = trimmed(figure.substr(0, colon));
-        figure = trimmed(figure.substr(colon + 1));
-        if (rule.subject_text.empty()) refuse(whole, "has nothing before the colon");
-        rule.subject = rule.subject_text == totals_class ? rule_subject::totals
-                       : is_role(rule.subject_text)      ? rule_subject::role
-                                                         : rule_subject::names;
-    }
+    const std::string_view figure = take_subject(whole, trimmed(rest.substr(0, begin)), rule);
     if (!is_metric(figure)) refuse(whole, fmt::format("'{}' is no name of a metric", figure));
     rule.metric = figure;
     return rule;
 }
 
 std::vector<gate_rule> read_gate_rules(const std::string& path) {
-    const io::shared_file file = io::input_file::open(path);
-    if (file->size() > file_limit) {
+    io::input_stream file(path);
+    std::string text(file_limit + 1, '\0');
+    text.resize(file.read(text));
+    if (text.size() > file_limit) {
         throw base::error(base::error_kind::input, "is larger than 1 MiB: no list of rules",
                           {path, {}, {}});
     }
-    const std::string text = file->head(static_cast<std::size_t>(file_limit));
     std::vector<gate_rule> rules;
     std::size_t number = 0;
     for (std::size_t at = 0; at < text.size();) {
@@ -156,6 +170,8 @@ std::vector<gate_rule> read_gate_rules(const std::string& path) {
         if (trimmed(line).empty()) continue;
         try {
             rules.push_back(parse_gate_rule(line));
+            rules.back().file = path;
+            rules.back().line = number;
         } catch (const base::error& e) {
             throw base::error(e.kind(), fmt::format("line {}: {}", number, e.message()),
                               {path, {}, {}});
@@ -183,6 +199,7 @@ bool concerns(const gate_rule& rule, const report::record& r) {
 
 finding judge(const gate_rule& rule, const report::record& r) {
     using outcome = finding::outcome;
+    if (rule.compare == nullptr) return {outcome::absent};
     const report::value* v = member(r, rule.metric);
     if (v == nullptr) return {outcome::absent};
     if (std::holds_alternative<std::monostate>(*v)) {

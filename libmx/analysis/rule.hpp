@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE GRAMMAR of gate rules: [CLASS:]METRIC OP NUMBER [or null], as in norm:clamp_rate<0.1%.
+// THE GRAMMAR of gate rules: [CLASS:]METRIC OP NUMBER [or null], as in norm:clamp_rate<0.1%, or
+// [CLASS:]policy.
 #pragma once
 
 #include <array>
@@ -42,25 +43,29 @@ struct gate_rule {
     rule_subject subject = rule_subject::everything;
     std::string subject_text;  ///< the role, or the pattern for names
     std::string metric;        ///< a member of the records; "a.b" is the member b of the object a
-    const comparison* compare = nullptr;
+    const comparison* compare = nullptr;  ///< none: the rule is about the policy
     double limit = 0;
     bool or_null = false;  ///< an undefined figure is accepted
+    std::string file;      ///< where it comes from; empty: an option
+    std::size_t line = 0;  ///< in the file, from 1 on
 };
 
 /// Parses a rule. NUMBER may end with %, or be true (1) or false (0). The operator is the last one
 /// in the text, so that CLASS may be any name; METRIC is what follows the last colon before it.
+/// Without an operator the metric is "policy", and CLASS not "summary".
 /// Throws base::error (usage).
 gate_rule parse_gate_rule(std::string_view text);
 
-/// The rules of a file, one per line; blank lines and what follows a '#' at the beginning of a line
-/// or after a blank are left out. Throws base::error: input when the file cannot be read, holds
-/// more than 1 MiB or no rule; usage, with file and line, for what is no rule.
+/// The rules of a file, a pipe or standard input ("-"), one per line; blank lines and what follows
+/// a '#' at the beginning of a line or after a blank are left out. Throws base::error: input when
+/// the file cannot be read, holds more than 1 MiB or no rule; usage, with file and line, for what
+/// is no rule.
 std::vector<gate_rule> read_gate_rules(const std::string& path);
 
 /// Whether the rule is about this record of a tensor under a recipe; never for totals.
 bool concerns(const gate_rule& rule, const report::record& r);
 
-/// What a rule finds in a record.
+/// What a rule finds in a record; a rule about the policy finds no such member.
 struct finding {
     enum class outcome : std::uint8_t {
         holds,

@@ -23,6 +23,8 @@ namespace mx::engine {
 namespace {
 
 constexpr std::string_view tensor_prefix = "mx.tensor.";
+constexpr std::string_view recipe_key = "mx.recipe";      // of all tensors
+constexpr std::string_view recipe_prefix = "mx.recipe.";  // of one
 
 [[noreturn]] void fail(const io::reader& file, const std::string& tensor, std::string message) {
     throw base::error(base::error_kind::input, std::move(message), {path_of(file), tensor, {}});
@@ -66,6 +68,15 @@ std::size_t need(const io::reader& file, const std::string& tensor, const char* 
     return *at;
 }
 
+codec::recipe parse_named(const io::reader& file, const std::string& tensor,
+                          const std::string& text) {
+    try {
+        return codec::parse_recipe(text);
+    } catch (const base::error& e) {
+        fail(file, tensor, e.message());
+    }
+}
+
 packed_tensor read_entry(const io::reader& file, const std::string& name, std::string_view entry,
                          const codec::recipe& recipe) {
     const std::size_t space = entry.find(' ');
@@ -81,7 +92,7 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     const std::optional<geometry> layout = lay_out(*shape, recipe, reason);
     if (!layout) fail(file, name, "the recipe does not fit the tensor: " + reason);
     const std::uint64_t blocks = layout->grid.blocks();
-    packed_tensor t{name, *type, *shape, 0, 0, std::nullopt, std::nullopt};
+    packed_tensor t{name, recipe, *type, *shape, 0, 0, std::nullopt, std::nullopt};
     t.codes = need(file, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
     // The codes are there, so the number of blocks is far from overflowing.
     const auto scale_bytes = static_cast<std::uint64_t>(recipe.scale_format->bits() / 8);
@@ -96,9 +107,8 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
 }
 
 // The parameters of one tensor, whose tensor scale the file holds.
-codec::block_params params_of(const io::reader& file, const packed_model& model,
-                              const packed_tensor& t) {
-    codec::block_params params = codec::params_of(model.recipe);
+codec::block_params params_of(const io::reader& file, const packed_tensor& t) {
+    codec::block_params params = codec::params_of(t.recipe);
     if (!t.tensor_scale) return params;
     const float stored = io::read_run<float>(*file.open(*t.tensor_scale), 0, 1).front();
     try {
@@ -272,29 +282,51 @@ std::string tensor_entry(const io::tensor_info& info) {
     return fmt::format("{} {}", tensor::row_of(info.type).name, tensor::to_string(info.shape));
 }
 
-packed_model read_packed(const io::reader& file) {
-    const io::metadata_map& metadata = file.metadata();
-    const auto recipe = metadata.find(recipe_key_name);
-    if (recipe == metadata.end()) {
+void put_recipes(io::metadata_map& to, const std::vector<tensor_recipe>& tensors, bool packed) {
+    const bool one = std::all_of(tensors.begin(), tensors.end(), [&](const tensor_recipe& t) {
+        return t.recipe == tensors.front().recipe;
+    });
+    if (packed) to[schema_key_name] = one ? "mx.packed/1" : "mx.packed/2";
+    if (one && !tensors.empty()) {
+        to[std::string(recipe_key)] = codec::to_string(tensors.front().recipe);
+        return;
+    }
+    for (const tensor_recipe& t : tensors) {
+        to[std::string(recipe_prefix) + t.tensor] = codec::to_string(t.recipe);
+    }
+}
+
+bool names_recipes(const io::reader& file) {
+    return std::any_of(file.metadata().begin(), file.metadata().end(), [](const auto& m) {
+        return m.first == recipe_key || m.first.rfind(recipe_prefix, 0) == 0;
+    });
+}
+
+std::vector<packed_tensor> read_packed(const io::reader& file) {
+    if (!names_recipes(file)) {
         fail(file, "",
              "not a packed file: its metadata names no recipe; "
              "`mx quantize --packed` writes such files");
     }
-    packed_model model;
-    try {
-        model.recipe = codec::parse_recipe(recipe->second);
-    } catch (const base::error& e) {
-        fail(file, "", e.message());
+    const io::metadata_map& metadata = file.metadata();
+    std::optional<codec::recipe> of_all;
+    if (const auto at = metadata.find(std::string(recipe_key)); at != metadata.end()) {
+        of_all = parse_named(file, "", at->second);
     }
+    std::vector<packed_tensor> tensors;
     for (const auto& [key, entry] : metadata) {
         if (key.rfind(tensor_prefix, 0) != 0) continue;
         const std::string name = key.substr(tensor_prefix.size());
-        model.tensors.push_back(read_entry(file, name, entry, model.recipe));
+        const auto own = metadata.find(std::string(recipe_prefix) + name);
+        if (own == metadata.end() && !of_all) fail(file, name, "the metadata has no recipe of it");
+        tensors.push_back(
+            read_entry(file, name, entry,
+                       own == metadata.end() ? *of_all : parse_named(file, name, own->second)));
     }
     // The metadata is sorted by name; the file has the order of the original.
-    std::sort(model.tensors.begin(), model.tensors.end(),
+    std::sort(tensors.begin(), tensors.end(),
               [](const packed_tensor& a, const packed_tensor& b) { return a.codes < b.codes; });
-    return model;
+    return tensors;
 }
 
 std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
@@ -307,12 +339,11 @@ std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
     return std::make_unique<unrotated_source>(std::move(values), r.rotate, g);
 }
 
-std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_model& model,
-                                             const packed_tensor& t) {
+std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_tensor& t) {
     std::string reason;
-    const codec::recipe& r = model.recipe;
+    const codec::recipe& r = t.recipe;
     return open_blocks(
-        r, params_of(file, model, t), lay_out(t.shape, r, reason)->grid, r.element->bits(),
+        r, params_of(file, t), lay_out(t.shape, r, reason)->grid, r.element->bits(),
         {file.open(t.codes), file.open(t.scales), t.offsets ? file.open(*t.offsets) : nullptr});
 }
 

@@ -21,9 +21,7 @@
 
 namespace mx::engine {
 
-inline constexpr const char* recipe_key_name = "mx.recipe";
 inline constexpr const char* schema_key_name = "mx.schema";
-inline constexpr const char* packed_schema = "mx.packed/1";
 inline constexpr const char* tensor_scale_suffix = ".global_scale";
 
 /// The array that holds `elements` codes of `type_name` (a safetensors dtype, U8 where there is
@@ -43,9 +41,24 @@ tensor::dtype scales_type(const codec::recipe& r);
 std::string tensor_key(const std::string& tensor);
 std::string tensor_entry(const io::tensor_info& info);
 
+/// A tensor and the recipe that it is quantized to.
+struct tensor_recipe {
+    std::string tensor;
+    codec::recipe recipe;
+};
+
+/// Adds to the metadata of a file by which recipes it was made, and with `packed` the schema of
+/// packed files: mx.packed/1 where all tensors have one recipe ("mx.recipe"), else mx.packed/2
+/// ("mx.recipe.NAME" of each).
+void put_recipes(io::metadata_map& to, const std::vector<tensor_recipe>& tensors, bool packed);
+
+/// Whether the file says by which recipes it was made.
+bool names_recipes(const io::reader& file);
+
 /// A tensor found in a packed file.
 struct packed_tensor {
     std::string name;
+    codec::recipe recipe;
     tensor::dtype original;
     tensor::shape shape;
     std::size_t codes, scales;  ///< indices into the reader's tensors
@@ -56,13 +69,8 @@ struct packed_tensor {
     std::vector<std::size_t> parts() const;
 };
 
-struct packed_model {
-    codec::recipe recipe;
-    std::vector<packed_tensor> tensors;
-};
-
 /// Understands a packed file; throws base::error (input) saying what is missing or does not fit.
-packed_model read_packed(const io::reader& file);
+std::vector<packed_tensor> read_packed(const io::reader& file);
 
 /// Where the parts of quantized blocks are read from; no offsets: null.
 struct block_sources {
@@ -78,8 +86,7 @@ std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
 
 /// Those of a tensor of a packed file: what `mx dequantize` writes. Throws base::error (input) for
 /// a tensor scale that is not finite, or negative.
-std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_model& model,
-                                             const packed_tensor& t);
+std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_tensor& t);
 
 /// Calls body(first, count) on several threads for pieces of a tensor under `g` that are well read
 /// as a whole.

@@ -32,18 +32,18 @@ constexpr std::array rows{
     role_row{"bias", "what is added: biases, norm shifts",
              "*bias *bias.* *biases *beta *beta.* *.b *.b.? *.b.?? *.b.in *.b.out *.b.gate *.b.ih "
              "*.b.hh *biasadd* *norm*.add.*",
-             0, true},
+             0},
     role_row{
         "norm", "gains of layer, RMS and batch norms",
         "*norm.* *norm *norm? *norm?.* *layernorm* *layer.norm* *.rms.* rms.* *.ln.* *.ln *.ln?.* "
         "*.ln? ln.* ln?.* *gamma *gamma.* *.bn?.* *.bn.* *norm.weight* *normalization*",
-        0, true},
+        0},
     // GGUF calls a gate projection blk.0.ffn_gate.weight, and the router blk.0.ffn_gate_inp.weight.
     role_row{"router", "gates that choose experts",
              "*router* *mlp.gate.weight *mlp.gate.wg.weight *moe.gate.weight *moe.gate.wg.weight "
              "*layers.*.ffn.gate.weight *feed.forward.gate.weight *shared.expert.gate.weight "
              "*ffn.gate.inp.weight *ffn.gate.inp.shexp.weight",
-             0, true},
+             0},
     role_row{"embedding", "tables of tokens, positions, times",
              "*embed* *.emb *.emb.* emb.* *wte* *wpe* *.lookup*", 2},
     role_row{"weight", "matrices and convolution kernels", "*", 2},
@@ -76,11 +76,6 @@ bool separates(char c) { return c == '.' || c == '/' || c == '_' || c == ':' || 
 }  // namespace
 
 std::span<const role_row> roles() { return rows; }
-
-bool keeps_precision(std::string_view role) {
-    return std::any_of(rows.begin(), rows.end(),
-                       [&](const role_row& r) { return r.name == role && r.keeps_precision; });
-}
 
 role_finder::role_finder(std::vector<role_override> overrides) : overrides_(std::move(overrides)) {
     std::vector<std::string_view> names;

@@ -20,15 +20,9 @@ struct role_row {
     std::string_view meaning;
     std::string_view patterns;
     int least_axes;  ///< of the tensor, not counting axes of length 1
-    /// Small, and sensitive beyond what the error of the tensor shows: never recommended below the
-    /// precision it is stored in.
-    bool keeps_precision = false;
 };
 
 std::span<const role_row> roles();
-
-/// role_row::keeps_precision of a role by its name; false for names that are no role.
-bool keeps_precision(std::string_view role);
 
 /// A role given by the user: tensors whose name matches `glob` (as --tensor does) have `role`.
 struct role_override {

@@ -30,7 +30,9 @@ std::vector<tensor_ref> numeric_only(const std::vector<tensor_ref>& tensors,
             continue;
         }
         if (!info.note.empty() && !info.remark.empty()) reason += "; " + info.remark;
-        skipped.push_back({info.file, info.name, "", reason});
+        skipped.push_back({info.file, info.name, "", reason,
+                           std::string(tensor::row_of(info.type).name), info.shape, info.elements,
+                           info.stored_bytes == 0 ? info.bytes : info.stored_bytes});
     }
     return kept;
 }

@@ -2,6 +2,7 @@
 // Which tensors a run leaves out, and why.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ struct skipped_tensor {
     std::string tensor;
     std::string recipe;  ///< empty when skipped under every recipe
     std::string reason;
+    /// Of tensors that are no real numbers, or no weights.
+    std::string dtype = {};
+    tensor::shape shape = {};
+    std::uint64_t elements = 0, bytes = 0;  ///< as stored
 };
 
 /// Why the tensor is not one of real numbers, or no weight; empty where it is both.

@@ -71,7 +71,7 @@ class decoding {
             in_place_of_.resize(arrays_.size());
             notes_.resize(arrays_.size());
             remarks_.resize(arrays_.size());
-            if (file->metadata().count(recipe_key_name) != 0) take_packed(*file, base);
+            if (names_recipes(*file)) take_packed(*file, base);
         }
         take_pairings(swizzled);
     }
@@ -96,9 +96,9 @@ class decoding {
   private:
     // A file of `quantize --packed` says itself what belongs together.
     void take_packed(const io::reader& file, std::size_t base) {
-        std::shared_ptr<const packed_model> model;
+        std::vector<packed_tensor> tensors;
         try {
-            model = std::make_shared<const packed_model>(read_packed(file));
+            tensors = read_packed(file);
         } catch (const base::error& e) {
             if (base < arrays_.size()) {
                 remarks_[base] = fmt::format("this packed file is not decoded: {}", e.message());
@@ -106,7 +106,7 @@ class decoding {
             }
             return;
         }
-        for (const packed_tensor& t : model->tensors) {
+        for (const packed_tensor& t : tensors) {
             logical_tensor l;
             l.info.name = t.name;
             l.info.type = tensor::dtype::f32;
@@ -114,7 +114,7 @@ class decoding {
             l.info.elements = *tensor::element_count(t.shape);
             l.info.bytes = l.info.elements * sizeof(float);
             l.info.file = file.tensors()[t.codes].file;
-            l.info.layout = codec::to_string(model->recipe);
+            l.info.layout = codec::to_string(t.recipe);
             l.info.remark =
                 fmt::format("{} from {} and {}: as the file's metadata says", l.info.layout,
                             file.tensors()[t.codes].name, file.tensors()[t.scales].name);
@@ -122,7 +122,7 @@ class decoding {
                 taken_[base + part] = true;
                 l.info.stored_bytes += file.tensors()[part].bytes;
             }
-            l.open = [&file, model, t] { return io::shared_source(open_packed(file, *model, t)); };
+            l.open = [&file, t] { return io::shared_source(open_packed(file, t)); };
             in_place_of_[base + t.codes] = std::move(l);
             changed_ = true;
         }

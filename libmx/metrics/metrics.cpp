@@ -57,6 +57,11 @@ constexpr std::array metrics{
     metric{"nrmse", "", "rmse / sqrt(mean(x^2))", &row::nrmse},
     metric{"sqnr_db", "dB", "-20 log10(nrmse)", &row::sqnr_db},
     metric{"rms", "", "sqrt(mean(x^2))", &row::rms},
+    metric{
+        "spread_error", "",
+        "rmse over the standard deviation of x: what is left of the differences between gains; of "
+        "norms, null for others",
+        &row::spread_error},
     metric{"crest_factor", "", "max |x| / rms, x as quantized (after the recipe's transform)",
            &row::crest_factor},
     metric{"exact", "", "true when every d equals its x", &row::exact},

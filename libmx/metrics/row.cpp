@@ -32,6 +32,7 @@ row row_of(const totals& t) {
     r.nrmse = x2 == 0 ? undefined : std::sqrt(error2 / x2);
     r.sqnr_db = x2 == 0 || error2 == 0 ? undefined : -10.0 * std::log10(error2 / x2);
     r.rms = any ? std::sqrt(x2 / counted) : undefined;
+    r.spread_error = t.deviation > 0 ? r.rmse / t.deviation : undefined;
     r.crest_factor =
         x2 == 0 ? undefined
                 : static_cast<double>(base::float_from_bits(t.max_x)) / std::sqrt(x2 / counted);

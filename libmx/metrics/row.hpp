@@ -14,6 +14,8 @@ struct row {
     double nrmse;                 ///< rmse / rms; undefined for a zero tensor
     double sqnr_db;               ///< -20 log10(nrmse); undefined where the error or x is zero
     double rms;                   ///< sqrt(mean(x^2))
+    double spread_error;          ///< rmse / standard deviation of x; undefined where that is zero
+                                  ///< or was not asked for
     double crest_factor;          ///< max |x| / rms, x after the recipe's transform
     double exact;                 ///< 1: every d equals its x; 0: not
     double max_abs_error;         ///< max |x - d|

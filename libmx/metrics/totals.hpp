@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/block/segment_stats.hpp"
@@ -34,6 +35,8 @@ struct totals {
     part_sums part{};  ///< zeros unless they were asked for
     double max_error = 0;
     std::uint32_t max_x = 0;  ///< float32 bits of max |x|
+    /// Standard deviation of x, where it was asked for; else NaN.
+    double deviation = std::numeric_limits<double>::quiet_NaN();
     // Facts of the recipe that some metrics need.
     bool has_subnormals = false;
     bool foreign = false;  ///< of a dialect other than ocp

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "libmx/analysis/alarms.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/sections.hpp"
@@ -78,8 +77,8 @@ report::section recipes_section(const evidence& e) {
               rounding_text(r), block_text(r), rotation_text(r), r.by->name);
     }
     s.notes.push_back(
-        "Recipes are spelt canonically: what is not said is the preset's default, and no seed is "
-        "named where nothing is random. mx explain RECIPE says more.");
+        "Omitted settings use the preset's defaults; no seed is named where nothing is random. mx "
+        "explain RECIPE says more.");
     const bool seeds =
         std::ranges::any_of(e.plan.cells, [](const compare::cell& c) { return c.runs.size() > 1; });
     if (seeds) {
@@ -152,7 +151,7 @@ std::vector<report::section> basis_sections(const evidence& e, const review_opti
     return all;
 }
 
-std::vector<report::section> definition_sections(const evidence& e, const policy& p) {
+std::vector<report::section> definition_sections(const evidence& e) {
     if (e.plan.recipes.empty()) return {};
     report::section s{
         .heading = "Definitions",
@@ -164,20 +163,13 @@ std::vector<report::section> definition_sections(const evidence& e, const policy
     }
     s.notes = {
         "With S the block's scale and O its offset (0 without): y = (x - O) / S, q the element "
-        "that "
-        "y becomes, d = O + S q. Rates are shares of finite elements in blocks whose scale is a "
+        "that y becomes, d = O + S q. Rates are shares of finite elements in blocks whose scale is "
+        "a "
         "number, or of blocks where they say so.",
-        fmt::format(
-            "A tensor saturates when {:g} % or more of its blocks with two or more non-zero "
-            "elements carry the largest code throughout; it collapses when in {:g} % or more of "
-            "them all elements get one magnitude and the tensor is not exact. The floor is {:g} dB "
-            "(--min-sqnr). Figures of a "
-            "class are over all of its elements together, errors with "
-            "each tensor divided by its RMS; of recipes with equal bits the one with more SQNR is "
-            "taken; recipes of as many "
-            "bits within {:g} dB are called too close to tell apart.",
-            100 * analysis::alarming_saturation, 100 * analysis::alarming_collapse, p.min_sqnr_db,
-            close_decibels),
+        "Figures of a class are over all of its elements together, errors with each tensor divided "
+        "by its RMS. Normal data: the same recipe on standard normal numbers. Lost are elements "
+        "that become zero (not under stochastic rounding, which keeps them in the mean), and those "
+        "that clamp or lie in blocks where all do.",
         "bits per element: of the elements and their share of scale and offset, blocks as they "
         "are."};
     return {std::move(s)};

@@ -307,11 +307,11 @@ std::string evidence::short_path(const std::string& path) {
 
 std::string evidence::tensor_name(std::size_t tensor) const {
     const analysis::tensor_identity& t = *table.tensors[tensor].of;
-    return files.size() > 1 ? fmt::format("{}: {}", file_name(t.file), t.tensor) : t.tensor;
+    return files.size() > 1 ? fmt::format("{}: {}", file_name(t.file, files), t.tensor) : t.tensor;
 }
 
-std::string evidence::file_name(const std::string& path) const {
-    const std::string name = short_path(path);
+std::string file_name(const std::string& path, const std::vector<std::string>& files) {
+    const std::string name = evidence::short_path(path);
     const auto same = [&](const std::string& f) {
         if (f == path || f.size() < name.size()) return false;
         const std::size_t at = f.size() - name.size();

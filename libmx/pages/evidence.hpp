@@ -60,11 +60,12 @@ struct evidence {
     const std::string& cell_name(std::size_t cell) const { return plan.cells[cell].name; }
     /// The tensor as it is called where several files were measured.
     std::string tensor_name(std::size_t tensor) const;
-    /// A file of tensors, without its folders unless another one is called the same.
-    std::string file_name(const std::string& path) const;
     /// Without the folders.
     static std::string short_path(const std::string& path);
 };
+
+/// A file without its folders, unless another of `files` is called the same.
+std::string file_name(const std::string& path, const std::vector<std::string>& files);
 
 /// Throws base::error (input).
 evidence gather(std::span<const result_set> sets);

@@ -152,9 +152,9 @@ void add_kinds(const evidence& e, report::section& to) {
         for (const std::size_t t : all[i].tensors) {
             if (const auto& layer = e.table.tensors[t].of->layer) l.layers[*layer].push_back(t);
         }
-        const std::string name = e.files.size() > 1
-                                     ? fmt::format("{}: {}", e.file_name(all[i].file), all[i].name)
-                                     : all[i].name;
+        const std::string name =
+            e.files.size() > 1 ? fmt::format("{}: {}", file_name(all[i].file, e.files), all[i].name)
+                               : all[i].name;
         add_lines(e, l, layer_metrics[1], "kinds", fmt::format("R-MSE of {} by layer", name),
                   fmt::format("One kind of weight in every layer it has.{}",
                               shown < all.size()

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libmx/analysis/alarms.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
@@ -19,6 +18,7 @@ constexpr std::size_t most_norm_panels = 12;
 constexpr std::size_t named_marks = 4;
 constexpr std::size_t most_marks = 400;
 constexpr std::size_t most_zones = 3;
+constexpr double many_saturated = 0.10;  // of a norm's blocks, marked as such
 
 // A norm tensor's block maxima, and how close together a block's magnitudes lie.
 struct norm {
@@ -113,13 +113,12 @@ double saturation_of(const evidence& e, const norm& n, const compare::cell& c) {
 }
 
 std::vector<std::string> groups() {
-    return {
-        fmt::format("saturates ({:g} % of blocks or more)", 100 * analysis::alarming_saturation),
-        "some blocks saturate", "no block saturates"};
+    return {fmt::format("saturates ({:g} % of blocks or more)", 100 * many_saturated),
+            "some blocks saturate", "no block saturates"};
 }
 
 std::string group_of(double saturation) {
-    return groups()[saturation >= analysis::alarming_saturation ? 0 : saturation > 0 ? 1 : 2];
+    return groups()[saturation >= many_saturated ? 0 : saturation > 0 ? 1 : 2];
 }
 
 // Cells that clamp by the mantissa, the widest zones first, one per zone and way to cut blocks.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/pages/class_trades.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/words.hpp"
@@ -15,7 +16,7 @@
 namespace mx::pages {
 namespace {
 
-void add_bits(const evidence& e, const recommendation& r, report::section& to) {
+void add_bits(const evidence& e, const class_trades& r, report::section& to) {
     report::scatter_chart chart;
     chart.x = axis_of("bits per element", "bits");
     chart.y = axis_of("SQNR", "dB");
@@ -51,7 +52,7 @@ struct block_family {
     std::vector<const candidate*> members;
 };
 
-std::vector<block_family> block_families(const evidence& e, const recommendation& r) {
+std::vector<block_family> block_families(const evidence& e, const class_trades& r) {
     std::vector<block_family> families;
     for (const candidate& c : r.candidates) {
         codec::recipe common = e.plan.cells[c.cell].recipe;
@@ -70,7 +71,7 @@ double block_elements(const evidence& e, const candidate& c) {
     return static_cast<double>(b.rows) * b.cols;
 }
 
-void add_blocks(const evidence& e, const recommendation& r, report::section& to) {
+void add_blocks(const evidence& e, const class_trades& r, report::section& to) {
     report::line_chart chart;
     chart.x = axis_of("elements per block", "", true);
     chart.y = axis_of("SQNR", "dB");
@@ -96,7 +97,7 @@ void add_blocks(const evidence& e, const recommendation& r, report::section& to)
                std::move(chart));
 }
 
-void add_parts(const evidence& e, const recommendation& r, report::section& to) {
+void add_parts(const evidence& e, const class_trades& r, report::section& to) {
     constexpr std::array parts{"clamp", "underflow", "grid"};
     report::stacked_chart chart;
     chart.value = axis_of("share of the squared error", "", false, true);
@@ -117,13 +118,13 @@ void add_parts(const evidence& e, const recommendation& r, report::section& to) 
                std::move(chart));
 }
 
-void add_plane(const evidence& e, const recommendations& all, report::section& to) {
+void add_plane(const evidence& e, const std::vector<class_trades>& all, report::section& to) {
     report::scatter_chart chart;
     chart.x = axis_of("overflow", "", true, true);
     chart.y = axis_of("underflow", "", true, true);
     double worst = -1;
     std::size_t worst_mark = 0;
-    for (const recommendation& r : all) {
+    for (const class_trades& r : all) {
         for (const candidate& c : r.candidates) {
             const auto over = c.rate("overflow_rate");
             const auto under = c.rate("underflow_rate");
@@ -149,16 +150,18 @@ void add_plane(const evidence& e, const recommendations& all, report::section& t
 
 }  // namespace
 
-report::section trade_section(const evidence& e, const recommendations& all) {
+report::section trade_section(const evidence& e) {
     report::section s{.heading = "Recipe against recipe"};
-    recommendations shown{recommend("", e.table, e.plan, compare::all_tensors(e.table), {})};
+    std::vector<class_trades> all;
+    for (const tensor_class& c : e.classes) all.push_back(trades_of(c.role, e, c.tensors));
+    std::vector<class_trades> shown{trades_of("", e, compare::all_tensors(e.table))};
     for (const std::string& role : plotted_roles(e)) {
-        for (const recommendation& r : all) {
+        for (const class_trades& r : all) {
             if (r.role == role) shown.push_back(r);
         }
     }
-    for (const recommendation& r : shown) add_bits(e, r, s);
-    for (const recommendation& r : shown) add_blocks(e, r, s);
+    for (const class_trades& r : shown) add_bits(e, r, s);
+    for (const class_trades& r : shown) add_blocks(e, r, s);
     const bool blocks =
         std::ranges::any_of(s.figures, [](const report::figure& f) { return f.id == "blocks"; });
     if (!blocks) {
@@ -167,7 +170,7 @@ report::section trade_section(const evidence& e, const recommendations& all) {
             "compare --block 1x16,1x32,1x64.");
     }
     if (e.decomposed()) {
-        for (const recommendation& r : shown) add_parts(e, r, s);
+        for (const class_trades& r : shown) add_parts(e, r, s);
     } else {
         s.notes.push_back("Where the error comes from: run mx analyze with --decompose or --html.");
     }

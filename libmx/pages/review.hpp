@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page a design review decides from: what to use for each class of tensors, why, at what cost,
-// and what would change that.
+// The page a design review decides from: what to ship for each class of tensors, why, at what cost
+// and risk, and what would change that.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libmx/analysis/result.hpp"
-#include "libmx/pages/recommend.hpp"
+#include "libmx/policy/judged_model.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
@@ -23,17 +23,27 @@ struct result_set {
 };
 
 struct review_options {
-    policy choice;
+    policy::basis judged_by;
+    std::string judging;  ///< as options: " --target b200"; empty: the defaults
     /// What makes the page: "mx 0.1.0, gcc 12.2.0, Release".
     std::string made_by;
+};
+
+struct review {
+    /// The sections of the verdict alone: what a terminal shows.
+    std::vector<report::section> first_screen;
+    std::string summary;  ///< the verdict in one line; empty without tensors
+    /// The page, schema mx.report/2: results are the decisions, one per tensor; the caller puts
+    /// schema and tool before the head. Empty unless it was asked for.
+    report::document page;
 };
 
 /// The section that inputs are listed in.
 inline constexpr const char* inputs_heading = "Inputs";
 
-/// The page, schema mx.report/1: results are the recommendations, the tail holds the ladders of
-/// what other floors would lead to; the caller puts schema and tool before the head. The same sets
-/// give the same page. Throws base::error (input) for documents of other schemas.
-report::document make_review(std::span<const result_set> sets, const review_options& options);
+/// Judges the sets together: of a tensor under a recipe the first result counts. The same sets give
+/// the same page. Throws base::error (input) for documents of other schemas.
+review make_review(std::span<const result_set> sets, const review_options& options,
+                   bool with_page = true);
 
 }  // namespace mx::pages

@@ -1,39 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of a review, in the order of the page. What the data do not allow becomes a line
-// that says which option would provide it, or nothing where there can be nothing.
+// The sections of a review behind its verdict, in the order of the page. What the data do not allow
+// becomes a line that says which option would provide it, or nothing where there can be nothing.
 #pragma once
 
 #include <vector>
 
 #include "libmx/pages/evidence.hpp"
-#include "libmx/pages/recommend.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
 
-using recommendations = std::vector<recommendation>;
-
-/// The verdict in words, and what is recommended for each class with its reason and cost.
-std::vector<report::section> verdict_sections(const evidence& e, const recommendations& all,
-                                              const policy& p);
-/// The ten tensors that lose most under what is recommended for their class.
-report::section worst_section(const evidence& e, const recommendations& all);
-/// All of them, under every recipe, as an explorer.
-report::section tensors_section(const evidence& e, const recommendations& all);
-/// What other floors, and other views of saturation, would lead to.
-std::vector<report::section> changes_sections(const evidence& e, const recommendations& all,
-                                              const policy& p);
+/// All tensors under every recipe, as an explorer; `worst_first`: indices into the evidence, of
+/// which a page that cannot hold all keeps the first.
+report::section tensors_section(const evidence& e, const std::vector<std::size_t>& worst_first);
 /// Findings of mx cluster, with what mends them.
 std::vector<report::section> finding_sections(const evidence& e);
 /// Inputs, recipes, and what their parts mean.
 std::vector<report::section> basis_sections(const evidence& e, const review_options& o);
-/// The policy and the metrics.
-std::vector<report::section> definition_sections(const evidence& e, const policy& p);
+/// The metrics.
+std::vector<report::section> definition_sections(const evidence& e);
 
 /// Errors layer by layer.
 report::section layers_section(const evidence& e);
 /// Bits against SQNR, error against block size, where the error comes from, overflow and underflow.
-report::section trade_section(const evidence& e, const recommendations& all);
+report::section trade_section(const evidence& e);
 /// Block maxima, codes and scales.
 report::section blocks_section(const evidence& e);
 /// Norm weights against the clamp zone.

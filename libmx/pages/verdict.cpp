@@ -1,230 +1,639 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/verdict.hpp"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
-#include "libmx/analysis/alarms.hpp"
-#include "libmx/engine/stored_precision.hpp"
-#include "libmx/pages/sections.hpp"
+#include "libmx/pages/evidence.hpp"
 #include "libmx/pages/words.hpp"
+#include "libmx/policy/missing.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pages {
 namespace {
 
-// The candidate with the highest SQNR of those that `wanted` admits.
-template <typename Wanted>
-const candidate* best_of(const recommendation& r, const Wanted& wanted) {
-    const candidate* best = nullptr;
-    for (const candidate& c : r.candidates) {
-        if (wanted(c) && (best == nullptr || c.sqnr_db > best->sqnr_db)) best = &c;
-    }
-    return best;
+using policy::class_judgement;
+using policy::class_recipe;
+using policy::decision;
+using policy::judged_model;
+using report::cell;
+
+constexpr std::size_t first_risks = 3;
+constexpr std::size_t worst_shown = 10;
+constexpr std::size_t commands_shown = 3;
+constexpr std::size_t named_files = 3;
+
+std::string_view dash_if_empty(std::string_view text) { return text.empty() ? "-" : text; }
+
+// What becomes of a tensor.
+enum class fate : std::uint8_t { quantized, undecided, ruled_out, no_whole_blocks, no_operand };
+
+fate fate_of(const decision& d) {
+    if (d.figures != nullptr) return fate::quantized;
+    if (!d.operand) return fate::no_operand;
+    if (!d.whole_blocks) return fate::no_whole_blocks;
+    return d.undecided ? fate::undecided : fate::ruled_out;
 }
 
-// "saturates 1 of 4 tensors", for a recipe that damages some.
-std::string damage_words(const candidate& c, std::size_t tensors) {
-    const bool saturates = c.saturation.tensors > 0;
-    return fmt::format("{} {} of {}", saturates ? "saturates" : "collapses",
-                       saturates ? c.saturation.tensors : c.collapse.tensors,
-                       report::plural(tensors, "tensor"));
+// Tensors of a role that fare alike.
+struct group {
+    std::string role, recipe;
+    fate is = fate::no_operand;
+    std::size_t tensors = 0, doubtful = 0;
+    std::uint64_t elements = 0, stored = 0, bytes = 0;
+    std::size_t largest = 0;  // tensor
+    bool one_reason = true;
+};
+
+// The groups, those of the role with most bytes first.
+std::vector<group> groups_of(const judged_model& m) {
+    std::vector<group> groups;
+    std::map<std::string, std::uint64_t> of_role;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const decision& d = m.says.decisions[i];
+        const policy::measured_tensor& t = m.tensors[i];
+        of_role[d.role] += t.bytes;
+        const auto same = [&](const group& g) {
+            return g.role == d.role && g.recipe == d.recipe && g.is == fate_of(d);
+        };
+        auto at = std::ranges::find_if(groups, same);
+        if (at == groups.end()) {
+            at = groups.insert(at, group{d.role, d.recipe, fate_of(d)});
+            at->largest = i;
+        }
+        ++at->tensors;
+        at->doubtful += d.is == policy::verdict::evaluate ? 1u : 0u;
+        at->elements += t.elements;
+        at->stored += t.bytes;
+        at->bytes += d.bytes;
+        const std::string& first = m.says.decisions[at->largest].reason;
+        at->one_reason = at->one_reason && d.reason == first;
+        if (t.bytes > m.tensors[at->largest].bytes) at->largest = i;
+    }
+    std::ranges::stable_sort(groups, {}, [&](const group& g) {
+        return std::tuple(~of_role[g.role], g.role, g.is != fate::quantized, ~g.stored);
+    });
+    return groups;
 }
 
-// Why nothing with fewer bits was taken.
-std::string reason_for(const evidence& e, const recommendation& r, const candidate& chosen,
-                       const policy& p) {
-    const auto cheaper = [&](const candidate& c) { return c.bits < chosen.bits - same_bits; };
-    const auto damages = [&](const candidate& c) {
-        return cheaper(c) && c.sqnr_db >= p.min_sqnr_db;
-    };
-    if (const candidate* c = best_of(r, damages)) {
-        return fmt::format("{} has fewer bits but {}", e.cell_name(c->cell),
-                           damage_words(*c, r.tensors.size()));
-    }
-    if (const candidate* c = best_of(r, cheaper)) {
-        return fmt::format("fewer bits give {} at most ({})", decibels(c->sqnr_db),
-                           e.cell_name(c->cell));
-    }
-    return r.candidates.size() == 1 ? "the only recipe measured" : "nothing measured is smaller";
+const class_judgement* class_of(const judged_model& m, std::string_view role) {
+    const auto at = std::ranges::find(m.says.classes, role, &class_judgement::role);
+    return at == m.says.classes.end() ? nullptr : &*at;
 }
 
-// Why nothing was taken at all.
-std::string reason_against(const evidence& e, const recommendation& r, const policy& p) {
-    const auto reaches = [&](const candidate& c) { return c.sqnr_db >= p.min_sqnr_db; };
-    const auto saves = [&](const candidate& c) {
-        return reaches(c) && c.bits < bf16_bits - same_bits;
-    };
-    if (best_of(r, reaches) != nullptr && best_of(r, saves) == nullptr) {
-        return fmt::format("what reaches {:g} dB takes no fewer bits than bf16", p.min_sqnr_db);
-    }
-    if (const candidate* c = best_of(r, saves)) {
-        return fmt::format("what reaches {:g} dB {}: {} {}", p.min_sqnr_db,
-                           c->saturation.tensors > 0 ? "saturates" : "collapses",
-                           e.cell_name(c->cell), damage_words(*c, r.tensors.size()));
-    }
-    const candidate* c = best_of(r, [](const candidate&) { return true; });
-    if (std::isinf(c->sqnr_db)) return "no SQNR under any recipe";
-    return fmt::format("no recipe reaches {:g} dB; the best, {}, has {}", p.min_sqnr_db,
-                       e.cell_name(c->cell), decibels(c->sqnr_db));
+const class_recipe* chosen_of(const class_judgement* c) {
+    return c != nullptr && c->chosen ? &c->candidates[*c->chosen] : nullptr;
 }
 
-std::string kept_reason(const recommendation& r) {
-    return r.dtypes.empty() ? "kept as stored"
-                            : fmt::format("kept as stored, {}", listed(r.dtypes));
+std::string db_words(const class_recipe& r) {
+    if (std::isinf(r.sqnr_db)) return "nothing is lost";
+    return fmt::format("{:.1f} dB, {:.1f} on normal data", r.sqnr_db, r.normal_db);
 }
 
-void add_row(const evidence& e, const recommendation& r, const policy& p, report::section& to) {
-    const candidate* c = r.chosen ? &r.candidates[*r.chosen] : nullptr;
-    const report::value none;
-    if (r.undecided) {
-        to.add(r.role, r.tensors.size(), "undecided");
-        to.rows.back().emplace_back("reason", "no tensor was measured under every recipe");
-    } else if (c == nullptr) {
-        to.add(r.role, r.tensors.size(), r.fallback, r.fallback_bits, bf16_bits / r.fallback_bits,
-               none, none, none, none, r.kept ? kept_reason(r) : reason_against(e, r, p));
-    } else {
-        to.add(r.role, r.tensors.size(), name_of(e.plan, r, r.chosen), c->bits, bf16_bits / c->bits,
-               finite_or_null(c->sqnr_db), c->below, c->rate("clamp_rate"),
-               c->rate("underflow_rate"), reason_for(e, r, *c, p));
+// How well norms would do: the largest error against their spread, under the recipe whose largest
+// is the smallest. Empty where none was measured.
+std::string spread_words(const judged_model& m, std::string_view role) {
+    std::map<std::string_view, double> worst;  // by recipe
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        if (m.says.decisions[i].role != role) continue;
+        for (const policy::measurement& of : m.tensors[i].measured) {
+            const double error = of.figures.spread_error;
+            if (!std::isnan(error)) worst[of.text] = std::max(worst[of.text], error);
+        }
+    }
+    const auto least = std::ranges::min_element(worst, {}, [](const auto& w) { return w.second; });
+    if (least == worst.end()) return {};
+    return fmt::format(" Under {} the worst errs by {} of its spread.", least->first,
+                       percent(least->second));
+}
+
+std::string reason_of(const judged_model& m, const group& g) {
+    const class_recipe* r = chosen_of(class_of(m, g.role));
+    const decision& d = m.says.decisions[g.largest];
+    if (g.is == fate::quantized && r != nullptr && d.reason.empty()) {
+        std::string why = db_words(*r);
+        why += r->vetoed.empty() && r->doubtful.empty() ? "; no tensor reaches a limit" : "";
+        if (!r->reason.empty()) why += "; " + r->reason;
+        if (!r->scored.empty()) why += "; " + r->scored;
+        return why;
+    }
+    if (g.one_reason || g.tensors == 1) return d.reason + spread_words(m, g.role);
+    return fmt::format("{} ({}, the largest)", d.reason, tensor_name(m, g.largest));
+}
+
+std::string verdict_text(const group& g) {
+    switch (g.is) {
+        case fate::quantized:
+            if (g.doubtful == 0) return "safe";
+            if (g.doubtful == g.tensors) return "needs evaluation";
+            return fmt::format("safe; {} {} evaluation", g.doubtful,
+                               g.doubtful == 1 ? "needs" : "need");
+        case fate::undecided:
+            return "undecided";
+        default:
+            return "keep";
     }
 }
 
-// "mxfp6:scale=even for weight and embedding.", in the order of the classes; what keeps its stored
-// precision comes last.
-std::vector<std::string> choices(const evidence& e, const recommendations& all) {
-    std::vector<std::pair<std::string, std::vector<std::string>>> by_recipe;
-    for (const recommendation& r : all) {
-        if (r.undecided) continue;
-        const std::string recipe = name_of(e.plan, r, r.chosen);
-        std::size_t i = 0;
-        while (i < by_recipe.size() && by_recipe[i].first != recipe) ++i;
-        if (i == by_recipe.size()) by_recipe.push_back({recipe, {}});
-        by_recipe[i].second.push_back(r.role);
+report::section classes_section(const judged_model& m, const std::vector<group>& groups) {
+    report::section s{.heading = "What to ship",
+                      .columns = {{"role", "class"},
+                                  {"tensors", "tensors", cell::integer},
+                                  {"recipe", "recipe"},
+                                  {"verdict", "verdict"},
+                                  {"bits", "bits per\nelement", cell::fixed, 2},
+                                  {"stored", "stored"},
+                                  {"bytes", "then"},
+                                  {"reason", "why"}}};
+    for (const group& g : groups) {
+        const double bits =
+            g.elements == 0 ? 0
+                            : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
+        s.add(g.role, g.tensors, g.is == fate::undecided ? "-" : g.recipe, verdict_text(g), bits,
+              bytes_text(g.stored), bytes_text(g.bytes), reason_of(m, g));
     }
-    std::ranges::stable_partition(
-        by_recipe, [](const auto& one) { return one.first != engine::stored_choice; });
+    return s;
+}
+
+// "34 of 36 tensors", "all 36 tensors".
+std::string part_of(std::size_t part, std::size_t all, std::string_view noun = "tensor") {
+    if (part != all) return fmt::format("{} of {}", part, report::plural(all, noun));
+    return all == 1 ? fmt::format("the one {}", noun)
+                    : fmt::format("all {}", report::plural(all, noun));
+}
+
+// One sentence for each class that has operands.
+std::vector<std::string> class_sentences(const judged_model& m, const std::vector<group>& groups) {
     std::vector<std::string> said;
-    for (const auto& [recipe, roles] : by_recipe) {
-        said.push_back(
-            recipe == engine::stored_choice
-                ? fmt::format("No recipe for {}: keep the stored precision.", listed(roles))
-                : fmt::format("{} for {}.", recipe, listed(roles)));
+    std::set<std::string> done;
+    for (const group& first : groups) {
+        if (first.is == fate::no_operand || !done.insert(first.role).second) continue;
+        std::size_t operands = 0;
+        std::vector<std::string> parts;
+        for (const group& g : groups) {
+            if (g.role == first.role && g.is != fate::no_operand) operands += g.tensors;
+        }
+        for (const group& g : groups) {
+            if (g.role != first.role) continue;
+            switch (g.is) {
+                case fate::quantized:
+                    parts.push_back(fmt::format(
+                        "{} for {}, {} instead of {}{}", g.recipe, part_of(g.tensors, operands),
+                        bytes_text(g.bytes), bytes_text(g.stored),
+                        g.doubtful == 0 ? "" : fmt::format(" ({} to be evaluated)", g.doubtful)));
+                    break;
+                case fate::undecided:
+                    parts.push_back(fmt::format("undecided for {}: {}",
+                                                part_of(g.tensors, operands), reason_of(m, g)));
+                    break;
+                case fate::ruled_out:
+                    parts.push_back(fmt::format("keep {} as stored: {}",
+                                                part_of(g.tensors, operands), reason_of(m, g)));
+                    break;
+                case fate::no_whole_blocks:
+                    parts.push_back(fmt::format("keep {} as stored, {} of all bytes: {}",
+                                                part_of(g.tensors, operands),
+                                                percent(static_cast<double>(g.stored) /
+                                                        static_cast<double>(m.says.totals.stored)),
+                                                reason_of(m, g)));
+                    break;
+                case fate::no_operand:
+                    break;
+            }
+        }
+        said.push_back(fmt::format("- {}: {}.", first.role, fmt::join(parts, "; ")));
     }
     return said;
 }
 
-std::string cost_words(const recommendations& all) {
-    double bits = 0, elements = 0, kept = 0;
-    std::size_t tensors = 0;
-    for (const recommendation& r : all) {
-        if (r.undecided) continue;
-        bits += bits_of(r, r.chosen) * r.elements;
-        elements += r.elements;
-        tensors += r.tensors.size();
-        if (!r.chosen) kept += r.elements;
+// What keeps its precision because it is no operand of a product, in one line.
+std::string kept_words(const judged_model& m, const std::vector<group>& groups) {
+    std::vector<std::string> names;
+    std::map<std::string, std::pair<std::size_t, std::uint64_t>> saved;  // by role
+    std::uint64_t bytes = 0, could_save = 0;
+    std::vector<std::string> roles, savers;
+    for (const group& g : groups) {
+        if (g.is != fate::no_operand) continue;
+        auto& [tensors, of] = saved[g.role];
+        if (tensors == 0) roles.push_back(g.role);
+        tensors += g.tensors;
+        of += g.stored;
+        bytes += g.stored;
     }
-    if (elements == 0) return {};
-    const double mean = bits / elements;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const decision& d = m.says.decisions[i];
+        if (d.could_save == 0) continue;
+        could_save += d.could_save;
+        if (std::ranges::find(savers, d.role) == savers.end()) savers.push_back(d.role);
+    }
+    if (roles.empty()) return {};
+    for (const std::string& role : roles) {
+        names.push_back(fmt::format("{} {}", saved[role].first, role));
+    }
     std::string text = fmt::format(
-        "Cost: {:.3f} bits per element over {} elements of {}, {:.2f} times smaller than bf16",
-        mean, report::grouped(report::whole(elements)), report::plural(tensors, "tensor"),
-        bf16_bits / mean);
-    text += kept > 0
-                ? fmt::format("; {} of the elements are not quantized.", percent(kept / elements))
-                : ".";
-    return text;
-}
-
-// What the SQNR of a recommendation does not say.
-void add_warnings(const evidence& e, const recommendations& all, std::vector<std::string>& notes) {
-    for (const recommendation& r : all) {
-        if (!r.chosen) continue;
-        const candidate& c = r.candidates[*r.chosen];
-        const double underflow = c.rate("underflow_rate").value_or(0);
-        if (underflow >= noted_underflow_rate) {
-            notes.push_back(fmt::format(
-                "- {}: {} turns {} of the non-zero elements into zero, which SQNR hardly sees.",
-                r.role, e.cell_name(c.cell), percent(underflow)));
-        }
-        if (c.clamping > 0) {
-            notes.push_back(
-                fmt::format("- {}: {} clamps {:g} % of the elements or more in {} of {}.", r.role,
-                            e.cell_name(c.cell), 100 * analysis::alarming_clamp_rate, c.clamping,
-                            report::plural(r.tensors.size(), "tensor")));
-        }
+        "Not quantized: {}, {} of the bytes, as they are no operands of matrix products",
+        listed(names),
+        percent(m.says.totals.stored == 0
+                    ? 0
+                    : static_cast<double>(bytes) / static_cast<double>(m.says.totals.stored)));
+    if (could_save > 0) {
+        text += fmt::format(" or are kept by the policy (8 bits for {} would save {})",
+                            listed(savers), bytes_text(could_save));
     }
+    return text + ".";
 }
 
-std::vector<report::column> columns() {
-    using report::cell;
-    return {{"role", "class"},
-            {"tensors", "tensors", cell::integer},
-            {"recipe", "recommended"},
-            {"bits", "bits per\nelement", cell::fixed, 2},
-            {"compression", "bf16\nratio", cell::fixed, 2},
-            {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-            {"below", "tensors\nbelow", cell::integer},
-            {"clamp_rate", "clamp\n%", cell::share},
-            {"underflow_rate", "under-\nflow %", cell::share},
-            {"reason", "why"}};
+// "1.04 MB to 531 kB, 1.96 times smaller", "1.04 MB, as stored".
+std::string cost_of(const policy::judgement_totals& t) {
+    if (t.recommended == t.stored) return bytes_text(t.stored) + ", as stored";
+    return fmt::format("{} to {}, {}", bytes_text(t.stored), bytes_text(t.recommended),
+                       size_change(t.stored, t.recommended));
+}
+
+std::string cost_words(const judged_model& m) {
+    const policy::judgement_totals& t = m.says.totals;
+    std::string text = "Cost: " + cost_of(t);
+    if (t.kept > 0 && t.kept < t.stored) {
+        text += fmt::format("; {} ({}) stays as stored", bytes_text(t.kept),
+                            percent(static_cast<double>(t.kept) / static_cast<double>(t.stored)));
+    }
+    if (t.undecided > 0) {
+        text += fmt::format("; {} is undecided and counted as stored", bytes_text(t.undecided));
+    }
+    return text + ".";
+}
+
+std::string confidence_words(const judged_model& m) {
+    const bool tensors_only = m.says.confidence == "tensor error only";
+    return fmt::format("Confidence: {}{}. Policy {}, version {}; target {}{}.", m.says.confidence,
+                       tensors_only ? "; no task was evaluated (--eval)" : "", m.says.policy_name,
+                       m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
+}
+
+// What most of an error, or of what is lost, is of.
+std::vector<std::string> dominance(const judged_model& m) {
+    std::vector<std::string> said;
+    if (m.says.dominant) {
+        said.push_back(fmt::format("More than half of the elements that are lost are those of {}.",
+                                   tensor_name(m, *m.says.dominant)));
+    }
+    for (const class_judgement& c : m.says.classes) {
+        const class_recipe* r = chosen_of(&c);
+        if (r == nullptr || !r->dominant) continue;
+        const double share = static_cast<double>(m.tensors[*r->dominant].elements) /
+                             static_cast<double>(r->elements);
+        said.push_back(
+            fmt::format("More than half of the error of {} under {} is that of one tensor, {}, "
+                        "which has {} of its elements: the verdict on the class rests on it.",
+                        c.role, r->recipe, tensor_name(m, *r->dominant), percent(share)));
+    }
+    return said;
+}
+
+std::string harm_words(const policy::risk& r) {
+    if (!r.why) return fmt::format("loses {} of its elements", percent(r.lost));
+    return fmt::format("{} (limit {})", policy::words_of(*r.why->of, r.why->value),
+                       policy::value_text(*r.why->of, r.why->limit));
+}
+
+std::string mend_words(const policy::risk& r) {
+    if (!r.mend.empty()) return r.mend;
+    return r.is == policy::verdict::evaluate ? "evaluate, or keep its stored precision"
+                                             : "nothing: within the limits";
+}
+
+bool harms(const policy::risk& r) { return r.why || r.lost > 0; }
+
+report::section risks_section(const judged_model& m) {
+    report::section s;
+    std::size_t limits = 0;
+    for (const policy::risk& r : m.says.risks) limits += r.why ? 1u : 0u;
+    for (const policy::risk& r : m.says.risks) {
+        if (!harms(r) || s.notes.size() == first_risks) break;
+        s.notes.push_back(fmt::format("- {} {} under {}, {}. What mends it: {}.",
+                                      tensor_name(m, r.tensor), harm_words(r), r.recipe,
+                                      r.recommended ? "the recipe of its class" : "not recommended",
+                                      mend_words(r)));
+    }
+    if (s.notes.empty()) return {};
+    s.heading = "Largest risks";
+    const std::string operands = report::plural(m.says.risks.size(), "operand");
+    s.notes.push_back(
+        limits == 0
+            ? fmt::format("None of {} reaches a limit of the policy under a candidate.", operands)
+            : fmt::format("{} of {} {} a limit of the policy under a candidate.", limits, operands,
+                          limits == 1 ? "reaches" : "reach"));
+    return s;
+}
+
+report::section widths_section(const judged_model& m) {
+    report::section s{.heading = "Best of about 4, 6 and 8 bits",
+                      .columns = {{"role", "class"},
+                                  {"about", "about", cell::integer},
+                                  {"recipe", "recipe"},
+                                  {"bits", "bits per\nelement", cell::fixed, 2},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 1},
+                                  {"normal_db", "normal\ndata", cell::fixed, 1},
+                                  {"ruled_out", "ruled out\ntensors", cell::integer},
+                                  {"verdict", "verdict"}}};
+    for (const class_judgement& c : m.says.classes) {
+        const auto add = [&](int about, const std::optional<class_recipe>& r) {
+            if (!r) return;
+            const bool no = 2 * r->vetoed_elements > r->elements;
+            s.add(c.role, about, r->recipe, r->bits, finite_or_null(r->sqnr_db), r->normal_db,
+                  r->vetoed.size(), no ? "no" : std::string(policy::to_string(r->is)));
+        };
+        add(4, c.four);
+        add(6, c.six);
+        add(8, c.eight);
+    }
+    if (s.rows.empty()) return {};
+    s.notes.push_back(
+        "Of what was measured. A recipe is held against itself on normal data; a lower figure "
+        "means "
+        "that the tensors do not suit it.");
+    return s;
+}
+
+report::section missing_section(const judged_model& m) {
+    report::section s{.heading = "Not measured"};
+    for (const policy::missing_recipes& wanted : m.says.missing) {
+        if (s.notes.size() == commands_shown) break;
+        s.notes.push_back(fmt::format("- {}{}: {}", listed(wanted.recipes),
+                                      wanted.needed ? ", needed for a decision" : "",
+                                      policy::command_of(wanted, m.tensors)));
+    }
+    if (s.notes.empty()) return {};
+    if (m.says.missing.size() > commands_shown) {
+        s.notes.push_back(
+            fmt::format("- and {} more in JSON.", m.says.missing.size() - commands_shown));
+    }
+    return s;
+}
+
+// Sentences that no table has.
+std::vector<std::string> warnings_of(const judged_model& m, const verdict_context& c) {
+    std::vector<std::string> said = dominance(m);
+    said.insert(said.end(), c.warnings.begin(), c.warnings.end());
+    return said;
+}
+
+report::value reached(const std::optional<policy::reached_limit>& limit) {
+    if (!limit) return {};
+    return report::record{{"figure", std::string(limit->of->name)},
+                          {"value", limit->value},
+                          {"limit", limit->limit},
+                          {"verdict", std::string(policy::to_string(limit->is))}};
+}
+
+report::value names_of(const judged_model& m, const std::vector<std::size_t>& tensors) {
+    report::list list;
+    for (const std::size_t t : tensors) list.emplace_back(tensor_name(m, t));
+    return list;
+}
+
+report::record record_of(const judged_model& m, const class_recipe& r) {
+    return {{"recipe", r.recipe},
+            {"verdict", std::string(policy::to_string(r.is))},
+            {"on_target", std::string(policy::to_string(r.on_target))},
+            {"bits_per_element", r.bits},
+            {"sqnr_db", finite_or_null(r.sqnr_db)},
+            {"normal_sqnr_db", finite_or_null(r.normal_db)},
+            {"bytes", report::tally(r.bytes)},
+            {"elements", report::tally(r.elements)},
+            {"ruled_out_elements", report::tally(r.vetoed_elements)},
+            {"ruled_out", names_of(m, r.vetoed)},
+            {"doubtful", names_of(m, r.doubtful)},
+            {"dominant", r.dominant ? report::value(tensor_name(m, *r.dominant)) : report::value()},
+            {"reason", r.reason},
+            {"scored", r.scored}};
 }
 
 }  // namespace
 
-std::vector<report::section> verdict_sections(const evidence& e, const recommendations& all,
-                                              const policy& p) {
-    report::section words, s;
-    words.heading = "Verdict";
-    const std::vector<std::string> said = choices(e, all);
-    if (said.empty()) words.notes.push_back("Undecided: see below.");
-    for (const std::string& choice : said) words.notes.push_back("- " + choice);
-    if (!said.empty()) words.notes.push_back(cost_words(all));
-    add_warnings(e, all, words.notes);
-    s.heading = "What to use for each class";
-    s.columns = columns();
-    std::int64_t left_out = 0;
-    std::size_t unknown = 0;
-    for (const recommendation& r : all) {
-        add_row(e, r, p, s);
-        left_out += r.not_everywhere;
-        if (r.chosen) unknown += r.candidates[*r.chosen].collapse_unknown;
+std::string tensor_name(const judged_model& m, std::size_t tensor) {
+    const policy::measured_tensor& t = m.tensors[tensor];
+    return m.files.size() > 1 ? fmt::format("{}: {}", file_name(t.file, m.files), t.name) : t.name;
+}
+
+std::vector<report::section> verdict_sections(const judged_model& m, const verdict_context& c) {
+    if (m.tensors.empty()) return {};
+    const std::vector<group> groups = groups_of(m);
+    report::section words{.heading = "Verdict"};
+    words.notes = class_sentences(m, groups);
+    if (words.notes.empty()) {
+        words.notes.push_back("Nothing to quantize: no tensor is an operand of a matrix product.");
     }
-    s.notes.push_back(fmt::format(
-        "Recommended is the recipe with the fewest bits, of those measured, that has {:g} dB of "
-        "SQNR or more over the class, each tensor divided by its RMS (an error of {:.3g} % of it "
-        "at most), and neither saturates nor collapses any of its tensors; where there is none, "
-        "bf16, "
-        "which was not measured, or the stored precision. Norms, biases and routers always keep "
-        "their stored precision: their own error does not show what they do to a model. Tensors "
-        "below: whose own SQNR is below that floor. These are errors of tensors, not of what a "
-        "model does with them.",
-        p.min_sqnr_db, 100 * std::pow(10, -p.min_sqnr_db / 20)));
-    if (unknown > 0) {
-        s.notes.push_back(
-            fmt::format("Collapse was not measured for {} under what is recommended: the results "
-                        "lack collapsed_block_rate. Analyse again to have it judged.",
-                        report::plural(unknown, "tensor")));
+    const std::string kept = kept_words(m, groups);
+    if (!kept.empty()) words.notes.push_back(kept);
+    words.notes.push_back(cost_words(m));
+    words.notes.push_back(confidence_words(m));
+    for (std::string& said : warnings_of(m, c)) words.notes.push_back(std::move(said));
+    if (!c.repeat.empty()) words.notes.push_back("Repeat: " + c.repeat);
+    std::vector<report::section> all{std::move(words)};
+    for (report::section& s : std::vector{classes_section(m, groups), risks_section(m),
+                                          widths_section(m), missing_section(m)}) {
+        if (!s.heading.empty()) all.push_back(std::move(s));
     }
-    if (left_out > 0) {
-        s.notes.push_back(
-            fmt::format("{} {} measured under some of the recipes only and left out here.",
-                        report::plural(left_out, "tensor"), left_out == 1 ? "was" : "were"));
+    return all;
+}
+
+std::string verdict_line(const judged_model& m) {
+    std::vector<std::string> files, parts;
+    for (const std::string& f : m.files) files.push_back(file_name(f, m.files));
+    const std::size_t more = files.size() > named_files ? files.size() - named_files : 0;
+    files.resize(files.size() - more);
+    if (more > 0) files.push_back(fmt::format("{} more", more));
+    std::size_t kept = 0;
+    for (const group& g : groups_of(m)) {
+        if (g.is == fate::quantized) {
+            parts.push_back(fmt::format("{} for {} {}", g.recipe, g.tensors, g.role));
+        } else if (g.is == fate::undecided) {
+            parts.push_back(fmt::format("{} {} undecided", g.tensors, g.role));
+        } else {
+            kept += g.tensors;
+        }
     }
-    if (e.skipped > 0) {
-        s.notes.push_back(fmt::format(
-            "The run left out {} (see 'skipped' of the results).",
-            e.skipped == 1 ? "1 tensor or recipe of one"
-                           : report::grouped(e.skipped) + " tensors or recipes of them"));
+    if (kept > 0) parts.push_back(fmt::format("{} kept", report::plural(kept, "tensor")));
+    parts.push_back(cost_of(m.says.totals));
+    if (!m.says.risks.empty() && harms(m.says.risks.front())) {
+        const policy::risk& r = m.says.risks.front();
+        parts.push_back(fmt::format("worst: {} under {}{} {}", tensor_name(m, r.tensor), r.recipe,
+                                    r.recommended ? "" : " (not recommended)", harm_words(r)));
     }
-    if (e.repeated > 0) {
-        s.notes.push_back(fmt::format("{} {} in more than one document; the first counts.",
-                                      report::plural(e.repeated, "result"),
-                                      e.repeated == 1 ? "is" : "are"));
+    parts.push_back(m.says.confidence);
+    return fmt::format("{}: {}", listed(files), fmt::join(parts, "; "));
+}
+
+report::section worst_section(const judged_model& m) {
+    report::section s;
+    for (const policy::risk& r : m.says.risks) {
+        if (!harms(r) || s.rows.size() == worst_shown) break;
+        const decision& d = m.says.decisions[r.tensor];
+        s.columns = {{"tensor", "tensor", cell::name},
+                     {"role", "class"},
+                     {"recipe", "under"},
+                     {"lost", "lost\n%", cell::share},
+                     {"of_operands", "of all\noperands %", cell::share},
+                     {"verdict", "verdict"},
+                     {"what", "what happens"},
+                     {"decided", "recommended"}};
+        s.add(tensor_name(m, r.tensor), d.role, r.recipe, r.lost, r.of_operands,
+              policy::to_string(r.is), harm_words(r), d.recipe);
     }
-    return {std::move(words), std::move(s)};
+    if (s.rows.empty()) {
+        s.heading = "Tensors";
+        s.notes.push_back("No operand of a product loses an element under any candidate.");
+        return s;
+    }
+    s.heading = fmt::format("The {} most harmed", report::plural(s.rows.size(), "tensor"));
+    s.notes.push_back(
+        "By whether a limit is reached, then by the share of the tensor's own elements that become "
+        "zero, clamp or lie in blocks where all do. Each tensor is listed under the candidate that "
+        "harms it most.");
+    return s;
+}
+
+report::section candidates_section(const judged_model& m) {
+    report::section s{.heading = "What would change the verdict",
+                      .columns = {{"role", "class"},
+                                  {"recipe", "recipe"},
+                                  {"verdict", "verdict"},
+                                  {"on_target", "on the\ntarget"},
+                                  {"bits", "bits per\nelement", cell::fixed, 2},
+                                  {"bytes", "bytes"},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                  {"normal_db", "normal\ndata", cell::fixed, 2},
+                                  {"ruled_out", "ruled out\ntensors", cell::integer},
+                                  {"doubtful", "doubtful\ntensors", cell::integer},
+                                  {"note", ""}}};
+    for (const class_judgement& c : m.says.classes) {
+        for (std::size_t i = 0; i < c.candidates.size(); ++i) {
+            const class_recipe& r = c.candidates[i];
+            if (r.elements == 0) continue;
+            std::vector<std::string> notes;
+            if (i == c.chosen) notes.emplace_back("recommended");
+            if (!r.reason.empty()) notes.push_back(r.reason);
+            if (!r.scored.empty()) notes.push_back(r.scored);
+            s.add(c.role, r.recipe, policy::to_string(r.is),
+                  m.on->any() ? "-" : policy::to_string(r.on_target), r.bits, bytes_text(r.bytes),
+                  finite_or_null(r.sqnr_db), finite_or_null(r.normal_db), r.vetoed.size(),
+                  r.doubtful.size(), fmt::format("{}", fmt::join(notes, "; ")));
+        }
+    }
+    if (s.rows.empty()) return {};
+    s.notes.push_back(
+        "The smallest safe candidate that suits more than half of a class is recommended. Metrics "
+        "of a task (--eval) make one that needs evaluation safe, or rule it out; another policy "
+        "(--policy) or target (--target) has other candidates. mx explain policy has the limits "
+        "and their sources.");
+    return s;
+}
+
+report::record_list decision_records(const judged_model& m) {
+    report::record_list list;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const policy::measured_tensor& t = m.tensors[i];
+        const decision& d = m.says.decisions[i];
+        const auto figure = [&](double metrics::row::*of) {
+            return d.figures == nullptr ? report::value()
+                                        : report::to_value(d.figures->figures.*of);
+        };
+        list.push_back(
+            {{"file", t.file},
+             {"tensor", t.name},
+             {"role", d.role},
+             {"dtype", t.dtype},
+             {"elements", report::tally(t.elements)},
+             {"stored_bytes", report::tally(t.bytes)},
+             {"recipe", d.undecided ? report::value() : report::value(d.recipe)},
+             {"verdict",
+              d.undecided ? std::string("undecided")
+                          : std::string(d.recipe == policy::keep_choice ? "keep"
+                                                                        : policy::to_string(d.is))},
+             {"reason", d.reason},
+             {"bytes", report::tally(d.bytes)},
+             {"could_save", report::tally(d.could_save)},
+             {"limit_reached", reached(d.veto)},
+             {"lost_share", d.figures == nullptr ? report::value()
+                                                 : report::value(policy::lost_share(
+                                                       d.figures->figures, d.figures->recipe))},
+             {"bits_per_element", figure(&metrics::row::bits_per_element)},
+             {"sqnr_db", figure(&metrics::row::sqnr_db)},
+             {"clamp_rate", figure(&metrics::row::clamp_rate)},
+             {"underflow_rate", figure(&metrics::row::underflow_rate)},
+             {"saturated_block_rate", figure(&metrics::row::saturated_block_rate)},
+             {"collapsed_block_rate", figure(&metrics::row::collapsed_block_rate)}});
+    }
+    return list;
+}
+
+report::record verdict_members(const judged_model& m, const verdict_context& c) {
+    report::list classes, risks, missing, warnings;
+    for (const class_judgement& k : m.says.classes) {
+        report::list candidates;
+        for (const class_recipe& r : k.candidates) candidates.emplace_back(record_of(m, r));
+        const auto best = [&](const std::optional<class_recipe>& r) {
+            return r ? report::value(record_of(m, *r)) : report::value();
+        };
+        const class_recipe* chosen = chosen_of(&k);
+        classes.emplace_back(report::record{
+            {"role", k.role},
+            {"tensors", report::tally(k.operands.size())},
+            {"elements", report::tally(k.elements)},
+            {"stored_bytes", report::tally(k.bytes)},
+            {"recipe", chosen != nullptr ? report::value(chosen->recipe)
+                       : k.undecided     ? report::value()
+                                         : report::value(std::string(policy::keep_choice))},
+            {"reason", k.reason},
+            {"candidates", std::move(candidates)},
+            {"best_of_4_bits", best(k.four)},
+            {"best_of_6_bits", best(k.six)},
+            {"best_of_8_bits", best(k.eight)}});
+    }
+    for (const policy::risk& r : m.says.risks) {
+        if (!harms(r)) continue;
+        risks.emplace_back(report::record{{"tensor", tensor_name(m, r.tensor)},
+                                          {"recipe", r.recipe},
+                                          {"recommended", r.recommended},
+                                          {"verdict", std::string(policy::to_string(r.is))},
+                                          {"lost_share", r.lost},
+                                          {"of_operands", r.of_operands},
+                                          {"limit_reached", reached(r.why)},
+                                          {"mend", std::string(dash_if_empty(r.mend))}});
+    }
+    for (const policy::missing_recipes& w : m.says.missing) {
+        missing.emplace_back(
+            report::record{{"recipes", report::list(w.recipes.begin(), w.recipes.end())},
+                           {"tensors", report::list(w.tensors.begin(), w.tensors.end())},
+                           {"needed", w.needed},
+                           {"command", policy::command_of(w, m.tensors)}});
+    }
+    for (const std::string& w : warnings_of(m, c)) warnings.emplace_back(w);
+    const policy::judgement_totals& t = m.says.totals;
+    return {{"summary", verdict_line(m)},
+            {"confidence", m.says.confidence},
+            {"warnings", std::move(warnings)},
+            {"totals", report::record{{"tensors", report::tally(m.tensors.size())},
+                                      {"elements", report::tally(t.elements)},
+                                      {"operand_elements", report::tally(t.operand_elements)},
+                                      {"stored_bytes", report::tally(t.stored)},
+                                      {"bytes", report::tally(t.recommended)},
+                                      {"kept_bytes", report::tally(t.kept)},
+                                      {"undecided_bytes", report::tally(t.undecided)},
+                                      {"ratio", t.ratio()}}},
+            {"classes", std::move(classes)},
+            {"risks", std::move(risks)},
+            {"missing", std::move(missing)}};
 }
 
 }  // namespace mx::pages

@@ -83,8 +83,7 @@ constexpr std::array rows{
            "RMS error over the standard deviation of the values: for gains that lie close together",
            "has an error of {} of the spread of its values",
            [](const figure_input& in) -> std::optional<double> {
-               if (!in.of.spread || !(*in.of.spread > 0)) return {};
-               return defined(in.under.figures.rmse / *in.of.spread);
+               return defined(in.under.figures.spread_error);
            }},
     figure{"poisoned", figure_unit::count, "finite elements that become NaN with their block",
            "has {} that become NaN with their block",
@@ -119,12 +118,11 @@ std::string words_of(const figure& f, double value) {
     return fmt::format(fmt::runtime(f.words), value_text(f, value));
 }
 
-double lost_share(const measurement& m) {
+double lost_share(const metrics::row& figures, const codec::recipe& under) {
     const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
-    const bool random = m.recipe.round == format::rounding::stochastic;
-    const double clamped =
-        std::max(known(m.figures.clamp_rate), known(m.figures.saturated_block_rate));
-    return std::min(1.0, (random ? 0 : known(m.figures.underflow_rate)) + clamped);
+    const bool random = under.round == format::rounding::stochastic;
+    const double clamped = std::max(known(figures.clamp_rate), known(figures.saturated_block_rate));
+    return std::min(1.0, (random ? 0 : known(figures.underflow_rate)) + clamped);
 }
 
 }  // namespace mx::policy

@@ -31,8 +31,8 @@ struct measured_tensor {
     std::string dtype;  ///< safetensors' spelling
     std::vector<std::uint64_t> shape;
     std::uint64_t elements = 0;
-    std::uint64_t bytes = 0;       ///< as stored
-    std::optional<double> spread;  ///< standard deviation of the values
+    std::uint64_t bytes = 0;  ///< as stored
+    std::string left_out;     ///< why a run left it out; empty where it did not
     std::vector<measurement> measured;
 };
 
@@ -71,6 +71,6 @@ std::string words_of(const figure& f, double value);
 /// The share of elements of which nothing is left: those that become zero, and those that are
 /// clamped or lie in blocks where all are. Rounded at random, an element that becomes zero is not
 /// lost: it is kept in the mean.
-double lost_share(const measurement& m);
+double lost_share(const metrics::row& figures, const codec::recipe& under);
 
 }  // namespace mx::policy

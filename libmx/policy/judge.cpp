@@ -86,6 +86,7 @@ class judging {
     // Empty for operands.
     std::string why_no_operand(const measured_tensor& t, decision& d) {
         if (!is_floating(t.dtype)) return "whole numbers: indices, masks or counts";
+        if (!t.left_out.empty()) return t.left_out;
         if (const rule* keep = by_.kept(d.role)) {
             if (keep->recipe) {
                 const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
@@ -129,10 +130,12 @@ class judging {
             return along_whole_blocks(shape, o->recipe) || known_.find(i, o->key) != nullptr;
         });
         if (whole) return {};
+        const auto block = static_cast<std::uint64_t>(first.front()->recipe.block.cols);
         return fmt::format(
-            "its last axis, {}, holds no whole blocks of {}: if products sum over the one before, "
-            "measure with axis=-2",
-            shape.back(), first.front()->recipe.block.cols);
+            "its last axis, {}, holds no whole blocks of {}: pad it to {}, or, if products sum "
+            "over "
+            "the axis before, measure with axis=-2",
+            shape.back(), block, (shape.back() + block - 1) / block * block);
     }
 
     // Whether there is a block at all to be judged; one of part of an axis says nothing.

@@ -12,15 +12,6 @@ namespace {
 // A command names this many tensors at most; one for more measures all.
 constexpr std::size_t named_tensors = 4;
 
-std::string quoted(const std::string& text) {
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
-    if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-    std::string out = "'";
-    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-}
-
 // A glob that matches the name alone.
 std::string exactly(const std::string& name) {
     std::string glob;
@@ -32,6 +23,15 @@ std::string exactly(const std::string& name) {
 }
 
 }  // namespace
+
+std::string shell_word(const std::string& text) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
+    if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+    std::string out = "'";
+    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
 
 void missing_list::add(const std::string& tensor, const std::string& recipe, bool needed) {
     auto at = std::find_if(by_recipe_.begin(), by_recipe_.end(), [&](const wanted& w) {
@@ -63,10 +63,10 @@ std::string command_of(const missing_recipes& m, std::span<const measured_tensor
     std::string command = "mx analyze";
     std::set<std::string> files;
     for (const measured_tensor& t : tensors) {
-        if (files.insert(t.file).second) command += " " + quoted(t.file);
+        if (files.insert(t.file).second) command += " " + shell_word(t.file);
     }
-    for (const std::string& r : m.recipes) command += " -r " + quoted(r);
-    for (const std::string& t : m.tensors) command += " -t " + quoted(exactly(t));
+    for (const std::string& r : m.recipes) command += " -r " + shell_word(r);
+    for (const std::string& t : m.tensors) command += " -t " + shell_word(exactly(t));
     return command;
 }
 

@@ -33,7 +33,10 @@ class missing_list {
     std::vector<wanted> by_recipe_;
 };
 
-/// The command that measures it: "mx analyze FILE -r ...", words quoted where a shell needs it.
+/// A word of a command line, quoted where a shell needs it.
+std::string shell_word(const std::string& text);
+
+/// The command that measures it: "mx analyze FILE -r ...".
 std::string command_of(const missing_recipes& m, std::span<const measured_tensor> tensors);
 
 }  // namespace mx::policy

@@ -3,12 +3,17 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
+#include "libmx/report/members.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::policy {
 namespace {
+
+constexpr double most_bytes = 0x1p53;  // so that sums are whole numbers too
 
 // Bytes of so many elements as they are stored; of a dtype that is none, as float32.
 std::uint64_t stored_bytes(const std::string& dtype, std::uint64_t elements) {
@@ -42,6 +47,30 @@ void add_results(const std::vector<analysis::result>& results, std::vector<measu
         const bool there = std::ranges::any_of(
             t.measured, [&](const measurement& m) { return m.recipe == r.under->recipe; });
         if (!there) t.measured.push_back({r.under->recipe, r.under->name, r, r.poisoned});
+    }
+}
+
+void add_left_out(const report::record& tail, std::vector<measured_tensor>& to) {
+    const auto* skipped = report::member<report::list>(tail, "skipped");
+    if (skipped == nullptr) return;
+    std::set<std::pair<std::string, std::string>> known;
+    for (const measured_tensor& t : to) known.emplace(t.file, t.name);
+    for (const report::value& v : *skipped) {
+        const auto* r = std::get_if<report::record>(&v);
+        const auto bytes = r == nullptr ? std::nullopt : report::number_of(*r, "bytes");
+        if (!bytes || !(*bytes >= 0) || *bytes > most_bytes) continue;
+        measured_tensor t;
+        t.file = report::text_of(*r, "file");
+        t.name = report::text_of(*r, "tensor");
+        t.role = "other";
+        t.dtype = report::text_of(*r, "dtype");
+        t.left_out = report::text_of(*r, "reason");
+        t.bytes = static_cast<std::uint64_t>(*bytes);
+        const double elements = report::number_of(*r, "elements").value_or(0);
+        if (elements >= 0 && elements <= most_bytes) {
+            t.elements = static_cast<std::uint64_t>(elements);
+        }
+        if (known.emplace(t.file, t.name).second) to.push_back(std::move(t));
     }
 }
 

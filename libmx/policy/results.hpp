@@ -14,4 +14,9 @@ namespace mx::policy {
 /// first (`phase`).
 void add_results(const std::vector<analysis::result>& results, std::vector<measured_tensor>& to);
 
+/// Adds what a run left out altogether, as the member `skipped` of the tail of its document
+/// (mx.analysis/1) tells of it: whole numbers and what is no weight, whose bytes are kept. Tensors
+/// that are in `to`, and those whose bytes are not told, stay out.
+void add_left_out(const report::record& tail, std::vector<measured_tensor>& to);
+
 }  // namespace mx::policy

@@ -31,6 +31,7 @@ std::string mend_of(const class_judgement& c, std::size_t operand, const decisio
     for (const class_recipe& own : c.candidates) {
         const trial& t = own.trials[operand];
         if (t.of != d.figures) continue;
+        if (t.lost == 0) return fmt::format("{} loses none", d.recipe);
         return fmt::format("{} loses {} %", d.recipe, report::percent_text(t.lost));
     }
     return d.recipe;

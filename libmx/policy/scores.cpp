@@ -25,7 +25,10 @@ std::string score::text() const {
 }
 
 std::vector<score> parse_scores(std::string_view text, const std::string& path) {
-    const report::results_file file = report::read_results(text, path);
+    return parse_scores(report::read_results(text, path), path);
+}
+
+std::vector<score> parse_scores(const report::results_file& file, const std::string& path) {
     std::size_t number = 0;
     const auto fail = [&](const std::string& what) {
         throw base::error(base::error_kind::input, fmt::format("score {} {}", number, what),

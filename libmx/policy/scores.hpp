@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/report/json_reader.hpp"
+
 namespace mx::policy {
 
 /// A metric of the model with its operands in `recipe`.
@@ -25,6 +27,7 @@ struct score {
 /// Reads {"schema": "mx.scores/1", "results": [{"recipe", "metric", "value", "better"}, ...]}, in
 /// which `better` is "lower" or "higher" and the recipe "stored" is the baseline of its metric,
 /// which every metric needs. Throws base::error (input) with `path`.
+std::vector<score> parse_scores(const report::results_file& file, const std::string& path);
 std::vector<score> parse_scores(std::string_view text, const std::string& path);
 
 }  // namespace mx::policy

@@ -32,7 +32,7 @@ struct target {
     std::string_view name;
     std::string_view summary;
     std::string_view source;
-    std::array<supported_format, 8> formats;
+    std::array<supported_format, 11> formats;
 
     constexpr bool any() const { return formats.front().preset.empty(); }
 };
@@ -63,17 +63,21 @@ inline constexpr std::array targets{
              {"fp8_1x128", support::emulated, "", "scales are applied outside the matrix core"},
              {"fp8_128x128", support::emulated, "", "scales are applied outside the matrix core"},
              {"nvfp4", support::absent, "", "scales are powers of two"}}}},
-    target{"torchao",
-           "PyTorch's torchao, on a B200",
-           "pytorch/ao torchao/prototype/mx_formats",
-           {{{"mxfp8", support::native},
-             {"mxfp8_e5m2", support::emulated},
-             {"mxfp6", support::emulated},
-             {"mxfp6_e3m2", support::emulated},
-             {"mxfp4", support::native},
-             {"nvfp4", support::native, "", "both extents must be multiples of 16"},
-             {"fp8_1x128", support::absent},
-             {"fp8_128x128", support::absent}}}},
+    target{
+        "torchao",
+        "PyTorch's torchao, on a B200",
+        "pytorch/ao torchao/prototype/mx_formats",
+        {{{"mxfp8", support::native},
+          {"mxfp8_e5m2", support::emulated},
+          {"mxfp6", support::emulated},
+          {"mxfp6_e3m2", support::emulated},
+          {"mxfp4", support::native},
+          {"nvfp4", support::native, "", "both extents must be multiples of 16"},
+          {"mxfp4_e3m0", support::absent, "", "it has no E3M0"},
+          {"mxint8", support::absent, "", "its MX formats have no integers"},
+          {"mxint4", support::absent, "", "its MX formats have no integers"},
+          {"fp8_1x128", support::absent, "", "its float8 configs scale per tensor or per row"},
+          {"fp8_128x128", support::absent, "", "its float8 configs scale per tensor or per row"}}}},
     target{"compressed-tensors",
            "checkpoints of llm-compressor, as vLLM loads them",
            "vllm-project/compressed-tensors quantization/quant_scheme.py",
@@ -85,7 +89,10 @@ inline constexpr std::array targets{
              {"mxfp8_e5m2", support::absent, "", "its 8-bit floats are E4M3"},
              {"mxfp6", support::absent, "", "it has no 6-bit floats"},
              {"mxfp6_e3m2", support::absent, "", "it has no 6-bit floats"},
-             {"fp8_1x128", support::absent}}}},
+             {"mxfp4_e3m0", support::absent, "", "its 4-bit floats are E2M1"},
+             {"mxint8", support::absent, "", "its integers have no power-of-two scales"},
+             {"mxint4", support::absent, "", "its integers have no power-of-two scales"},
+             {"fp8_1x128", support::absent, "", "rows of 128 are for activations there"}}}},
 };
 
 /// The target named `name`. Throws base::error (usage), naming the nearest.

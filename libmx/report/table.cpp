@@ -24,6 +24,16 @@ std::vector<std::string> title_lines(const std::string& title) {
     return lines;
 }
 
+std::size_t longest_word(const std::string& text) {
+    std::size_t longest = 0, begin = 0;
+    while (begin <= text.size()) {
+        const std::size_t end = std::min(text.find(' ', begin), text.size());
+        longest = std::max(longest, columns_of(text.substr(begin, end - begin)));
+        begin = end + 1;
+    }
+    return longest;
+}
+
 // The cells of one section and the widths its columns get.
 class grid {
   public:
@@ -33,8 +43,14 @@ class grid {
             for (const std::string& line : title_lines(c.title)) {
                 widest = std::max(widest, columns_of(line));
             }
-            for (const record& r : s.rows) widest = std::max(widest, columns_of(cell_text(r, c)));
+            std::size_t word = 0;
+            for (const record& r : s.rows) {
+                const std::string text = cell_text(r, c);
+                widest = std::max(widest, columns_of(text));
+                if (c.kind == cell::text) word = std::max(word, longest_word(text));
+            }
             widths_.push_back(widest);
+            words_.push_back(word);
         }
         shrink(cell::name, 16, width);
         shrink(cell::text, 16, width);
@@ -78,14 +94,16 @@ class grid {
     }
 
   private:
-    // Takes the excess over `width` from the widest columns of one kind, down to `least` each.
+    // Takes the excess over `width` from the widest columns of one kind, down to `least` each and
+    // to the longest word, which is not cut.
     void shrink(cell kind, std::size_t least, std::size_t width) {
         std::size_t total = std::accumulate(widths_.begin(), widths_.end(), std::size_t{0}) +
                             gap * (widths_.empty() ? 0 : widths_.size() - 1);
         while (total > width) {
             std::size_t widest = widths_.size();
             for (std::size_t i = 0; i < widths_.size(); ++i) {
-                if (section_.columns[i].kind != kind || widths_[i] <= least) continue;
+                if (section_.columns[i].kind != kind) continue;
+                if (widths_[i] <= std::max(least, words_[i])) continue;
                 if (widest == widths_.size() || widths_[i] > widths_[widest]) widest = i;
             }
             if (widest == widths_.size()) return;
@@ -105,7 +123,7 @@ class grid {
     }
 
     const section& section_;
-    std::vector<std::size_t> widths_;
+    std::vector<std::size_t> widths_, words_;
 };
 
 void print_rows(const section& s, std::size_t width, const sink& out) {

@@ -32,12 +32,14 @@ inline constexpr std::array rooms{
     room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
     room{"policy", "base tensor format report scale block transform codec metrics analysis"},
     // Studies know nothing of each other.
-    room{"studies/cluster", "base tensor format report block io codec metrics engine analysis"},
-    room{"studies/compare", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/cluster",
+         "base tensor format report block io codec metrics engine analysis policy"},
+    room{"studies/compare",
+         "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/convert", "base tensor format report block io codec metrics engine analysis"},
     room{"studies/diff", "base tensor format report block io codec metrics engine analysis"},
-    room{"studies/gate", "base tensor format report block io codec metrics engine analysis"},
-    room{"studies/plan", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/gate", "base tensor format report block io codec metrics engine analysis policy"},
+    room{"studies/plan", "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/products",
          "base tensor format report block io codec metrics engine analysis gemm"},
     room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
@@ -46,10 +48,15 @@ inline constexpr std::array rooms{
     room{"lab",
          "base tensor format report block transform io codec gemm engine studies/products "
          "conformance"},
-    room{"pages",
-         "base tensor format report scale block io codec metrics engine analysis gemm "
+    // Tables and sentences of the commands; in `pages` the review of a model.
+    room{"pages/views",
+         "base tensor format report scale block io codec metrics engine analysis gemm policy "
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
          "studies/rosetta"},
+    room{"pages",
+         "base tensor format report scale block io codec metrics engine analysis gemm policy "
+         "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
+         "studies/rosetta pages/views"},
     room{"bench", "base tensor format report scale block io codec metrics engine analysis gemm"},
     room{"api",
          "base tensor format report scale block transform io codec gemm metrics engine analysis "

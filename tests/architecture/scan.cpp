@@ -37,6 +37,7 @@ const room* find_room(std::string_view name) {
 }
 
 constexpr std::string_view studies = "studies/";
+constexpr std::string_view views = "pages/views/";
 
 /// "io" for "libmx/io/gguf/x.hpp", "studies/diff" for "libmx/studies/diff/x.hpp", "" outside the
 /// rooms.
@@ -49,6 +50,7 @@ std::string room_name(std::string_view path) {
     const std::string_view house = path.substr(0, slash);
     if (slash == std::string_view::npos || (house != "libmx" && house != "datasets")) return "";
     path.remove_prefix(slash + 1);
+    if (path.starts_with(views)) return "pages/views";
     const bool study = path.starts_with(studies);
     return std::string(path.substr(0, path.find('/', study ? studies.size() : 0)));
 }

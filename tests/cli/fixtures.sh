@@ -43,6 +43,14 @@ safetensors '{"__metadata__":{"made by":"tests/cli"},
 "scale":{"dtype":"F16","shape":[],"data_offsets":[156,158]},
 "empty":{"dtype":"F32","shape":[0,4],"data_offsets":[158,158]}}' data >small.safetensors
 
+# Names that would be patterns: six values each.
+hex 0000803f 00000040 00004040 00008040 0000a040 0000e040 >six
+cat six six six >data
+rm six
+safetensors '{"w[0]":{"dtype":"F32","shape":[1,6],"data_offsets":[0,24]},
+"w0":{"dtype":"F32","shape":[1,6],"data_offsets":[24,48]},
+"w*":{"dtype":"F32","shape":[1,6],"data_offsets":[48,72]}}' data >patterns.safetensors
+
 # A name that would colour the terminal, break a Markdown table and a CSV line; NaN, Inf, 1, 2.
 hex 0000c07f 0000807f 0000803f 00000040 >data
 safetensors '{"\u001b[31m|`a,\"b\n":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}' data >odd.safetensors

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-
+#include "libmx/analysis/analyze.hpp"
 #include "apps/mx/build_facts.hpp"
 #include "apps/mx/commands/analyze_exact.hpp"
 #include "apps/mx/review_page.hpp"
-#include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/analysis_view.hpp"
 
 namespace mx::app {
 namespace {
-
-// Without --recipe: the OCP formats under the three scale rules in use.
-constexpr std::array default_presets{"mxfp8", "mxfp6", "mxfp4"};
-constexpr std::array default_rules{"floor", "even", "rceil"};
 
 struct options : measuring_options {
     pages::view_options view;
@@ -24,19 +18,6 @@ struct options : measuring_options {
     bool exact = false;
 };
 
-// The recipes asked for, each once: two spellings of one recipe are one.
-std::vector<codec::recipe> recipes_of(const options& o) {
-    std::vector<std::string> spellings = o.recipes;
-    if (spellings.empty()) {
-        for (const std::string_view preset : default_presets) {
-            for (const std::string_view rule : default_rules) {
-                spellings.push_back(fmt::format("{}:scale={}", preset, rule));
-            }
-        }
-    }
-    return codec::parse_recipes(spellings);
-}
-
 int run(const options& o) {
     if (o.exact && !has_oracle) {
         throw base::error(
@@ -44,7 +25,7 @@ int run(const options& o) {
             "--exact: this build is without the oracle; configure with MX_BUILD_TESTS=ON");
     }
     analysis::analysis_request request;
-    request.recipes = recipes_of(o);
+    if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
     request.histograms = o.histograms;
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
@@ -68,7 +49,7 @@ int run(const options& o) {
     for (const pages::recipe_summary& s : summary) totals.emplace_back(s.members);
     d.tail.emplace_back("summary", std::move(totals));
     d.results = records_of(a.results);
-    m.finish(std::move(d), a.results, a.skipped, a.sums);
+    m.finish(std::move(d), a.results, a.skipped, a.sums, true);
     return exit_code::fine;
 }
 
@@ -79,8 +60,9 @@ runner declare_analyze(parser& cmd) {
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
     cmd.group("Analysis");
-    cmd.add_option("-r,--recipe RECIPE", o->recipes,
-                   "what to quantize to, e.g. mxfp4:scale=even; repeatable");
+    cmd.add_option(
+        "-r,--recipe RECIPE", o->recipes,
+        "what to quantize to, e.g. mxfp4:scale=even; repeatable (what the policy judges)");
     cmd.add_flag("--histograms", o->histograms,
                  "also histograms of codes, scales, block maxima and block spread (JSON)");
     cmd.add_flag("--decompose", o->decompose,
@@ -88,7 +70,7 @@ runner declare_analyze(parser& cmd) {
     cmd.add_flag("--exact", o->exact,
                  "compute the figures in exact rationals, one tensor in memory at a time; slow");
     cmd.add_flag("--all", o->view.all, "show every tensor, in the order of the file");
-    cmd.add_option("--worst N", o->view.worst, "show the N tensors with the largest relative error")
+    cmd.add_option("--worst N", o->view.worst, "show the N tensors that lose most elements")
         ->in_range(1, 1000000);
     declare_measured_outputs(cmd, *o);
     cmd.add_option("--blocks OUT.h5", o->blocks,
@@ -97,11 +79,16 @@ runner declare_analyze(parser& cmd) {
     declare_run(cmd, o->run);
     cmd.description(
         "Measures what quantization does to every tensor, in one pass over the file however many "
-        "recipes are asked for. Without --recipe: mxfp8, mxfp6 and mxfp4, each with the scale "
-        "rules floor, even and rceil, and a verdict in words. JSON, CSV and Markdown hold every "
-        "tensor.");
+        "recipes are asked for, and says what to ship: a recipe for each class of tensors, what "
+        "keeps "
+        "its precision, the cost, the risks, and what was not measured. Without --recipe: what "
+        "the policy judges, of which mx explain policy prints the rules; for weights "
+        "mxfp8:scale=rceil, mxfp6:scale=even, nvfp4 and mxfp4:scale=even. JSON, CSV and Markdown "
+        "hold every tensor.");
     cmd.examples(
         "mx analyze model.safetensors\n"
+        "mx analyze model.safetensors --target b200 --html review.html\n"
+        "mx analyze model.safetensors --summary\n"
         "mx analyze model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:block=1x16\n"
         "mx analyze model.safetensors.index.json --tensor '*norm*' --json norms.json\n"
         "mx analyze weights.npz --recipe mxfp8 --csv - --quiet\n");

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <optional>
 
+#include "apps/mx/fail_above.hpp"
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::app {
@@ -42,34 +45,38 @@ report::list health_list(const cluster::cluster_report& report,
     return list;
 }
 
-// The sentence for the record with the largest rate above `limit`, or for no rate at all; empty
-// when there is nothing to say.
-std::string failure_of(const report::record_list& results, double limit) {
-    std::string said = "--fail-above has nothing to check: no tensor has a block that can saturate";
-    bool any = false;
-    double worst = limit;
-    for (const report::record& r : results) {
-        const auto* rate = std::get_if<double>(report::find(r, "saturated_block_rate"));
-        if (rate != nullptr && !any) said.clear();
-        any = any || rate != nullptr;
-        if (rate == nullptr || *rate <= worst) continue;
-        said = fmt::format("{} under {}: {} % of the blocks saturate, more than --fail-above {}",
-                           std::get<std::string>(*report::find(r, "tensor")),
-                           std::get<std::string>(*report::find(r, "recipe")),
-                           report::percent_text(*rate), limit);
-        worst = *rate;
+// The sentence for the largest rate above `limit`, or for nothing to check; empty when there is
+// nothing to say.
+std::string failure_of(const cluster::cluster_report& report, double limit) {
+    const limit_check check = check_limit(report.results, {"", "saturated_block_rate", limit});
+    if (check.worst) {
+        return fmt::format("{} under {}: {} % of the blocks saturate, more than --fail-above {}",
+                           report::text_of(*check.worst, "tensor"),
+                           report::text_of(*check.worst, "recipe"),
+                           report::percent_text(check.value), limit);
     }
-    return said;
+    const bool judged = std::any_of(report.summaries.begin(), report.summaries.end(),
+                                    [](const cluster::recipe_summary& s) { return s.judged > 0; });
+    return judged ? ""
+                  : "--fail-above has nothing to check: no tensor has a block that can saturate";
+}
+
+void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> first) {
+    for (const codec::recipe& r : recipes) {
+        if (std::find(first.begin(), first.end(), r) == first.end()) first.push_back(r);
+    }
+    recipes = std::move(first);
 }
 
 int run(const options& o) {
     analysis::analysis_request request;
-    request.recipes = recipes_of(o.recipes, default_recipes);
+    if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
     measured_model m(o, request);
+    // Without --recipe: behind the rule that clamps, what the policy judges.
+    if (o.recipes.empty()) put_before(request.recipes, recipes_of({}, default_recipes));
     cluster::cluster_report report = cluster::diagnose(m.tensors, request, m.control);
     engine::require_any(analysis::has_elements(report.measured), report.skipped);
-    const std::string failure =
-        o.fail_above ? failure_of(report.results, *o.fail_above) : std::string();
+    const std::string failure = o.fail_above ? failure_of(report, *o.fail_above) : std::string();
 
     report::document d;
     d.sections = pages::cluster_sections(report, request, o.all);
@@ -81,7 +88,7 @@ int run(const options& o) {
               {"norms_around_zero",
                report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};
     d.results = std::move(report.results);
-    m.finish(std::move(d), report.measured, report.skipped, report.sums);
+    m.finish(std::move(d), report.measured, report.skipped, report.sums, o.recipes.empty());
     if (failure.empty()) return exit_code::fine;
     remark(failure);
     return exit_code::difference;
@@ -96,7 +103,8 @@ runner declare_cluster(parser& cmd) {
     declare_roles(cmd, o->roles);
     cmd.group("Diagnosis");
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
-                   "what to quantize to (mxfp8:scale=floor and mxfp4:scale=floor); repeatable");
+                   "what to quantize to (mxfp8:scale=floor, mxfp4:scale=floor and what the policy "
+                   "judges); repeatable");
     cmd.add_option("--fail-above RATE", o->fail_above,
                    "exit with 1 when more than this share (0 to 1) of any tensor's blocks saturate "
                    "under any of the recipes")

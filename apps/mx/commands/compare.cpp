@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include "apps/mx/review_page.hpp"
@@ -70,10 +71,28 @@ sweep_request request_of(const options& o) {
     return request;
 }
 
+// Without a sweep of the user's: what the verdict needs is measured as well.
+bool by_default(const options& o) {
+    return o.recipes.empty() &&
+           std::all_of(o.axes.begin(), o.axes.end(), [](const auto& a) { return a.empty(); });
+}
+
 int run(const options& o) {
-    const sweep_plan plan = plan_sweep(request_of(o));
-    analysis::analysis_request request = request_of(plan, o.phase_sweep);
+    sweep_request sweep = request_of(o);
+    sweep_plan plan = plan_sweep(sweep);
+    const bool verdict = by_default(o);
+    analysis::analysis_request request;
+    if (!verdict) request = request_of(plan, o.phase_sweep);
     measured_model m(o, request);
+    if (verdict) {
+        sweep.more = request.recipes;
+        plan = plan_sweep(sweep);
+        const analysis::analysis_request wanted = request_of(plan, o.phase_sweep);
+        request.recipes = wanted.recipes;
+        request.factors = wanted.factors;
+        request.scale_groups = wanted.scale_groups;
+        request.decompose = wanted.decompose;
+    }
     analysis::analysis a = analysis::analyze(m.tensors, request, m.control);
     engine::require_any(analysis::has_elements(a.results), a.skipped);
     const comparison c = evaluate(plan, a, o.phase_sweep);
@@ -82,7 +101,7 @@ int run(const options& o) {
     d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
     d.tail = comparison_members(plan, c);
     d.results = records_of(a.results);
-    m.finish(std::move(d), a.results, a.skipped, a.sums);
+    m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
     return exit_code::fine;
 }
 
@@ -118,8 +137,9 @@ runner declare_compare(parser& cmd) {
         "baseline as a geometric mean over tensors, wins, the Pareto front of bits against SQNR, "
         "the best cell by role and layer, and how often the bytes of scale rules differ. Axes are "
         "lists with commas; combinations that a format or dialect does not have are left out with "
-        "the reason. Without axes: five elements under the rules floor, ceil, even and rceil. CSV "
-        "and 'results' of JSON are the records of mx analyze.");
+        "the reason. Without axes: five elements under the rules floor, ceil, even and rceil, and "
+        "what the policy judges, whose verdict comes first. CSV and 'results' of JSON are the "
+        "records of mx analyze.");
     cmd.examples(
         "mx compare model.safetensors\n"
         "mx compare model.safetensors --element e2m1 --scale floor,even,rceil --block "

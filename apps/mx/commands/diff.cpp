@@ -4,9 +4,13 @@
 #include <array>
 #include <utility>
 
+#include "apps/mx/fail_above.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/terminal.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/pages/views/diff_view.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/diff/diff.hpp"
 
 namespace mx::app {
@@ -22,6 +26,7 @@ struct options {
     role_options roles;
     std::vector<std::string> recipes;
     std::vector<std::string> labels;
+    std::vector<std::string> fail_above;
     bool as_given = false;
     bool all = false;
 };
@@ -58,7 +63,24 @@ std::vector<std::string> ordered(const options& o, const std::vector<std::string
     return paths;
 }
 
+// The sentence for a limit that is exceeded or that nothing was held against; else empty.
+std::string failure_of(const report::record_list& results, const fail_limit& limit) {
+    const limit_check check = check_limit(results, limit);
+    if (!check.any) {
+        return fmt::format("--fail-above {} has nothing to check: no tensor of these dumps has it",
+                           limit.text);
+    }
+    if (!check.worst) return {};
+    const report::record& r = *check.worst;
+    return fmt::format("{} under {}, {} to {}: {} {}, more than --fail-above {}",
+                       report::text_of(r, "tensor"), report::text_of(r, "recipe"),
+                       report::text_of(r, "label_a"), report::text_of(r, "label_b"), limit.figure,
+                       report::significant_text(check.value, 4), limit.text);
+}
+
 int run(const options& o) {
+    std::vector<fail_limit> limits;
+    for (const std::string& text : o.fail_above) limits.push_back(parse_fail_limit(text));
     diff::diff_request request;
     const std::vector<std::string> given = io::matched_paths(o.in.files);
     request.paths = ordered(o, given);
@@ -82,6 +104,11 @@ int run(const options& o) {
         with_roles(engine::select(dumps, o.in.globs), o.roles, request.roles);
     diff::diff_result result = diff::diff(dumps, chosen, request, control);
 
+    std::vector<std::string> failures;
+    for (const fail_limit& limit : limits) {
+        const std::string failure = failure_of(result.results, limit);
+        if (!failure.empty()) failures.push_back(failure);
+    }
     report::document d;
     const bool reordered = request.paths != given;
     d.sections = pages::diff_sections(result, request.labels, o.all);
@@ -102,7 +129,8 @@ int run(const options& o) {
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
     d.results = std::move(result.results);
     to.finish(d, o.run.quiet);
-    return exit_code::fine;
+    for (const std::string& failure : failures) remark(failure);
+    return failures.empty() ? exit_code::fine : exit_code::difference;
 }
 
 }  // namespace
@@ -119,6 +147,9 @@ runner declare_diff(parser& cmd) {
         ->delimiter(',');
     cmd.add_flag("--as-given", o->as_given,
                  "compare the dumps in the order given, not in that of the numbers in their names");
+    cmd.add_option("--fail-above FIGURE=LIMIT", o->fail_above,
+                   "exit with 1 when this figure of any tensor is above LIMIT (nrmse=0.01, "
+                   "codes_moved=5%), or when no tensor has it; repeatable");
     cmd.add_flag("--all", o->all, "show every tensor, in the order of the first dump");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
@@ -135,7 +166,8 @@ runner declare_diff(parser& cmd) {
         "mx diff step100.safetensors step200.safetensors\n"
         "mx diff step*.safetensors --role norm --json drift.json\n"
         "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
-        "mx diff a.npz b.npz c.npz --labels 0,500,1000\n");
+        "mx diff a.npz b.npz c.npz --labels 0,500,1000\n"
+        "mx diff model.safetensors new.safetensors --fail-above nrmse=0.01 --quiet\n");
     return [o] { return run(*o); };
 }
 

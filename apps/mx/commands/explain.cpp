@@ -3,12 +3,11 @@
 #include <optional>
 #include <utility>
 
+#include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
-#include "libmx/analysis/results_input.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
-#include "libmx/policy/policy.hpp"
 
 namespace mx::app {
 namespace {
@@ -95,20 +94,10 @@ report::document recipe_document(const std::string& subject) {
     return d;
 }
 
-// A file has a dot or a slash in its name; other words are names.
-policy::policy policy_of(const std::string& name) {
-    if (name.find_first_of("./") == std::string::npos) return policy::find_policy(name);
-    return policy::parse_policy(analysis::open_results(name).content, name);
-}
-
 report::document policy_document(const options& o) {
     if (o.codes.size() > 1) refuse("explain policy takes one name or file");
-    if (!o.target.empty()) {
-        require_one_of("--target", "target", o.target, names_of(policy::targets));
-    }
-    report::document d =
-        policy::document_of(policy_of(o.codes.empty() ? "inference" : o.codes.front()),
-                            policy::find_target(o.target.empty() ? "any" : o.target));
+    report::document d = policy::document_of(
+        policy_of(o.codes.empty() ? "inference" : o.codes.front()), target_of(o.target));
     report::record head = pages::document_head("mx.policy/1");
     head.insert(head.end(), d.head.begin() + 1, d.head.end());
     d.head = std::move(head);

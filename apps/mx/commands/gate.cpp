@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+#include <cstdio>
+
+#include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/io/input_stream.hpp"
+#include "libmx/pages/views/gate_ci.hpp"
 #include "libmx/pages/views/gate_view.hpp"
+#include "libmx/policy/judged_inputs.hpp"
 
 namespace mx::app {
 namespace {
@@ -12,6 +20,9 @@ struct options {
     std::vector<std::string> rule_files;
     std::vector<std::string> recipes;
     std::size_t top = 5;
+    std::string junit;
+    std::string annotations;
+    judging_options judging;
     output_options out;
     bool quiet = false;
 };
@@ -31,14 +42,36 @@ std::vector<analysis::gate_rule> rules_of(const options& o) {
 }
 
 int run(const options& o) {
-    const std::vector<analysis::gate_rule> rules = rules_of(o);
-    const analysis::recipe_filter recipes(o.recipes);
     std::vector<std::string> read = o.files;
     read.insert(read.end(), o.rule_files.begin(), o.rule_files.end());
-    outputs to(o.out, read);
+    if (std::count(read.begin(), read.end(), io::standard_input) > 1) {
+        refuse("gate: standard input ('-') can be read once");
+    }
+    if (!o.annotations.empty()) {
+        require_one_of("--annotations", "kind", o.annotations, {"github"});
+    }
+    const std::vector<analysis::gate_rule> rules = rules_of(o);
+    const analysis::recipe_filter recipes(o.recipes);
+    const policy::basis by = basis_of(o.judging);
+    outputs to(o.out, read, o.junit.empty() ? std::vector<std::string>() : std::vector{o.junit});
+    std::optional<io::output_file> junit;
+    if (!o.junit.empty()) junit.emplace(o.junit);
     const gate::gate_inputs inputs = gate::open_for_gate(o.files, rules);
-    const gate::gate_verdict verdict = gate::apply_gate(rules, inputs, recipes);
+    std::optional<policy::judged_model> judged;
+    if (gate::asks_policy(rules)) judged = policy::judge_inputs(inputs.files, by);
+    const gate::gate_verdict verdict =
+        gate::apply_gate(rules, inputs, recipes, judged ? &*judged : nullptr);
+    if (junit) {
+        junit->append(pages::gate_junit(rules, inputs, verdict, o.top));
+        junit->commit();
+    }
     to.finish(pages::gate_document(rules, inputs, verdict, o.top), o.quiet);
+    if (!o.annotations.empty()) {
+        // GitHub reads both streams, and standard output may be JSON.
+        for (const std::string& line : pages::gate_annotations(rules, inputs, verdict, o.top)) {
+            std::fputs((line + "\n").c_str(), stderr);
+        }
+    }
     return verdict.holds() ? exit_code::fine : exit_code::difference;
 }
 
@@ -47,32 +80,44 @@ int run(const options& o) {
 runner declare_gate(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.group("Input");
-    cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
+    cmd.add_option("RESULTS", o->files,
+                   "what analyze, compare, cluster or diff wrote with --json ('-': standard input)")
         ->required();
     cmd.group("Rules");
     cmd.add_option("--rule RULE", o->rules,
                    "[CLASS:]METRIC OP NUMBER with OP < <= > >= == !=; CLASS is a role, the name of "
-                   "tensors (*, ?, [set]), or summary; repeatable");
-    cmd.add_option("--rules FILE", o->rule_files, "rules from a file, one per line; # comments");
+                   "tensors (*, ?, [set]), or summary; or [CLASS:]policy: no tensor reaches a "
+                   "limit of the policy; repeatable");
+    cmd.add_option("--rules FILE", o->rule_files,
+                   "rules from a file ('-': standard input), one per line; # comments");
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
                    "only results of this recipe, or of recipes that match; repeatable");
     cmd.add_option("--top N", o->top,
                    "show the N results of each rule that are farthest from it; default 5")
         ->in_range(1, 1000000);
+    declare_judging(cmd, o->judging);
     declare_outputs(cmd, o->out);
+    cmd.add_option("--junit FILE", o->junit, "JUnit XML: a test case per rule")->file_name();
+    cmd.add_option("--annotations KIND", o->annotations,
+                   "github: a line '::error file=...' on stderr per rule that does not hold");
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it");
     cmd.description(
         "Holds results against rules, for scripts and CI: exit code 0 when every rule holds, 1 and "
         "what broke when not. A figure that is undefined breaks its rule unless 'or null' follows "
         "the number, and a rule that finds nothing to check fails. 0.1% is 0.001, and true is 1. "
+        "The rule 'policy' holds where no operand of a product reaches a limit of the policy under "
+        "the recipe that it chose for its class, or under each of --recipe. "
         "JSON and CSV hold every result that broke a rule.");
     cmd.examples(
         "mx gate results.json --rule 'clamp_rate<0.001'\n"
         "mx gate results.json --rule 'norm:saturated_block_rate==0 or null'\n"
         "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule "
         "'summary:sqnr_db>31'\n"
-        "mx gate results.json --rules limits.txt --json broken.json --quiet\n");
+        "mx gate results.json --rule policy --recipe mxfp8:scale=rceil\n"
+        "mx gate results.json --rules limits.txt --json broken.json --quiet\n"
+        "mx diff old.safetensors new.safetensors --json - -q | mx gate - --rule 'nrmse<1%'\n"
+        "mx gate results.json --rules limits.txt --junit gate.xml --annotations github\n");
     return [o] { return run(*o); };
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
 #include "libmx/pages/views/plan_view.hpp"
+#include "libmx/policy/judged_inputs.hpp"
 
 namespace mx::app {
 namespace {
@@ -13,6 +15,7 @@ struct options {
     std::optional<double> sqnr;
     std::vector<std::string> rules;
     plan::candidate_request request;
+    judging_options judging;
     std::size_t top = 10;
     std::string output;
     output_options out;
@@ -32,20 +35,25 @@ output_options outputs_of(const options& o) {
 }
 
 int run(const options& o) {
-    if (o.bits.has_value() == o.sqnr.has_value()) {
-        refuse("plan: give a budget, --bits B, or a floor, --sqnr DB");
-    }
+    if (o.bits && o.sqnr) refuse("plan: --bits and --sqnr exclude each other: give one of them");
     plan::candidate_request request = o.request;
+    request.follow = !o.bits && !o.sqnr;
+    if (request.follow && (request.keep || !o.rules.empty() || !request.recipes.empty())) {
+        refuse(
+            "plan: --recipe, --rule and --keep are for a budget, --bits B, or a floor, --sqnr DB; "
+            "without one the plan is what the policy recommends");
+    }
     for (const std::string& text : o.rules) {
         request.rules.push_back(analysis::parse_gate_rule(text));
     }
     const plan::plan_goal goal{o.bits, o.sqnr};
     outputs to(outputs_of(o), o.files);
     const std::vector<analysis::results_input> inputs =
-        analysis::open_analyses(o.files, "plan", plan::plan_members(request.rules));
-    const plan::candidates from = plan::gather_candidates(inputs, request);
+        analysis::open_analyses(o.files, "plan", plan::plan_members());
+    const policy::judged_model judged = policy::judge_inputs(inputs, basis_of(o.judging));
+    const plan::candidates from = plan::gather_candidates(inputs, request, judged);
     const plan::plan p = plan::make_plan(from, goal);
-    to.finish(pages::plan_document(inputs, from, goal, p, request.rules, o.top), o.quiet);
+    to.finish(pages::plan_document(inputs, from, goal, p, request.rules, o.top, judged), o.quiet);
     return exit_code::fine;
 }
 
@@ -54,20 +62,24 @@ int run(const options& o) {
 runner declare_plan(parser& cmd) {
     const auto o = std::make_shared<options>();
     cmd.group("Input");
-    cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
+    cmd.add_option("RESULTS", o->files,
+                   "what analyze, compare or cluster wrote with --json ('-': standard input)")
         ->required();
     cmd.add_option("-t,--tensor GLOB", o->request.globs,
                    "tensors whose name matches (*, ?, [set]); repeatable");
     cmd.group("Plan");
     cmd.add_option("--bits B", o->bits,
-                   "budget: bits per element over all tensors, scales included; the squared error "
-                   "is made least")
+                   "budget: bits per element of what is quantized, scales included; the squared "
+                   "error is made least")
         ->finite();
-    cmd.add_option("--sqnr DB", o->sqnr,
-                   "floor: SQNR of all tensors together in dB; the bits are made fewest")
+    cmd.add_option(
+           "--sqnr DB", o->sqnr,
+           "floor: SQNR in dB of what is quantized, all tensors together; the bits are made "
+           "fewest")
         ->finite();
     cmd.add_option("-r,--recipe RECIPE", o->request.recipes,
-                   "choose among this recipe, or recipes that match; repeatable");
+                   "choose among this recipe, or recipes that match, instead of those that the "
+                   "policy names; repeatable");
     cmd.add_flag("--keep", o->request.keep,
                  "a tensor may stay as it is stored: no error, all the bits of its dtype");
     cmd.add_option("--rule RULE", o->rules,
@@ -76,19 +88,24 @@ runner declare_plan(parser& cmd) {
     cmd.add_option("--top N", o->top,
                    "show N of the tensors that got another recipe than most; default 10")
         ->in_range(1, 1000000);
+    declare_judging(cmd, o->judging);
     cmd.group("Output");
     cmd.add_option("-o,--output PLAN.json", o->output, "the same as --json");
     declare_outputs(cmd, o->out);
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
-        "Mixed precision: chooses one of the measured recipes for every tensor so that the squared "
-        "error of all together is least within a budget of bits, or the bits are fewest above a "
-        "floor of SQNR. Norms, biases and routers stay as they are stored. The answer is the best "
-        "there is, or says how far it may be from it. JSON "
-        "holds every tensor, the Pareto curve, and what torchao and llm-compressor call the plan.");
+        "Mixed precision: a recipe for every tensor. With a budget or a floor, chooses among the "
+        "measured recipes that the policy names and does not rule out on the tensor, so that the "
+        "squared error of all together is least within so many bits, or the bits are fewest above "
+        "an SQNR; the answer is the best there is, or says how far it may be from it. Without one, "
+        "the plan is what the policy recommends. What is no operand of a product, norms and biases "
+        "say, stays as it is stored. JSON holds every tensor, the Pareto curve, and what torchao "
+        "and llm-compressor call the plan; mx quantize --plan writes the checkpoint.");
     cmd.examples(
+        "mx plan results.json -o plan.json\n"
         "mx plan results.json --bits 5 -o plan.json\n"
+        "mx plan results.json --bits 4.5 --target b200 --eval scores.json\n"
         "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
         "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
         "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");

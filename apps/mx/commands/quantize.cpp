@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 
 #include "apps/mx/options.hpp"
 #include "libmx/codec/recipe.hpp"
-#include "libmx/studies/convert/convert.hpp"
+#include "libmx/studies/convert/assignment.hpp"
 
 namespace mx::app {
 namespace {
@@ -12,14 +13,33 @@ struct options {
     run_options run;
     std::string out;
     std::string recipe;
+    std::string plan;
+    bool keep_rest = false;
     bool packed = false;
 };
 
 int run(const options& o) {
-    const codec::recipe recipe = codec::parse_recipe(o.recipe);
+    if (o.recipe.empty() == o.plan.empty()) {
+        refuse("quantize: give a recipe for all tensors, --recipe R, or one for each, --plan FILE");
+    }
+    std::vector<codec::recipe> recipes;
+    if (!o.recipe.empty()) recipes.push_back(codec::parse_recipe(o.recipe));
+    require_distinct({o.plan}, {o.out});
     const engine::model model = open_inputs(o.in, {o.out});
-    const auto done = convert::quantize_model(model.select(o.in.globs), recipe, o.packed, o.out,
-                                              control_of(o.run, {&recipe, 1}));
+    const auto all = model.select({});
+    const auto chosen = model.select(o.in.globs);
+    const auto assigned =
+        o.plan.empty()
+            ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
+            : convert::assign(convert::read_assignment(o.plan), all, chosen, o.keep_rest);
+    for (const convert::assigned_tensor& t : assigned) {
+        const bool known =
+            !t.recipe || std::find(recipes.begin(), recipes.end(), *t.recipe) != recipes.end();
+        if (!known) recipes.push_back(*t.recipe);
+    }
+    const auto form = o.packed ? convert::quantized_form::packed : convert::quantized_form::values;
+    const auto done = convert::quantize_model(assigned, form, o.keep_rest, convert::to_file(o.out),
+                                              control_of(o.run, recipes));
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }
@@ -32,20 +52,27 @@ runner declare_quantize(parser& cmd) {
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     cmd.group("Conversion");
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
-                   "e.g. mxfp4:scale=even; see 'mx explain RECIPE'")
-        ->required();
+                   "one recipe for all tensors, e.g. mxfp4:scale=even; see 'mx explain RECIPE'");
+    cmd.add_option("--plan PLAN.json", o->plan,
+                   "a recipe for each tensor: what mx plan or mx report wrote with --json; "
+                   "'stored' and 'keep' copy a tensor as it is stored");
+    cmd.add_flag("--keep-rest", o->keep_rest,
+                 "copy all other tensors as they are stored: those that --tensor does not match, "
+                 "that the plan does not name, or that a recipe does not fit");
     cmd.add_flag(
         "--packed", o->packed,
         "write codes and scales (w.codes, w.scales) instead of the dequantized F32 values");
     declare_run(cmd, o->run);
     cmd.description(
-        "Writes what the tensors become under a recipe: the dequantized values, or with --packed "
-        "the codes and scales, from which 'mx dequantize' makes the same values. Under a "
-        "transform, "
-        "codes and scales are of the rotated tensor and values are rotated back.");
+        "Writes what the tensors become under a recipe, or each under its own of a plan: the "
+        "dequantized values, or with --packed the codes and scales, from which 'mx dequantize' "
+        "makes the same values. Under a transform, codes and scales are of the rotated tensor and "
+        "values are rotated back. A plan of another model is refused.");
     cmd.examples(
         "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
-        "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n");
+        "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n"
+        "mx quantize model.safetensors -o mixed.safetensors --plan plan.json --keep-rest "
+        "--packed\n");
     return [o] { return run(*o); };
 }
 

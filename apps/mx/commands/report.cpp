@@ -13,21 +13,18 @@
 namespace mx::app {
 namespace {
 
-// Sections that a terminal shows: the first screen. The rest is for pages.
-constexpr std::size_t shown_sections = 5;
-
 struct options {
     std::vector<std::string> files;
     std::string page;
     output_options out;
-    double min_sqnr_db = pages::default_min_sqnr_db;
+    review_options review;
     bool quiet = false;
 };
 
 // Histograms of single tensors are not shown.
 bool kept(std::string_view member) {
-    constexpr std::array left_out{"shape", "code_histogram", "scale_histogram",
-                                  "amax_mantissa_histogram", "block_spread"};
+    constexpr std::array left_out{"code_histogram", "scale_histogram", "amax_mantissa_histogram",
+                                  "block_spread"};
     for (const std::string_view name : left_out) {
         if (name == member) return false;
     }
@@ -103,12 +100,14 @@ int run(const options& o) {
     for (std::size_t i = 0; i < read.size(); ++i) {
         sets.push_back({read[i].path, &read[i].content.head, &results[i], &read[i].content.tail});
     }
-    report::document page = review_page(sets, o.min_sqnr_db);
-    say_computed(page, computed);
-    report::document screen{page.title, page.head, {}, page.tail, page.sections};
-    for (const report::record& r : page.results) screen.results.push_back(r);
-    if (screen.sections.size() > shown_sections) screen.sections.resize(shown_sections);
-    to.finish(screen, o.quiet, {{"html", &page}, {"markdown", &page}});
+    pages::review r = review_of(sets, o.review.judging, true);
+    say_computed(r.page, computed);
+    report::document screen{r.page.title, r.page.head, {}, r.page.tail, {}};
+    for (const report::record& of : r.page.results) screen.results.push_back(of);
+    // A terminal shows the first screen; dumps alone have no verdict.
+    screen.sections = r.first_screen.empty() ? r.page.sections : std::move(r.first_screen);
+    to.finish(screen, o.quiet || o.review.summary, {{"html", &r.page}, {"markdown", &r.page}});
+    if (o.review.summary && !o.quiet) print_summary(r, o.out);
     return exit_code::fine;
 }
 
@@ -123,22 +122,23 @@ runner declare_report(parser& cmd) {
     cmd.add_option("-o,--output FILE", o->page, "the page, as HTML: the same as --html")
         ->file_name();
     declare_outputs(cmd, o->out);
-    declare_min_sqnr(cmd, o->min_sqnr_db);
+    declare_review(cmd, o->review);
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
-        "Makes the page that a design review decides from: the recipe to use for each class of "
-        "tensors, why, at what cost, and what would change that; the worst tensors; plots; and "
-        "what all figures rest on. For each class it takes the recipe with the fewest bits that "
-        "keeps --min-sqnr and neither saturates nor collapses a tensor; norms, biases and routers "
-        "keep their stored precision. Several results are read as one: of a tensor under a "
-        "recipe the first counts. mx analyze, compare and cluster "
-        "make the same page with --html. A terminal shows its beginning; JSON and CSV hold the "
-        "recommendations.");
+        "Makes the page that a design review decides from: what to ship for each class of "
+        "tensors, what keeps its precision, the cost, the largest risks and what mends them, how "
+        "sure that is, and what was not measured; then the worst tensors, plots, and what all "
+        "figures rest on. The rules are those of --policy (mx explain policy): only operands of "
+        "matrix products are quantized, each tensor is held against limits of its own, and 4 bits "
+        "need the metrics of a task (--eval). Several results are read as one: of a tensor under "
+        "a recipe the first counts. mx analyze, compare and cluster make the same page with "
+        "--html. A terminal shows its beginning; JSON and CSV hold the decision on every tensor.");
     cmd.examples(
         "mx report results.json -o review.html\n"
-        "mx report results.json --markdown review.md --min-sqnr 30\n"
-        "mx report analysis.json clusters.json drift.json -o review.html --quiet\n");
+        "mx report results.json --target b200 --eval scores.json --markdown review.md\n"
+        "mx report analysis.json clusters.json drift.json -o review.html --quiet\n"
+        "mx report results.json --summary\n");
     return [o] { return run(*o); };
 }
 

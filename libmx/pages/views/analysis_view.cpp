@@ -9,11 +9,13 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/policy/figures.hpp"
+#include "libmx/policy/policy.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/shape.hpp"
@@ -78,13 +80,17 @@ struct accumulator {
 // A tensor with its results, one per recipe.
 struct tensor_rows {
     std::vector<const analysis::result*> results;
-    double worst_nrmse = -1;
+    // Operands of products before what keeps its precision, then by the share of elements that a
+    // recipe loses, then by error.
+    std::tuple<bool, double, double> harm{false, -1, -1};
 };
 
 std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results) {
     std::vector<tensor_rows> tensors;
     using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
     std::map<full_name, std::size_t> places;
+    // The policy that keeps the fewest roles: all others have operands of products.
+    const policy::policy by = policy::find_policy("training");
     for (const analysis::result& r : results) {
         if (r.elements == 0) continue;  // nothing to show; see left_out_of
         const auto [at, added] =
@@ -92,7 +98,9 @@ std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results)
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         t.results.push_back(&r);
-        t.worst_nrmse = std::max(t.worst_nrmse, analysis::value_or(r.nrmse, -1));
+        t.harm = std::max(t.harm,
+                          {by.kept(r.of->role) == nullptr, policy::lost_share(r, r.under->recipe),
+                           analysis::value_or(r.nrmse, -1)});
     }
     return tensors;
 }
@@ -128,10 +136,9 @@ report::section tensor_section(const std::vector<analysis::result>& results,
     const bool one_recipe = summary.size() == 1;
     report::section s;
     if (count < tensors.size()) {
-        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::worst_nrmse);
-        s.heading =
-            fmt::format("The {} of {} tensors with the largest relative error (--all: every one)",
-                        count, tensors.size());
+        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::harm);
+        s.heading = fmt::format("The {} of {} tensors that lose most elements (--all: every one)",
+                                count, tensors.size());
     } else {
         s.heading = fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
     }
@@ -217,7 +224,6 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
     }
     put(sections, left_out_of(a));
-    put(sections, {.heading = "Verdict", .notes = verdict_of(a.results, summary)});
     return sections;
 }
 

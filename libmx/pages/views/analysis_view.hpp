@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The analysis as people read it: the tensors that lose most, a summary, and a verdict.
+// The figures of an analysis as people read them: the tensors that lose most, and a summary.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,7 @@ struct recipe_summary {
 /// One per recipe, in the order of their first appearance.
 std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results);
 
-/// What the figures say, in words: which scale rule wins, who clamps, what to try. Paragraphs, list
-/// items ("- ...") and a closing definition; empty when there is nothing to say.
-std::vector<std::string> verdict_of(const std::vector<analysis::result>& results,
-                                    const std::vector<recipe_summary>& summary);
-
-/// The sections of the human table and of Markdown.
+/// The sections of the human table and of Markdown behind the verdict.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
                                                const std::vector<recipe_summary>& summary,
                                                const view_options& view);

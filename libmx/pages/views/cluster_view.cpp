@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "libmx/codec/saturation_zone.hpp"
-#include "libmx/engine/roles.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
@@ -247,8 +246,7 @@ report::section figures_section(const std::vector<named_finding>& shown) {
     return s;
 }
 
-report::section remedies_section(const std::vector<named_finding>& shown,
-                                 const analysis_request& request) {
+report::section remedies_section(const std::vector<named_finding>& shown) {
     report::section s{.heading = "What would mend them",
                       .columns = {{"change", "change"},
                                   {"bits", "bits", cell::fixed, 2},
@@ -267,21 +265,16 @@ report::section remedies_section(const std::vector<named_finding>& shown,
                      m.recipe == engine::bf16_name
                          ? undefined()
                          : real(m.defective_share[static_cast<std::size_t>(f.what)]),
-                     i == f.chosen ? "recommended" : "");
+                     i == f.chosen ? "fewest bits" : "");
         }
     }
-    s.notes = {fmt::format(
-        "Recommended: of the recipes under which less than {:.0f} % of the blocks suffer so, with "
-        "less R-MSE, the one with the fewest bits, then with the least R-MSE; bf16 when none does.",
-        100 * cluster::danger_share)};
-    const bool kept = std::ranges::any_of(shown, [&](const named_finding& n) {
-        return engine::keeps_precision(request.roles.role_of(n.f->tensor.info()));
-    });
-    if (kept) {
-        s.notes.push_back(
-            "Norms, biases and routers are best kept in the precision they are stored in: mx "
-            "report and mx plan do.");
-    }
+    s.notes = {
+        fmt::format("Fewest bits: of the recipes under which less than {:.0f} % of the blocks "
+                    "suffer so, with less R-MSE, the one with the fewest bits, then with the least "
+                    "R-MSE; bf16 when none does.",
+                    100 * cluster::danger_share),
+        "Whether to quantize a tensor at all, the policy says (mx explain policy): norms, biases "
+        "and routers keep their stored precision."};
     return s;
 }
 
@@ -320,7 +313,7 @@ std::vector<report::section> cluster_sections(const cluster_report& report,
     std::vector<report::section> sections{findings_section(report, request, shown)};
     if (!shown.empty()) {
         sections.push_back(figures_section(shown));
-        sections.push_back(remedies_section(shown, request));
+        sections.push_back(remedies_section(shown));
     }
     sections.push_back(summary_section(report, request));
     put(sections, {.heading = "Notes", .notes = caveats(report, request)});

@@ -2,7 +2,6 @@
 #include "libmx/pages/views/compare_view.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "libmx/engine/roles.hpp"
 #include "libmx/pages/views/compare_words.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
@@ -144,15 +142,9 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
             s.rows.back().emplace_back("second_ratio", ratio(second));
         }
     }
-    std::vector<std::string> kept;
-    for (const role_ranking& r : c.roles) {
-        if (engine::keeps_precision(r.role)) kept.push_back(r.role);
-    }
-    if (!kept.empty()) {
-        s.notes.push_back(
-            fmt::format("Least error only. Not recommended for {}: keep the precision stored.",
-                        fmt::join(kept, ", ")));
-    }
+    s.notes.push_back(
+        "Least error only. What is quantized at all, and what to ship, the policy says: mx "
+        "analyze.");
     return s;
 }
 
@@ -410,7 +402,7 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
         put(sections, worst_section(plan, c));
     }
     put(sections, left_out_of(plan, c, skipped));
-    put(sections, {.heading = "Verdict", .notes = compare_verdict(plan, c)});
+    put(sections, {.heading = "What the ranking says", .notes = compare_verdict(plan, c)});
     return sections;
 }
 

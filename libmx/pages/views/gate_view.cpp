@@ -18,6 +18,14 @@ std::string_view words_for(const gate::rule_verdict& v) {
 
 report::value text_or_null(const std::string& s) { return s.empty() ? undefined() : text(s); }
 
+// A rule about the policy compares nothing itself.
+report::value symbol_of(const analysis::gate_rule& rule) {
+    return rule.compare == nullptr ? undefined() : text(rule.compare->symbol);
+}
+report::value limit_of(const analysis::gate_rule& rule) {
+    return rule.compare == nullptr ? undefined() : real(rule.limit);
+}
+
 report::list rule_list(const std::vector<analysis::gate_rule>& rules,
                        const gate::gate_verdict& verdict) {
     report::list list;
@@ -27,8 +35,8 @@ report::list rule_list(const std::vector<analysis::gate_rule>& rules,
         list.emplace_back(report::record{{"rule", rule.text},
                                          {"class", text_or_null(rule.subject_text)},
                                          {"metric", rule.metric},
-                                         {"comparison", text(rule.compare->symbol)},
-                                         {"limit", real(rule.limit)},
+                                         {"comparison", symbol_of(rule)},
+                                         {"limit", limit_of(rule)},
                                          {"or_null", rule.or_null},
                                          {"checked", integer(v.checked)},
                                          {"broken", integer(v.broken)},
@@ -70,9 +78,9 @@ report::section breach_section(const report::record_list& breaches,
         in_rule = first ? 1 : in_rule + 1;
         if (in_rule > top) continue;
         report::record row = breaches[i];
-        const auto& figure = verdict.breaches[i].figure;
-        undefined_shown = undefined_shown || !figure;
-        row.emplace_back("shown", figure ? fmt::format("{:.6g}", *figure) : "undefined");
+        const gate::breach& b = verdict.breaches[i];
+        undefined_shown = undefined_shown || (!b.figure && b.why.empty());
+        row.emplace_back("shown", gate_finding(verdict.breaches[i]));
         if (verdict.breaches[i].tensor.empty()) show(row, "tensor", "(all tensors together)");
         s.rows.push_back(std::move(row));
     }
@@ -87,27 +95,31 @@ report::section breach_section(const report::record_list& breaches,
     return s;
 }
 
+// What rules were held against: "22 of 94 results and 1 total".
+std::string scope_of(const gate::gate_verdict& verdict) {
+    const std::string all = plural(verdict.records, "result");
+    const std::string totals = plural(verdict.totals, "total");
+    if (verdict.checked == 0 && verdict.totals > 0) return totals;
+    const std::string results =
+        verdict.checked == verdict.records
+            ? all
+            : fmt::format("{} of {}", report::grouped(static_cast<long>(verdict.checked)), all);
+    return verdict.totals == 0 ? results : fmt::format("{} and {}", results, totals);
+}
+
 report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
                                 const gate::gate_verdict& verdict) {
     report::section s{.heading = "Verdict"};
     std::size_t failed = 0;
     std::vector<std::string> why;
     for (std::size_t i = 0; i < rules.size(); ++i) {
-        const gate::rule_verdict& v = verdict.rules[i];
-        if (v.holds()) continue;
+        if (verdict.rules[i].holds()) continue;
         ++failed;
-        std::string line = fmt::format("- {}: ", rules[i].text);
-        if (v.broken > 0) {
-            line += fmt::format("broken by {} of {}", report::grouped(static_cast<long>(v.broken)),
-                                plural(v.checked, "result"));
-        }
-        if (!v.problem.empty()) line += fmt::format("{}{}", v.broken > 0 ? "; " : "", v.problem);
-        why.push_back(line + ".");
+        why.push_back(fmt::format("- {}: {}.", rules[i].text, gate_problem(verdict.rules[i])));
     }
     if (failed == 0) {
         s.notes.push_back(fmt::format("{} {} over {}.", plural(rules.size(), "rule"),
-                                      rules.size() == 1 ? "holds" : "hold",
-                                      plural(verdict.records, "result")));
+                                      rules.size() == 1 ? "holds" : "hold", scope_of(verdict)));
         return s;
     }
     s.notes.push_back(fmt::format("{} of {} {} not hold.", failed, plural(rules.size(), "rule"),
@@ -117,6 +129,21 @@ report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
 }
 
 }  // namespace
+
+std::string gate_finding(const gate::breach& b) {
+    if (!b.why.empty()) return b.why;
+    return b.figure ? fmt::format("{:.6g}", *b.figure) : "undefined";
+}
+
+std::string gate_problem(const gate::rule_verdict& v) {
+    std::string why;
+    if (v.broken > 0) {
+        why = fmt::format("broken by {} of {}", report::grouped(static_cast<long>(v.broken)),
+                          plural(v.checked, "result"));
+    }
+    if (!v.problem.empty()) why += fmt::format("{}{}", why.empty() ? "" : "; ", v.problem);
+    return why;
+}
 
 report::list results_list(const std::vector<analysis::results_input>& inputs) {
     report::list files;
@@ -143,10 +170,10 @@ report::document gate_document(const std::vector<analysis::gate_rule>& rules,
                              {"file", text_or_null(b.file)},
                              {"tensor", text_or_null(b.tensor)},
                              {"recipe", b.recipe},
-                             {"metric", rule.metric},
+                             {"metric", b.reached ? text(b.reached->of->name) : text(rule.metric)},
                              {"value", b.figure ? real(*b.figure) : undefined()},
-                             {"comparison", text(rule.compare->symbol)},
-                             {"limit", real(rule.limit)}});
+                             {"comparison", b.reached ? text("<") : symbol_of(rule)},
+                             {"limit", b.reached ? real(b.reached->limit) : limit_of(rule)}});
     }
     d.sections.push_back(rule_section(list, verdict));
     if (!d.results.empty()) d.sections.push_back(breach_section(d.results, verdict, top));

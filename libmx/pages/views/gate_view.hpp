@@ -12,6 +12,12 @@ report::document gate_document(const std::vector<analysis::gate_rule>& rules,
                                const gate::gate_inputs& inputs, const gate::gate_verdict& verdict,
                                std::size_t top);
 
+/// What broke a rule: "0.125", "undefined", "loses 96.9 % of its elements to zero (limit 20 %)".
+std::string gate_finding(const gate::breach& b);
+
+/// Why a rule does not hold: "broken by 2 of 94 results".
+std::string gate_problem(const gate::rule_verdict& v);
+
 /// [{"path", "bytes"}] of files of results.
 report::list results_list(const std::vector<analysis::results_input>& inputs);
 

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/policy/missing.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/plan.hpp"
@@ -102,28 +104,16 @@ std::vector<report::record> use_records(const candidates& from, const plan::plan
     return rows;
 }
 
-// The first recipe of `uses` that was chosen for some tensor, rather than kept.
-std::string most_common_recipe(const std::vector<report::record>& uses, const candidates& from,
-                               const plan::plan& p) {
-    for (const report::record& r : uses) {
-        const std::string recipe = report::text_of(r, "recipe");
-        for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-            const bool its = from.recipes[chosen(from, p, i).recipe].name == recipe;
-            if (its && !from.tensors[i].kept) return recipe;
-        }
-    }
-    return {};
-}
-
 report::section use_section(const std::vector<report::record>& uses, const candidates& from) {
-    report::section s{
-        .heading = fmt::format("Recipes of {}", plural(from.tensors.size(), "tensor")),
-        .columns = {{"recipe", "recipe"},
-                    {"tensors", "tensors", cell::integer},
-                    {"element_share", "elements\n%", cell::share},
-                    {"bits_per_element", "bits", cell::fixed, 3},
-                    {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                    {"error_share", "of the\nerror %", cell::share}}};
+    report::section s{.heading = fmt::format("Recipes of {} that {} quantized",
+                                             plural(from.tensors.size(), "tensor"),
+                                             from.tensors.size() == 1 ? "is" : "are"),
+                      .columns = {{"recipe", "recipe"},
+                                  {"tensors", "tensors", cell::integer},
+                                  {"element_share", "elements\n%", cell::share},
+                                  {"bits_per_element", "bits", cell::fixed, 3},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+                                  {"error_share", "of the\nerror %", cell::share}}};
     for (const report::record& r : uses) s.rows.push_back(shown(r));
     return s;
 }
@@ -139,39 +129,60 @@ std::vector<report::record> uniform_records(const candidates& from, const plan::
     return rows;
 }
 
-// The tensors whose role keeps its precision.
-struct kept_tensors {
+// What keeps its stored precision because of what it is.
+struct kept_totals {
     std::vector<std::string> roles;
-    std::uint64_t tensors = 0, elements = 0, bits = 0;
+    std::uint64_t elements = 0, bits = 0;
 };
 
-kept_tensors kept_of(const candidates& from) {
-    kept_tensors kept;
-    for (const plan_tensor& t : from.tensors) {
-        if (!t.kept) continue;
+kept_totals kept_of(const candidates& from) {
+    kept_totals kept;
+    for (const plan::kept_tensor& t : from.kept) {
         if (std::ranges::find(kept.roles, t.of->role) == kept.roles.end()) {
             kept.roles.push_back(t.of->role);
         }
-        ++kept.tensors;
         kept.elements += t.elements;
-        kept.bits += t.options.front().bits;
+        kept.bits += t.bits.value_or(0);
     }
     return kept;
 }
 
 report::value kept_record(const candidates& from) {
-    const kept_tensors kept = kept_of(from);
+    const kept_totals kept = kept_of(from);
     return report::record{{"roles", report::list(kept.roles.begin(), kept.roles.end())},
-                          {"tensors", integer(kept.tensors)},
+                          {"tensors", integer(from.kept.size())},
                           {"elements", integer(kept.elements)},
                           {"bits", integer(kept.bits)}};
 }
 
+// By role and reason, those of most bits first.
+report::section kept_section(const candidates& from) {
+    struct group {
+        std::uint64_t tensors = 0, elements = 0, bits = 0;
+    };
+    std::map<std::pair<std::string, std::string>, group> groups;
+    for (const plan::kept_tensor& t : from.kept) {
+        group& g = groups[{t.of->role, t.reason}];
+        ++g.tensors;
+        g.elements += t.elements;
+        g.bits += t.bits.value_or(0);
+    }
+    std::vector<std::pair<std::pair<std::string, std::string>, group>> sorted(groups.begin(),
+                                                                              groups.end());
+    std::ranges::stable_sort(
+        sorted, [](const auto& a, const auto& b) { return a.second.bits > b.second.bits; });
+    report::section s{.heading = "Kept as stored",
+                      .columns = {{"role", "role"},
+                                  {"tensors", "tensors", cell::integer},
+                                  {"bytes", "bytes", cell::integer},
+                                  {"reason", "why", cell::text}}};
+    for (const auto& [of, g] : sorted) s.add(of.first, g.tensors, g.bits / 8, of.second);
+    return s;
+}
+
 report::section uniform_section(const std::vector<report::record>& uniform, const candidates& from,
                                 const plan_goal& goal, const plan::plan& p) {
-    report::section s{.heading = kept_of(from).tensors == 0
-                                     ? "One recipe for all tensors"
-                                     : "One recipe for all tensors that are not kept",
+    report::section s{.heading = "One recipe for all that is quantized",
                       .columns = {{"recipe", "recipe"},
                                   {"bits_per_element", "bits", cell::fixed, 3},
                                   {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
@@ -222,9 +233,9 @@ report::section curve_section(const std::vector<report::record>& curve) {
 report::section exception_section(const report::record_list& assignments, const candidates& from,
                                   const std::string& most_common, std::size_t top) {
     std::vector<std::pair<double, std::size_t>> others;
-    for (std::size_t i = 0; i < assignments.size(); ++i) {
+    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
         const report::record r = assignments[i];
-        if (from.tensors[i].kept || report::text_of(r, "recipe") == most_common) continue;
+        if (report::text_of(r, "recipe") == most_common) continue;
         others.emplace_back(report::number_of(r, "squared_error").value_or(0), i);
     }
     std::ranges::stable_sort(others,
@@ -298,58 +309,110 @@ std::string dominance_sentence(const candidates& from) {
     return {};
 }
 
-report::section verdict_section(const candidates& from, const plan_goal& goal,
-                                const plan::plan& p) {
+std::uint64_t elements_to_evaluate(const candidates& from, const plan::plan& p) {
+    std::uint64_t elements = 0;
+    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
+        if (chosen(from, p, i).is == policy::verdict::evaluate) {
+            elements += from.tensors[i].elements;
+        }
+    }
+    return elements;
+}
+
+std::string first_sentence(const candidates& from, const plan_goal& goal, const plan::plan& p,
+                           const policy::judged_model& judged) {
+    const std::string aim = goal.bits      ? fmt::format("Within {} bits per element", *goal.bits)
+                            : goal.sqnr_db ? fmt::format("Above {} dB", *goal.sqnr_db)
+                                           : fmt::format("The policy {} recommends for target {}",
+                                                         judged.by.name, judged.on->name);
+    return fmt::format("{}: {:.4f} bits per element, {}.", aim,
+                       per_element(p.totals.bits, from.elements()),
+                       decibels_text(p.totals.sqnr_db));
+}
+
+report::section verdict_section(const candidates& from, const plan_goal& goal, const plan::plan& p,
+                                const policy::judged_model& judged) {
     report::section s{.heading = "Verdict"};
-    const std::string aim = goal.bits ? fmt::format("Within {} bits per element", *goal.bits)
-                                      : fmt::format("Above {} dB", *goal.sqnr_db);
-    s.notes.push_back(fmt::format("{}: {:.4f} bits per element, {}.", aim,
-                                  per_element(p.totals.bits, from.elements()),
-                                  decibels_text(p.totals.sqnr_db)));
-    s.notes.push_back("- " + proof_sentence(goal, p));
-    if (!p.best_uniform) {
-        s.notes.push_back(goal.bits ? "- No single recipe fits the budget."
-                                    : "- No single recipe reaches the floor.");
-    } else {
-        const plan::uniform_plan& u = p.uniform[*p.best_uniform];
+    s.notes.push_back(first_sentence(from, goal, p, judged));
+    const bool chosen_by_goal = goal.bits || goal.sqnr_db;
+    if (chosen_by_goal) {
+        s.notes.push_back("- " + proof_sentence(goal, p));
+        if (!p.best_uniform) {
+            s.notes.push_back(goal.bits ? "- No single recipe fits the budget."
+                                        : "- No single recipe reaches the floor.");
+        } else {
+            const plan::uniform_plan& u = p.uniform[*p.best_uniform];
+            s.notes.push_back(fmt::format(
+                "- The best single recipe {} is {}: {:.4f} bits, {}.",
+                goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe].name,
+                per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
+        }
+    }
+    if (const std::uint64_t n = elements_to_evaluate(from, p); n > 0) {
         s.notes.push_back(fmt::format(
-            "- The best single recipe {} is {}: {:.4f} bits, {}.",
-            goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe].name,
-            per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
+            "- {} % of the elements are in recipes that need evaluation: the policy {} recommends "
+            "them only with the metrics of a task (--eval).",
+            report::percent_text(static_cast<double>(n) / static_cast<double>(from.elements())),
+            judged.by.name));
     }
     if (const std::string few = dominance_sentence(from); !few.empty()) {
         s.notes.push_back("- " + few);
     }
-    if (const kept_tensors kept = kept_of(from); kept.tensors > 0) {
+    if (const kept_totals kept = kept_of(from); !from.kept.empty()) {
         s.notes.push_back(fmt::format(
-            "- {} ({}) {} the stored precision: {:.4f} of the bits per element. No recipe is "
-            "chosen for norms, biases and routers.",
-            plural(kept.tensors, "tensor"), fmt::join(kept.roles, ", "),
-            kept.tensors == 1 ? "keeps" : "keep", per_element(kept.bits, from.elements())));
+            "- {} ({}) {} the stored precision and {} in no figure of the plan; with {}, the model "
+            "takes {:.4f} bits per element, {} bytes.",
+            plural(from.kept.size(), "tensor"), fmt::join(kept.roles, ", "),
+            from.kept.size() == 1 ? "keeps" : "keep", from.kept.size() == 1 ? "is" : "are",
+            from.kept.size() == 1 ? "it" : "them",
+            per_element(p.totals.bits + kept.bits, from.elements() + kept.elements),
+            report::grouped(static_cast<long>((p.totals.bits + kept.bits + 7) / 8))));
+    }
+    if (from.vetoed > 0) {
+        s.notes.push_back(fmt::format("- The policy {} rules out {} on their tensors.",
+                                      judged.by.name, plural(from.vetoed, "choice")));
     }
     if (from.forbidden > 0) {
         s.notes.push_back(fmt::format("- Rules forbid {}.", plural(from.forbidden, "choice")));
+    }
+    for (const policy::missing_recipes& m : judged.says.missing) {
+        s.notes.push_back(fmt::format("- Not measured: {}. Measure it with: {}",
+                                      fmt::join(m.recipes, ", "),
+                                      policy::command_of(m, judged.tensors)));
     }
     return s;
 }
 
 report::record_list assignments_of(const candidates& from, const plan::plan& p) {
     report::record_list list;
+    const auto add = [&](const analysis::tensor_identity& of, std::string_view recipe,
+                         std::uint64_t elements, const std::optional<std::uint64_t>& bits,
+                         double error, const report::value& sqnr_db, const report::value& verdict,
+                         const std::string& reason) {
+        list.push_back(
+            {{"file", of.file},
+             {"tensor", of.tensor},
+             {"dtype", of.dtype},
+             {"role", of.role},
+             {"recipe", text(recipe)},
+             {"elements", integer(elements)},
+             {"bits", report::to_value(bits)},
+             {"bits_per_element", bits ? real(per_element(*bits, elements)) : undefined()},
+             {"squared_error", real(error)},
+             {"sqnr_db", sqnr_db},
+             {"error_share", p.totals.error > 0 ? real(error / p.totals.error) : undefined()},
+             {"verdict", verdict},
+             {"reason", reason.empty() ? undefined() : text(reason)}});
+    };
     for (std::size_t i = 0; i < from.tensors.size(); ++i) {
         const plan_tensor& t = from.tensors[i];
         const plan_option& o = chosen(from, p, i);
-        list.push_back(
-            {{"file", t.of->file},
-             {"tensor", t.of->tensor},
-             {"dtype", t.of->dtype},
-             {"role", t.of->role},
-             {"recipe", from.recipes[o.recipe].name},
-             {"elements", integer(t.elements)},
-             {"bits", integer(o.bits)},
-             {"bits_per_element", real(per_element(o.bits, t.elements))},
-             {"squared_error", real(o.error)},
-             {"sqnr_db", decibels(t.signal, o.error)},
-             {"error_share", p.totals.error > 0 ? real(o.error / p.totals.error) : undefined()}});
+        add(*t.of, from.recipes[o.recipe].name, t.elements, o.bits, o.error,
+            decibels(t.signal, o.error), text(policy::to_string(o.is)), t.reason);
+    }
+    for (const plan::kept_tensor& t : from.kept) {
+        add(*t.of, engine::stored_choice, t.elements, t.bits, 0, undefined(),
+            text(policy::to_string(policy::verdict::safe)), t.reason);
     }
     return list;
 }
@@ -373,7 +436,8 @@ report::list listed(const std::vector<report::record>& records) {
 
 report::document plan_document(const std::vector<analysis::results_input>& inputs,
                                const candidates& from, const plan_goal& goal, const plan::plan& p,
-                               const std::vector<analysis::gate_rule>& rules, std::size_t top) {
+                               const std::vector<analysis::gate_rule>& rules, std::size_t top,
+                               const policy::judged_model& judged) {
     const std::vector<report::record> uses = use_records(from, p);
     const std::vector<report::record> uniform = uniform_records(from, p);
     std::vector<report::record> curve;
@@ -382,6 +446,9 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     report::document d;
     d.head = document_head("mx.plan/1");
     d.head.emplace_back("inputs", results_list(inputs));
+    d.head.emplace_back("policy", report::record{{"name", judged.by.name},
+                                                 {"version", judged.by.version},
+                                                 {"target", text(judged.on->name)}});
     d.head.emplace_back("goal", report::record{{"bits_per_element", report::to_value(goal.bits)},
                                                {"sqnr_db", report::to_value(goal.sqnr_db)}});
     report::list rule_texts;
@@ -391,17 +458,21 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     d.head.emplace_back("elements", integer(from.elements()));
     d.head.emplace_back("totals", totals_record(p.totals, from.elements()));
     d.head.emplace_back("optimal", p.optimal);
-    d.head.emplace_back(goal.bits ? "least_squared_error" : "least_bits", real(p.bound));
+    if (goal.bits || goal.sqnr_db) {
+        d.head.emplace_back(goal.bits ? "least_squared_error" : "least_bits", real(p.bound));
+    }
     d.head.emplace_back("recipes", listed(uses));
     d.head.emplace_back("kept", kept_record(from));
     d.results = assignments_of(from, p);
 
     d.sections.push_back(use_section(uses, from));
-    d.sections.push_back(uniform_section(uniform, from, goal, p));
+    if (!uniform.empty()) d.sections.push_back(uniform_section(uniform, from, goal, p));
     if (curve.size() > 1) d.sections.push_back(curve_section(curve));
-    put(d.sections, exception_section(d.results, from, most_common_recipe(uses, from, p), top));
+    put(d.sections,
+        exception_section(d.results, from, report::text_of(uses.front(), "recipe"), top));
+    put(d.sections, kept_section(from));
     put(d.sections, left_out_of(from));
-    d.sections.push_back(verdict_section(from, goal, p));
+    d.sections.push_back(verdict_section(from, goal, p, judged));
 
     d.tail.emplace_back("uniform", listed(uniform));
     d.tail.emplace_back("curve", listed(curve));

@@ -7,11 +7,11 @@
 
 namespace mx::pages {
 
-/// The document of a plan made from `inputs`; its table names the `top` tensors with the largest
-/// part of the error among those that got another recipe than most.
+/// The document of a plan made from `inputs`, whose judgement is `judged`; its table names the
+/// `top` tensors with the largest part of the error among those that got another recipe than most.
 report::document plan_document(const std::vector<analysis::results_input>& inputs,
                                const plan::candidates& from, const plan::plan_goal& goal,
                                const plan::plan& p, const std::vector<analysis::gate_rule>& rules,
-                               std::size_t top);
+                               std::size_t top, const policy::judged_model& judged);
 
 }  // namespace mx::pages

@@ -127,13 +127,15 @@ bool is_random(const codec::recipe& r) {
 
 sweep_plan plan_sweep(const sweep_request& request) {
     sweep_plan plan;
+    const auto add = [&](const codec::recipe& r) {
+        const bool known =
+            std::ranges::any_of(plan.cells, [&](const cell& c) { return c.recipe == r; });
+        if (!known) plan.cells.push_back(make_cell(r, request.seeds, plan.recipes));
+    };
     for (const spelling& s : product(request)) {
         const std::string text = s.text();
         try {
-            const codec::recipe r = codec::parse_recipe(text);
-            const bool known =
-                std::ranges::any_of(plan.cells, [&](const cell& c) { return c.recipe == r; });
-            if (!known) plan.cells.push_back(make_cell(r, request.seeds, plan.recipes));
+            add(codec::parse_recipe(text));
         } catch (const base::error& e) {
             if (e.kind() != base::error_kind::usage) throw;
             // The recipe stands next to its reason.
@@ -143,6 +145,7 @@ sweep_plan plan_sweep(const sweep_request& request) {
             plan.left_out.push_back({text, repeats ? message.substr(prefix.size()) : message});
         }
     }
+    for (const codec::recipe& r : request.more) add(r);
     if (plan.cells.empty()) {
         refuse(fmt::format("no combination of the sweep is a recipe; the first, {}: {}",
                            plan.left_out.front().recipe, plan.left_out.front().reason));

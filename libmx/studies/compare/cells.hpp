@@ -44,6 +44,7 @@ struct sweep_request {
     std::vector<axis> axes;          ///< the last one varies fastest
     std::string baseline;            ///< "" for the first cell
     std::uint64_t seeds = 5;         ///< recipes per cell that draws random numbers, at least 1
+    std::vector<codec::recipe> more = {};  ///< cells beside the product
 };
 
 /// Cells beyond which a sweep is refused.

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "libmx/analysis/scale_pairs.hpp"
-#include "libmx/engine/roles.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::compare {
@@ -72,7 +71,6 @@ report::value roles_of(const sweep_plan& plan, const comparison& c) {
                                         {"ranked_tensors", tally(role.ranks.over.tensors.size())},
                                         {"contests", role.ranks.contests},
                                         {"best", plan.cells[role.ranks.cells.front().cell].name},
-                                        {"keeps_precision", engine::keeps_precision(role.role)},
                                         {"ranking", std::move(cells)}});
     }
     return all;

@@ -82,7 +82,8 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
     const target to = find_target(request);
     const codec::backend& backend = control.chosen_backend();
     output o;
-    const std::vector<engine::tensor_ref> chosen = o.keep_others(tensors);
+    std::vector<engine::tensor_ref> chosen = tensors;
+    std::erase_if(chosen, [&](const engine::tensor_ref& t) { return !o.converts(t); });
     engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
     o.metadata = {{engine::schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
     if (request.by->id != codec::dialect_id::ocp) o.metadata["mx.dialect"] = request.by->name;

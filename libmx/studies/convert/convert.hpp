@@ -69,6 +69,20 @@ enum class quantized_form : std::uint8_t {
     codes,   ///< the same with one code to a byte, whatever its bits
 };
 
+/// A tensor and what becomes of it.
+struct assigned_tensor {
+    engine::tensor_ref tensor;
+    std::optional<codec::recipe> recipe;  ///< none: it is copied bit for bit
+    std::string kept;                     ///< why, where it is copied
+};
+
+/// Quantizes each tensor under its own recipe. Those that their recipe does not fit are copied with
+/// `keep_rest`, else left out. Throws base::error: usage for a recipe that cannot be packed, input
+/// where no tensor is quantized.
+conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized_form form,
+                          bool keep_rest, const destination& out,
+                          const engine::run_control& control);
+
 /// Quantizes every tensor under `recipe`.
 conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
                           const codec::recipe& recipe, quantized_form form, const destination& out,

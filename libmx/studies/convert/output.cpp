@@ -55,18 +55,11 @@ destination to_file(const std::string& path) {
     };
 }
 
-std::vector<engine::tensor_ref> output::keep_others(
-    const std::vector<engine::tensor_ref>& tensors) {
-    std::vector<engine::tensor_ref> converted;
-    for (const engine::tensor_ref& t : tensors) {
-        std::vector<engine::skipped_tensor> left_out;
-        if (!engine::numeric_only({t}, left_out).empty()) {
-            converted.push_back(t);
-        } else if (!keep(t, left_out.front().reason)) {
-            result.skipped.push_back(std::move(left_out.front()));
-        }
-    }
-    return converted;
+bool output::converts(const engine::tensor_ref& t) {
+    std::vector<engine::skipped_tensor> left_out;
+    if (!engine::numeric_only({t}, left_out).empty()) return true;
+    if (!keep(t, left_out.front().reason)) result.skipped.push_back(std::move(left_out.front()));
+    return false;
 }
 
 bool output::keep(const engine::tensor_ref& t, const std::string& reason) {

@@ -30,9 +30,9 @@ class output {
     conversion result;
     io::metadata_map metadata;
 
-    /// The tensors that are converted; of the others, those that can be are kept, and the rest is
-    /// in `result.skipped`.
-    std::vector<engine::tensor_ref> keep_others(const std::vector<engine::tensor_ref>& tensors);
+    /// Whether `t` can be converted: a tensor of real numbers. Others are kept where they can be,
+    /// and else are in `result.skipped`.
+    bool converts(const engine::tensor_ref& t);
     /// Keeps `t`, with `reason`. Does nothing and returns false where a file of ours cannot hold
     /// it.
     bool keep(const engine::tensor_ref& t, const std::string& reason);

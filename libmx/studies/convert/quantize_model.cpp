@@ -189,66 +189,127 @@ class quantize_visitor final : public engine::visitor {
     const quantize_job& job_;
 };
 
+// Tensors of one recipe, and where their parts go.
+struct recipe_group {
+    codec::recipe recipe;
+    std::vector<engine::tensor_ref> tensors;
+    std::vector<parts> of;
+    std::uint64_t elements = 0;
+};
+
+recipe_group& group_of(std::vector<recipe_group>& groups, const codec::recipe& r) {
+    for (recipe_group& g : groups) {
+        if (g.recipe == r) return g;
+    }
+    groups.push_back({r, {}, {}, 0});
+    return groups.back();
+}
+
+void require_packable(const codec::recipe& r) {
+    if (!codec::bumps_positions(r)) return;
+    throw base::error(base::error_kind::usage,
+                      fmt::format("recipe '{}': its scale differs inside a block, so there are "
+                                  "no packed scales; write values (without --packed)",
+                                  codec::to_string(r)));
+}
+
+int code_bits(const codec::recipe& r, quantized_form form) {
+    return form == quantized_form::packed ? r.element->bits() : 8;
+}
+
+// The arrays that a tensor becomes.
+parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
+                 quantized_form form) {
+    parts p;
+    if (form == quantized_form::values) {
+        p.data = o.add({info.name, tensor::dtype::f32, info.shape});
+        return p;
+    }
+    std::string reason;
+    const tensor::shape grid = engine::lay_out(info.shape, r, reason)->grid_shape;
+    const bool bytes = form == quantized_form::codes;
+    p.data = o.add(engine::codes_array(info.name, bytes ? "U8" : r.element->safetensors,
+                                       code_bits(r, form), info.shape));
+    p.scales = o.add({info.name + ".scales", engine::scales_type(r), grid});
+    if (r.offset == codec::offset_kind::fp16) {
+        p.offsets = o.add({info.name + ".offsets", tensor::dtype::f16, grid});
+    }
+    if (codec::needs_tensor_facts(r)) {
+        p.tensor_scale = o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32, {1}});
+    }
+    o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
+    return p;
+}
+
+// The tensors that are quantized; the others are kept or skipped.
+std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assigned_tensor>& tensors,
+                                             quantized_form form, bool keep_rest) {
+    std::vector<const assigned_tensor*> chosen;
+    for (const assigned_tensor& t : tensors) {
+        const io::tensor_info& info = t.tensor.info();
+        std::string reason = t.kept;
+        std::string recipe;
+        if (t.recipe) {
+            if (form != quantized_form::values) require_packable(*t.recipe);
+            if (!o.converts(t.tensor)) continue;
+            if (engine::lay_out(info.shape, *t.recipe, reason)) {
+                chosen.push_back(&t);
+                continue;
+            }
+            recipe = codec::to_string(*t.recipe);
+        }
+        if ((t.recipe && !keep_rest) || !o.keep(t.tensor, reason)) {
+            o.result.skipped.push_back({info.file, info.name, recipe, reason});
+        }
+    }
+    engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
+    return chosen;
+}
+
 }  // namespace
+
+conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized_form form,
+                          bool keep_rest, const destination& out,
+                          const engine::run_control& control) {
+    const bool packed = form != quantized_form::values;
+    output o;
+    std::vector<recipe_group> groups;
+    std::vector<engine::tensor_recipe> recipes;
+    for (const assigned_tensor* t : sort_out(o, tensors, form, keep_rest)) {
+        const io::tensor_info& info = t->tensor.info();
+        recipe_group& g = group_of(groups, *t->recipe);
+        g.tensors.push_back(t->tensor);
+        g.of.push_back(plan_parts(o, info, *t->recipe, form));
+        g.elements += info.elements;
+        recipes.push_back({info.name, *t->recipe});
+        o.result.elements += info.elements;
+    }
+    o.result.tensors = recipes.size();
+    engine::put_recipes(o.metadata, recipes, packed);
+    io::array_writer& writer = o.create(out);
+    std::uint64_t done = 0;
+    for (recipe_group& g : groups) {
+        quantize_job job{g.recipe, packed, writer, std::move(g.of)};
+        for (std::size_t t = 0; t < g.tensors.size(); ++t) {
+            job.of[t].codes = std::make_unique<code_stream>(
+                writer, job.of[t].data, code_bits(g.recipe, form), g.tensors[t].info().elements);
+        }
+        quantize_visitor study(job);
+        engine::run_request request;
+        request.recipes = {g.recipe};
+        engine::run(g.tensors, request, study,
+                    engine::part_of(control, done, g.elements, o.result.elements));
+        done += g.elements;
+    }
+    return o.finish(control);
+}
 
 conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
                           const codec::recipe& recipe, quantized_form form, const destination& out,
                           const engine::run_control& control) {
-    const bool packed = form != quantized_form::values;
-    const int code_bits = form == quantized_form::packed ? recipe.element->bits() : 8;
-    if (packed && codec::bumps_positions(recipe)) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("recipe '{}': its scale differs inside a block, so there are "
-                                      "no packed scales; write values (without --packed)",
-                                      codec::to_string(recipe)));
-    }
-    output o;
-    std::vector<engine::tensor_ref> chosen;
-    std::vector<parts> layouts;
-    o.metadata = {{engine::recipe_key_name, codec::to_string(recipe)}};
-    if (packed) o.metadata[engine::schema_key_name] = engine::packed_schema;
-    for (const engine::tensor_ref& t : o.keep_others(tensors)) {
-        const io::tensor_info& info = t.info();
-        std::string reason;
-        const std::optional<engine::geometry> layout = engine::lay_out(info.shape, recipe, reason);
-        if (!layout) {
-            o.result.skipped.push_back({info.file, info.name, codec::to_string(recipe), reason});
-            continue;
-        }
-        parts p;
-        if (packed) {
-            const bool bytes = form == quantized_form::codes;
-            p.data = o.add(engine::codes_array(
-                info.name, bytes ? "U8" : recipe.element->safetensors, code_bits, info.shape));
-            p.scales =
-                o.add({info.name + ".scales", engine::scales_type(recipe), layout->grid_shape});
-            if (recipe.offset == codec::offset_kind::fp16) {
-                p.offsets = o.add({info.name + ".offsets", tensor::dtype::f16, layout->grid_shape});
-            }
-            if (codec::needs_tensor_facts(recipe)) {
-                p.tensor_scale =
-                    o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32, {1}});
-            }
-            o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
-        } else {
-            p.data = o.add({info.name, tensor::dtype::f32, info.shape});
-        }
-        o.result.elements += info.elements;
-        chosen.push_back(t);
-        layouts.push_back(std::move(p));
-    }
-    engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
-    o.result.tensors = chosen.size();
-    quantize_job job{recipe, packed, o.create(out), std::move(layouts)};
-    for (std::size_t t = 0; t < chosen.size(); ++t) {
-        job.of[t].codes = std::make_unique<code_stream>(job.writer, job.of[t].data, code_bits,
-                                                        chosen[t].info().elements);
-    }
-    quantize_visitor study(job);
-    engine::run_request request;
-    request.recipes = {recipe};
-    engine::run(chosen, request, study, control);
-    return o.finish(control);
+    std::vector<assigned_tensor> all;
+    for (const engine::tensor_ref& t : tensors) all.push_back({t, recipe, {}});
+    return quantize_model(all, form, false, out, control);
 }
 
 }  // namespace mx::convert

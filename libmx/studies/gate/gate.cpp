@@ -14,13 +14,21 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
+#include "libmx/policy/recipe_verdicts.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::gate {
 namespace {
 
 // What the rules need of a result besides their figures.
-constexpr std::array<std::string_view, 5> needed{"file", "tensor", "role", "recipe", "elements"};
+constexpr std::array<std::string_view, 6> needed{"file", "file_b", "tensor",
+                                                 "role", "recipe", "elements"};
+
+// The file that a result is of: the later one of two dumps.
+std::string file_of(const report::record& r) {
+    const std::string file = report::text_of(r, "file");
+    return file.empty() ? report::text_of(r, "file_b") : file;
+}
 
 // Nothing can be said of a tensor that has no elements.
 bool is_empty(const report::record& r) { return report::number_of(r, "elements") == 0.0; }
@@ -80,7 +88,8 @@ class referee {
         verdict.rules.resize(rules.size());
     }
 
-    void see(std::size_t rule, const report::record& r) {
+    // Whether the rule could be held against the record.
+    bool see(std::size_t rule, const report::record& r) {
         rule_verdict& v = verdict_.rules[rule];
         const analysis::finding f = analysis::judge(rules_[rule], r);
         if (f.is == analysis::finding::outcome::no_number) {
@@ -90,14 +99,46 @@ class referee {
         }
         if (f.is == analysis::finding::outcome::absent) {
             ++absent_[rule];
-            return;
+            return false;
         }
         ++v.checked;
-        if (f.is == analysis::finding::outcome::holds) return;
+        if (f.is == analysis::finding::outcome::holds) return true;
         ++v.broken;
         if (f.is == analysis::finding::outcome::undefined) ++v.undefined;
-        verdict_.breaches.push_back({rule, report::text_of(r, "file"), report::text_of(r, "tensor"),
+        verdict_.breaches.push_back({rule, file_of(r), report::text_of(r, "tensor"),
                                      report::text_of(r, "recipe"), f.figure});
+        return true;
+    }
+
+    // A rule about the policy, for every operand that it concerns.
+    void see_policy(std::size_t rule, const policy::judged_model& m,
+                    const analysis::recipe_filter& recipes) {
+        policy::recipe_verdicts verdicts(m);
+        for (const policy::class_judgement& c : m.says.classes) {
+            const auto* chosen = c.chosen ? &c.candidates[*c.chosen] : nullptr;
+            for (std::size_t k = 0; k < c.operands.size(); ++k) {
+                const std::size_t i = c.operands[k];
+                const policy::measured_tensor& t = m.tensors[i];
+                const policy::decision& d = m.says.decisions[i];
+                const report::record r{{"tensor", t.name}, {"role", t.role}};
+                if (!d.whole_blocks || !analysis::concerns(rules_[rule], r)) continue;
+                if (!recipes.takes_all()) {
+                    for (const policy::measurement& x : t.measured) {
+                        if (!recipes.takes(x.text)) continue;
+                        const auto v = verdicts.of(i, x.text);
+                        if (v) see_verdict(rule, t, x.text, v->is, v->why);
+                    }
+                } else if (d.undecided) {
+                    ++verdict_.rules[rule].checked;
+                    ++verdict_.rules[rule].broken;
+                    ++verdict_.rules[rule].undefined;
+                    verdict_.breaches.push_back({rule, t.file, t.name, {}, {}, d.reason});
+                } else if (chosen != nullptr) {
+                    const policy::trial& tried = chosen->trials[k];
+                    see_verdict(rule, t, tried.of->text, tried.is, tried.worst);
+                }
+            }
+        }
     }
 
     void finish(const gate_inputs& inputs, bool any_totals) {
@@ -116,7 +157,9 @@ class referee {
                     v.problem += fmt::format("; write them{}", option_for(known->collected));
                 }
             } else if (v.checked == 0) {
-                v.problem = nothing_to_check(rules_[i], any_totals);
+                v.problem = rules_[i].compare == nullptr
+                                ? "the policy has no recipe to hold against a tensor"
+                                : nothing_to_check(rules_[i], any_totals);
             }
         }
         std::ranges::stable_sort(verdict_.breaches, [&](const breach& a, const breach& b) {
@@ -126,8 +169,23 @@ class referee {
     }
 
   private:
+    void see_verdict(std::size_t rule, const policy::measured_tensor& t, const std::string& recipe,
+                     policy::verdict is, const std::optional<policy::reached_limit>& why) {
+        ++verdict_.rules[rule].checked;
+        if (is != policy::verdict::no) return;
+        ++verdict_.rules[rule].broken;
+        breach b{rule, t.file, t.name, recipe, {}, "the scores of the task rule it out", why};
+        if (why) {
+            b.figure = why->value;
+            b.why = policy::words_of(*why);
+        }
+        verdict_.breaches.push_back(std::move(b));
+    }
+
     double distance(const breach& b) const {
         if (!b.figure) return std::numeric_limits<double>::infinity();
+        // Limits of different figures have nothing in common but themselves.
+        if (b.reached) return *b.figure / b.reached->limit;
         return std::abs(*b.figure - rules_[b.rule].limit);
     }
 
@@ -138,6 +196,10 @@ class referee {
 
 }  // namespace
 
+bool asks_policy(const std::vector<analysis::gate_rule>& rules) {
+    return std::ranges::any_of(rules, [](const auto& r) { return r.compare == nullptr; });
+}
+
 bool gate_verdict::holds() const {
     return std::ranges::all_of(rules, [](const rule_verdict& v) { return v.holds(); });
 }
@@ -146,21 +208,24 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
                           const std::vector<analysis::gate_rule>& rules) {
     gate_inputs inputs;
     report::read_options options;
+    const bool figures = asks_policy(rules);
     options.keep = [&](std::string_view name) {
         if (inputs.members.find(std::string(name)) == inputs.members.end()) {
             inputs.members.emplace(name);
         }
-        return std::ranges::find(needed, name) != needed.end() ||
+        const bool histogram = name.ends_with("_histogram") || name == "block_spread";
+        return (figures && !histogram) || std::ranges::find(needed, name) != needed.end() ||
                std::ranges::any_of(rules, [&](const analysis::gate_rule& r) {
                    return analysis::first_member(r.metric) == name;
                });
     };
-    inputs.files = analysis::open_analyses(paths, "gate", options);
+    inputs.files = analysis::open_analyses(paths, "gate", options, "diff");
     return inputs;
 }
 
 gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gate_inputs& inputs,
-                        const analysis::recipe_filter& recipes) {
+                        const analysis::recipe_filter& recipes,
+                        const policy::judged_model* judged) {
     gate_verdict verdict;
     referee judges(rules, verdict);
     std::vector<std::string> all;
@@ -174,10 +239,13 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
             if (!recipes.takes(recipe) || is_empty(r)) continue;
             ++verdict.records;
             taken.insert(recipe);
-            tensors.emplace(report::text_of(r, "file"), report::text_of(r, "tensor"));
+            tensors.emplace(file_of(r), report::text_of(r, "tensor"));
+            bool checked = false;
             for (std::size_t i = 0; i < rules.size(); ++i) {
-                if (analysis::concerns(rules[i], r)) judges.see(i, r);
+                if (rules[i].compare == nullptr) continue;
+                if (analysis::concerns(rules[i], r)) checked = judges.see(i, r) || checked;
             }
+            if (checked) ++verdict.checked;
         }
         // The totals per recipe that mx analyze writes behind its results.
         const auto* totals = report::member<report::list>(input.content.tail, "summary");
@@ -186,12 +254,21 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
         for (const report::value& v : *totals) {
             const auto* r = std::get_if<report::record>(&v);
             if (r == nullptr || !recipes.takes(report::text_of(*r, "recipe"))) continue;
+            bool checked = false;
             for (std::size_t i = 0; i < rules.size(); ++i) {
-                if (rules[i].subject == analysis::rule_subject::totals) judges.see(i, *r);
+                if (rules[i].subject != analysis::rule_subject::totals) continue;
+                checked = judges.see(i, *r) || checked;
             }
+            if (checked) ++verdict.totals;
         }
     }
     recipes.check(all);
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+        if (rules[i].compare == nullptr && judged != nullptr) {
+            judges.see_policy(i, *judged, recipes);
+            verdict.checked = std::max(verdict.checked, verdict.rules[i].checked);
+        }
+    }
     verdict.tensors = tensors.size();
     verdict.recipes = taken.size();
     judges.finish(inputs, any_totals);

@@ -11,16 +11,20 @@
 #include "libmx/analysis/recipe_filter.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/analysis/rule.hpp"
+#include "libmx/policy/judged_model.hpp"
 
 namespace mx::gate {
 
 /// Where a rule is broken.
 struct breach {
     std::size_t rule = 0;
-    std::string file;    ///< empty for totals
+    std::string file;    ///< of two dumps the second; empty for totals
     std::string tensor;  ///< empty for totals
     std::string recipe;
     std::optional<double> figure;  ///< none: undefined there
+    /// Of a rule about the policy: what was found, as a phrase, and the limit that was reached.
+    std::string why = {};
+    std::optional<policy::reached_limit> reached = {};
 };
 
 /// What became of one rule.
@@ -36,12 +40,15 @@ struct gate_verdict {
     std::vector<rule_verdict> rules;  ///< in the order of the rules
     std::vector<breach> breaches;     ///< by rule; undefined ones first, then the farthest
     std::uint64_t records = 0;        ///< of the recipes looked at
+    std::uint64_t checked = 0;        ///< of these, those that some rule was held against
+    std::uint64_t totals = 0;         ///< totals that some rule was held against
     std::uint64_t tensors = 0;
     std::uint64_t recipes = 0;
     bool holds() const;
 };
 
-/// The files of results with the members that the rules need, and the names of all members.
+/// The files of results (of mx analyze, compare, cluster or diff) with the members that the rules
+/// need, and the names of all members.
 struct gate_inputs {
     std::vector<analysis::results_input> files;
     std::set<std::string> members;
@@ -49,11 +56,18 @@ struct gate_inputs {
 gate_inputs open_for_gate(const std::vector<std::string>& paths,
                           const std::vector<analysis::gate_rule>& rules);
 
-/// Applies the rules; tensors without elements are left out. A rule that is about no record, or
-/// whose figure the results do not have, fails. Throws base::error (usage) for a metric that
+/// Whether one of the rules is about the policy.
+bool asks_policy(const std::vector<analysis::gate_rule>& rules);
+
+/// Applies the rules; tensors without elements are left out. A rule about the policy holds unless
+/// an operand of a product reaches a veto under the recipe that the policy chose for its class
+/// (with `recipes`: under one of these), or the policy is undecided about it; `judged` is the
+/// judgement of the inputs, which may be null without such a rule. A rule that is about no record,
+/// or whose figure the results do not have, fails. Throws base::error (usage) for a metric that
 /// neither mx nor the results know, naming the nearest one, and for a recipe that the results do
 /// not have.
 gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gate_inputs& inputs,
-                        const analysis::recipe_filter& recipes);
+                        const analysis::recipe_filter& recipes,
+                        const policy::judged_model* judged = nullptr);
 
 }  // namespace mx::gate

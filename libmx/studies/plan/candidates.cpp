@@ -12,14 +12,14 @@
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/engine/roles.hpp"
+#include "libmx/policy/recipe_verdicts.hpp"
 
 namespace mx::plan {
 namespace {
 
-constexpr std::array<std::string_view, 14> needed{
-    "file", "tensor", "dtype", "shape", "role",     "recipe",           "elements",
-    "nan",  "inf",    "rmse",  "rms",   "poisoned", "bits_per_element", "squared_error"};
+// What takes room in results and is not asked for.
+constexpr std::array<std::string_view, 4> histograms{"code_histogram", "scale_histogram",
+                                                     "amax_mantissa_histogram", "block_spread"};
 
 // Beyond this a product of elements and bits could leave the whole numbers of a double.
 constexpr double bits_limit = 0x1p53;
@@ -34,7 +34,11 @@ struct gathered {
     plan_tensor tensor;
     std::vector<measured> measurements;
     std::size_t forbidden = 0;
-    std::string rule;  // one that forbade a choice
+    std::string rule;                                // one that forbade a choice
+    std::optional<std::size_t> judged;               // index in the judged model
+    std::optional<policy::reached_limit> ruled_out;  // by which a recipe was, the first
+    bool kept = false;
+    bool seen = false;  // it has a result with an error
 };
 
 [[noreturn]] void refuse_input(const std::string& path, const analysis::result& r,
@@ -55,8 +59,12 @@ std::uint64_t bits_of(const std::string& path, const analysis::result& r) {
 
 class gatherer {
   public:
-    explicit gatherer(const candidate_request& request)
-        : request_(request), filter_(request.recipes), rule_checked_(request.rules.size(), false) {}
+    gatherer(const candidate_request& request, const policy::judged_model& judged)
+        : request_(request),
+          judged_(judged),
+          verdicts_(judged),
+          filter_(request.recipes),
+          rule_checked_(request.rules.size(), false) {}
 
     void add(const analysis::results_input& input) {
         analysis::result_reader reader(input.path);
@@ -73,16 +81,9 @@ class gatherer {
                                           base::printable(request_.rules[i].text)));
         }
         const auto stored = static_cast<std::uint32_t>(all_.recipes.size());
-        const bool any_kept =
-            std::ranges::any_of(tensors_, [](const gathered& g) { return g.tensor.kept; });
-        if (request_.keep || any_kept) {
-            all_.recipes.push_back({std::string(engine::stored_choice), {}});
-        }
+        all_.recipes.push_back({std::string(engine::stored_choice), {}});
         for (gathered& g : tensors_) finish(g, stored);
-        if (all_.tensors.empty()) {
-            throw base::error(base::error_kind::usage,
-                              "nothing to plan: no chosen tensor has a measured error");
-        }
+        if (all_.tensors.empty()) refuse_nothing();
         return std::move(all_);
     }
 
@@ -100,6 +101,10 @@ class gatherer {
         }
         if (r.elements == 0) return;
         gathered& g = tensor_of(path, r);
+        if (g.kept) {
+            forbidden(g, members, false);
+            return;
+        }
         // With --decompose the sum is there; otherwise it is what R-MSE was taken from.
         const double sum = r.squared_error.front();
         const double error = std::isnan(sum) ? r.rmse * r.rmse * r.counted() : sum;
@@ -111,8 +116,9 @@ class gatherer {
             refuse_input(path, r, "the error of the result cannot be");
         }
         g.tensor.signal = std::max(g.tensor.signal, r.rms * r.rms * r.counted());
-        if (forbidden(g, members)) return;
-        const measured m{{index_of(*r.under), bits_of(path, r), error}, r.poisoned};
+        const std::optional<policy::verdict> is = offered(g, recipe);
+        if (forbidden(g, members, is.has_value()) || !is) return;
+        const measured m{{index_of(*r.under), bits_of(path, r), error, *is}, r.poisoned};
         for (const measured& known : g.measurements) {
             if (known.option.recipe != m.option.recipe) continue;
             if (known.option.bits != m.option.bits ||
@@ -132,8 +138,14 @@ class gatherer {
         if (added) {
             plan_tensor& t = tensors_.emplace_back().tensor;
             t.of = r.of;
-            t.kept = engine::keeps_precision(t.of->role);
             t.elements = r.elements;
+            gathered& g = tensors_.back();
+            g.judged = verdicts_.find(r.of->file, r.of->tensor);
+            if (g.judged) {
+                const policy::decision& d = judged_.says.decisions[*g.judged];
+                g.kept = !d.whole_blocks;
+                if (g.kept || request_.follow) t.reason = d.reason;
+            }
         }
         const plan_tensor& t = tensors_[at->second].tensor;
         if (t.of->file != r.of->file) {
@@ -150,7 +162,8 @@ class gatherer {
         return tensors_[at->second];
     }
 
-    bool forbidden(gathered& g, const report::record& r) {
+    // `offered`: a choice is lost to the rule.
+    bool forbidden(gathered& g, const report::record& r, bool offered) {
         bool any = false;
         for (std::size_t i = 0; i < request_.rules.size(); ++i) {
             const analysis::gate_rule& rule = request_.rules[i];
@@ -165,7 +178,7 @@ class gatherer {
                                 base::printable(g.tensor.of->tensor)));
             }
             rule_checked_[i] = true;
-            if (f.is == analysis::finding::outcome::holds || g.tensor.kept) continue;
+            if (f.is == analysis::finding::outcome::holds || !offered) continue;
             any = true;
             g.rule = rule.text;
         }
@@ -186,12 +199,18 @@ class gatherer {
 
     void finish(gathered& g, std::uint32_t stored) {
         plan_tensor& t = g.tensor;
+        const std::optional<int> dtype_bits = engine::bits_of_dtype(t.of->dtype);
+        std::optional<std::uint64_t> stored_bits;
+        if (dtype_bits) stored_bits = t.elements * static_cast<std::uint64_t>(*dtype_bits);
+        if (g.kept) {
+            all_.kept.push_back({t.of, t.elements, stored_bits, t.reason});
+            return;
+        }
         std::uint64_t least_poisoned = t.elements;
         for (const measured& m : g.measurements) {
             least_poisoned = std::min(least_poisoned, m.poisoned);
         }
         for (const measured& m : g.measurements) {
-            if (t.kept) break;
             // Its error is over fewer elements, so that it would look better than it is.
             if (m.poisoned > least_poisoned) {
                 all_.left_out.push_back({t.of->tensor, all_.recipes[m.option.recipe].name,
@@ -200,11 +219,16 @@ class gatherer {
             }
             t.options.push_back(m.option);
         }
-        if ((request_.keep || t.kept) && (!g.measurements.empty() || g.forbidden > 0)) {
-            if (const std::optional<int> bits = engine::bits_of_dtype(t.of->dtype)) {
-                t.options.push_back({stored, t.elements * static_cast<std::uint64_t>(*bits), 0});
-            }
+        const bool by_policy =
+            request_.follow
+                ? g.judged && judged_.says.decisions[*g.judged].recipe == policy::keep_choice
+                : t.options.empty() && g.ruled_out && g.forbidden == 0;
+        const bool asked = request_.keep && (!g.measurements.empty() || g.forbidden > 0);
+        if (request_.follow && by_policy) t.options.clear();
+        if ((asked || by_policy) && stored_bits) {
+            t.options.push_back({stored, *stored_bits, 0, policy::verdict::safe});
         }
+        if (by_policy && !request_.follow) t.reason = "it " + policy::words_of(*g.ruled_out);
         if (!t.options.empty()) {
             all_.tensors.push_back(std::move(t));
         } else if (g.forbidden > 0) {
@@ -213,18 +237,74 @@ class gatherer {
                 fmt::format("tensor '{}': every recipe breaks a rule ('{}' is one); give another "
                             "recipe, or --keep to leave tensors as they are stored",
                             base::printable(t.of->tensor), base::printable(g.rule)));
-        } else if (t.kept && !g.measurements.empty()) {
+        } else if (by_policy) {
             all_.left_out.push_back(
                 {t.of->tensor, "",
                  fmt::format("it keeps its stored precision, and how many bits {} takes is "
                              "unknown",
                              base::printable(t.of->dtype))});
+        } else if (g.seen) {
+            all_.left_out.push_back(
+                {t.of->tensor, "",
+                 fmt::format("it was measured under no recipe that the policy {} names for it",
+                             judged_.by.name)});
         } else {
             all_.left_out.push_back({t.of->tensor, "", "no recipe has a measured error"});
         }
     }
 
+    // What the policy says of a choice; none where it may not be chosen.
+    std::optional<policy::verdict> offered(gathered& g, const std::string& recipe) {
+        g.seen = true;
+        if (!g.judged) return {};
+        const policy::decision& d = judged_.says.decisions[*g.judged];
+        if (request_.follow) {
+            if (d.undecided) refuse_undecided(g, d);
+            return d.recipe == recipe ? std::optional(d.is) : std::nullopt;
+        }
+        const std::optional<policy::recipe_verdict> v = verdicts_.of(*g.judged, recipe);
+        if (!v || (request_.recipes.empty() && !v->candidate)) return {};
+        if (v->is != policy::verdict::no) return v->is;
+        if (v->why) {
+            ++all_.vetoed;
+            if (!g.ruled_out) g.ruled_out = v->why;
+        }
+        return {};
+    }
+
+    // What would be measured to decide, as a sentence; empty where nothing is missing.
+    std::string how_to_measure() const {
+        if (judged_.says.missing.empty()) return {};
+        return fmt::format("; measure it with: {}",
+                           policy::command_of(judged_.says.missing.front(), judged_.tensors));
+    }
+
+    [[noreturn]] void refuse_undecided(const gathered& g, const policy::decision& d) const {
+        throw base::error(base::error_kind::usage,
+                          fmt::format("tensor '{}': the policy {} is undecided: {}{}",
+                                      base::printable(g.tensor.of->tensor), judged_.by.name,
+                                      d.reason, how_to_measure()));
+    }
+
+    [[noreturn]] void refuse_nothing() const {
+        std::string why = "no chosen tensor has a measured error";
+        const bool measured =
+            std::ranges::any_of(tensors_, [](const gathered& g) { return !g.kept && g.seen; });
+        if (measured) {
+            why = fmt::format("no result is of a recipe that the policy {} names for its tensor{}",
+                              judged_.by.name, how_to_measure());
+            if (request_.recipes.empty()) why += "; or choose with --recipe";
+        } else if (!all_.kept.empty()) {
+            const kept_tensor& t = all_.kept.front();
+            why = fmt::format("the policy {} keeps what is chosen as it is stored ('{}': {})",
+                              judged_.by.name, base::printable(t.of->tensor), t.reason);
+        }
+        throw base::error(base::error_kind::usage, "nothing to plan: " + why);
+    }
+
     const candidate_request& request_;
+    const policy::judged_model& judged_;
+    policy::recipe_verdicts verdicts_;
     analysis::recipe_filter filter_;
     candidates all_;
     std::vector<std::string> seen_;
@@ -247,20 +327,23 @@ double candidates::signal() const {
     return sum;
 }
 
-report::read_options plan_members(const std::vector<analysis::gate_rule>& rules) {
+report::read_options plan_members() {
     report::read_options options;
-    options.keep = [&rules](std::string_view name) {
-        return std::ranges::find(needed, name) != needed.end() ||
-               std::ranges::any_of(rules, [&](const analysis::gate_rule& r) {
-                   return analysis::first_member(r.metric) == name;
-               });
+    options.keep = [](std::string_view name) {
+        return std::ranges::find(histograms, name) == histograms.end();
     };
     return options;
 }
 
 candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
-                             const candidate_request& request) {
+                             const candidate_request& request, const policy::judged_model& judged) {
     for (const analysis::gate_rule& rule : request.rules) {
+        if (rule.compare == nullptr) {
+            throw base::error(base::error_kind::usage,
+                              fmt::format("rule '{}': every plan goes by the policy; this rule is "
+                                          "for mx gate",
+                                          base::printable(rule.text)));
+        }
         if (rule.subject == analysis::rule_subject::totals) {
             throw base::error(base::error_kind::usage,
                               fmt::format("rule '{}': a plan chooses per tensor; rules over the "
@@ -268,7 +351,7 @@ candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
                                           base::printable(rule.text)));
         }
     }
-    gatherer all(request);
+    gatherer all(request, judged);
     for (const analysis::results_input& input : inputs) all.add(input);
     return all.finish();
 }

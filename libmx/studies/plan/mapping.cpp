@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/policy/targets.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/ecosystems.hpp"
 
@@ -68,8 +69,12 @@ std::string joined(std::string_view a, std::string_view b) {
 }
 
 counterpart in_torchao(const codec::recipe& r) {
-    const torchao_words& words = find_ecosystem(r.preset)->torchao;
-    if (words.config.empty()) return none(words.note);
+    const policy::supported_format there =
+        policy::support_of(policy::find_target("torchao"), r.preset);
+    const torchao_words* known = find_words(torchao_list, r.preset);
+    if (known == nullptr) return none(there.note);
+    const torchao_words& words = *known;
+    const bool emulated = there.is == policy::support::emulated;
     const std::string beyond = beyond_preset(r);
     if (!beyond.empty()) return none("the recipe has " + beyond);
     if (r.select != codec::four_over_six::none) return none("the recipe chooses between scales");
@@ -80,14 +85,16 @@ counterpart in_torchao(const codec::recipe& r) {
         arguments = {{"block_size", static_cast<std::int64_t>(r.block.cols)},
                      {"activation_dtype", text(words.dtype)},
                      {"weight_dtype", text(words.dtype)},
-                     {"kernel_preference", text(words.kernel)},
+                     {"kernel_preference",
+                      text(emulated ? "KernelPreference.EMULATED" : "KernelPreference.AUTO")},
                      {"scaling_mode", "ScaleCalculationMode." + upper(rule)}};
     } else {
         arguments = {{"use_dynamic_per_tensor_scale", rule == "two-level"}};
     }
     const bool same = of_dialect(r, codec::dialect_id::torchao);
     return {record{{"config", text(words.config)}, {"arguments", std::move(arguments)}}, true,
-            joined(words.note, same ? "" : "the corners of its arithmetic: dialect=torchao")};
+            joined(joined(joined(words.note, there.note), emulated ? "emulated" : ""),
+                   same ? "" : "the corners of its arithmetic: dialect=torchao")};
 }
 
 record weights_of(const compressed_words& words) {
@@ -106,8 +113,11 @@ record weights_of(const compressed_words& words) {
 }
 
 counterpart in_compressed_tensors(const codec::recipe& r) {
-    const compressed_words& words = find_ecosystem(r.preset)->compressed;
-    if (words.scheme.empty()) return none(words.note);
+    const compressed_words* known = find_words(compressed_list, r.preset);
+    if (known == nullptr) {
+        return none(policy::support_of(policy::find_target("compressed-tensors"), r.preset).note);
+    }
+    const compressed_words& words = *known;
     const std::string beyond = beyond_preset(r);
     if (!beyond.empty()) return none("the recipe has " + beyond);
     std::string scheme(words.scheme);
@@ -142,12 +152,16 @@ record described(const std::string& recipe, const counterpart& c) {
 }
 
 // Why a tensor is no matrix of a module; empty when it is.
-std::string not_a_module(const plan_tensor& t) {
-    if (t.of->shape.size() != 2) return "no matrix";
-    if (t.of->role != "weight") return fmt::format("of the role {}", t.of->role);
-    const std::string& name = t.of->tensor;
+std::string not_a_module(const analysis::tensor_identity& t) {
+    if (t.shape.size() != 2) return "no matrix";
+    if (t.role != "weight") return fmt::format("of the role {}", t.role);
+    const std::string& name = t.tensor;
     const bool weight = name.size() > weight_suffix.size() && name.ends_with(weight_suffix);
     return weight ? "" : "not called MODULE.weight";
+}
+
+std::string module_of(const analysis::tensor_identity& t) {
+    return t.tensor.substr(0, t.tensor.size() - weight_suffix.size());
 }
 
 }  // namespace
@@ -163,7 +177,7 @@ report::record mapping_of(const candidates& from, const plan& p) {
         const plan_tensor& t = from.tensors[i];
         const std::uint32_t r = t.options[p.chosen[i]].recipe;
         const auto& [recipe, parsed] = from.recipes[r];
-        const std::string why = not_a_module(t);
+        const std::string why = not_a_module(*t.of);
         if (!why.empty()) {
             left.emplace_back(
                 record{{"tensor", t.of->tensor}, {"recipe", recipe}, {"reason", why}});
@@ -179,12 +193,23 @@ report::record mapping_of(const candidates& from, const plan& p) {
                 compressed[r] = in_compressed_tensors(parsed);
             }
         }
-        std::string module = t.of->tensor;
-        module.resize(module.size() - weight_suffix.size());
+        std::string module = module_of(*t.of);
         const bool has_torchao = !std::holds_alternative<std::monostate>(torchao[r]->words);
         const bool has_compressed = !std::holds_alternative<std::monostate>(compressed[r]->words);
         fqns.emplace_back(module, has_torchao ? value(recipe) : value());
         (has_compressed ? targets[r] : ignore).emplace_back(std::move(module));
+    }
+
+    for (const kept_tensor& t : from.kept) {
+        const std::string why = not_a_module(*t.of);
+        if (why.empty()) {
+            fqns.emplace_back(module_of(*t.of), value());
+            ignore.emplace_back(module_of(*t.of));
+        } else {
+            left.emplace_back(record{{"tensor", t.of->tensor},
+                                     {"recipe", text(engine::stored_choice)},
+                                     {"reason", why}});
+        }
     }
 
     report::list torchao_recipes, compressed_recipes;

@@ -77,6 +77,10 @@ class planner {
 
     plan run() {
         plan p;
+        if (!goal_.bits && !goal_.sqnr_db) {
+            take(p, {std::vector<std::uint32_t>(from_.tensors.size()), 0, 0, 0, true});
+            return p;
+        }
         if (goal_.bits) {
             budget_ = budget_of(*goal_.bits, from_.elements());
             const auto s = solve_knapsack(by_bits_, budget_, states_);
@@ -120,17 +124,15 @@ class planner {
         for (std::uint32_t r = 0; r < from_.recipes.size(); ++r) {
             uniform_plan u;
             u.recipe = r;
-            bool everywhere = true, applied = false;
+            bool everywhere = true;
             for (const plan_tensor& t : from_.tensors) {
-                applied = applied || !t.kept;
-                const auto at = std::ranges::find_if(
-                    t.options, [&](const plan_option& o) { return o.recipe == r || t.kept; });
+                const auto at = std::ranges::find(t.options, r, &plan_option::recipe);
                 everywhere = everywhere && at != t.options.end();
                 if (!everywhere) break;
                 u.totals.bits += at->bits;
                 u.totals.error += at->error;
             }
-            if (!everywhere || !applied) continue;
+            if (!everywhere) continue;
             u.totals.sqnr_db = decibels(signal_, u.totals.error);
             u.within = goal_.bits ? u.totals.bits <= budget_ : u.totals.error <= error_limit_;
             p.uniform.push_back(u);
@@ -154,19 +156,19 @@ class planner {
             std::uint64_t here = t.options.front().bits;
             for (const plan_option& o : t.options) here = std::min(here, o.bits);
             least += here;
-            kept += t.kept ? here : 0;
+            if (!t.reason.empty()) kept += here;
         }
         // Rounded up, so that the figure itself is enough.
         const double per_element =
             static_cast<double>(least) / static_cast<double>(from_.elements());
         throw base::error(
             base::error_kind::usage,
-            fmt::format("--bits {}: the recipes measured take at least {:.6g} bits "
+            fmt::format("--bits {}: the recipes to choose from take at least {:.6g} bits "
                         "per element ({} bits for {} elements{})",
                         *goal_.bits, std::ceil(per_element * 1e5) / 1e5, least, from_.elements(),
                         kept == 0 ? ""
-                                  : fmt::format(", of them {} bits of norms, biases and routers, "
-                                                "which keep their stored precision",
+                                  : fmt::format(", of them {} bits of tensors that the policy "
+                                                "lets have no recipe",
                                                 kept)));
     }
 
@@ -179,7 +181,7 @@ class planner {
         }
         throw base::error(
             base::error_kind::usage,
-            fmt::format("--sqnr {}: the recipes measured reach at most {:.2f} dB; give more "
+            fmt::format("--sqnr {}: the recipes to choose from reach at most {:.2f} dB; give more "
                         "recipes, or --keep to leave tensors as they are stored",
                         *goal_.sqnr_db,
                         std::floor(decibels(signal_, least).value_or(0) * 100) / 100));

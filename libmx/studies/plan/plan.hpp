@@ -14,7 +14,7 @@
 
 namespace mx::plan {
 
-/// Exactly one of the two.
+/// One of the two; with neither, every tensor has one choice, which is what a policy recommends.
 struct plan_goal {
     std::optional<double> bits;     ///< budget: bits per element, over all planned elements
     std::optional<double> sqnr_db;  ///< floor: SQNR of all planned elements together
@@ -26,7 +26,7 @@ struct plan_totals {
     std::optional<double> sqnr_db{};  ///< none without an error or a signal
 };
 
-/// One recipe for all tensors but those that keep their precision.
+/// One recipe for all tensors.
 struct uniform_plan {
     std::uint32_t recipe = 0;
     plan_totals totals;
@@ -40,6 +40,7 @@ struct plan {
     /// What no choice can beat: of the squared error under a budget, of the bits above a floor.
     /// Equal to the plan's own when it is optimal.
     double bound = 0;
+    // Both are empty without a goal.
     std::vector<plan_totals> curve;           ///< lower convex hull: fewest bits to least error
     std::vector<uniform_plan> uniform;        ///< the recipes that every tensor has
     std::optional<std::size_t> best_uniform;  ///< index into uniform, of those within

@@ -98,9 +98,8 @@ void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::v
     }
 }
 
-coded_tensor of_packed(const io::reader& file, const engine::packed_model& model,
-                       const engine::packed_tensor& p) {
-    const codec::recipe& r = model.recipe;
+coded_tensor of_packed(const io::reader& file, const engine::packed_tensor& p) {
+    const codec::recipe& r = p.recipe;
     if (!r.scale_format->power_of_two() || r.offset != codec::offset_kind::none) {
         throw base::error(
             base::error_kind::input,
@@ -140,12 +139,12 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
     std::vector<bool> skip;
     for (const io::reader* file : files) {
         for (std::size_t i = 0; i < file->tensors().size(); ++i) arrays.push_back({file, i});
-        const bool packed = file->metadata().count(engine::recipe_key_name) != 0;
+        const bool packed = engine::names_recipes(*file);
         skip.resize(arrays.size(), packed);
         if (!packed) continue;
-        const engine::packed_model model = engine::read_packed(*file);
-        for (const engine::packed_tensor& p : model.tensors)
-            found.push_back(of_packed(*file, model, p));
+        for (const engine::packed_tensor& p : engine::read_packed(*file)) {
+            found.push_back(of_packed(*file, p));
+        }
     }
     append_pairings(arrays, skip, how, found);
     return found;

@@ -75,15 +75,6 @@ TEST_CASE("names of checkpoints in use tell the role") {
     }
 }
 
-TEST_CASE("norms, biases and routers keep their precision") {
-    std::string kept;
-    for (const engine::role_row& r : engine::roles()) {
-        if (engine::keeps_precision(r.name)) kept += std::string(r.name) + " ";
-    }
-    CHECK(kept == "bias norm router ");
-    CHECK_FALSE(engine::keeps_precision("no role"));
-}
-
 TEST_CASE("what is no numbers is no weight") {
     io::tensor_info mask;
     mask.name = "model.causal_mask";

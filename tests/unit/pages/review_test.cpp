@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a review recommends, on made-up results whose right answers follow from the policy.
+// What a review says, on made-up results whose right answers follow from the policy.
+#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "libmx/analysis/alarms.hpp"
 #include "libmx/analysis/distributions.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pages/evidence.hpp"
-#include "libmx/pages/recommend.hpp"
 #include "libmx/pages/review.hpp"
-#include "libmx/pages/sections.hpp"
+#include "libmx/pages/words.hpp"
 #include "libmx/report/members.hpp"
 #include "tests/catch.hpp"
 
@@ -22,45 +19,45 @@ using namespace mx::analysis;
 using namespace mx::pages;
 namespace report = mx::report;
 
-// A result whose rms is 1 unless said otherwise.
+// A result of a matrix with 64 columns whose rms is 1.
 struct made_up {
     std::string tensor, recipe;
     double sqnr_db;
     double bits;
-    double saturated = 0;
+    double underflow = 0;
     std::string role = "weight";
-    std::int64_t elements = 64;
-    double clamp = 0;
+    std::int64_t elements = 128;
     std::int64_t layer = -1;
-    double rms = 1;
     std::string file = "model";
-    std::optional<double> collapsed = 0.0;
     std::string dtype = "BF16";
+    double saturated = 0;
 };
 
 report::record record_of(const made_up& m) {
     const double nrmse = std::pow(10, -m.sqnr_db / 20);
-    report::record r{{"file", m.file},
-                     {"tensor", m.tensor},
-                     {"role", m.role},
-                     {"dtype", m.dtype},
-                     {"layer", m.layer < 0 ? report::value() : report::value(m.layer)},
-                     {"recipe", m.recipe},
-                     {"elements", m.elements},
-                     {"rmse", nrmse * m.rms},
-                     {"nrmse", nrmse},
-                     {"sqnr_db", m.sqnr_db},
-                     {"rms", m.rms},
-                     {"overflow_rate", m.clamp},
-                     {"clamp_rate", m.clamp},
-                     {"underflow_rate", 0.0},
-                     {"eligible_blocks", m.elements / 32},
-                     {"saturated_block_rate", m.saturated},
-                     {"gain", 0.5},
-                     {"cosine", 1.0},
-                     {"bits_per_element", m.bits}};
-    if (m.collapsed) r.emplace_back("collapsed_block_rate", *m.collapsed);
-    return r;
+    return {{"file", m.file},
+            {"tensor", m.tensor},
+            {"role", m.role},
+            {"dtype", m.dtype},
+            {"shape",
+             report::list{std::clamp<std::int64_t>(m.elements / 64, 1, 1 << 20), std::int64_t{64}}},
+            {"layer", m.layer < 0 ? report::value() : report::value(m.layer)},
+            {"recipe", m.recipe},
+            {"elements", m.elements},
+            {"rmse", nrmse},
+            {"nrmse", nrmse},
+            {"sqnr_db", m.sqnr_db},
+            {"rms", 1.0},
+            {"crest_factor", 2.0},
+            {"overflow_rate", 0.0},
+            {"clamp_rate", 0.0},
+            {"underflow_rate", m.underflow},
+            {"eligible_blocks", m.elements / 32},
+            {"collapsed_block_rate", 0.0},
+            {"saturated_block_rate", m.saturated},
+            {"gain", 1.0},
+            {"cosine", 1.0},
+            {"bits_per_element", m.bits}};
 }
 
 // A document of mx analyze.
@@ -83,17 +80,22 @@ struct document {
     }
 };
 
-report::document page_of(const document& d, double floor = default_min_sqnr_db) {
+mx::pages::review review_of(const document& d, const std::string& target = "any") {
     const result_set set = d.set();
-    return make_review({&set, 1}, {{floor}, "mx 9.9, test"});
+    review_options o;
+    o.judged_by.on = &mx::policy::find_target(target);
+    o.made_by = "mx 9.9, test";
+    return make_review({&set, 1}, o);
 }
 
-// The recommendation for a role, as the page's records have it.
-std::string chosen(const report::document& page, const std::string& role) {
+report::document page_of(const document& d) { return review_of(d).page; }
+
+// The decision on a tensor, as the page's records have it.
+report::record decision_on(const report::document& page, const std::string& tensor) {
     for (const report::record& r : page.results) {
-        if (report::text_of(r, "role") == role) return report::text_of(r, "recipe");
+        if (report::text_of(r, "tensor") == tensor) return r;
     }
-    return "no such class";
+    return {};
 }
 
 const report::section* section_of(const report::document& page, const std::string& heading) {
@@ -123,243 +125,161 @@ std::size_t count_figures(const report::document& page, const std::string& kind)
     return n;
 }
 
-candidate made(double bits, double sqnr_db, std::size_t saturating = 0) {
-    candidate c;
-    c.bits = bits;
-    c.sqnr_db = sqnr_db;
-    c.saturation.tensors = saturating;
-    return c;
+// A weight as normal data would be, under what the policy judges.
+void add_usual(std::vector<made_up>& to, const made_up& like) {
+    const std::vector<made_up> usual{{"", "mxfp8:scale=rceil", 31.4, 8.25},
+                                     {"", "mxfp6:scale=even", 31, 6.25},
+                                     {"", "nvfp4", 20.4, 4.5, 0.06},
+                                     {"", "mxfp4:scale=even", 18.9, 4.25, 0.1}};
+    for (made_up m : usual) {
+        const made_up figures = m;
+        m = like;
+        m.recipe = figures.recipe;
+        m.sqnr_db = figures.sqnr_db;
+        m.bits = figures.bits;
+        m.underflow = figures.underflow;
+        to.push_back(m);
+    }
 }
 
-const std::vector<made_up> three_widths{
-    {"w", "mxfp4", 18, 4.25}, {"w", "mxfp6", 30, 6.25}, {"w", "mxfp8", 32, 8.25}};
+const std::vector<made_up> three_widths{{"w", "mxfp4:scale=even", 18.9, 4.25, 0.1},
+                                        {"w", "mxfp6:scale=even", 31, 6.25},
+                                        {"w", "mxfp8:scale=rceil", 31.4, 8.25}};
 
 }  // namespace
 
-TEST_CASE("the fewest bits above the floor are chosen") {
-    const std::vector<candidate> all{made(8.25, 32), made(4.25, 18), made(6.25, 30)};
-    CHECK(choose(all, {18}) == 1u);
-    CHECK(choose(all, {18.001}) == 2u);
-    CHECK(choose(all, {30.5}) == 0u);
-    CHECK_FALSE(choose(all, {33}).has_value());
+TEST_CASE("sizes in bytes and their ratios are said in words") {
+    CHECK(bytes_text(1) == "1 byte");
+    CHECK(bytes_text(999) == "999 bytes");
+    CHECK(bytes_text(1530) == "1.53 kB");
+    CHECK(bytes_text(90'949'000) == "90.9 MB");
+    CHECK(bytes_text(999'600) == "1.00 MB");
+    CHECK(size_change(100, 50) == "2.00 times smaller");
+    CHECK(size_change(100, 150) == "1.50 times larger");
+    CHECK(size_change(1000, 1001) == "the same size");
+    CHECK(size_change(0, 0) == "the same size");
 }
 
-TEST_CASE("of equal bits the higher SQNR is chosen, of equal recipes the first") {
-    CHECK(choose({made(6.25, 30), made(6.25, 31), made(6.25, 29)}, {20}) == 1u);
-    CHECK(choose({made(6.25, 30), made(6.25, 30)}, {20}) == 0u);
-}
-
-TEST_CASE("a recipe that saturates a tensor is not chosen, however cheap") {
-    const std::vector<candidate> all{made(4.25, 25, 1), made(8.25, 30)};
-    CHECK(choose(all, {20}) == 1u);
-    CHECK(choose(all, {20, true}) == 0u);
-    CHECK_FALSE(choose({made(4.25, 25, 1)}, {20}).has_value());
-}
-
-TEST_CASE("the ladder names every choice, and its rungs are where the choice changes") {
-    const double none = std::numeric_limits<double>::infinity();
-    // The third costs more and does less than the second: no floor leads to it.
-    const std::vector<candidate> all{made(4.25, 18), made(6.25, 30), made(8.25, 29),
-                                     made(9, 40, 2)};
-    const std::vector<rung> rungs = ladder(all);
-    REQUIRE(rungs.size() == 3);
-    CHECK(rungs[0].candidate == 0u);
-    CHECK(rungs[1].candidate == 1u);
-    CHECK_FALSE(rungs[2].candidate.has_value());
-    for (const rung& r : rungs) {
-        if (!r.candidate) continue;
-        CHECK(choose(all, {r.up_to_db}) == r.candidate);
-        CHECK(choose(all, {std::nextafter(r.up_to_db, none)}) != r.candidate);
+TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks and how sure") {
+    std::vector<made_up> all;
+    for (const char* name : {"a.weight", "b.weight"}) add_usual(all, {name, "", 0, 0});
+    add_usual(all, {"emb", "", 0, 0, 0, "embedding"});
+    add_usual(all, {"norm", "", 0, 0, 0, "norm"});
+    add_usual(all, {"router", "", 0, 0, 0, "router"});
+    add_usual(all, {"bias", "", 0, 0, 0, "bias"});
+    document d(all);
+    d.tail = {{"skipped", report::list{report::record{{"file", std::string("model")},
+                                                      {"tensor", std::string("position_ids")},
+                                                      {"recipe", report::value()},
+                                                      {"reason", std::string("whole numbers")},
+                                                      {"dtype", std::string("I64")},
+                                                      {"elements", std::int64_t{32}},
+                                                      {"bytes", std::int64_t{256}}}}}};
+    const mx::pages::review r = review_of(d);
+    const report::document& page = r.page;
+    for (const char* name : {"emb", "norm", "router", "bias", "position_ids"}) {
+        CAPTURE(name);
+        CHECK(report::text_of(decision_on(page, name), "recipe") == "keep");
+        CHECK(report::text_of(decision_on(page, name), "verdict") == "keep");
+        CHECK_FALSE(report::text_of(decision_on(page, name), "reason").empty());
     }
-    // Without an error every floor is met.
-    const std::vector<rung> exact = ladder({made(8.25, none)});
-    REQUIRE(exact.size() == 1);
-    CHECK(exact.front().candidate == 0u);
+    const report::record a = decision_on(page, "a.weight");
+    CHECK(report::text_of(a, "recipe") == "mxfp8:scale=rceil");
+    CHECK(report::text_of(a, "verdict") == "safe");
+    CHECK(report::number_of(a, "stored_bytes") == 256.0);
+    CHECK(report::number_of(a, "bytes") == 132.0);
+    CHECK(report::number_of(a, "sqnr_db") == 31.4);
+
+    const report::section& words = page.sections.front();
+    CHECK(words.heading == "Verdict");
+    CHECK(says(words, "- weight: mxfp8:scale=rceil for all 2 tensors, 264 bytes instead of 512"));
+    // 4 matrices of 256 bytes and the buffer of 256 are kept, of 1792 bytes in all.
+    CHECK(says(words, "71.43 % of the bytes"));
+    CHECK(says(words, "1 embedding"));
+    CHECK(says(words, "8 bits for embedding would save 124 bytes"));
+    CHECK(says(words, "Cost: 1.79 kB to 1.54 kB, 1.16 times smaller"));
+    CHECK(says(words, "Confidence: tensor error only"));
+    CHECK(says(words, "Policy inference, version 1; target any"));
+    CHECK(says(words, "Repeat: mx analyze a/model -r mxfp8:scale=rceil"));
+    std::vector<std::string> headings;
+    for (const report::section& s : r.first_screen) headings.push_back(s.heading);
+    CHECK(headings == std::vector<std::string>{"Verdict", "What to ship", "Largest risks",
+                                               "Best of about 4, 6 and 8 bits"});
+    const std::vector<report::record>& best = section_of(page, "Best of about")->rows;
+    REQUIRE(best.size() == 3);
+    CHECK(report::text_of(best[0], "recipe") == "nvfp4");
+    CHECK(report::text_of(best[0], "verdict") == "needs evaluation");
+    CHECK(report::text_of(best[2], "verdict") == "safe");
+    CHECK(r.summary ==
+          "model: mxfp8:scale=rceil for 2 weight; 5 tensors kept; 1.79 kB to 1.54 kB, 1.16 times "
+          "smaller; worst: a.weight under mxfp4:scale=even (not recommended) loses 10.00 % of its "
+          "elements; tensor error only");
+    const auto& totals = *report::member<report::record>(page.tail, "totals");
+    CHECK(report::number_of(totals, "stored_bytes") == 1792.0);
+    CHECK(report::number_of(totals, "kept_bytes") == 1280.0);
 }
 
-TEST_CASE("a page recommends by class, with the cost of the class") {
-    std::vector<made_up> all = three_widths;
-    // Half as many elements with 2 bits more: errors and bits are of all elements together.
-    all.push_back({"v", "mxfp4", 12, 6.25, 0, "weight", 32});
-    all.push_back({"v", "mxfp6", 24, 8.25, 0, "weight", 32, 0.03});
-    all.push_back({"v", "mxfp8", 26, 10.25, 0, "weight", 32});
-    all.push_back({"g", "mxfp4", 22, 4.25, 0, "gradient"});
-    all.push_back({"g", "mxfp6", 30, 6.25, 0, "gradient"});
-    all.push_back({"g", "mxfp8", 31, 8.25, 0, "gradient"});
-    const report::document page = page_of(document(all));
-    CHECK(page.title == "Quantization review of model");
-    CHECK(chosen(page, "weight") == "mxfp6");
-    CHECK(chosen(page, "gradient") == "mxfp4");
-    const report::record weight = page.results[0];  // most elements
-    CHECK(report::number_of(weight, "bits_per_element") == (64 * 6.25 + 32 * 8.25) / 96);
-    const double error2 = (64 * std::pow(10, -3.0) + 32 * std::pow(10, -2.4)) / 96;
-    CHECK(report::number_of(weight, "sqnr_db").value() == Approx(-10 * std::log10(error2)));
-    CHECK(report::number_of(weight, "clamp_rate").value() == Approx(0.01));
-    CHECK(says(page.sections.front(), "weight: mxfp6 clamps 1 % of the elements or more in 1 of"));
-    const report::section& verdict = page.sections.front();
-    CHECK(verdict.heading == "Verdict");
-    CHECK(says(verdict, "- mxfp6 for weight.\n- mxfp4 for gradient.\n"));
-    CHECK(report::text_of(page.sections[1].rows[0], "reason") ==
-          "fewer bits give 15.00 dB at most (mxfp4)");
-}
-
-TEST_CASE("a class that no recipe suits stays in bf16, and the page says why") {
-    const report::document low = page_of(document({{"w", "mxfp4", 18, 4.25}}));
-    CHECK(chosen(low, "weight") == "bf16");
-    CHECK(report::text_of(low.sections[1].rows[0], "reason") ==
-          "no recipe reaches 20 dB; the best, mxfp4, has 18.00 dB");
-    const report::document saturated =
-        page_of(document({{"x", "mxfp8", 25, 8.25, alarming_saturation, "activation"}}));
-    CHECK(chosen(saturated, "activation") == "bf16");
-    CHECK(report::text_of(saturated.sections[1].rows[0], "reason") ==
-          "what reaches 20 dB saturates: mxfp8 saturates 1 of 1 tensor");
-    const report::section& changes = *section_of(saturated, "What would change");
-    CHECK(says(changes, "mxfp8 would be recommended but for saturation, in 1 of 1 tensor"));
-    CHECK(says(changes, "mx compare FILE -r mxfp8 --scale floor,even,rceil measures other rules"));
-    // Just below the alarm it does not count as saturated.
-    const double less = std::nextafter(alarming_saturation, 0.0);
-    CHECK(chosen(page_of(document({{"x", "mxfp8", 25, 8.25, less, "activation"}})), "activation") ==
-          "mxfp8");
-    // Once another rule of the recipe was measured, none is looked for.
-    const report::document both =
-        page_of(document({{"x", "mxfp8", 25, 8.25, 1, "activation"},
-                          {"x", "mxfp8:scale=even", 12, 8.25, 0, "activation"}}));
-    CHECK_FALSE(says(*section_of(both, "What would change"), "--scale floor"));
-}
-
-TEST_CASE("a recipe under which blocks collapse is not recommended") {
-    const auto page = [](std::optional<double> collapsed) {
-        made_up w{"w", "mxfp4", 25, 4.25};
-        w.collapsed = collapsed;
-        return page_of(document({w, {"w", "mxfp8", 30, 8.25}}));
-    };
-    const report::document vetoed = page(alarming_collapse);
-    CHECK(chosen(vetoed, "weight") == "mxfp8");
-    CHECK(report::text_of(vetoed.sections[1].rows[0], "reason") ==
-          "mxfp4 has fewer bits but collapses 1 of 1 tensor");
-    CHECK(
-        says(*section_of(vetoed, "What would change"),
-             "mxfp4 would be recommended but for collapse, in 1 of 1 tensor (worst w, 10.00 % of"));
-    CHECK(chosen(page(std::nextafter(alarming_collapse, 0.0)), "weight") == "mxfp4");
-    // What was not measured vetoes nothing, and the page says that it was not.
-    const report::document unknown = page(std::nullopt);
-    CHECK(chosen(unknown, "weight") == "mxfp4");
-    CHECK(says(unknown.sections[1], "Collapse was not measured for 1 tensor"));
-    CHECK_FALSE(says(vetoed.sections[1], "Collapse was not measured"));
-}
-
-TEST_CASE("norms, biases and routers keep the precision they are stored in") {
-    std::vector<made_up> all = three_widths;
-    for (const char* role : {"norm", "bias", "router"}) {
-        made_up m{role, "mxfp4", 60, 4.25, 0, role, 32};
-        m.dtype = m.role == "router" ? "BF16" : "F32";
-        all.push_back(m);
+TEST_CASE("the table of what to ship adds up") {
+    std::vector<made_up> all;
+    for (int i = 0; i < 4; ++i) add_usual(all, {"w" + std::to_string(i), "", 0, 0});
+    add_usual(all, {"norm", "", 0, 0, 0, "norm"});
+    for (made_up& m : all) {
+        if (m.tensor == "w2") m.underflow = 0.5;
     }
     const report::document page = page_of(document(all));
-    for (const char* role : {"norm", "bias", "router"}) CHECK(chosen(page, role) == "stored");
-    const report::record norm = page.results[2];
-    REQUIRE(report::text_of(norm, "role") == "norm");
-    CHECK(report::number_of(norm, "bits_per_element") == 32.0);
-    CHECK(*report::find(norm, "sqnr_db") == report::value());
-    CHECK(*report::find(norm, "keeps_precision") == report::value(true));
-    CHECK(report::text_of(page.sections[1].rows[2], "reason") == "kept as stored, F32");
-    const report::section& verdict = page.sections.front();
-    CHECK(says(verdict,
-               "- mxfp6 for weight.\n- No recipe for bias, norm and router: keep the stored "
-               "precision.\n"));
-    // 64 elements at 6.25 bits, 64 at 32 and 32 at 16.
-    CHECK(says(verdict, "Cost: 18.500 bits per element over 160 elements"));
-    CHECK(says(verdict, "60.00 % of the elements are not quantized"));
-    // No floor leads below that.
-    for (const report::record& r : section_of(page, "Which floor")->rows) {
-        CHECK(report::text_of(r, "role") == "weight");
+    double tensors = 0;
+    for (const report::record& r : section_of(page, "What to ship")->rows) {
+        tensors += report::number_of(r, "tensors").value();
     }
-    for (const report::record& r : section_of(page, "Tensors, worst")->rows) {
-        CHECK(report::text_of(r, "role") == "weight");
+    CHECK(tensors == 5);
+    CHECK(says(page.sections.front(), "mxfp8:scale=rceil for 3 of 4 tensors"));
+    CHECK(says(page.sections.front(),
+               "keep 1 of 4 tensors as stored: mxfp8:scale=rceil is ruled "
+               "out: it loses 50.00 % of its elements to zero"));
+}
+
+TEST_CASE("a projection that loses nearly all of its elements leads the risks, whatever its SQNR") {
+    std::vector<made_up> all;
+    for (int i = 0; i < 12; ++i) add_usual(all, {"w" + std::to_string(i), "", 0, 0});
+    made_up planted{"down", "", 0, 0};
+    planted.elements = 8 * 64;
+    add_usual(all, planted);
+    for (made_up& m : all) {
+        if (m.tensor != "down") continue;
+        m.sqnr_db = 63;
+        m.underflow = 0.969;
     }
+    const report::document page = page_of(document(all));
+    CHECK(section_of(page, "Largest risks")->notes.front() ==
+          "- down loses 96.90 % of its elements to zero (limit 20.00 %) under mxfp8:scale=rceil, "
+          "the recipe of its class. What mends it: keep its stored precision.");
+    CHECK(report::text_of(decision_on(page, "down"), "recipe") == "keep");
+    CHECK(report::text_of(section_of(page, "The 10 tensors most harmed")->rows.front(), "tensor") ==
+          "down");
+    CHECK(says(page.sections.front(),
+               "More than half of the elements that are lost are those of down."));
 }
 
-TEST_CASE("without a recipe, values of fewer bits than bf16 or of other types stay as stored") {
-    const auto with = [](const char* dtype) {
-        made_up w{"w", "mxfp4", 18, 4.25};
-        w.dtype = dtype;
-        return page_of(document({w}));
-    };
-    CHECK(chosen(with("BF16"), "weight") == "bf16");
-    CHECK(chosen(with("F32"), "weight") == "bf16");
-    CHECK(chosen(with("F16"), "weight") == "stored");
-    const report::document eight = with("F8_E4M3");
-    CHECK(chosen(eight, "weight") == "stored");
-    CHECK(report::number_of(eight.results[0], "bits_per_element") == 8.0);
+TEST_CASE("what would be recommended and was not measured is said, with the command") {
+    const mx::pages::review r = review_of(document({{"w", "mxfp4:scale=even", 18.9, 4.25, 0.1}}));
+    CHECK(says(r.first_screen.front(), "undecided for the one tensor: mxfp8:scale=rceil"));
+    const report::section& missing = *section_of(r.page, "Not measured");
+    CHECK(says(missing, "mxfp8:scale=rceil, needed for a decision: mx analyze model -r "));
+    const report::record w = decision_on(r.page, "w");
+    CHECK(*report::find(w, "recipe") == report::value());
+    CHECK(report::text_of(w, "verdict") == "undecided");
+    CHECK(r.summary.find("1 weight undecided") != std::string::npos);
 }
 
-TEST_CASE("the page says what other floors would lead to, and those floors do") {
-    const document d(three_widths);
-    const report::document page = page_of(d);
-    const report::section& s = *section_of(page, "What would change");
-    const std::vector<report::record>& rows = section_of(page, "Which floor")->rows;
-    REQUIRE(rows.size() == 4);
-    CHECK(report::text_of(rows[0], "floor") == "up to 18.00");
-    CHECK(report::text_of(rows[1], "floor") == "above 18.00, up to 30.00");
-    CHECK(report::text_of(rows[1], "now") == "recommended");
-    CHECK(report::text_of(rows[3], "recipe") == "bf16");
-    CHECK(says(s, "weight: mxfp4 misses the floor by 2.00 dB: --min-sqnr 18.00 would take it"));
-    CHECK(says(s, "mxfp6 clears the floor by 10.00 dB; above 30.00 dB mxfp8 takes over"));
-    CHECK(chosen(page_of(d, 18), "weight") == "mxfp4");
-    CHECK(chosen(page_of(d, 30.01), "weight") == "mxfp8");
-    CHECK(chosen(page_of(d, 32.01), "weight") == "bf16");
-}
-
-TEST_CASE("a floor is rounded down, so that it is met") {
-    const document d({{"w", "mxfp4", 18.479, 4.25}, {"w", "mxfp6", 30, 6.25}});
-    CHECK(says(*section_of(page_of(d), "What would change"), "--min-sqnr 18.47 "));
-    CHECK(chosen(page_of(d, 18.47), "weight") == "mxfp4");
-    CHECK(chosen(page_of(d, 18.48), "weight") == "mxfp6");
-}
-
-TEST_CASE("recipes of as many bits that are close are too close to call") {
-    const document d({{"w", "mxfp4:scale=even", 25, 4.25},
-                      {"w", "mxfp4", 25 - 0.49, 4.25},
-                      {"w", "mxfp4:scale=rceil", 25 - 0.51, 4.25}});
-    const report::document page = page_of(d);
-    const report::section& s = *section_of(page, "What would change");
-    CHECK(says(s, "too close to call: mxfp4 (0.49 dB less)."));
-    CHECK_FALSE(says(s, "and mxfp4:scale=rceil"));
-}
-
-TEST_CASE("differences that two decimals do not show are not given as numbers") {
-    const document d({{"w", "mxfp4", 25.001, 4.25},
-                      {"w", "mxfp4:scale=even", 25.0, 4.25},
-                      {"w", "mxfp6", 25.01, 4.25001},
-                      {"w", "mxfp8", 33, 8.25}});
-    const std::string words = notes_of(*section_of(page_of(d), "What would change"));
-    CHECK(words.find("mxfp4:scale=even (as good)") != std::string::npos);
-    CHECK(words.find("0.00") == std::string::npos);
-    CHECK(words.find("for as many bits") != std::string::npos);
-    CHECK(notes_of(*section_of(page_of(d, 25.0), "What would change")).find("0.00") ==
-          std::string::npos);
-}
-
-TEST_CASE("a recipe of as many bits as bf16 is not recommended") {
-    const document d({{"w", "mxfp8", 40, 16}, {"w", "mxfp4", 15, 12}});
-    const report::document page = page_of(d);
-    CHECK(chosen(page, "weight") == "bf16");
-    CHECK(report::text_of(section_of(page, "What to use")->rows.front(), "reason") ==
-          "what reaches 20 dB takes no fewer bits than bf16");
-}
-
-TEST_CASE("large values of one tensor do not hide the errors of the others") {
-    constexpr double large = 1e5;
-    const document d({{"mask", "mxfp4", 40, 4.25, 0, "weight", 64, 0, -1, large},
-                      {"w", "mxfp4", 12, 4.25, 0, "weight", 64},
-                      {"mask", "mxfp8", 40, 8.25, 0, "weight", 64, 0, -1, large},
-                      {"w", "mxfp8", 30, 8.25, 0, "weight", 64}});
-    const report::document page = page_of(d);
-    CHECK(chosen(page, "weight") == "mxfp8");
-    // Half the elements at 40 dB and half at 30 dB.
-    const double error = (std::pow(10, -4.0) + std::pow(10, -3.0)) / 2;
-    CHECK(report::number_of(page.results.front(), "sqnr_db").value() ==
-          Approx(-10 * std::log10(error)));
+TEST_CASE("a target changes what is there") {
+    std::vector<made_up> all;
+    add_usual(all, {"w", "", 0, 0});
+    const report::document page = review_of(document(all), "mi355x").page;
+    for (const report::record& r : section_of(page, "What would change")->rows) {
+        CHECK(report::text_of(r, "recipe") != "nvfp4");
+        CHECK(report::text_of(r, "on_target") == "native");
+    }
+    CHECK(report::text_of(page.head, "target") == "mi355x");
 }
 
 TEST_CASE("sizes that cannot be are refused by tensor") {
@@ -376,29 +296,19 @@ TEST_CASE("sizes that cannot be are refused by tensor") {
 
 TEST_CASE("tensors of files that are called alike are told apart by their folders") {
     const auto names = [](const std::string& other) {
-        made_up second{"w", "mxfp4", 25, 4.25};
+        made_up second{"w", "mxfp8:scale=rceil", 25, 8.25, 0.01};
         made_up first = second;
         first.file = "a/model";
         second.file = other;
         std::string text;
         const report::document page = page_of(document({first, second}));
-        for (const report::record& r : section_of(page, "Tensors, worst")->rows) {
+        for (const report::record& r : section_of(page, "The 2 tensors")->rows) {
             text += report::text_of(r, "tensor") + " ";
         }
         return text;
     };
     CHECK(names("b/model") == "a/model: w b/model: w ");
     CHECK(names("b/rest") == "model: w rest: w ");
-}
-
-TEST_CASE("classes come by their number of elements") {
-    const document d({{"b", "mxfp8", 30, 8.25, 0, "bias", 64},
-                      {"w", "mxfp8", 30, 8.25, 0, "weight", 4096},
-                      {"n", "mxfp8", 30, 8.25, 0, "norm", 128}});
-    const report::document page = page_of(d);
-    std::string order;
-    for (const report::record& r : page.results) order += report::text_of(r, "role") + " ";
-    CHECK(order == "weight norm bias ");
 }
 
 TEST_CASE("recipes that differ in their seed are one") {
@@ -409,23 +319,18 @@ TEST_CASE("recipes that differ in their seed are one") {
     REQUIRE(e.plan.cells.size() == 1);
     REQUIRE(e.metrics.front().name == "sqnr_db");
     CHECK(e.metrics.front().values[0][0] == Approx(23));
-    CHECK(report::number_of(page_of(d).results[0], "sqnr_db").value() == Approx(23));
 }
 
-TEST_CASE("the worst tensors are named under what is recommended for their class") {
+TEST_CASE("the explorer holds every tensor under every recipe") {
     std::vector<made_up> all;
     for (int i = 0; i < 12; ++i) {
-        all.push_back({"w" + std::to_string(i), "mxfp4", 19.0 - i, 4.25});
-        all.push_back({"w" + std::to_string(i), "mxfp6", 30.0 + i, 6.25});
+        all.push_back({"w" + std::to_string(i), "mxfp4:scale=even", 19.0 - i, 4.25});
+        all.push_back({"w" + std::to_string(i), "mxfp6:scale=even", 30.0 + i, 6.25});
     }
     const report::document page = page_of(document(all));
-    const report::section& s = *section_of(page, "The worst 10 tensors");
-    REQUIRE(s.rows.size() == 10);
-    CHECK(report::text_of(s.rows[0], "tensor") == "w0");
-    CHECK(report::text_of(s.rows[0], "recipe") == "mxfp6");
     const report::explorer& x = *section_of(page, "All tensors")->all;
     CHECK(x.rows.size() == 12);
-    CHECK(x.columns == std::vector<std::string>{"mxfp4", "mxfp6"});
+    CHECK(x.columns == std::vector<std::string>{"mxfp4:scale=even", "mxfp6:scale=even"});
     CHECK(x.classes.front() == "weight");
     CHECK(x.metrics.front().values[1][11] == 41.0f);
     CHECK(x.metrics.front().name == "sqnr_db");
@@ -435,36 +340,29 @@ TEST_CASE("the worst tensors are named under what is recommended for their class
 TEST_CASE("an explorer of very many tensors keeps the worst and says so") {
     std::vector<made_up> all;
     for (int i = 0; i < 140'000; ++i) {
-        all.push_back({"w" + std::to_string(i), "mxfp6", i % 7 == 0 ? 21.0 : 40.0, 6.25});
+        all.push_back(
+            {"w" + std::to_string(i), "mxfp8:scale=rceil", 40.0, 6.25, i % 7 == 0 ? 0.1 : 0.0});
     }
     const report::document page = page_of(document(all));
     const report::section& s = *section_of(page, "All tensors");
     REQUIRE(s.all->rows.size() == 1'200'000 / s.all->metrics.size());
     CHECK(s.all->rows[0] == "w0");
-    CHECK(says(s, "of 140,000"));
+    CHECK(s.all->rows[1] == "w1");
+    CHECK(says(s, "most harmed of 140,000"));
+    CHECK(std::ranges::find(s.all->rows, "w139993") != s.all->rows.end());
 }
 
 TEST_CASE("several documents are one; of a tensor under a recipe the first result counts") {
-    const document a({{"w", "mxfp4", 18, 4.25}});
-    const document b({{"w", "mxfp4", 25, 4.25}, {"w", "mxfp6", 30, 6.25}});
+    const document a({{"w", "mxfp4:scale=even", 18.9, 4.25}});
+    const document b({{"w", "mxfp4:scale=even", 2, 4.25}, {"w", "mxfp8:scale=rceil", 31, 8.25}});
     const std::vector<result_set> sets{a.set(), b.set()};
-    const report::document page = make_review(sets, {});
-    CHECK(chosen(page, "weight") == "mxfp6");
-    CHECK(says(page.sections[1], "1 result is in more than one document; the first counts."));
+    const report::document page = make_review(sets, {}).page;
+    CHECK(report::text_of(decision_on(page, "w"), "recipe") == "mxfp8:scale=rceil");
+    CHECK(report::number_of(section_of(page, "Best of about")->rows.front(), "sqnr_db").value() ==
+          Approx(18.9));
+    CHECK(says(page.sections.front(), "1 result is in more than one document; the first counts."));
     // The same file is listed once.
     CHECK(section_of(page, inputs_heading)->rows.size() == 1);
-}
-
-TEST_CASE("tensors that were not measured under every recipe do not decide") {
-    const document d({{"w", "mxfp4", 18, 4.25}, {"w", "mxfp6", 30, 6.25}, {"v", "mxfp4", 1, 4.25}});
-    const report::document page = page_of(d);
-    CHECK(chosen(page, "weight") == "mxfp6");
-    CHECK(says(page.sections[1], "1 tensor was measured under some of the recipes only"));
-    const report::document none =
-        page_of(document({{"w", "mxfp4", 18, 4.25}, {"v", "mxfp6", 30, 6.25}}));
-    CHECK(report::text_of(none.sections[1].rows[0], "recipe") == "undecided");
-    const report::record undecided = none.results[0];
-    CHECK(*report::find(undecided, "recipe") == report::value());
 }
 
 TEST_CASE("a page draws what the data allow and says what would provide the rest") {
@@ -478,10 +376,10 @@ TEST_CASE("a page draws what the data allow and says what would provide the rest
     CHECK(section_of(bare, "Norm gains") == nullptr);
     CHECK(section_of(bare, "From dump") == nullptr);
 
-    document layers({{"l.0.w", "mxfp4", 18, 4.25, 0, "weight", 64, 0, 0},
-                     {"l.1.w", "mxfp4", 22, 4.25, 0, "weight", 64, 0, 1},
-                     {"l.0.w", "mxfp4:block=1x16", 20, 4.5, 0, "weight", 64, 0, 0},
-                     {"l.1.w", "mxfp4:block=1x16", 24, 4.5, 0, "weight", 64, 0, 1}});
+    document layers({{"l.0.w", "mxfp4", 18, 4.25, 0, "weight", 128, 0},
+                     {"l.1.w", "mxfp4", 22, 4.25, 0, "weight", 128, 1},
+                     {"l.0.w", "mxfp4:block=1x16", 20, 4.5, 0, "weight", 128, 0},
+                     {"l.1.w", "mxfp4:block=1x16", 24, 4.5, 0, "weight", 128, 1}});
     // Of a tensor, results follow one another.
     const report::document page = page_of(layers);
     CHECK(count_figures(page, "heat") == 2);
@@ -494,7 +392,7 @@ TEST_CASE("heat maps of very many layers put several into a row") {
     std::vector<made_up> all;
     for (int i = 0; i < 100; ++i) {
         all.push_back(
-            {"l." + std::to_string(i) + ".w", "mxfp4", 20.0 + i, 4.25, 0, "weight", 64, 0, i});
+            {"l." + std::to_string(i) + ".w", "mxfp4", 20.0 + i, 4.25, 0, "weight", 128, i});
     }
     const report::document page = page_of(document(all));
     int seen = 0;
@@ -530,7 +428,7 @@ TEST_CASE("series of mx diff become lines over steps") {
     const report::record tail{{"series", std::move(series)}};
     const std::vector<result> results;
     const result_set set{"drift.json", &head, &results, &tail};
-    const report::document page = make_review({&set, 1}, {});
+    const report::document page = make_review({&set, 1}, {}).page;
     const report::section& s = *section_of(page, "From dump to dump");
     REQUIRE(s.figures.size() == 1);
     const auto& chart = std::get<report::line_chart>(s.figures[0].what);

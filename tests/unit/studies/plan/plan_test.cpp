@@ -11,6 +11,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/policy/judged_inputs.hpp"
 #include "libmx/report/json_reader.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/ecosystems.hpp"
@@ -51,11 +52,38 @@ results_input results(const std::vector<measurement>& all, const std::string& pa
     return {path, text.size(), report::read_results(text + "]}", path)};
 }
 
+// A policy that keeps norms, recommends mxfp8 and rules nothing out.
+const char* const open_policy = R"({"schema":"mx.policy/1","name":"open","results":[
+    {"rule":"setting","setting":"least_axes","value":2},
+    {"rule":"setting","setting":"whole_blocks","value":0},
+    {"rule":"setting","setting":"scale_margin_db","value":0.5},
+    {"rule":"setting","setting":"exceptions","value":0.5},
+    {"rule":"setting","setting":"dominated","value":0.1},
+    {"rule":"setting","setting":"dominant","value":0.5},
+    {"rule":"setting","setting":"task_loss","value":0.01},
+    {"rule":"keep","role":"norm","why":"gains"},
+    {"rule":"candidate","role":"weight","recipe":"mxfp8","verdict":"safe"})";
+
+candidates gathered_by(const std::string& rules, const candidate_request& request,
+                       const std::vector<results_input>& inputs) {
+    mx::policy::basis by;
+    by.by = mx::policy::parse_policy(open_policy + rules + "]}", "open.json");
+    const mx::policy::judged_model judged = mx::policy::judge_inputs(inputs, by);
+    return gather_candidates(inputs, request, judged);
+}
+
 template <typename... Inputs>
-candidates gathered_from(const candidate_request& request, Inputs... files) {
+candidates gathered_from(candidate_request request, Inputs... files) {
     std::vector<results_input> inputs;
     (inputs.push_back(std::move(files)), ...);
-    return gather_candidates(inputs, request);
+    if (request.recipes.empty()) request.recipes = {"*"};  // whatever the policy names
+    return gathered_by("", request, inputs);
+}
+
+std::vector<results_input> one_file(const std::vector<measurement>& all) {
+    std::vector<results_input> inputs;
+    inputs.push_back(results(all));
+    return inputs;
 }
 
 candidates gathered(const std::vector<measurement>& all, const candidate_request& request = {}) {
@@ -208,16 +236,18 @@ TEST_CASE("a plan that was not searched to the end says so") {
 
 TEST_CASE("goals out of reach name what can be reached") {
     const candidates from = gathered(two);
-    CHECK_THROWS_WITH(make_plan(from, {4.0, {}}),
-                      "--bits 4: the recipes measured take at least 4.25 bits per element (544 "
-                      "bits for 128 elements)");
+    CHECK_THROWS_WITH(
+        make_plan(from, {4.0, {}}),
+        "--bits 4: the recipes to choose from take at least 4.25 bits per element (544 "
+        "bits for 128 elements)");
     CHECK_THROWS_AS(make_plan(from, {-1.0, {}}), base::error);
     CHECK(make_plan(from, {1e300, {}}).totals.bits == 1056);
     CHECK(make_plan(from, {{}, -1e9}).totals.bits == 544);
     CHECK_THROWS_AS(make_plan(from, {{}, 1e9}), base::error);
-    CHECK_THROWS_WITH(make_plan(from, {{}, 60.0}),
-                      "--sqnr 60: the recipes measured reach at most 36.02 dB; give more recipes, "
-                      "or --keep to leave tensors as they are stored");
+    CHECK_THROWS_WITH(
+        make_plan(from, {{}, 60.0}),
+        "--sqnr 60: the recipes to choose from reach at most 36.02 dB; give more recipes, "
+        "or --keep to leave tensors as they are stored");
 }
 
 TEST_CASE("a tensor may be left as it is stored") {
@@ -233,36 +263,76 @@ TEST_CASE("a tensor may be left as it is stored") {
     CHECK(recipes_of(from, some) == std::vector<std::string>{"mxfp8", "stored"});
 }
 
-TEST_CASE("norms, biases and routers stay as they are stored") {
+TEST_CASE("what the policy keeps is in no figure of a plan") {
     std::vector<measurement> all = two;
     all.push_back({"n", "mxfp8", 64, 8.25, "0.001", R"(,"clamp_rate":0.5)", "norm", "F32"});
     all.push_back({"n", "mxfp4", 64, 4.25, "0.002", R"(,"clamp_rate":0.5)", "norm", "F32"});
     candidate_request request;
     request.rules = {parse_gate_rule("norm:clamp_rate==0")};
     const candidates from = gathered(all, request);
-    REQUIRE(from.tensors.size() == 3);
-    CHECK(from.tensors[2].kept);
-    CHECK(from.tensors[2].options.size() == 1);
+    REQUIRE(from.tensors.size() == 2);
+    REQUIRE(from.kept.size() == 1);
+    CHECK(from.kept[0].of->tensor == "n");
+    CHECK(from.kept[0].bits == 64 * 32);
+    CHECK(from.kept[0].reason == "gains");
     CHECK(from.forbidden == 0);
-    // The norm's 64 elements take 32 bits each; the rest of the budget is for the others.
-    const plan p = make_plan(from, {14.833334, {}});
-    CHECK(recipes_of(from, p) == std::vector<std::string>{"mxfp4", "mxfp8", "stored"});
-    CHECK(p.totals.bits == 64 * 32 + 800);
-    CHECK(p.totals.error == Approx(64 * (0.01 + 0.0004)));
-    CHECK(p.optimal);
-    REQUIRE(p.uniform.size() == 2);
-    CHECK(p.uniform[1].totals.bits == 64 * 32 + 544);
-    CHECK(p.best_uniform == 1);
-    CHECK(p.curve.front().bits == 64 * 32 + 544);
-    CHECK_THROWS_WITH(make_plan(from, {8.0, {}}),
-                      "--bits 8: the recipes measured take at least 13.5 bits per element (2592 "
-                      "bits for 192 elements, of them 2048 bits of norms, biases and routers, "
-                      "which keep their stored precision)");
+    const plan p = make_plan(from, {6.25, {}});
+    CHECK(recipes_of(from, p) == std::vector<std::string>{"mxfp4", "mxfp8"});
+    CHECK(p.totals.bits == 800);
+    CHECK(p.curve.front().bits == 544);
     all.back().dtype = all[4].dtype = "NOSUCH";
     const candidates unknown = gathered(all);
-    CHECK(unknown.tensors.size() == 2);
-    CHECK(unknown.left_out.back().reason ==
-          "it keeps its stored precision, and how many bits NOSUCH takes is unknown");
+    REQUIRE(unknown.kept.size() == 1);
+    CHECK_FALSE(unknown.kept[0].bits);
+}
+
+TEST_CASE("what the policy rules out on a tensor is no choice there") {
+    std::vector<measurement> all = two;
+    all[0].more = R"(,"clamp_rate":0.0)";
+    all[1].more = R"(,"clamp_rate":0.5)";
+    all[2].more = R"(,"clamp_rate":0.5)";
+    all[3].more = R"(,"clamp_rate":0.5)";
+    const std::string veto =
+        R"(,{"rule":"veto","role":"","figure":"clamp_rate","evaluate":null,"no":0.01})";
+    candidate_request request;
+    request.recipes = {"*"};
+    const candidates from = gathered_by(veto, request, one_file(all));
+    CHECK(from.vetoed == 3);
+    const plan p = make_plan(from, {12.125, {}});
+    CHECK(recipes_of(from, p) == std::vector<std::string>{"mxfp8", "stored"});
+    CHECK(from.tensors[0].options[0].is == mx::policy::verdict::safe);
+    CHECK(from.tensors[1].reason == "it has 50.00 % of its elements clamped (limit 1.00 %)");
+    CHECK(p.totals.bits == 64 * 8 + 16 + 64 * 16);
+    CHECK_THROWS_WITH(make_plan(from, {8.0, {}}),
+                      "--bits 8: the recipes to choose from take at least 12.125 bits per element "
+                      "(1552 bits for 128 elements, of them 1024 bits of tensors that the policy "
+                      "lets have no recipe)");
+    // Without a goal the plan is what the policy recommends, which is the same here.
+    request.recipes.clear();
+    request.follow = true;
+    const candidates followed = gathered_by(veto, request, one_file(all));
+    CHECK(recipes_of(followed, make_plan(followed, {})) ==
+          std::vector<std::string>{"mxfp8", "stored"});
+}
+
+TEST_CASE("without --recipe a plan chooses among what the policy names") {
+    candidate_request request;
+    const candidates from = gathered_by("", request, one_file(two));
+    CHECK(recipes_of(from, make_plan(from, {9.0, {}})) ==
+          std::vector<std::string>{"mxfp8", "mxfp8"});
+    CHECK_THROWS_WITH(make_plan(from, {6.25, {}}),
+                      "--bits 6.25: the recipes to choose from take at least 8.25 bits per element "
+                      "(1056 bits for 128 elements)");
+    // Nothing takes the place of what was not measured.
+    const std::vector<measurement> four = {two[1], two[3]};
+    CHECK_THROWS_WITH(gathered_by("", request, one_file(four)),
+                      "nothing to plan: no result is of a recipe that the policy open names for "
+                      "its tensor; measure it with: mx analyze m -r mxfp8; or choose with "
+                      "--recipe");
+    request.follow = true;
+    CHECK_THROWS_WITH(gathered_by("", request, one_file(four)),
+                      "tensor 'a.weight': the policy open is undecided: mxfp8, which the policy "
+                      "would choose, was not measured; measure it with: mx analyze m -r mxfp8");
 }
 
 TEST_CASE("rules forbid choices") {
@@ -347,16 +417,19 @@ TEST_CASE("figures that cannot be are refused") {
     CHECK_THROWS_AS(gathered({{"a", "mxfp4", 64, 4.25, "0.1", R"(,"poisoned":65)"}}), base::error);
 }
 
-TEST_CASE("every preset has its words in the other tools") {
-    for (const mx::format::block_format& f : mx::format::block_formats) {
-        const ecosystem_row* row = find_ecosystem(f.name);
-        INFO(f.name);
-        REQUIRE(row != nullptr);
-        // What is not there is explained.
-        CHECK((!row->torchao.config.empty() || !row->torchao.note.empty()));
-        CHECK((!row->compressed.scheme.empty() || !row->compressed.note.empty()));
-    }
-    CHECK(ecosystems.size() == mx::format::block_formats.size());
+TEST_CASE("every preset that a library has is told in its words, and why it has not the others") {
+    const auto check = [](const auto& list, const char* library) {
+        const mx::policy::target& there = mx::policy::find_target(library);
+        for (const mx::format::block_format& f : mx::format::block_formats) {
+            const mx::policy::supported_format s = mx::policy::support_of(there, f.name);
+            INFO(library << " " << f.name);
+            const bool absent = s.is == mx::policy::support::absent;
+            CHECK((find_words(list, f.name) == nullptr) == absent);
+            CHECK((!absent || !s.note.empty()));
+        }
+    };
+    check(torchao_list, "torchao");
+    check(compressed_list, "compressed-tensors");
 }
 
 TEST_CASE("a plan is told in the words of other tools") {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What figures compare: every measured recipe over the tensors of a class.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/pages/evidence.hpp"
+
+namespace mx::pages {
+
+/// A recipe as it does on the tensors of a class, all their elements together, each tensor divided
+/// by its RMS.
+struct candidate {
+    std::size_t cell = 0;
+    double bits = 0;     ///< per element
+    double sqnr_db = 0;  ///< infinite where nothing is lost
+    std::array<std::optional<double>, compare::pooled_rates.size()> rates;
+
+    /// One of the pooled rates by its name.
+    const std::optional<double>& rate(std::string_view name) const {
+        return rates[compare::rate_index(name)];
+    }
+};
+
+struct class_trades {
+    std::string role;  ///< empty: all tensors
+    std::vector<candidate> candidates;
+};
+
+/// Over the tensors `among` that were measured under every recipe that measured any of them.
+class_trades trades_of(const std::string& role, const evidence& e,
+                       const std::vector<std::size_t>& among);
+
+}  // namespace mx::pages

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+
+namespace mx::pages {
+namespace {
+
+using report::cell;
+
+constexpr std::size_t fewest_rows = 10;
+constexpr std::size_t shown_findings = 10;
+/// Values that a page holds for sorting and filtering: some megabytes of it.
+constexpr std::size_t most_values = 1'200'000;
+constexpr std::size_t most_columns = 32;
+
+// The rows and columns of the explorer, fewer where a page could not hold all.
+report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& worst_first,
+                             std::vector<std::string>& notes) {
+    const std::size_t tensors = e.table.tensors.size();
+    const std::size_t columns = std::min(e.plan.cells.size(), most_columns);
+    const std::size_t fit = std::max<std::size_t>(
+        fewest_rows, most_values / std::max<std::size_t>(1, columns * e.metrics.size()));
+    std::vector<std::size_t> rows(tensors);
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    if (tensors > fit) {
+        // Those that are no operands of products come behind.
+        std::vector<std::size_t> order = worst_first;
+        std::vector<bool> there(tensors);
+        for (const std::size_t t : order) there[t] = true;
+        for (const std::size_t t : rows) {
+            if (!there[t]) order.push_back(t);
+        }
+        rows.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(fit));
+        std::ranges::sort(rows);
+        notes.push_back(fmt::format(
+            "The table of tensors holds the {} most harmed of {}; the others are in the results.",
+            report::grouped(static_cast<std::int64_t>(rows.size())),
+            report::grouped(static_cast<std::int64_t>(tensors))));
+    }
+    if (columns < e.plan.cells.size()) {
+        notes.push_back(fmt::format("The table of tensors holds the first {} of {} recipes.",
+                                    columns, e.plan.cells.size()));
+    }
+    report::explorer x;
+    x.row_title = "tensor";
+    for (std::size_t c = 0; c < columns; ++c) x.columns.push_back(e.cell_name(c));
+    for (const std::size_t t : rows) {
+        x.rows.push_back(e.tensor_name(t));
+        x.classes.push_back(e.table.tensors[t].of->role);
+    }
+    for (const report::explorer::metric& m : e.metrics) {
+        report::explorer::metric of = {m.name,  m.title,           m.unit,   m.definition,
+                                       m.share, m.larger_is_worse, m.digits, {}};
+        for (std::size_t c = 0; c < columns; ++c) {
+            of.values.emplace_back();
+            for (const std::size_t t : rows) of.values.back().push_back(m.values[c][t]);
+        }
+        x.metrics.push_back(std::move(of));
+    }
+    return x;
+}
+
+}  // namespace
+
+report::section tensors_section(const evidence& e, const std::vector<std::size_t>& worst_first) {
+    report::section s{.heading = "All tensors"};
+    s.all = explorer_of(e, worst_first, s.notes);
+    return s;
+}
+
+std::vector<report::section> finding_sections(const evidence& e) {
+    if (!e.examined) return {};
+    report::section s{.heading = "Saturated and collapsed blocks"};
+    if (e.findings.empty()) {
+        s.notes.push_back("mx cluster found no tensor in danger.");
+        return {std::move(s)};
+    }
+    s.columns = {{"tensor", "tensor", cell::name},
+                 {"recipe", "recipe"},
+                 {"verdict", "what happens"},
+                 {"ailing_block_rate", "blocks\n%", cell::share},
+                 {"nrmse", "R-MSE\n/ RMS", cell::significant, 4},
+                 {"mend", "what mends it"}};
+    const std::size_t shown = std::min(shown_findings, e.findings.size());
+    for (std::size_t i = 0; i < shown; ++i) s.rows.push_back(*e.findings[i]);
+    s.notes.push_back(fmt::format(
+        "Found by mx cluster, most severe first{}. What mends it was measured on the tensor.",
+        shown < e.findings.size() ? fmt::format("; {} of {}", shown, e.findings.size()) : ""));
+    return {std::move(s)};
+}
+
+}  // namespace mx::pages

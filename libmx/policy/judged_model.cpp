@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/policy/judged_model.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "libmx/policy/offers.hpp"
+#include "libmx/policy/operands.hpp"
+#include "libmx/policy/results.hpp"
+
+namespace mx::policy {
+
+std::optional<std::size_t> judged_model::find(std::string_view file,
+                                              std::string_view tensor) const {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (tensors[i].file == file && tensors[i].name == tensor) return i;
+    }
+    return {};
+}
+
+judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
+    judged_model m;
+    m.tensors = std::move(tensors);
+    m.by = b.by ? *b.by : find_policy(default_policy(m.tensors));
+    m.on = b.on;
+    std::set<std::string_view> seen;
+    for (const measured_tensor& t : m.tensors) {
+        if (seen.insert(t.file).second) m.files.push_back(t.file);
+    }
+    m.says = judge(m.tensors, m.by, *m.on, b.scores);
+    return m;
+}
+
+judged_model judge_model(const std::vector<analysis::result>& results, const report::record& tail,
+                         const basis& b) {
+    std::vector<measured_tensor> tensors;
+    add_results(results, tensors);
+    add_left_out(tail, tensors);
+    return judge_model(std::move(tensors), b);
+}
+
+std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,
+                                              std::span<const measured_tensor> tensors) {
+    std::vector<codec::recipe> recipes;
+    const auto add = [&](const codec::recipe& r) {
+        if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
+    };
+    std::vector<std::pair<std::string_view, codec::recipe>> offered;  // by role
+    for (const rule& r : by.rules) {
+        if (r.is != rule_kind::candidate || r.at_best == verdict::no) continue;
+        const supported_format f = support_of(on, r.recipe->preset);
+        if (f.is == support::absent) continue;
+        if (r.native_only && f.is == support::emulated && !on.any()) continue;
+        offered.emplace_back(r.role, on_target(*r.recipe, f));
+    }
+    // Those of tensors that are there; of weights in any case, as names need not tell roles.
+    std::set<std::string_view> roles{"weight"};
+    for (const measured_tensor& t : tensors) roles.insert(by.role_of(t.role, t.name));
+    for (const auto& [role, recipe] : offered) {
+        if (roles.count(role) != 0) add(recipe);
+    }
+    for (const measured_tensor& t : tensors) {
+        for (const auto& [role, recipe] : offered) {
+            if (role != by.role_of(t.role, t.name)) continue;
+            const auto along = along_whole_blocks(t.shape, recipe);
+            if (along && long_axes(t.shape) > 1) add(*along);
+        }
+    }
+    return recipes;
+}
+
+}  // namespace mx::policy

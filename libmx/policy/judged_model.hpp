@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's tensors with what a policy makes of them: what every command that gives a verdict asks.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/analysis/result.hpp"
+#include "libmx/policy/judge.hpp"
+
+namespace mx::policy {
+
+/// What tensors are judged by: --policy, --target, --eval.
+struct basis {
+    std::optional<policy> by;  ///< none: default_policy of the tensors
+    const target* on = &targets.front();
+    std::vector<score> scores;
+};
+
+/// Tensors and the judgement of them, which points into them: it can be moved, not copied.
+struct judged_model {
+    std::vector<measured_tensor> tensors;
+    policy by;
+    const target* on = nullptr;
+    judgement says;
+    std::vector<std::string> files;  ///< of the tensors, in order
+
+    judged_model() = default;
+    judged_model(judged_model&&) = default;
+    judged_model& operator=(judged_model&&) = default;
+
+    /// The index of a tensor, none where it was not measured.
+    std::optional<std::size_t> find(std::string_view file, std::string_view tensor) const;
+};
+
+judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b);
+
+/// Of one run, in memory or read back: its results, and the tail of its document, in which
+/// `skipped` tells what the run left out (add_left_out).
+judged_model judge_model(const std::vector<analysis::result>& results, const report::record& tail,
+                         const basis& b);
+
+/// The recipes that a policy would judge on a target, each once, in its order: what is measured
+/// where nothing else is asked for. Of `tensors` name, role and shape count: roles that none of
+/// them has bring no recipe, and convolutions bring those along the axes that they sum over.
+std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,
+                                              std::span<const measured_tensor> tensors);
+
+}  // namespace mx::policy
