@@ -60,7 +60,9 @@ double mantissa_of(std::uint32_t bits) {
 }
 
 std::optional<defect> defect_of(const block::block_stats& s) {
-    if (s.is.saturated && s.count.overflow > 0) return defect::saturation;
+    // One magnitude that comes back but for the rounding of a scale has lost nothing.
+    const bool back = s.x_min == s.x_max && s.sum.error2 <= 0x1p-40 * s.sum.x2;
+    if (s.is.saturated && s.count.overflow > 0 && !back) return defect::saturation;
     if (s.is.dead) return defect::death;
     // Equal magnitudes have nothing to lose, and a collapse without an error is none.
     const bool unequal = s.x_min != s.x_max && s.sum.error2 > 0;
