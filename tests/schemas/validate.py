@@ -27,8 +27,7 @@ FOLDER = SOURCE / "docs" / "reference" / "schemas"
 VECTORS = SOURCE / "datasets" / "vectors"
 
 # Names of this form that are of files in other formats, or inside of one.
-NO_DOCUMENTS = {"mx.blocks/1", "mx.cast/1", "mx.checkpoint/1", "mx.dump/1", "mx.packed/1",
-                "mx.probes/1"}
+NO_DOCUMENTS = {"blocks", "cast", "checkpoint", "dump", "packed", "probes"}
 # Objects whose members are named by the user, a file or another tool: no name is wrong there.
 OPEN = [r"mx\.run/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks)",
         r"mx\.plan/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups)",
@@ -90,10 +89,13 @@ COMMANDS = [
      "train"),
     ("runs plain drawn --json {json} --quiet", "runs"),
     ("report analyze.json --json {json} -o r.html --quiet", "report"),
+    ("report analyze.json --policy inference --json {json} -o r.html --quiet", "report"),
+    ("plan analyze.json --json {json}", "plan"),
     ("plan analyze.json --bits 6 --json {json}", "plan"),
     ("plan analyze.json --sqnr 20 -t *.weight --json {json}", "plan"),
     ("gate analyze.json --rule sqnr_db>40 --rule norm:rmse<1 --rule summary:nrmse<1 "
      "--json {json} --quiet", "gate", 1),
+    ("gate analyze.json --rule policy --json {json} --quiet", "gate"),
     ("rosetta tiny.safetensors -t *norm* --json {json}", "rosetta"),
     ("rosetta packed.safetensors --original tiny.safetensors --json {json}", "origins"),
     ("verify vectors --json {json} --quiet", "verify"),
@@ -222,7 +224,7 @@ def names_in_sources():
     for folder in ("libmx", "apps"):
         for path in (SOURCE / folder).rglob("*.[ch]pp"):
             names |= set(re.findall(r'"(mx\.[a-z_]+/[0-9]+)"', path.read_text()))
-    return names - NO_DOCUMENTS
+    return {n for n in names if n[len("mx."):].split("/")[0] not in NO_DOCUMENTS}
 
 
 def write_documents(folder):
