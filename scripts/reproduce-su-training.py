@@ -43,6 +43,7 @@ RATE, WIDE_RATE, DRIFT_RATE = "0.02", "0.014", "0.003"
 CHANGES = {
     "nothing": None,
     "fp32": "scheme=fp32",
+    "fp32 with frozen biases": "scheme=fp32 ln-bias=frozen",
     "rceil": "all=mxfp8:scale=rceil,round=away",
     "norms in fp32": "ln=fp32 ln-gain=none",
     "bf16 activations": "scheme=su.{}.bf16_act",
@@ -392,7 +393,7 @@ def pair_cells(comparison, folders, seeds):
     def late(folder):
         values = sorted(math.inf if (x := runs[folder / f"seed-{seed}"]["late_loss"]) is None else x for seed in seeds)
         middle = values[(len(values) - 1) // 2]
-        return f"{middle:.4f}" if middle < math.inf else "-"
+        return f"{middle:.3g}" if middle < math.inf else "-"
 
     def steps(folder):
         broke = [f"{seed}:{step}" for seed in seeds if (step := runs[folder / f"seed-{seed}"]["unstable_at"])]

@@ -73,7 +73,7 @@ class Figures(unittest.TestCase):
         values = [1.0] * 49 + [20.0] * 20 + [1.5] * 50  # comes back, but not to what it was before 70
         with mock.patch.object(study, "losses", lambda run: values if "b" in run.parts else values[:49] + [20.0] * 70):
             self.assertEqual(study.pair_cells(comparison, folders, [1, 2]),
-                             ["1 of 2 (0)", "1 of 2 (1)", "0.5", "0.1000", "0.2000", "2:70", "1:50"])
+                             ["1 of 2 (0)", "1 of 2 (1)", "0.5", "0.1", "0.2", "2:70", "1:50"])
 
     def test_recovery(self):
         values = [1.0] * 100 + [50.0] * 10
