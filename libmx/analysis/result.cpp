@@ -21,7 +21,7 @@ constexpr double most = 0x1p53;  // what a count can be, so that sums are whole 
 constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
 
 // A member of the schema, and where it lies.
-struct member {
+struct result_member {
     const char* name;
     std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
                  std::optional<std::int64_t> tensor_identity::*, std::string named_recipe::*,
@@ -32,34 +32,35 @@ struct member {
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
 // error_members where the error is decomposed.
-constexpr std::array members{
-    member{"file", &tensor_identity::file},
-    member{"tensor", &tensor_identity::tensor},
-    member{"dtype", &tensor_identity::dtype},
-    member{"shape", &tensor_identity::shape},
-    member{"role", &tensor_identity::role},
-    member{"layer", &tensor_identity::layer},
-    member{"recipe", &named_recipe::name},
-    member{"phase", &result::phase},
-    member{"elements", &result::elements},
-    member{"blocks", &result::blocks},
-    member{"nan", &result::nan},
-    member{"inf", &result::inf},
-    member{"poisoned", &result::poisoned},
-    member{"inexact_inputs", &result::inexact_inputs},
-    member{"passes", &result::passes},
-    member{"tensor_scale", &result::tensor_scale},
+constexpr std::array result_members{
+    result_member{"file", &tensor_identity::file},
+    result_member{"tensor", &tensor_identity::tensor},
+    result_member{"dtype", &tensor_identity::dtype},
+    result_member{"shape", &tensor_identity::shape},
+    result_member{"role", &tensor_identity::role},
+    result_member{"layer", &tensor_identity::layer},
+    result_member{"recipe", &named_recipe::name},
+    result_member{"phase", &result::phase},
+    result_member{"elements", &result::elements},
+    result_member{"blocks", &result::blocks},
+    result_member{"nan", &result::nan},
+    result_member{"inf", &result::inf},
+    result_member{"poisoned", &result::poisoned},
+    result_member{"inexact_inputs", &result::inexact_inputs},
+    result_member{"passes", &result::passes},
+    result_member{"tensor_scale", &result::tensor_scale},
 };
 constexpr std::array error_members{
-    member{"squared_error", &result::squared_error},
-    member{"clamp_error_share", &result::clamp_error_share},
-    member{"underflow_error_share", &result::underflow_error_share},
-    member{"grid_error_share", &result::grid_error_share},
+    result_member{"squared_error", &result::squared_error},
+    result_member{"clamp_error_share", &result::clamp_error_share},
+    result_member{"underflow_error_share", &result::underflow_error_share},
+    result_member{"grid_error_share", &result::grid_error_share},
 };
 
 template <typename Members>
-const member* find(const Members& all, std::string_view name) {
-    const auto at = std::ranges::find_if(all, [&](const member& m) { return m.name == name; });
+const result_member* find(const Members& all, std::string_view name) {
+    const auto at =
+        std::ranges::find_if(all, [&](const result_member& m) { return m.name == name; });
     return at == all.end() ? nullptr : &*at;
 }
 
@@ -131,7 +132,7 @@ bool read_member(result& r, tensor_identity& of, std::string_view name, const re
         r.*(metric->member) = figure_in(v);
         return true;
     }
-    const member* m = find(members, name);
+    const result_member* m = find(result_members, name);
     if (m == nullptr) {
         m = find(error_members, name);
         if (m == nullptr) return false;
@@ -165,17 +166,17 @@ result::result()
 
 report::record record_of(const result& r) {
     report::record to;
-    const auto write = [&](const member& m) {
+    const auto write = [&](const result_member& m) {
         const auto value_at = [&](auto where) { return written(part_of(r, where)); };
         to.emplace_back(m.name, std::visit(value_at, m.where));
     };
-    for (const member& m : members) {
+    for (const result_member& m : result_members) {
         if (r.phase || m.where != decltype(m.where)(&result::phase)) write(m);
     }
     for (const metrics::metric& m : metrics::all()) {
         if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));
     }
-    for (const member& m : error_members) {
+    for (const result_member& m : error_members) {
         if (r.decomposed) write(m);
     }
     to.insert(to.end(), r.more.begin(), r.more.end());

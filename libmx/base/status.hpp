@@ -45,6 +45,9 @@ class error : public std::runtime_error {
     error_place place_;
 };
 
+/// Throws an error of the kind usage.
+[[noreturn]] void refuse(std::string message, error_place place = {});
+
 /// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 when it is not one.
 std::size_t utf8_length(const std::string& text, std::size_t at);
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pages {
 
@@ -17,7 +17,7 @@ std::string met_floor(double db);
 std::string percent(double share);
 /// "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& all);
-/// Null where the number is not finite.
-report::value finite_or_null(double x);
+
+using report::finite_or_null;
 
 }  // namespace mx::pages

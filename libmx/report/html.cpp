@@ -136,7 +136,7 @@ void write_row(const section& s, const record& r, const sink& out) {
 }
 
 // A table that scrolls sideways where it is too wide.
-void write_rows(const section& s, const sink& out) {
+void write_body(const section& s, const sink& out) {
     out("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
     for (const column& c : s.columns) {
         out(fmt::format("<th scope=\"col\"{}>{}</th>", class_of(c.kind),
@@ -208,7 +208,7 @@ void write_section(const section& s, const std::string& id, const sink& out) {
                         "part\">#</a></h2>\n",
                         shown(s.heading), id));
     }
-    if (!s.columns.empty()) write_rows(s, out);
+    if (!s.columns.empty()) write_body(s, out);
     write_notes(s.notes, out);
     write_figures(s.figures, out);
     if (s.all) html::write_explorer(*s.all, id + "-all", out);

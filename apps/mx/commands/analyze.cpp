@@ -14,9 +14,9 @@ namespace {
 
 // Without --recipe: the OCP formats under the three scale rules in use.
 constexpr std::array default_presets{"mxfp8", "mxfp6", "mxfp4"};
-constexpr std::array default_rules{"floor", "even", "rceil"};
+constexpr std::array analyze_rules{"floor", "even", "rceil"};
 
-struct options : measuring_options {
+struct analyze_options : measuring_options {
     pages::view_options view;
     std::string blocks;
     bool histograms = false;
@@ -25,11 +25,11 @@ struct options : measuring_options {
 };
 
 // The recipes asked for, each once: two spellings of one recipe are one.
-std::vector<codec::recipe> recipes_of(const options& o) {
+std::vector<codec::recipe> chosen_recipes(const analyze_options& o) {
     std::vector<std::string> spellings = o.recipes;
     if (spellings.empty()) {
         for (const std::string_view preset : default_presets) {
-            for (const std::string_view rule : default_rules) {
+            for (const std::string_view rule : analyze_rules) {
                 spellings.push_back(fmt::format("{}:scale={}", preset, rule));
             }
         }
@@ -37,14 +37,14 @@ std::vector<codec::recipe> recipes_of(const options& o) {
     return codec::parse_recipes(spellings);
 }
 
-int run(const options& o) {
+int run_analyze(const analyze_options& o) {
     if (o.exact && !has_oracle) {
         throw base::error(
             base::error_kind::unavailable,
             "--exact: this build is without the oracle; configure with MX_BUILD_TESTS=ON");
     }
     analysis::analysis_request request;
-    request.recipes = recipes_of(o);
+    request.recipes = chosen_recipes(o);
     request.histograms = o.histograms;
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
@@ -75,7 +75,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_analyze(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<analyze_options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
     cmd.group("Analysis");
@@ -105,7 +105,7 @@ runner declare_analyze(parser& cmd) {
         "mx analyze model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:block=1x16\n"
         "mx analyze model.safetensors.index.json --tensor '*norm*' --json norms.json\n"
         "mx analyze weights.npz --recipe mxfp8 --csv - --quiet\n");
-    return [o] { return run(*o); };
+    return [o] { return run_analyze(*o); };
 }
 
 }  // namespace mx::app

@@ -17,7 +17,7 @@ namespace mx::app {
 namespace {
 
 // Without --recipe: what a kernel can find easy or hard.
-constexpr std::array default_recipes{
+constexpr std::array bench_recipes{
     "mxfp4:scale=floor",      "mxfp4:scale=ceil", "mxfp4:scale=even", "mxfp4:scale=rceil",
     "mxfp4:round=stochastic", "mxfp4:block=32x1", "mxfp4:block=4x4",  "mxfp4:offset=fp16",
     "mxfp8:scale=floor",      "mxfp8:scale=ceil", "mxfp8:scale=even", "mxfp8:scale=rceil",
@@ -32,7 +32,7 @@ constexpr std::array default_models{
 
 constexpr std::string_view every_backend = "all";
 
-struct options {
+struct bench_options {
     input_options in;
     output_options out;
     std::vector<std::string> recipes;
@@ -77,7 +77,7 @@ std::vector<int> threads_of(const std::vector<int>& asked) {
     return threads;
 }
 
-int run_products(const options& o) {
+int run_products(const bench_options& o) {
     bench::product_throughput_request request;
     std::vector<std::string> models = o.models;
     if (models.empty()) models.assign(default_models.begin(), default_models.end());
@@ -97,10 +97,10 @@ int run_products(const options& o) {
     return exit_code::fine;
 }
 
-int run(const options& o) {
+int run_bench(const bench_options& o) {
     if (o.products) return run_products(o);
     bench::throughput_request request = o.request;
-    request.recipes = recipes_of(o.recipes, default_recipes);
+    request.recipes = recipes_of(o.recipes, bench_recipes);
     request.type = dtype_of(o.dtype);
     request.backends = backends_of(o.backend, codec::backends(), codec::backend_named);
     request.threads = threads_of(o.threads);
@@ -116,7 +116,7 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_products(parser& cmd, options& o) {
+void declare_products(parser& cmd, bench_options& o) {
     cmd.group("Matrix products");
     option* products =
         cmd.add_flag("--gemm", o.products,
@@ -140,7 +140,7 @@ void declare_products(parser& cmd, options& o) {
 }  // namespace
 
 runner declare_bench(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<bench_options>();
     cmd.group("Measurement");
     cmd.add_option("FILE", o->in.files,
                    "files that 'mx analyze' is measured with as well, from the page cache");
@@ -186,7 +186,7 @@ runner declare_bench(parser& cmd) {
         "mx bench --together --histograms\n"
         "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
         "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n");
-    return [o] { return run(*o); };
+    return [o] { return run_bench(*o); };
 }
 
 }  // namespace mx::app

@@ -12,9 +12,9 @@
 namespace mx::app {
 namespace {
 
-constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
+constexpr std::array cluster_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
-struct options : measuring_options {
+struct cluster_options : measuring_options {
     std::optional<double> fail_above;
     bool all = false;
 };
@@ -62,9 +62,9 @@ std::string failure_of(const report::record_list& results, double limit) {
     return said;
 }
 
-int run(const options& o) {
+int run_cluster(const cluster_options& o) {
     analysis::analysis_request request;
-    request.recipes = recipes_of(o.recipes, default_recipes);
+    request.recipes = recipes_of(o.recipes, cluster_recipes);
     measured_model m(o, request);
     cluster::cluster_report report = cluster::diagnose(m.tensors, request, m.control);
     engine::require_any(analysis::has_elements(report.measured), report.skipped);
@@ -90,7 +90,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_cluster(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<cluster_options>();
     o->in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
@@ -116,7 +116,7 @@ runner declare_cluster(parser& cmd) {
         "mx cluster model.safetensors --role norm --norm-bias 1\n"
         "mx cluster model.safetensors -r mxfp8:scale=floor,axis=flat --json findings.json\n"
         "mx cluster model.safetensors --fail-above 0.01 --quiet\n");
-    return [o] { return run(*o); };
+    return [o] { return run_cluster(*o); };
 }
 
 }  // namespace mx::app

@@ -32,11 +32,11 @@ constexpr std::array axis_rows{
 
 // Without --recipe: the elements of the OCP formats under the rules that the literature compares.
 constexpr std::array default_elements{"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"};
-constexpr std::array default_rules{"floor", "ceil", "even", "rceil"};
+constexpr std::array compare_rules{"floor", "ceil", "even", "rceil"};
 // Says nothing that the axis of elements would not replace.
 constexpr const char* blank_recipe = "mxfp8";
 
-struct options : measuring_options {
+struct compare_options : measuring_options {
     pages::compare_view_options view;
     std::array<std::vector<std::string>, axis_rows.size()> axes;
     std::string baseline;
@@ -44,13 +44,13 @@ struct options : measuring_options {
     bool phase_sweep = false;
 };
 
-const std::vector<std::string>& values_of(const options& o, std::string_view key) {
+const std::vector<std::string>& values_of(const compare_options& o, std::string_view key) {
     std::size_t i = 0;
     while (axis_rows[i].key != key) ++i;
     return o.axes[i];
 }
 
-sweep_request request_of(const options& o) {
+sweep_request request_of(const compare_options& o) {
     sweep_request request{o.recipes, {}, o.baseline, o.seeds};
     for (std::size_t i = 0; i < axis_rows.size(); ++i) {
         request.axes.push_back({axis_rows[i].key, o.axes[i]});
@@ -64,13 +64,13 @@ sweep_request request_of(const options& o) {
         if (!a.values.empty()) continue;
         if (a.key == "element") a.values.assign(default_elements.begin(), default_elements.end());
         if (a.key == "scale" && !own_rules) {
-            a.values.assign(default_rules.begin(), default_rules.end());
+            a.values.assign(compare_rules.begin(), compare_rules.end());
         }
     }
     return request;
 }
 
-int run(const options& o) {
+int run_compare(const compare_options& o) {
     const sweep_plan plan = plan_sweep(request_of(o));
     analysis::analysis_request request = request_of(plan, o.phase_sweep);
     measured_model m(o, request);
@@ -89,7 +89,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_compare(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<compare_options>();
     declare_inputs(cmd, o->in, byte_offset_only);
     declare_roles(cmd, o->roles);
     cmd.group("Sweep");
@@ -127,7 +127,7 @@ runner declare_compare(parser& cmd) {
         "mx compare model.safetensors -r mxfp4 -r nvfp4 --round rtne,stochastic --seeds 8\n"
         "mx compare model.safetensors --role norm --layers --baseline mxfp8:scale=even\n"
         "mx compare model.safetensors --element e2m1 --phase-sweep --json sweep.json\n");
-    return [o] { return run(*o); };
+    return [o] { return run_compare(*o); };
 }
 
 }  // namespace mx::app

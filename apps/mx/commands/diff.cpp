@@ -13,9 +13,9 @@ namespace mx::app {
 namespace {
 
 // Without --recipe: under floor, both formats have a clamp zone.
-constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
+constexpr std::array diff_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
-struct options {
+struct diff_options {
     input_options in;
     output_options out;
     run_options run;
@@ -45,7 +45,7 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
 
 // The dumps in the order in which they are compared. A shell puts step1000 before step200, which
 // makes a collapse look like a recovery; but two dumps that are named are in the order meant.
-std::vector<std::string> ordered(const options& o, const std::vector<std::string>& given) {
+std::vector<std::string> ordered(const diff_options& o, const std::vector<std::string>& given) {
     if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
     std::vector<std::string> paths = diff::by_number(given);
     if (paths != given && !o.labels.empty()) {
@@ -57,12 +57,12 @@ std::vector<std::string> ordered(const options& o, const std::vector<std::string
     return paths;
 }
 
-int run(const options& o) {
+int run_diff(const diff_options& o) {
     diff::diff_request request;
     const std::vector<std::string> given = io::matched_paths(o.in.files);
     request.paths = ordered(o, given);
     request.labels = diff::label_dumps(request.paths, o.labels);
-    request.recipes = recipes_of(o.recipes, default_recipes);
+    request.recipes = recipes_of(o.recipes, diff_recipes);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
     const engine::run_control control = control_of(o.run, request.recipes);
@@ -107,7 +107,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_diff(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<diff_options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
     cmd.group("Comparison");
@@ -135,7 +135,7 @@ runner declare_diff(parser& cmd) {
         "mx diff step*.safetensors --role norm --json drift.json\n"
         "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
         "mx diff a.npz b.npz c.npz --labels 0,500,1000\n");
-    return [o] { return run(*o); };
+    return [o] { return run_diff(*o); };
 }
 
 }  // namespace mx::app

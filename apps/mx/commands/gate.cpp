@@ -6,7 +6,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct gate_options {
     std::vector<std::string> files;
     std::vector<std::string> rules;
     std::vector<std::string> rule_files;
@@ -16,7 +16,7 @@ struct options {
     bool quiet = false;
 };
 
-std::vector<analysis::gate_rule> rules_of(const options& o) {
+std::vector<analysis::gate_rule> rules_of(const gate_options& o) {
     std::vector<analysis::gate_rule> rules;
     for (const std::string& text : o.rules) rules.push_back(analysis::parse_gate_rule(text));
     for (const std::string& path : o.rule_files) {
@@ -30,7 +30,7 @@ std::vector<analysis::gate_rule> rules_of(const options& o) {
     return rules;
 }
 
-int run(const options& o) {
+int run_gate(const gate_options& o) {
     const std::vector<analysis::gate_rule> rules = rules_of(o);
     const analysis::recipe_filter recipes(o.recipes);
     std::vector<std::string> read = o.files;
@@ -45,7 +45,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_gate(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<gate_options>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
         ->required();
@@ -73,7 +73,7 @@ runner declare_gate(parser& cmd) {
         "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule "
         "'summary:sqnr_db>31'\n"
         "mx gate results.json --rules limits.txt --json broken.json --quiet\n");
-    return [o] { return run(*o); };
+    return [o] { return run_gate(*o); };
 }
 
 }  // namespace mx::app

@@ -7,7 +7,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct plan_options {
     std::vector<std::string> files;
     std::optional<double> bits;
     std::optional<double> sqnr;
@@ -20,7 +20,7 @@ struct options {
 };
 
 // -o is another name for --json.
-output_options outputs_of(const options& o) {
+output_options outputs_of(const plan_options& o) {
     output_options out = o.out;
     if (o.output.empty()) return out;
     std::string& path = out.path_of("json");
@@ -31,7 +31,7 @@ output_options outputs_of(const options& o) {
     return out;
 }
 
-int run(const options& o) {
+int run_plan(const plan_options& o) {
     if (o.bits.has_value() == o.sqnr.has_value()) {
         refuse("plan: give a budget, --bits B, or a floor, --sqnr DB");
     }
@@ -52,7 +52,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_plan(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<plan_options>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files, "what analyze, compare or cluster wrote with --json")
         ->required();
@@ -92,7 +92,7 @@ runner declare_plan(parser& cmd) {
         "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
         "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
         "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
-    return [o] { return run(*o); };
+    return [o] { return run_plan(*o); };
 }
 
 }  // namespace mx::app

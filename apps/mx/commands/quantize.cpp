@@ -7,7 +7,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct quantize_options {
     input_options in;
     run_options run;
     std::string out;
@@ -15,7 +15,7 @@ struct options {
     bool packed = false;
 };
 
-int run(const options& o) {
+int run_quantize(const quantize_options& o) {
     const codec::recipe recipe = codec::parse_recipe(o.recipe);
     const engine::model model = open_inputs(o.in, {o.out});
     const auto done = convert::quantize_model(model.select(o.in.globs), recipe, o.packed, o.out,
@@ -27,7 +27,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_quantize(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<quantize_options>();
     declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     cmd.group("Conversion");
@@ -46,7 +46,7 @@ runner declare_quantize(parser& cmd) {
     cmd.examples(
         "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
         "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n");
-    return [o] { return run(*o); };
+    return [o] { return run_quantize(*o); };
 }
 
 }  // namespace mx::app

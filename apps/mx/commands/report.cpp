@@ -16,7 +16,7 @@ namespace {
 // Sections that a terminal shows: the first screen. The rest is for pages.
 constexpr std::size_t shown_sections = 5;
 
-struct options {
+struct report_options {
     std::vector<std::string> files;
     std::string page;
     output_options out;
@@ -77,7 +77,7 @@ void say_computed(report::document& page, const digests& computed) {
     }
 }
 
-int run(const options& o) {
+int run_report(const report_options& o) {
     output_options out = o.out;
     std::string& html = out.path_of("html");
     if (!o.page.empty() && !html.empty()) {
@@ -115,7 +115,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_report(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<report_options>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files, "what analyze, compare, cluster or diff wrote with --json")
         ->required();
@@ -139,7 +139,7 @@ runner declare_report(parser& cmd) {
         "mx report results.json -o review.html\n"
         "mx report results.json --markdown review.md --min-sqnr 30\n"
         "mx report analysis.json clusters.json drift.json -o review.html --quiet\n");
-    return [o] { return run(*o); };
+    return [o] { return run_report(*o); };
 }
 
 }  // namespace mx::app

@@ -19,7 +19,7 @@ namespace {
 
 using namespace conformance::verify;
 
-struct options {
+struct verify_command {
     std::vector<std::string> paths;
     std::string recipe;
     std::string accumulator;
@@ -254,7 +254,7 @@ subjects subjects_of(const std::vector<std::string>& given) {
     return s;
 }
 
-int run(const options& o) {
+int run_verify(const verify_command& o) {
     const auto [paths, trainings] = subjects_of(o.paths);
     std::vector<std::string> read = paths;
     read.insert(read.end(), trainings.begin(), trainings.end());
@@ -297,7 +297,7 @@ std::string kinds_text() {
 }  // namespace
 
 runner declare_verify(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<verify_command>();
     cmd.group("Input");
     cmd.add_option(
            "VECTORS", o->paths,
@@ -330,7 +330,7 @@ runner declare_verify(parser& cmd) {
         "mx verify golden/lab\n"
         "mx verify mma/ --accumulate sm100.mxf8f6f4:fraction_bits=24\n"
         "mx verify vectors/ --show 50 --json differences.json\n");
-    return [o] { return run(*o); };
+    return [o] { return run_verify(*o); };
 }
 
 }  // namespace mx::app

@@ -40,7 +40,7 @@ constexpr std::array paths{
     instruction_path{"mfma", "v_mfma"},
 };
 
-const gemm::operand_format* format_named(const vector_file& file, std::string_view key) {
+const gemm::operand_format* operand_format_named(const vector_file& file, std::string_view key) {
     const std::string& name = file.at(key);
     const gemm::operand_format* f = gemm::find_operand_format(name);
     if (f == nullptr) {
@@ -220,8 +220,8 @@ int integer_of(const vector_file& file, std::string_view key, int low, int high)
 
 vectors::mma_case mma_case_of(const vector_file& file) {
     vectors::mma_case what;
-    what.a = format_named(file, "a_format");
-    what.b = format_named(file, "b_format");
+    what.a = operand_format_named(file, "a_format");
+    what.b = operand_format_named(file, "b_format");
     const std::string* scale = file.find("scale_format");
     if (scale == nullptr || *scale == "none") return what;
     // PTX calls E8M0 ue8m0.

@@ -16,7 +16,7 @@ constexpr double plot_height = 300;
 constexpr double marker_radius = 3.6;
 constexpr std::size_t most_markers = 40;   // of a line; other points are still found by pointing
 constexpr std::size_t most_points = 2000;  // of a chart, beyond which only markers are
-constexpr double longest_name = 200;
+constexpr double longest_series = 200;
 constexpr double name_row = 15;
 
 void sample(canvas& out, std::size_t index, double x, double y) {
@@ -104,7 +104,7 @@ drawing draw(const line_chart& p, const std::string&) {
     std::vector<std::string> names;
     for (const line_chart::line& line : p.lines) names.push_back(line.name);
     const bool beside = static_cast<double>(names.size()) * name_row <= plot_height;
-    const double room = std::min(widest(names), longest_name);
+    const double room = std::min(widest(names), longest_series);
     frame f;
     f.y = scale_of(p.y, ys, 6);
     f.x = scale_of(p.x, xs, 8, p.x.log ? margin::round : margin::none);

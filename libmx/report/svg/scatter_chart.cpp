@@ -15,8 +15,8 @@ namespace {
 
 using mark = scatter_chart::mark;
 
-constexpr double plot_height = 380;
-constexpr double longest_name = 200;
+constexpr double scatter_height = 380;
+constexpr double longest_label = 200;
 constexpr std::size_t most_names = 120;  // more could not be told apart
 
 bool finite(const std::pair<double, double>& at) {
@@ -50,7 +50,7 @@ class scatter_drawer {
         f_.y = scale_of(p_.y, ys_, 7);
         f_.left = room_for_ticks(f_.y);
         f_.width = page_width - f_.left - 24;
-        f_.height = plot_height;
+        f_.height = scatter_height;
         draw_axes(out(), f_, p_.x, p_.y, p_.zones, true);
         draw_path();
         for (std::size_t g = 0; g < groups_.size(); ++g) draw_group(g);
@@ -137,7 +137,7 @@ class scatter_drawer {
         const area bounds{f_.left + 2, f_.top - 6, page_width - 2, f_.bottom() - 1};
         name_places places(bounds, std::move(points), radius_);
         for (const mark* m : named) {
-            const std::string name = fitted(m->at.label, longest_name, small_size);
+            const std::string name = fitted(m->at.label, longest_label, small_size);
             const double wide = width_of(name, small_size);
             const double x = x_of(*m);
             const double y = y_of(*m);

@@ -17,23 +17,19 @@
 namespace mx::products {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 void require_shapes(const layer_tensors& layer) {
     const products::matrix& x = *layer.x;
     const products::matrix& w = *layer.w;
     if (x.cols != w.cols) {
-        refuse(fmt::format("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols,
-                           w.rows, w.cols,
-                           x.cols == w.rows ? "; --transpose-w fits: W is in x out" : ""));
+        base::refuse(fmt::format("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows,
+                                 x.cols, w.rows, w.cols,
+                                 x.cols == w.rows ? "; --transpose-w fits: W is in x out" : ""));
     }
     if (layer.dy == nullptr) return;
     const products::matrix& dy = *layer.dy;
     if (dy.rows != x.rows || dy.cols != w.rows) {
-        refuse(fmt::format("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols,
-                           x.rows, x.cols, w.rows, w.cols, x.rows, w.rows));
+        base::refuse(fmt::format("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows,
+                                 dy.cols, x.rows, x.cols, w.rows, w.cols, x.rows, w.rows));
     }
 }
 
@@ -207,10 +203,6 @@ class layer_study {
     std::vector<stage_result> results_;
 };
 
-report::value member(const std::optional<double>& x) {
-    return x ? report::value(*x) : report::value();
-}
-
 }  // namespace
 
 const products::matrix& layer_tensors::of(layer_tensor t) const {
@@ -255,12 +247,12 @@ report::record stage_record(const stage_result& r) {
         {"m", report::tally(r.m)},
         {"n", report::tally(r.n)},
         {"k", report::tally(r.k)},
-        {"nrmse_a", member(r.operands[0].nrmse())},
-        {"nrmse_b", member(r.operands[1].nrmse())},
-        {"gain_a", member(r.operands[0].gain())},
-        {"gain_b", member(r.operands[1].gain())},
-        {"expected_nrmse", member(r.expected_nrmse())},
-        {"zeta", member(r.zeta())}};
+        {"nrmse_a", report::to_value(r.operands[0].nrmse())},
+        {"nrmse_b", report::to_value(r.operands[1].nrmse())},
+        {"gain_a", report::to_value(r.operands[0].gain())},
+        {"gain_b", report::to_value(r.operands[1].gain())},
+        {"expected_nrmse", report::to_value(r.expected_nrmse())},
+        {"zeta", report::to_value(r.zeta())}};
     products::append_errors(out, "accumulation_", r.errors.accumulation);
     products::append_errors(out, "total_", r.errors.total);
     return out;
