@@ -43,7 +43,7 @@ void declare_destination(parser& cmd, std::string& out, const std::string& what)
 }
 
 void refuse(const std::string& message, const std::string& file) {
-    throw base::error(base::error_kind::usage, message, {file, {}, {}});
+    base::refuse(message, {file, {}, {}});
 }
 
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,

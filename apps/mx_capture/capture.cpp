@@ -130,7 +130,7 @@ const chip& chip_named(const std::string& name) {
         if (c.name == name) return c;
         names.push_back(c.name);
     }
-    throw base::error(base::error_kind::usage, base::unknown("chip", name, names));
+    base::refuse(base::unknown("chip", name, names));
 }
 
 std::string date_text(const char* format) {
@@ -271,8 +271,7 @@ std::size_t capture(const request& what) {
                        [&](const part& p) { return p.file.find(what.only) == std::string::npos; }),
         parts.end());
     if (parts.empty()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("no part has '{}' in its file name", what.only));
+        base::refuse(fmt::format("no part has '{}' in its file name", what.only));
     }
     const std::string folder =
         !what.out.empty()

@@ -159,9 +159,8 @@ class pass_measurement {
             };
             const amount all = analysed(request_.files, analyze());
             if (all.elements == 0) {
-                throw base::error(base::error_kind::usage,
-                                  "recipe '" + codec::to_string(request_.recipes[r]) +
-                                      "' suits no tensor of these files; 'mx analyze' says why");
+                base::refuse("recipe '" + codec::to_string(request_.recipes[r]) +
+                             "' suits no tensor of these files; 'mx analyze' says why");
             }
             double best = 0;
             take_turns(request_.seconds / recipes, cancel_, {},

@@ -87,7 +87,7 @@ role_finder::role_finder(std::vector<role_override> overrides) : overrides_(std:
     for (const role_row& r : role_rows) names.push_back(r.name);
     for (const role_override& o : overrides_) {
         if (std::find(names.begin(), names.end(), o.role) == names.end()) {
-            throw base::error(base::error_kind::usage, base::unknown("role", o.role, names));
+            base::refuse(base::unknown("role", o.role, names));
         }
     }
 }
@@ -110,9 +110,8 @@ std::string_view role_finder::role_of(const io::tensor_info& info) const {
 role_override parse_role_override(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("--role-pattern {}: give ROLE=GLOB, as in norm='*.scale'",
-                                      base::printable(text)));
+        base::refuse(fmt::format("--role-pattern {}: give ROLE=GLOB, as in norm='*.scale'",
+                                 base::printable(text)));
     }
     return {text.substr(0, equals), text.substr(equals + 1)};
 }

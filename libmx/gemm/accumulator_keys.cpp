@@ -18,8 +18,7 @@ void set_integer(accumulator& a, std::string_view text) {
     int n = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
     if (status != std::errc{} || end != text.data() + text.size()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("'{}' is not an integer in an accumulator's spelling", text));
+        base::refuse(fmt::format("'{}' is not an integer in an accumulator's spelling", text));
     }
     a.*field = n;
 }
@@ -39,8 +38,7 @@ void set_word(accumulator& a, std::string_view text) {
         }
         names.push_back(w.name);
     }
-    throw base::error(base::error_kind::usage,
-                      base::unknown("policy of an accumulator", text, names));
+    base::refuse(base::unknown("policy of an accumulator", text, names));
 }
 
 template <auto field, const auto& words>

@@ -104,9 +104,7 @@ bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& s
     return true;
 }
 
-[[noreturn]] void refuse(const std::string& why) {
-    throw base::error(base::error_kind::usage, "an array in memory: " + why);
-}
+[[noreturn]] void refuse(const std::string& why) { base::refuse("an array in memory: " + why); }
 
 }  // namespace
 

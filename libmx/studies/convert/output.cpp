@@ -28,18 +28,17 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
     std::set<std::string> names;
     for (const io::planned_array& a : plan) {
         if (names.insert(a.name).second) continue;
-        throw base::error(base::error_kind::usage,
-                          fmt::format("two tensors would both be written as '{}'; convert the "
-                                      "input files one at a time",
-                                      base::printable(a.name)));
+        base::refuse(
+            fmt::format("two tensors would both be written as '{}'; convert the "
+                        "input files one at a time",
+                        base::printable(a.name)));
     }
     if (io::has_ending(path, ".npy")) {
         if (plan.size() != 1) {
-            throw base::error(base::error_kind::usage,
-                              fmt::format("a .npy file holds one array, this would write {}; "
-                                          "choose one with --tensor or write .safetensors",
-                                          plan.size()),
-                              {path, "", {}});
+            base::refuse(fmt::format("a .npy file holds one array, this would write {}; "
+                                     "choose one with --tensor or write .safetensors",
+                                     plan.size()),
+                         {path, "", {}});
         }
         return io::create_npy(path, plan.front());
     }

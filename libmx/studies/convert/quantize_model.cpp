@@ -197,10 +197,10 @@ conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
     const bool packed = form != quantized_form::values;
     const int code_bits = form == quantized_form::packed ? recipe.element->bits() : 8;
     if (packed && codec::bumps_positions(recipe)) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("recipe '{}': its scale differs inside a block, so there are "
-                                      "no packed scales; write values (without --packed)",
-                                      codec::to_string(recipe)));
+        base::refuse(
+            fmt::format("recipe '{}': its scale differs inside a block, so there are "
+                        "no packed scales; write values (without --packed)",
+                        codec::to_string(recipe)));
     }
     output o;
     std::vector<engine::tensor_ref> chosen;

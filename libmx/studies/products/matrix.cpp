@@ -27,7 +27,7 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
                           fmt::format("no matrix of numbers: {}", skipped.front().reason), place);
     }
     if (info.elements == 0) {
-        throw base::error(base::error_kind::usage, "it is empty; a product needs elements", place);
+        base::refuse("it is empty; a product needs elements", place);
     }
     if (info.elements > largest_matrix) {
         throw base::error(base::error_kind::input,
