@@ -115,7 +115,7 @@ blocks blocks::from_parts(const mx::recipe& r, shape extents, std::vector<std::u
                           std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale) {
     const auto need = [](bool holds, std::string_view what, std::uint64_t count) {
         if (holds) return;
-        base::refuse(fmt::format("blocks: {} {} are called for", count, what));
+        base::refuse("blocks: {} {} are called for", count, what);
     };
     blocks q;
     q.recipe_ = r;
@@ -178,8 +178,7 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
 
 void fake_quantize(const view& x, const recipe& r, std::span<float> to, const run_options& how) {
     if (to.size() != x.elements()) {
-        base::refuse(
-            fmt::format("room for {} values is called for, not for {}", x.elements(), to.size()));
+        base::refuse("room for {} values is called for, not for {}", x.elements(), to.size());
     }
     write(
         x, r, convert::quantized_form::values,
@@ -233,7 +232,7 @@ std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b
     };
     const products::quantized_operand qa = operand(a, recipe_a), qb = operand(b, recipe_b);
     if (qa.depth != qb.depth) {
-        base::refuse(fmt::format("operands of K = {} and {} have no product", qa.depth, qb.depth));
+        base::refuse("operands of K = {} and {} have no product", qa.depth, qb.depth);
     }
     const products::form_pair forms = products::forms_for(model, qa, qb);
     products::product_runner runner(control, how.backend, 0);

@@ -13,8 +13,7 @@ view::view(std::span<const float> values) : view(values.data(), dtype::f32, {val
 view::view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols)
     : view(values.data(), dtype::f32, {rows, cols}) {
     if (values.size() == elements()) return;
-    base::refuse(fmt::format("an array in memory: {} values do not make {} x {}", values.size(),
-                             rows, cols));
+    base::refuse("an array in memory: {} values do not make {} x {}", values.size(), rows, cols);
 }
 
 view::view(const void* data, dtype type, shape extents, std::vector<std::int64_t> strides)

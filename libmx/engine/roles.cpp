@@ -19,10 +19,10 @@ namespace {
 // What a dump adds to a weight's name (gradients, optimizer state) comes before the weight's own
 // role, and a norm's bias is a bias: it does not multiply.
 constexpr std::array role_rows{
-    role_row{"gradient", "gradients of weights or activations",
-             "*grad.* *grad *grads.* *gradient.* *gradients.* *gradient *dgrad* *wgrad* *.dy *.dx "
-             "*.dw",
-             0},
+    role_row{
+        "gradient", "gradients of weights or activations",
+        "*grad.* *grad *grads.* *gradient.* *gradients.* *gradient *dgrad* *wgrad* *.dy *.dx *.dw",
+        0},
     role_row{"optimizer", "state of an optimizer: moments",
              "*exp.avg* *optimizer.* optimizer* *optim.* *momentum* *adam.m.* *adam.v.*", 0},
     role_row{"activation", "inputs and outputs of layers",
@@ -110,8 +110,8 @@ std::string_view role_finder::role_of(const io::tensor_info& info) const {
 role_override parse_role_override(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-        base::refuse(fmt::format("--role-pattern {}: give ROLE=GLOB, as in norm='*.scale'",
-                                 base::printable(text)));
+        base::refuse("--role-pattern {}: give ROLE=GLOB, as in norm='*.scale'",
+                     base::printable(text));
     }
     return {text.substr(0, equals), text.substr(equals + 1)};
 }

@@ -18,7 +18,7 @@ void set_integer(accumulator& a, std::string_view text) {
     int n = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
     if (status != std::errc{} || end != text.data() + text.size()) {
-        base::refuse(fmt::format("'{}' is not an integer in an accumulator's spelling", text));
+        base::refuse("'{}' is not an integer in an accumulator's spelling", text);
     }
     a.*field = n;
 }
@@ -89,8 +89,7 @@ constexpr std::array keys{
 
 void require(const accumulator& a, std::string_view field, int value, int low, int high) {
     if (value >= low && value <= high) return;
-    base::refuse(
-        fmt::format("accumulator '{}': {} is {}; give {} to {}", a.name, field, value, low, high));
+    base::refuse("accumulator '{}': {} is {}; give {} to {}", a.name, field, value, low, high);
 }
 
 const accumulator_key& key_named(std::string_view name, const accumulator& a) {
@@ -101,8 +100,7 @@ const accumulator_key& key_named(std::string_view name, const accumulator& a) {
         names.push_back(key.name);
     }
     if (names.empty()) {
-        base::refuse(
-            fmt::format("accumulator {} has no field to change; leave '{}' out", a.name, name));
+        base::refuse("accumulator {} has no field to change; leave '{}' out", a.name, name);
     }
     base::refuse(base::unknown(fmt::format("field of accumulator {}", a.name), name, names));
 }
@@ -122,37 +120,32 @@ void validate(const accumulator& a) {
         require(a, "fraction_bits", a.fraction_bits, 1, 44);
         require(a, "group_length", a.group_length, 1, 16);
         if (a.fused_length % a.group_length != 0) {
-            base::refuse(
-                fmt::format("accumulator '{}': fused_length {} is no multiple of group_length {}",
-                            a.name, a.fused_length, a.group_length));
+            base::refuse("accumulator '{}': fused_length {} is no multiple of group_length {}",
+                         a.name, a.fused_length, a.group_length);
         }
         if (16 % a.group_length != 0) {
-            base::refuse(
-                fmt::format("accumulator '{}': group_length {} does not divide the blocks of 16",
-                            a.name, a.group_length));
+            base::refuse("accumulator '{}': group_length {} does not divide the blocks of 16",
+                         a.name, a.group_length);
         }
     }
     if (a.how == algorithm::two_sided || a.how == algorithm::interleaved) {
         require(a, "wide_fraction_bits", a.wide_fraction_bits, a.fraction_bits, 48);
         if (a.convert == conversion::rne_fp16) {
             base::refuse(
-                fmt::format("accumulator '{}': its accumulators are float32; convert=rne-fp16 "
-                            "does not apply",
-                            a.name));
+                "accumulator '{}': its accumulators are float32; convert=rne-fp16 does not apply",
+                a.name);
         }
     }
     require(a, "promote", a.promote_every, 0, 1 << 30);
     const int at_once = a.fused_length * steps_at_once(a.enters);
     if (a.promote_every != 0 && at_once > 0 && a.promote_every % at_once != 0) {
-        base::refuse(
-            fmt::format("accumulator '{}': promote={} is no multiple of the {} products of a step",
-                        a.name, a.promote_every, at_once));
+        base::refuse("accumulator '{}': promote={} is no multiple of the {} products of a step",
+                     a.name, a.promote_every, at_once);
     }
     if (a.enters == intake::halves && a.fused_length % 2 != 0) {
         base::refuse(
-            fmt::format("accumulator '{}': fused_length {} is odd, but its steps take two of "
-                        "every four k",
-                        a.name, a.fused_length));
+            "accumulator '{}': fused_length {} is odd, but its steps take two of every four k",
+            a.name, a.fused_length);
     }
 }
 
@@ -173,7 +166,7 @@ accumulator parse_accumulator(std::string_view text) {
         rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
         const std::size_t equals = part.find('=');
         if (equals == std::string_view::npos) {
-            base::refuse(fmt::format("accumulator '{}': '{}' is not key=value", text, part));
+            base::refuse("accumulator '{}': '{}' is not key=value", text, part);
         }
         key_named(part.substr(0, equals), a).set(a, part.substr(equals + 1));
     }

@@ -28,21 +28,20 @@ namespace {
 // rows * cols, where the product of two sizes in memory may not wrap.
 std::size_t area(std::size_t rows, std::size_t cols) {
     if (cols != 0 && rows > std::numeric_limits<std::size_t>::max() / cols) {
-        base::refuse(fmt::format("a matrix of {} x {} does not fit memory", rows, cols));
+        base::refuse("a matrix of {} x {} does not fit memory", rows, cols);
     }
     return rows * cols;
 }
 
 void require_shape(const operand& x, std::string_view name) {
-    if (x.format == nullptr) base::refuse(fmt::format("operand {} has no format", name));
+    if (x.format == nullptr) base::refuse("operand {} has no format", name);
     if (x.rows == 0 || x.depth == 0) {
-        base::refuse(
-            fmt::format("operand {} is {} x {}; give at least one row and one element of k", name,
-                        x.rows, x.depth));
+        base::refuse("operand {} is {} x {}; give at least one row and one element of k", name,
+                     x.rows, x.depth);
     }
     if (x.codes.size() != area(x.rows, x.depth)) {
-        base::refuse(fmt::format("operand {} is {} x {} but has {} codes", name, x.rows, x.depth,
-                                 x.codes.size()));
+        base::refuse("operand {} is {} x {} but has {} codes", name, x.rows, x.depth,
+                     x.codes.size());
     }
     if (x.scaling == 0) return;
     const operand_scale* scale = nullptr;
@@ -50,17 +49,16 @@ void require_shape(const operand& x, std::string_view name) {
         if (s.bit == x.scaling) scale = &s;
     }
     if (scale == nullptr || scale->block != x.scale_block) {
-        base::refuse(fmt::format("operand {} has blocks of {}, which is not what its scales are of",
-                                 name, x.scale_block));
+        base::refuse("operand {} has blocks of {}, which is not what its scales are of", name,
+                     x.scale_block);
     }
     if (x.format->member == takes_f32) {
-        base::refuse(
-            fmt::format("operand {} is float32 with block scales; dequantize it first", name));
+        base::refuse("operand {} is float32 with block scales; dequantize it first", name);
     }
     const std::size_t blocks = x.depth / x.scale_block + (x.depth % x.scale_block != 0 ? 1 : 0);
     if (x.scales.size() != area(x.rows, blocks)) {
-        base::refuse(fmt::format("operand {} is {} x {} in blocks of {} but has {} scales", name,
-                                 x.rows, x.depth, x.scale_block, x.scales.size()));
+        base::refuse("operand {} is {} x {} in blocks of {} but has {} scales", name, x.rows,
+                     x.depth, x.scale_block, x.scales.size());
     }
 }
 
@@ -255,17 +253,16 @@ void require_fit(const operand& a, const operand& b, std::span<const std::uint32
     require_shape(a, "A");
     require_shape(b, "B");
     if (a.depth != b.depth) {
-        base::refuse(fmt::format("A has {} elements along k and B has {}", a.depth, b.depth));
+        base::refuse("A has {} elements along k and B has {}", a.depth, b.depth);
     }
     const std::size_t outputs = area(a.rows, b.rows);
     if (!c.empty() && c.size() != outputs) {
-        base::refuse(
-            fmt::format("C has {} elements; {} x {} are called for", c.size(), a.rows, b.rows));
+        base::refuse("C has {} elements; {} x {} are called for", c.size(), a.rows, b.rows);
     }
     if (how.slices == 0) base::refuse("slices=0: give 1 for none");
     if (takes_both(m, a, b)) return;
-    base::refuse(fmt::format("accumulator '{}' does not take {} x {}; {} does", m.name, in_words(a),
-                             in_words(b), alternative(m, a, b)->name));
+    base::refuse("accumulator '{}' does not take {} x {}; {} does", m.name, in_words(a),
+                 in_words(b), alternative(m, a, b)->name);
 }
 
 operand in_halves(const operand& x, std::size_t length) {

@@ -28,7 +28,7 @@ tensor::shape parse_shape(const std::string& text) {
         if (*next != 'x' && *next != 'X') break;
         at = next + 1;
     }
-    base::refuse(fmt::format("shape: '{}' is not of the form 64x128", text));
+    base::refuse("shape: '{}' is not of the form 64x128", text);
 }
 
 class raw_reader final : public file_reader {
@@ -43,12 +43,12 @@ class raw_reader final : public file_reader {
         info.type = parse_dtype("dtype", options.dtype);
         info.shape = parse_shape(options.shape);
         info.file = file_->path();
-        if (!count_bytes(info)) base::refuse(fmt::format("shape: {} is too large", options.shape));
+        if (!count_bytes(info)) base::refuse("shape: {} is too large", options.shape);
         if (offset_ > file_->size() || info.bytes > file_->size() - offset_) {
-            fail({}, fmt::format("{} of shape {} from byte {} on takes {} bytes, the file has {} "
-                                 "in all",
-                                 tensor::row_of(info.type).name, options.shape, offset_, info.bytes,
-                                 file_->size()));
+            fail({}, fmt::format(
+                         "{} of shape {} from byte {} on takes {} bytes, the file has {} in all",
+                         tensor::row_of(info.type).name, options.shape, offset_, info.bytes,
+                         file_->size()));
         }
         tensors_.push_back(std::move(info));
     }

@@ -21,7 +21,7 @@ T parsed(const std::string& text, T least, T most) {
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
     const bool whole = status == std::errc{} && end == text.data() + text.size();
     if (!whole || !(n >= least) || !(n <= most)) {
-        base::refuse(fmt::format("'{}': give a number from {} to {}", text, least, most));
+        base::refuse("'{}': give a number from {} to {}", text, least, most);
     }
     return n;
 }
@@ -93,7 +93,7 @@ constexpr std::array request_rows{
         "init-gain", "LO:HI", "Network", "gains begin uniform in this range (1:1)",
         [](run_request& r, const std::string& t) {
             const std::size_t colon = t.find(':');
-            if (colon == std::string::npos) base::refuse(fmt::format("'{}': give LO:HI", t));
+            if (colon == std::string::npos) base::refuse("'{}': give LO:HI", t);
             r.least_gain = parsed<double>(t.substr(0, colon), -1e6, 1e6);
             r.most_gain = parsed<double>(t.substr(colon + 1), r.least_gain, 1e6);
         },
@@ -150,8 +150,8 @@ constexpr std::array request_rows{
                 [](const run_request& r) { return fmt::format("{}", r.steps); }},
     request_key{
         "probe-every", "N", "Output",
-        "steps between probes: the gradient beside that in float32 at the same parameters "
-        "and batch, and blocks of gains, weights and activations",
+        "steps between probes: the gradient beside that in float32 at the same parameters and "
+        "batch, and blocks of gains, weights and activations",
         [](run_request& r, const std::string& t) { r.probe_every = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.probe_every); }},
     request_key{
@@ -172,15 +172,14 @@ void set_key(run_request& r, const request_key& key, const std::string& text) {
     try {
         key.set(r, text);
     } catch (const base::error& e) {
-        base::refuse(fmt::format("--{}: {}", key.name, e.message()));
+        base::refuse("--{}: {}", key.name, e.message());
     }
 }
 
 intervention parse_intervention(const std::string& text) {
     const std::size_t blank = text.find(' ');
     if (blank == std::string::npos) {
-        base::refuse(
-            fmt::format("--at {}: give a step and settings, as in --at 500 'all=mxfp8'", text));
+        base::refuse("--at {}: give a step and settings, as in --at 500 'all=mxfp8'", text);
     }
     intervention i;
     try {
@@ -188,14 +187,14 @@ intervention parse_intervention(const std::string& text) {
         i.settings = parse_settings(text.substr(blank + 1));
         if (i.settings.empty()) base::refuse("no setting is given");
     } catch (const base::error& e) {
-        base::refuse(fmt::format("--at {}: {}", text, e.message()));
+        base::refuse("--at {}: {}", text, e.message());
     }
     return i;
 }
 
 void check(const run_request& r) {
     if (r.least_rate > r.rate && r.cosine_steps != 0) {
-        base::refuse(fmt::format("--lr-min {} lies above --lr {}", r.least_rate, r.rate));
+        base::refuse("--lr-min {} lies above --lr {}", r.least_rate, r.rate);
     }
     if (r.loss == loss_kind::kl && !r.data_file.empty()) {
         base::refuse("--loss kl learns from a teacher, --data has labels: leave one out");
@@ -237,7 +236,7 @@ run_request from_text(const std::map<std::string, std::string>& text) {
             const std::string& wanted = name;  // clang 14 captures no structured binding
             const auto key = std::find_if(request_rows.begin(), request_rows.end(),
                                           [&](const request_key& k) { return k.name == wanted; });
-            if (key == request_rows.end()) base::refuse(fmt::format("an unknown entry '{}'", name));
+            if (key == request_rows.end()) base::refuse("an unknown entry '{}'", name);
             set_key(r, *key, value);
         }
     }

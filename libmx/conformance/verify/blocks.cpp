@@ -78,8 +78,7 @@ std::vector<const block_tensor*> contract_of(const vector_file& file) {
         const auto* t = std::find_if(known_tensors.begin(), known_tensors.end(),
                                      [&](const block_tensor& k) { return k.name == word; });
         if (t == known_tensors.end()) {
-            file.fail(
-                fmt::format("its contract names '{}', which this version cannot compare", word));
+            file.fail("its contract names '{}', which this version cannot compare", word);
         }
         // Compared wherever it stands.
         if (t->holds != block_content::tensor_scale) tensors.push_back(t);
@@ -98,9 +97,8 @@ block_file open_blocks(const vector_file& file, const verify_options& options) {
     f.block_elements = vectors::elements_of_block(f.recipe);
     const tensor::shape& shape = file.info("input").shape;
     if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0 || shape[1] % f.block_elements != 0) {
-        file.fail(fmt::format("is {}; blocks of {} want rows of a multiple of that",
-                              tensor::to_string(shape), f.block_elements),
-                  "input");
+        file.fail_in("input", "is {}; blocks of {} want rows of a multiple of that",
+                     tensor::to_string(shape), f.block_elements);
     }
     f.row_blocks = static_cast<std::size_t>(shape[1]) / f.block_elements;
     f.input = file.f32("input", vector_file::any_count);
@@ -150,7 +148,7 @@ void compare_scales(const block_file& f, const block_tensor& t, comparison& foun
     } else {
         const format::scale_format& format = *f.recipe.scale_format;
         if (format.kind == format::scale_kind::float32) {
-            f.file.fail("holds codes, but the recipe's scales are float32", t.name);
+            f.file.fail_in(t.name, "holds codes, but the recipe's scales are float32");
         }
         const code_table codes = format.power_of_two() ? e8m0_codes() : codes_of(format.number);
         const auto expected = f.file.u8(t.name, blocks);

@@ -66,7 +66,7 @@ scale_tensor meaning_of(const vector_file& file, std::string_view name) {
         return {std::string(n.dialect), std::string(n.rule), std::string(element), n.holds};
     }
     const auto words = words_of(name, '.');
-    if (words.size() != 3) file.fail("is not named DIALECT.RULE.FORMAT", name);
+    if (words.size() != 3) file.fail_in(name, "is not named DIALECT.RULE.FORMAT");
     return {std::string(words[0]), std::string(words[1]), std::string(words[2])};
 }
 
@@ -75,7 +75,7 @@ codec::recipe recipe_of(const vector_file& file, std::string_view tensor, const 
         return codec::parse_recipe(
             fmt::format("mxfp8:element={},scale={},dialect={}", t.element, t.rule, t.dialect));
     } catch (const base::error& e) {
-        file.fail(fmt::format("names a {}", e.message()), tensor);
+        file.fail_in(tensor, "names a {}", e.message());
     }
 }
 
@@ -159,7 +159,7 @@ void compare_floats(const vector_file& file, const std::string& tensor, scale_co
 std::string verify_scales(const vector_file& file, const verify_options&, comparison& found) {
     const auto amax = file.f32("amax", vector_file::any_count);
     for (const std::uint32_t bits : amax) {
-        if ((bits & base::f32_sign_mask) != 0) file.fail("holds a negative maximum", "amax");
+        if ((bits & base::f32_sign_mask) != 0) file.fail_in("amax", "holds a negative maximum");
     }
     std::set<std::string> dialects;
     for (const io::tensor_info& info : file.tensors()) {

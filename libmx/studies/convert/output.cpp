@@ -29,14 +29,13 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
     for (const io::planned_array& a : plan) {
         if (names.insert(a.name).second) continue;
         base::refuse(
-            fmt::format("two tensors would both be written as '{}'; convert the "
-                        "input files one at a time",
-                        base::printable(a.name)));
+            "two tensors would both be written as '{}'; convert the input files one at a time",
+            base::printable(a.name));
     }
     if (io::has_ending(path, ".npy")) {
         if (plan.size() != 1) {
-            base::refuse(fmt::format("a .npy file holds one array, this would write {}; "
-                                     "choose one with --tensor or write .safetensors",
+            base::refuse(fmt::format("a .npy file holds one array, this would write {}; choose one "
+                                     "with --tensor or write .safetensors",
                                      plan.size()),
                          {path, "", {}});
         }

@@ -198,9 +198,9 @@ conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
     const int code_bits = form == quantized_form::packed ? recipe.element->bits() : 8;
     if (packed && codec::bumps_positions(recipe)) {
         base::refuse(
-            fmt::format("recipe '{}': its scale differs inside a block, so there are "
-                        "no packed scales; write values (without --packed)",
-                        codec::to_string(recipe)));
+            "recipe '{}': its scale differs inside a block, so there are no packed scales; write "
+            "values (without --packed)",
+            codec::to_string(recipe));
     }
     output o;
     std::vector<engine::tensor_ref> chosen;

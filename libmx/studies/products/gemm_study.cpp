@@ -28,13 +28,13 @@ void require_shapes(const matrix& a, const matrix& b, const matrix* c, const gem
         const char* hint = "";
         if (other && r.over_b == reduction::first) hint = "; --transpose-b fits: B is NxK";
         if (other && r.over_b == reduction::last) hint = "; without --transpose-b it fits";
-        base::refuse(fmt::format("A is {}x{} and B is {}x{}, so K would be {} and {}{}", a.rows,
-                                 a.cols, b.rows, b.cols, ka, kb, hint));
+        base::refuse("A is {}x{} and B is {}x{}, so K would be {} and {}{}", a.rows, a.cols, b.rows,
+                     b.cols, ka, kb, hint);
     }
     const std::size_t m = operand_rows(a, r.over_a);
     const std::size_t n = operand_rows(b, r.over_b);
     if (c != nullptr && (c->rows != m || c->cols != n)) {
-        base::refuse(fmt::format("C is {}x{}, the product {}x{}", c->rows, c->cols, m, n));
+        base::refuse("C is {}x{}, the product {}x{}", c->rows, c->cols, m, n);
     }
 }
 

@@ -31,8 +31,8 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
     }
     if (info.elements > largest_matrix) {
         throw base::error(base::error_kind::input,
-                          fmt::format("{} elements are more than the {} that a matrix of a "
-                                      "product may have; take a part of it",
+                          fmt::format("{} elements are more than the {} that a matrix of a product "
+                                      "may have; take a part of it",
                                       info.elements, largest_matrix),
                           place);
     }

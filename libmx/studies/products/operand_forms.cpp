@@ -105,10 +105,9 @@ form_pair forms_for(const gemm::accumulator& model, const quantized_operand& a,
                     const quantized_operand& b) {
     if (takes_codes(model, a, b)) return {codes_of(a), codes_of(b)};
     if (!takes_values(model)) {
-        base::refuse(
-            fmt::format("{} does not multiply {} by {}; models that do: {} (mx accumulators)",
-                        gemm::to_string(model), to_string(a.recipe), to_string(b.recipe),
-                        fitting_models(model, a, b)));
+        base::refuse("{} does not multiply {} by {}; models that do: {} (mx accumulators)",
+                     gemm::to_string(model), to_string(a.recipe), to_string(b.recipe),
+                     fitting_models(model, a, b));
     }
     const std::string_view format = value_format(model, a, b);
     return {values_of(a, format), values_of(b, format)};

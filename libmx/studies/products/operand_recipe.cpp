@@ -51,21 +51,21 @@ void require_fitting(const codec::recipe& r) {
     const std::string text = codec::to_string(r);
     if (r.axis.what != codec::axis_choice::kind::last) {
         base::refuse(
-            fmt::format("recipe '{}': blocks of a product lie along the axis that is summed "
-                        "over; leave axis out",
-                        text));
+            "recipe '{}': blocks of a product lie along the axis that is summed over; leave axis "
+            "out",
+            text);
     }
     if (r.block.rows > 1 && r.block.cols == 1) {
         base::refuse(
-            fmt::format("recipe '{}': blocks of a product lie along the axis that is summed "
-                        "over; give block=1x{}",
-                        text, r.block.rows));
+            "recipe '{}': blocks of a product lie along the axis that is summed over; give "
+            "block=1x{}",
+            text, r.block.rows);
     }
     if (codec::bumps_positions(r)) {
         base::refuse(
-            fmt::format("recipe '{}': its scale differs inside a block, so that no product has "
-                        "such operands; choose another rule (mx rules)",
-                        text));
+            "recipe '{}': its scale differs inside a block, so that no product has such operands; "
+            "choose another rule (mx rules)",
+            text);
     }
 }
 
@@ -88,10 +88,9 @@ operand_recipe parse_operand_recipe(const std::string& text) {
     const std::string rest = text.substr(name.size());
     if (rest.empty()) return r;
     if (rest != tensor_scale_key || r.plain->element == nullptr) {
-        base::refuse(fmt::format("recipe '{}': {}", text,
-                                 r.plain->element == nullptr
-                                     ? "a format without blocks takes no keys"
-                                     : "the only key without blocks is scale=tensor"));
+        base::refuse("recipe '{}': {}", text,
+                     r.plain->element == nullptr ? "a format without blocks takes no keys"
+                                                 : "the only key without blocks is scale=tensor");
     }
     r.tensor_scaled = true;
     return r;
@@ -119,10 +118,10 @@ transform::rotation common_rotation(const operand_recipe& a, const operand_recip
     if (!b.blocks) return a.rotation();
     if (!(a.rotation() == b.rotation())) {
         base::refuse(
-            fmt::format("'{}' and '{}': the operands of a product are rotated alike or not at "
-                        "all, else the rotations do not cancel; give both the same transform, "
-                        "transform_size and transform_seed",
-                        to_string(a), to_string(b)));
+            "'{}' and '{}': the operands of a product are rotated alike or not at all, else the "
+            "rotations do not cancel; give both the same transform, transform_size and "
+            "transform_seed",
+            to_string(a), to_string(b));
     }
     return a.rotation();
 }

@@ -18,9 +18,8 @@ std::vector<float> product_runner::multiply(const gemm::operand& a, const gemm::
                                             const gemm::arrangement& how) {
     if (a.rows > largest_product / b.rows) {
         base::refuse(
-            fmt::format("a product of {}x{} elements is more than memory should hold "
-                        "({}); take fewer rows",
-                        a.rows, b.rows, largest_product));
+            "a product of {}x{} elements is more than memory should hold ({}); take fewer rows",
+            a.rows, b.rows, largest_product);
     }
     const bool halves = gemm::gives_f16(model);
     std::vector<std::uint32_t> start(c.size());

@@ -21,15 +21,14 @@ void require_shapes(const layer_tensors& layer) {
     const products::matrix& x = *layer.x;
     const products::matrix& w = *layer.w;
     if (x.cols != w.cols) {
-        base::refuse(fmt::format("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows,
-                                 x.cols, w.rows, w.cols,
-                                 x.cols == w.rows ? "; --transpose-w fits: W is in x out" : ""));
+        base::refuse("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols, w.rows,
+                     w.cols, x.cols == w.rows ? "; --transpose-w fits: W is in x out" : "");
     }
     if (layer.dy == nullptr) return;
     const products::matrix& dy = *layer.dy;
     if (dy.rows != x.rows || dy.cols != w.rows) {
-        base::refuse(fmt::format("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows,
-                                 dy.cols, x.rows, x.cols, w.rows, w.cols, x.rows, w.rows));
+        base::refuse("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols, x.rows,
+                     x.cols, w.rows, w.cols, x.rows, w.rows);
     }
 }
 

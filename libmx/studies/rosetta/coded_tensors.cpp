@@ -29,7 +29,7 @@ engine::tensor_ref need(const reader_list& files, std::string_view option,
             names.emplace_back(file->tensors()[i].name);
         }
     }
-    base::refuse(fmt::format("{}: {}", option, base::unknown("array", name, names)));
+    base::refuse("{}: {}", option, base::unknown("array", name, names));
 }
 
 const format::element_format& element_named(const std::string& name) {
@@ -127,10 +127,8 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
         const format::element_format* element = element_of(codes.info().type);
         if (!how.element.empty()) element = &element_named(how.element);
         if (element == nullptr) {
-            base::refuse(
-                fmt::format("--elements {}: bytes do not say their format; name it "
-                            "with --element",
-                            how.elements));
+            base::refuse("--elements {}: bytes do not say their format; name it with --element",
+                         how.elements);
         }
         found.push_back(named_pair(codes, scales, *element));
         return found;
