@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <utility>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"

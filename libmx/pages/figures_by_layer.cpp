@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "libmx/base/status.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/values.hpp"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "apps/mx/options.hpp"
 #include "libmx/pages/views/plan_view.hpp"

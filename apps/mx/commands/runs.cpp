@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "apps/mx/options.hpp"

@@ -5,7 +5,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <array>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/segment_kernel.hpp"

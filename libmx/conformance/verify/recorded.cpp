@@ -9,7 +9,6 @@
 #include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/terms.hpp"
 
 namespace mx::conformance::verify {

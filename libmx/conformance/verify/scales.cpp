@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <cmath>
 #include <optional>
 #include <set>
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libmx/base/status.hpp"
@@ -55,14 +56,15 @@ class vector_file {
 
     /// Throws base::error (input) about this file, with a message as by fmt::format.
     template <typename... Values>
-    [[noreturn]] void fail(fmt::format_string<Values...> text, const Values&... values) const {
-        fail_in({}, text, values...);
+    [[noreturn]] void fail(fmt::format_string<Values...> text, Values&&... values) const {
+        fail_in({}, text, std::forward<Values>(values)...);
     }
     /// The same about one of its tensors.
     template <typename... Values>
     [[noreturn]] void fail_in(std::string_view tensor, fmt::format_string<Values...> text,
-                              const Values&... values) const {
-        throw base::error(base::error_kind::input, fmt::format(text, values...),
+                              Values&&... values) const {
+        throw base::error(base::error_kind::input,
+                          fmt::format(text, std::forward<Values>(values)...),
                           {path_, std::string(tensor), {}});
     }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/stages_view.hpp"

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "libmx/base/status.hpp"
-#include "libmx/gemm/accumulators.hpp"
 #include "libmx/studies/products/conversions.hpp"
 #include "libmx/studies/products/products.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"

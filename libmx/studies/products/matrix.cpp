@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/widen.hpp"
