@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/writer.hpp"
@@ -34,7 +35,7 @@ void check_ending(const std::string& path, std::initializer_list<std::string_vie
     const auto refuse = [&](std::string_view ending) {
         if (!ends_path(ending)) return;
         base::refuse(fmt::format("cannot write {} here; the name may end with {}", ending,
-                                 fmt::join(own, ", ")),
+                                 base::joined(own, ", ")),
                      {path, {}, {}});
     };
     for (const reader_format& format : reader_formats) refuse(format.ending);

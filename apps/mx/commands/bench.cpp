@@ -9,6 +9,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -170,7 +171,7 @@ runner declare_bench(parser& cmd) {
     names.push_back(every_backend);
     cmd.add_option("--backend NAME", o->backend,
                    fmt::format("one of: {}; without it the one that 'mx version' names",
-                               fmt::join(names, ", ")));
+                               base::joined(names, ", ")));
     cmd.add_flag("-q,--quiet", o->quiet, "no table and no progress; errors only");
     cmd.description(
         "Measures elements per second of the code that 'mx analyze' runs, over values in memory, "

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/mx/options.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/pages/views/diff_view.hpp"
 #include "libmx/studies/diff/diff.hpp"
@@ -52,7 +53,7 @@ std::vector<std::string> ordered(const diff_options& o, const std::vector<std::s
         refuse(
             fmt::format("--labels: the dumps are not in the order of their numbers ({}); name them "
                         "in that order, or keep this one with --as-given",
-                        fmt::join(diff::label_dumps(given, {}).text, ", ")));
+                        base::joined(diff::label_dumps(given, {}).text, ", ")));
     }
     return paths;
 }

@@ -5,6 +5,7 @@
 
 #include "apps/mx/options.hpp"
 #include "libmx/analysis/results_input.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
@@ -157,7 +158,7 @@ runner declare_explain(parser& cmd) {
                    "inference (when left out), training or a file, whose name has a '.' or '/'");
     cmd.add_option("--target TARGET", o->target,
                    fmt::format("of 'policy': also says what is native there: {}",
-                               fmt::join(names_of(policy::targets), ", ")));
+                               base::joined(names_of(policy::targets), ", ")));
     declare_outputs(cmd, o->out);
     cmd.description(
         "Says in words what a recipe does, what the codes of a format mean, or by which rules a "

@@ -7,6 +7,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -97,7 +98,7 @@ std::string fit_text(const verification& v) {
     std::string text = fmt::format("- best fit of {}: {}, {} of {} outputs differ", v.file, f.model,
                                    f.differences, f.compared);
     if (f.equally.empty()) return text;
-    return text + fmt::format(" (as few: {})", fmt::join(f.equally, " ; "));
+    return text + fmt::format(" (as few: {})", base::joined(f.equally, " ; "));
 }
 
 // "12" or "12 (block 0, 12)" for the table.

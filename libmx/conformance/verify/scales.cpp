@@ -9,6 +9,7 @@
 #include <set>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/conformance/verify/verify.hpp"
@@ -179,7 +180,7 @@ std::string verify_scales(const vector_file& file, const verify_options&, compar
             compare_floats(file, name, t.holds, p, amax, found);
         }
     }
-    return fmt::format("{}", fmt::join(dialects, ", "));
+    return base::joined(dialects, ", ");
 }
 
 }  // namespace mx::conformance::verify

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "libmx/analysis/alarms.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/codec/recipe_keys.hpp"
@@ -113,7 +114,7 @@ std::string winner_words(const family& f, const std::vector<contest>& contests) 
         }
     }
     const std::string runners_up =
-        others.empty() ? std::string() : fmt::format(" ({})", fmt::join(others, ", "));
+        others.empty() ? std::string() : fmt::format(" ({})", base::joined(others, ", "));
     std::string text =
         leaders.size() == 1
             ? fmt::format(
@@ -122,7 +123,7 @@ std::string winner_words(const family& f, const std::vector<contest>& contests) 
                   f.name, leaders.front(), ranking.front().first, runners_up, wins[leaders.front()],
                   total)
             : fmt::format("- {}: {} have the same error, {:.2f} dB over all elements{}", f.name,
-                          fmt::join(leaders, " and "), ranking.front().first, runners_up);
+                          base::joined(leaders, " and "), ranking.front().first, runners_up);
     if (leaders.size() > 1) return text + ".";
     const auto most = std::ranges::max_element(
         wins, [](const auto& a, const auto& b) { return a.second < b.second; });

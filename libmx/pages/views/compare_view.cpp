@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/pages/views/compare_words.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -151,7 +152,7 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
     if (!kept.empty()) {
         s.notes.push_back(
             fmt::format("Least error only. Not recommended for {}: keep the precision stored.",
-                        fmt::join(kept, ", ")));
+                        base::joined(kept, ", ")));
     }
     return s;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::pages {
@@ -45,7 +46,7 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
     if (names.empty()) return {};
     const standing& first = c.overall.cells.front();
     const bool several = names.size() > 1;
-    std::string text = fmt::format("{} {}", fmt::join(names, " and "), several ? "have" : "has");
+    std::string text = fmt::format("{} {}", base::joined(names, " and "), several ? "have" : "has");
     if (first.exact) {
         text += fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
         return text + " " + cost_words(first, baseline_of(plan, c));
@@ -140,7 +141,7 @@ void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::
     }
     if (!without.empty() && without.size() < c.overall.cells.size()) {
         notes.push_back(
-            fmt::format("- Without a figure for any tensor: {}.", fmt::join(without, ", ")));
+            fmt::format("- Without a figure for any tensor: {}.", base::joined(without, ", ")));
     }
 }
 

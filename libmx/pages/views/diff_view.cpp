@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
@@ -268,10 +269,10 @@ report::section verdict_section(const diff::diff_result& d, bool series) {
 
 report::section order_section(const diff::dump_labels& labels,
                               const std::vector<std::string>& given) {
-    std::string order = fmt::format("Order: {}", fmt::join(labels.text, ", "));
+    std::string order = fmt::format("Order: {}", base::joined(labels.text, ", "));
     if (!given.empty()) {
-        order +=
-            fmt::format("; by number, given as {} (--as-given keeps that)", fmt::join(given, ", "));
+        order += fmt::format("; by number, given as {} (--as-given keeps that)",
+                             base::joined(given, ", "));
     }
     report::section s;
     s.notes.push_back(order + ".");

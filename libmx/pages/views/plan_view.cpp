@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
@@ -324,7 +325,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal,
         s.notes.push_back(fmt::format(
             "- {} ({}) {} the stored precision: {:.4f} of the bits per element. No recipe is "
             "chosen for norms, biases and routers.",
-            plural(kept.tensors, "tensor"), fmt::join(kept.roles, ", "),
+            plural(kept.tensors, "tensor"), base::joined(kept.roles, ", "),
             kept.tensors == 1 ? "keeps" : "keep", per_element(kept.bits, from.elements())));
     }
     if (from.forbidden > 0) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/stages_view.hpp"
 
@@ -52,7 +53,7 @@ std::string ratios(const result_list& some, const result_list& others) {
                 fmt::format("{} {}", row_of(*r).title, in_figures(error_of(*r) / error_of(*o))));
         }
     }
-    return fmt::format("{}", fmt::join(words, ", "));
+    return base::joined(words, ", ");
 }
 
 std::string breaking(const result_list& plain) {

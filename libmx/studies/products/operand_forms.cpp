@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
@@ -79,7 +80,7 @@ std::string fitting_models(const gemm::accumulator& near, const quantized_operan
     if (fit.size() > models_named) fit.resize(models_named);
     std::vector<std::string_view> names;
     for (const gemm::accumulator* m : fit) names.push_back(m->name);
-    return fmt::format("{}", fmt::join(names, ", "));
+    return base::joined(names, ", ");
 }
 
 }  // namespace
