@@ -17,15 +17,6 @@ bool is_kept(const io::tensor_info& info, const run_control& control) {
     return info.elements <= control.kept_elements;
 }
 
-std::uint32_t finite_amax(std::span<const float> x) {
-    std::uint32_t amax = 0;
-    for (const float v : x) {
-        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
-        if (magnitude < base::f32_infinity) amax = std::max(amax, magnitude);
-    }
-    return amax;
-}
-
 // What several wishes of a tensor have in common: a maximum of one preparation's values.
 struct search {
     facts_wanted what;
@@ -87,6 +78,15 @@ void look(const tensor_searches& of, const loaded_panel& p) {
 }
 
 }  // namespace
+
+std::uint32_t finite_amax(std::span<const float> x) {
+    std::uint32_t amax = 0;
+    for (const float v : x) {
+        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
+        if (magnitude < base::f32_infinity) amax = std::max(amax, magnitude);
+    }
+    return amax;
+}
 
 std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
                            std::size_t limit, const run_control& control) {

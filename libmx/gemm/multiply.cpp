@@ -16,8 +16,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
-#include "libmx/gemm/halves.hpp"
-#include "libmx/gemm/multiply_checks.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/gemm/terms.hpp"
 #include "libmx/gemm/unpacked_operand.hpp"
@@ -245,8 +243,8 @@ std::vector<std::uint32_t> product_somewhere(const backend& by, const operand& a
     }
 }
 
-}  // namespace
-
+// Throws base::error (usage) when the operands are misshapen, do not fit each other or `c`, when
+// the model does not take them (naming one that does), or when the arrangement makes no sense.
 void require_fit(const operand& a, const operand& b, std::span<const std::uint32_t> c,
                  const accumulator& m, const arrangement& how) {
     validate(m);
@@ -265,6 +263,11 @@ void require_fit(const operand& a, const operand& b, std::span<const std::uint32
                  in_words(b), alternative(m, a, b)->name);
 }
 
+// fp8 as chips without an instruction for it multiply it (intake::halves): every 32-bit register
+// of four codes is widened to f16 in its lower and its upper half, and an instruction of 2 L
+// products is two f16 steps of L. `x` (without scales, every value of it an f16) as f16 in the
+// order in which steps of `length` products, an even number, take it: of 2 length neighbours those
+// with k mod 4 = 0 and 1, then the others. k is filled with zeros up to whole instructions.
 operand in_halves(const operand& x, std::size_t length) {
     const std::vector<float> values = dequantized(x, intake::float32);
     const std::size_t at_once = 2 * length;
@@ -283,6 +286,8 @@ operand in_halves(const operand& x, std::size_t length) {
     }
     return h;
 }
+
+}  // namespace
 
 std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
                                     std::span<const std::uint32_t> c, const accumulator& model,
