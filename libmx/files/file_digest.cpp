@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "libmx/base/status.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/io/input_file.hpp"
 
 namespace mx::io {
@@ -38,9 +38,7 @@ std::string sha256_of(const std::string& path, const std::atomic<bool>* cancel) 
     std::vector<std::byte> buffer(
         static_cast<std::size_t>(std::min<std::uint64_t>(size, digest_piece)));
     for (std::uint64_t at = 0; at < size; at += buffer.size()) {
-        if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
-            throw base::error(base::error_kind::cancelled, "interrupted");
-        }
+        base::stop_if(cancel);
         const auto count =
             static_cast<std::size_t>(std::min<std::uint64_t>(size - at, digest_piece));
         file->read(at, std::span(buffer).first(count));

@@ -63,9 +63,7 @@ report::document presets_document() {
                            {"tensors", "tensors", report::cell::integer},
                            {"bytes", "bytes\n(BF16)", report::cell::integer},
                            {"summary", ""}},
-                          rows,
-                          {},
-                          {}});
+                          rows});
     return d;
 }
 

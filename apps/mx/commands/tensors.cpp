@@ -134,12 +134,10 @@ int run_tensors(const tensors_options& o) {
                            {"tensors", "tensors", cell::integer},
                            {"elements", "elements", cell::integer},
                            {"bytes", "bytes on disk", cell::integer}},
-                          file_records(tensors, model),
-                          {},
-                          {}});
+                          file_records(tensors, model)});
     if (!metadata.empty()) {
         d.sections.push_back(
-            {"Metadata", {{"key", "key"}, {"value", "value"}}, std::move(metadata), {}, {}});
+            {"Metadata", {{"key", "key"}, {"value", "value"}}, std::move(metadata)});
     }
     to.finish(d, o.quiet);
     return exit_code::fine;

@@ -232,8 +232,7 @@ report::document document_of(const std::vector<verification>& files) {
                                {"expected", "expected (file)"},
                                {"got", "got (mx)"}},
                               std::move(shown),
-                              "file",
-                              {}});
+                              "file"});
     }
     return d;
 }

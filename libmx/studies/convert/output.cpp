@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/io/safetensors_header.hpp"
@@ -114,9 +115,7 @@ conversion output::finish(const engine::run_control& control) {
         const std::uint64_t size = k.tensor.info().bytes;
         const std::unique_ptr<io::byte_source> source = k.tensor.file->open(k.tensor.index);
         for (std::uint64_t at = 0; at < size; at += copied_at_once) {
-            if (control.cancel != nullptr && control.cancel->load()) {
-                throw base::error(base::error_kind::cancelled, "stopped before the end");
-            }
+            base::stop_if(control.cancel);
             bytes.resize(static_cast<std::size_t>(std::min(copied_at_once, size - at)));
             source->read(at, bytes);
             writer_->write(k.array, at, bytes);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/widen.hpp"
@@ -46,9 +47,7 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
     std::vector<std::byte> scratch;
     // It grows with what was read: a header's word alone allocates nothing.
     for (std::uint64_t at = 0; at < info.elements; at += piece) {
-        if (control.cancel != nullptr && control.cancel->load()) {
-            throw base::error(base::error_kind::cancelled, "stopped before the end");
-        }
+        base::stop_if(control.cancel);
         const std::uint64_t count = std::min(piece, info.elements - at);
         m.values.resize(static_cast<std::size_t>(at + count));
         m.inexact +=
