@@ -10,7 +10,6 @@
 #include <set>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/base/joined.hpp"
 #include "libmx/conformance/verify/element_inputs.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 
@@ -338,7 +337,7 @@ std::string verify_elements(const vector_file& file, const verify_options& optio
                    {}};
     const implementation primary = primary_of(file);
     for (const io::tensor_info& t : file.tensors()) compare_tensor(f, t.name, primary);
-    return fmt::format("{}: {}", f.format.name, base::joined(f.dialects, ", "));
+    return fmt::format("{}: {}", f.format.name, fmt::join(f.dialects, ", "));
 }
 
 }  // namespace mx::conformance::verify

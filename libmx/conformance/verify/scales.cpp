@@ -9,7 +9,6 @@
 #include <set>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/conformance/verify/verify.hpp"
@@ -180,7 +179,7 @@ std::string verify_scales(const vector_file& file, const verify_options&, compar
             compare_floats(file, name, t.holds, p, amax, found);
         }
     }
-    return base::joined(dialects, ", ");
+    return fmt::format("{}", fmt::join(dialects, ", "));
 }
 
 }  // namespace mx::conformance::verify

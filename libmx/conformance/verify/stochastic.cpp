@@ -7,7 +7,6 @@
 #include <array>
 #include <set>
 
-#include "libmx/base/joined.hpp"
 #include "libmx/conformance/verify/element_inputs.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 
@@ -84,7 +83,7 @@ std::string verify_stochastic(const vector_file& file, const verify_options& opt
             found.check_code({i, {}, {}, x[i]}, f.codes, expected[i], convert(x[i], words[i]).code);
         }
     }
-    return fmt::format("{}: {}", f.name, base::joined(dialects, ", "));
+    return fmt::format("{}: {}", f.name, fmt::join(dialects, ", "));
 }
 
 }  // namespace mx::conformance::verify
