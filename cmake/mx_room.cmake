@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # One target per room, all compiled alike.
 
+# The preset release compiles several sources of a target at a time, which halves the work: what
+# templates and inline functions come to is compiled once for all of them. A changed source costs more
+# then, so that it is left to builds that ccache does not help.
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
+  set(CMAKE_UNITY_BUILD OFF)
+endif()
+
 function(mx_compile_options target)
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
@@ -14,6 +21,12 @@ function(mx_compile_options target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
   endif()
+endfunction()
+
+# mx_compile_alone(FILE...): neither together with other files nor with precompiled headers.
+function(mx_compile_alone)
+  set_property(SOURCE ${ARGN} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+  set_property(SOURCE ${ARGN} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # mx_precompile(TARGET): the headers that nearly every source includes, parsed once for all
@@ -56,7 +69,7 @@ function(mx_precompile target)
   endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "/simd/.*\\.cpp$")
-  set_property(SOURCE ${sources} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+  mx_compile_alone(${sources})
 endfunction()
 
 # mx_room(NAME DEPS... [FOLDER FOLDER] [PRIVATE LIBRARIES...]): the
@@ -105,7 +118,7 @@ function(mx_split_targets target)
       set(source ${CMAKE_CURRENT_BINARY_DIR}/simd/${target}_${name}_${set}.cpp)
       file(CONFIGURE OUTPUT ${source} @ONLY
         CONTENT "#define MX_ONLY_TARGET HWY_${set}\n#include \"${include}\"\n")
-      set_property(SOURCE ${source} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+      mx_compile_alone(${source})
       target_sources(${target} PRIVATE ${source})
     endforeach()
   endforeach()

@@ -199,7 +199,7 @@ bool parser::parse(int argc, char** argv) {
     } catch (const CLI::CallForHelp&) {
         return false;
     } catch (const CLI::ParseError& e) {
-        throw base::error(base::error_kind::usage, one_line(e.what()));
+        base::refuse(one_line(e.what()));
     }
     return true;
 }

@@ -8,6 +8,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/files/file_digest.hpp"
 #include "libmx/io/readers.hpp"
 
@@ -57,7 +58,7 @@ void declare_roles(parser& cmd, role_options& o) {
     cmd.group("Input");
     cmd.add_option("--role ROLE,...", o.roles,
                    fmt::format("only tensors of these roles: {}",
-                               fmt::join(names_of(engine::roles()), ", ")))
+                               base::joined(names_of(engine::roles()), ", ")))
         ->delimiter(',');
     cmd.add_option("--role-pattern ROLE=GLOB", o.patterns,
                    "gives the tensors that match GLOB a role; goes before the built-in patterns; "
@@ -91,7 +92,7 @@ std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tenso
     tensors.erase(std::remove_if(tensors.begin(), tensors.end(), unwanted), tensors.end());
     if (tensors.empty()) {
         refuse(fmt::format("--role {}: no tensor has it; name them with --role-pattern ROLE=GLOB",
-                           fmt::join(o.roles, ",")));
+                           base::joined(o.roles, ",")));
     }
     return tensors;
 }

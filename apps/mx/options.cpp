@@ -8,6 +8,7 @@
 #include "apps/mx/backends.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/joined.hpp"
 
 namespace mx::app {
 
@@ -16,7 +17,7 @@ void declare_run(parser& cmd, run_options& run, bool with_verbose) {
     cmd.add_option("--threads N", run.threads, "worker threads; the output does not depend on it")
         ->in_range(1, 4096);
     cmd.add_option("--backend NAME", run.backend,
-                   fmt::format("one of: {}", fmt::join(names_of(codec::backends()), ", ")));
+                   fmt::format("one of: {}", base::joined(names_of(codec::backends()), ", ")));
     if (with_verbose) {
         cmd.add_flag("--verbose", run.verbose,
                      "say on stderr which backend runs, and what another one does in its place");
@@ -43,7 +44,7 @@ void declare_destination(parser& cmd, std::string& out, const std::string& what)
 }
 
 void refuse(const std::string& message, const std::string& file) {
-    throw base::error(base::error_kind::usage, message, {file, {}, {}});
+    base::refuse(message, {file, {}, {}});
 }
 
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,

@@ -130,7 +130,7 @@ const chip& chip_named(const std::string& name) {
         if (c.name == name) return c;
         names.push_back(c.name);
     }
-    throw base::error(base::error_kind::usage, base::unknown("chip", name, names));
+    base::refuse(base::unknown("chip", name, names));
 }
 
 std::string date_text(const char* format) {
@@ -235,9 +235,9 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
         run_series(parts.size() - next, record, part_seconds, ended);
     }
     for (; next < parts.size(); ++next) {
-        m.failures.push_back({parts[next].file, fmt::format("not asked: {} parts before were not "
-                                                            "done in time",
-                                                            late)});
+        m.failures.push_back(
+            {parts[next].file,
+             fmt::format("not asked: {} parts before were not done in time", late)});
     }
     write_manifest(m, folder);
 }
@@ -251,10 +251,10 @@ std::size_t capture(const request& what) {
         emulated ? device_facts{"emulated " + what.emulate, 0, 0, "", "", "", false} : card_facts();
     const chip* c = emulated ? &chip_named(what.emulate) : find_chip(m.facts.major, m.facts.minor);
     if (c == nullptr) {
-        throw base::error(base::error_kind::unavailable,
-                          fmt::format("{} has compute capability {}.{}, for which there is no code "
-                                      "here",
-                                      m.facts.name, m.facts.major, m.facts.minor));
+        throw base::error(
+            base::error_kind::unavailable,
+            fmt::format("{} has compute capability {}.{}, for which there is no code here",
+                        m.facts.name, m.facts.major, m.facts.minor));
     }
     m.target = *c;
     m.how_much = what.how_much;
@@ -271,8 +271,7 @@ std::size_t capture(const request& what) {
                        [&](const part& p) { return p.file.find(what.only) == std::string::npos; }),
         parts.end());
     if (parts.empty()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("no part has '{}' in its file name", what.only));
+        base::refuse("no part has '{}' in its file name", what.only);
     }
     const std::string folder =
         !what.out.empty()

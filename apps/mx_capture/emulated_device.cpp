@@ -6,7 +6,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/conformance/vectors/mma_model.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
-#include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
 
 namespace mx::capture {

@@ -18,7 +18,7 @@ using namespace conformance::vectors;
 using namespace conformance::verify;
 
 // Enough for every place that a tile has in an instruction's outputs.
-constexpr std::uint64_t tiles = 64;
+constexpr std::uint64_t tiles_at_once = 64;
 
 constexpr std::array<int, 5> elements{0, 1, -1, 2, -2};
 
@@ -52,7 +52,7 @@ bool same(std::uint32_t x, std::uint32_t y, bool f16) {
 
 std::vector<known_product> known_products_of(const mma_case& what) {
     std::vector<known_product> known;
-    for (std::uint64_t t = 0; t < tiles; ++t) known.push_back(known_product_of(what, t));
+    for (std::uint64_t t = 0; t < tiles_at_once; ++t) known.push_back(known_product_of(what, t));
     return known;
 }
 

@@ -29,10 +29,6 @@ constexpr width_row widths[] = {
     {std::uint64_t{16} << 20, 256, 688, 8, 4},     {0, 64, 172, 4, 2},
 };
 
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 /// Layers first, for nine tenths of the size; the vocabulary takes what is left.
 architecture scaled(architecture shape, tensor::dtype type, std::uint64_t size) {
     for (const width_row& row : widths) {
@@ -68,7 +64,7 @@ const preset_row& find_preset(std::string_view name) {
         names += names.empty() ? "" : ", ";
         names += row.name;
     }
-    refuse("unknown preset '" + base::printable(std::string(name)) + "'; there are " + names);
+    base::refuse("unknown preset '" + base::printable(std::string(name)) + "'; there are " + names);
 }
 
 std::uint64_t total_bytes(const std::vector<tensor_spec>& plan) {
@@ -80,20 +76,21 @@ std::uint64_t total_bytes(const std::vector<tensor_spec>& plan) {
 std::vector<tensor_spec> plan_checkpoint(const preset_row& preset, const plan_options& options) {
     const tensor::dtype type = options.type;
     if (type != tensor::dtype::bf16 && type != tensor::dtype::f16 && type != tensor::dtype::f32) {
-        refuse("a synthetic checkpoint is stored as BF16, F16 or F32, not " +
-               std::string(tensor::row_of(type).name));
+        base::refuse("a synthetic checkpoint is stored as BF16, F16 or F32, not " +
+                     std::string(tensor::row_of(type).name));
     }
     if (!preset.scalable) {
         if (options.size) {
-            refuse("preset '" + std::string(preset.name) +
-                   "' has a fixed size; take --preset bulk to choose one");
+            base::refuse("preset '" + std::string(preset.name) +
+                         "' has a fixed size; take --preset bulk to choose one");
         }
         return preset.what == subject::linear_layer ? linear_layer_tensors(preset.shape, type)
                                                     : transformer_tensors(preset.shape, type);
     }
     const std::uint64_t size = options.size.value_or(default_size);
     if (size < smallest_size || size > largest_size) {
-        refuse("size " + std::to_string(size) + " bytes is out of range; choose 1MiB to 16TiB");
+        base::refuse("size " + std::to_string(size) +
+                     " bytes is out of range; choose 1MiB to 16TiB");
     }
     return transformer_tensors(scaled(preset.shape, type, size), type);
 }

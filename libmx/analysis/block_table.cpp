@@ -19,18 +19,19 @@ struct column {
     std::size_t offset;
 };
 
-constexpr std::size_t counts = offsetof(block_stats, count), sums = offsetof(block_stats, sum);
+constexpr std::size_t counts_at = offsetof(block_stats, count),
+                      sums_at = offsetof(block_stats, sum);
 
 constexpr std::array columns{
     column{"scale_code", dtype::u8, offsetof(block_stats, scale_code)},
     column{"offset", dtype::f16, offsetof(block_stats, offset)},
     column{"amax", dtype::f32, offsetof(block_stats, amax)},
-    column{"nonzero", dtype::u32, counts + offsetof(block::block_counts, nonzero)},
-    column{"overflow", dtype::u32, counts + offsetof(block::block_counts, overflow)},
-    column{"clamp", dtype::u32, counts + offsetof(block::block_counts, clamp)},
-    column{"top_code", dtype::u32, counts + offsetof(block::block_counts, top_code)},
-    column{"underflow", dtype::u32, counts + offsetof(block::block_counts, underflow)},
-    column{"squared_error", dtype::f64, sums + offsetof(block::block_sums, error2)},
+    column{"nonzero", dtype::u32, counts_at + offsetof(block::block_counts, nonzero)},
+    column{"overflow", dtype::u32, counts_at + offsetof(block::block_counts, overflow)},
+    column{"clamp", dtype::u32, counts_at + offsetof(block::block_counts, clamp)},
+    column{"top_code", dtype::u32, counts_at + offsetof(block::block_counts, top_code)},
+    column{"underflow", dtype::u32, counts_at + offsetof(block::block_counts, underflow)},
+    column{"squared_error", dtype::f64, sums_at + offsetof(block::block_sums, error2)},
 };
 
 // A group name of its own for every tensor, also when two files hold the same name.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "libmx/base/glob.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/recipe.hpp"
 
@@ -36,7 +37,7 @@ void recipe_filter::check(const std::vector<std::string>& recipes) const {
         if (!used) {
             throw base::error(base::error_kind::usage,
                               fmt::format("--recipe {}: no result is of it; there are {}",
-                                          base::printable(p.given), fmt::join(recipes, ", ")));
+                                          base::printable(p.given), base::joined(recipes, ", ")));
         }
     }
 }

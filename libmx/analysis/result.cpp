@@ -22,7 +22,7 @@ constexpr double most = 0x1p53;  // what a count can be, so that sums are whole 
 constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
 
 // A member of the schema, where it lies, and one line about it; metrics say the last themselves.
-struct member {
+struct result_member {
     const char* name;
     std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
                  std::optional<std::int64_t> tensor_identity::*, std::string named_recipe::*,
@@ -34,38 +34,39 @@ struct member {
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
 // error_members where the error is decomposed.
-constexpr std::array members{
-    member{"file", &tensor_identity::file, "path of the file, as it was given"},
-    member{"tensor", &tensor_identity::tensor,
+constexpr std::array result_members{
+    result_member{"file", &tensor_identity::file, "path of the file, as it was given"},
+    result_member{"tensor", &tensor_identity::tensor,
            "name of the tensor in the file, and of its part where it was split"},
-    member{"dtype", &tensor_identity::dtype, "stored dtype, in the spelling of safetensors"},
-    member{"shape", &tensor_identity::shape, "extents, slowest first; [] is a scalar"},
-    member{"role", &tensor_identity::role, "what the tensor is in its model"},
-    member{"layer", &tensor_identity::layer,
+    result_member{"dtype", &tensor_identity::dtype, "stored dtype, in the spelling of safetensors"},
+    result_member{"shape", &tensor_identity::shape, "extents, slowest first; [] is a scalar"},
+    result_member{"role", &tensor_identity::role, "what the tensor is in its model"},
+    result_member{"layer", &tensor_identity::layer,
            "number of the layer in the tensor's name; null without one"},
-    member{"recipe", &named_recipe::name, "the recipe, spelt canonically"},
-    member{"phase", &result::phase, "index into phases; with --phase-sweep only"},
-    member{"elements", &result::elements, "elements, whatever they hold"},
-    member{"blocks", &result::blocks, "blocks; the last of a row may be shorter"},
-    member{"nan", &result::nan, "NaN elements"},
-    member{"inf", &result::inf, "infinite elements"},
-    member{"poisoned", &result::poisoned, "finite elements of a block whose scale is NaN"},
-    member{"inexact_inputs", &result::inexact_inputs,
+    result_member{"recipe", &named_recipe::name, "the recipe, spelt canonically"},
+    result_member{"phase", &result::phase, "index into phases; with --phase-sweep only"},
+    result_member{"elements", &result::elements, "elements, whatever they hold"},
+    result_member{"blocks", &result::blocks, "blocks; the last of a row may be shorter"},
+    result_member{"nan", &result::nan, "NaN elements"},
+    result_member{"inf", &result::inf, "infinite elements"},
+    result_member{"poisoned", &result::poisoned, "finite elements of a block whose scale is NaN"},
+    result_member{"inexact_inputs", &result::inexact_inputs,
            "stored values that float32 does not hold, rounded to it once"},
-    member{"passes", &result::passes, "passes over the tensor's data"},
-    member{"tensor_scale", &result::tensor_scale,
+    result_member{"passes", &result::passes, "passes over the tensor's data"},
+    result_member{"tensor_scale", &result::tensor_scale,
            "scale of the whole tensor; null where the recipe has none"},
 };
 constexpr std::array error_members{
-    member{"squared_error", &result::squared_error},
-    member{"clamp_error_share", &result::clamp_error_share},
-    member{"underflow_error_share", &result::underflow_error_share},
-    member{"grid_error_share", &result::grid_error_share},
+    result_member{"squared_error", &result::squared_error},
+    result_member{"clamp_error_share", &result::clamp_error_share},
+    result_member{"underflow_error_share", &result::underflow_error_share},
+    result_member{"grid_error_share", &result::grid_error_share},
 };
 
 template <typename Members>
-const member* find(const Members& all, std::string_view name) {
-    const auto at = std::ranges::find_if(all, [&](const member& m) { return m.name == name; });
+const result_member* find(const Members& all, std::string_view name) {
+    const auto at =
+        std::ranges::find_if(all, [&](const result_member& m) { return m.name == name; });
     return at == all.end() ? nullptr : &*at;
 }
 
@@ -137,7 +138,7 @@ bool read_member(result& r, tensor_identity& of, std::string_view name, const re
         r.*(metric->member) = figure_in(v);
         return true;
     }
-    const member* m = find(members, name);
+    const result_member* m = find(result_members, name);
     if (m == nullptr) {
         m = find(error_members, name);
         if (m == nullptr) return false;
@@ -171,17 +172,17 @@ result::result()
 
 report::record record_of(const result& r) {
     report::record to;
-    const auto write = [&](const member& m) {
+    const auto write = [&](const result_member& m) {
         const auto value_at = [&](auto where) { return written(part_of(r, where)); };
         to.emplace_back(m.name, std::visit(value_at, m.where));
     };
-    for (const member& m : members) {
+    for (const result_member& m : result_members) {
         if (r.phase || m.where != decltype(m.where)(&result::phase)) write(m);
     }
     for (const metrics::metric& m : metrics::all()) {
         if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));
     }
-    for (const member& m : error_members) {
+    for (const result_member& m : error_members) {
         if (r.decomposed) write(m);
     }
     to.insert(to.end(), r.more.begin(), r.more.end());

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/input_stream.hpp"

@@ -80,7 +80,7 @@ std::span<std::byte> sized(std::vector<T>& v, const io::planned_array& a) {
 engine::geometry layout_of(const shape& extents, const recipe& r) {
     std::string reason;
     const auto layout = engine::lay_out(extents, r, reason);
-    if (!layout) throw error(error_kind::usage, to_string(r) + ": " + reason);
+    if (!layout) base::refuse(to_string(r) + ": " + reason);
     return *layout;
 }
 
@@ -115,7 +115,7 @@ blocks blocks::from_parts(const mx::recipe& r, shape extents, std::vector<std::u
                           std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale) {
     const auto need = [](bool holds, std::string_view what, std::uint64_t count) {
         if (holds) return;
-        throw error(error_kind::usage, fmt::format("blocks: {} {} are called for", count, what));
+        base::refuse("blocks: {} {} are called for", count, what);
     };
     blocks q;
     q.recipe_ = r;
@@ -178,8 +178,7 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
 
 void fake_quantize(const view& x, const recipe& r, std::span<float> to, const run_options& how) {
     if (to.size() != x.elements()) {
-        throw error(error_kind::usage, fmt::format("room for {} values is called for, not for {}",
-                                                   x.elements(), to.size()));
+        base::refuse("room for {} values is called for, not for {}", x.elements(), to.size());
     }
     write(
         x, r, convert::quantized_form::values,
@@ -233,8 +232,7 @@ std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b
     };
     const products::quantized_operand qa = operand(a, recipe_a), qb = operand(b, recipe_b);
     if (qa.depth != qb.depth) {
-        throw error(error_kind::usage,
-                    fmt::format("operands of K = {} and {} have no product", qa.depth, qb.depth));
+        base::refuse("operands of K = {} and {} have no product", qa.depth, qb.depth);
     }
     const products::form_pair forms = products::forms_for(model, qa, qb);
     products::product_runner runner(control, how.backend, 0);
@@ -247,7 +245,7 @@ const view& model::operator[](std::string_view name) const {
         if (t.name() == name) return t;
         names.emplace_back(t.name());
     }
-    throw error(error_kind::usage, base::unknown("tensor", name, names));
+    base::refuse(base::unknown("tensor", name, names));
 }
 
 model model::select(const std::string& glob) const {
@@ -258,7 +256,7 @@ model model::select(const std::string& glob) const {
         if (base::glob_match(glob, t.name())) chosen.tensors_.push_back(t);
     }
     if (chosen.tensors_.empty()) {
-        throw error(error_kind::usage, base::unknown("tensor", glob, names));
+        base::refuse(base::unknown("tensor", glob, names));
     }
     return chosen;
 }

@@ -13,8 +13,7 @@ view::view(std::span<const float> values) : view(values.data(), dtype::f32, {val
 view::view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols)
     : view(values.data(), dtype::f32, {rows, cols}) {
     if (values.size() == elements()) return;
-    throw error(error_kind::usage, fmt::format("an array in memory: {} values do not make {} x {}",
-                                               values.size(), rows, cols));
+    base::refuse("an array in memory: {} values do not make {} x {}", values.size(), rows, cols);
 }
 
 view::view(const void* data, dtype type, shape extents, std::vector<std::int64_t> strides)
@@ -23,8 +22,7 @@ view::view(const void* data, dtype type, shape extents, std::vector<std::int64_t
 view view::named(std::string name) const {
     auto file = io::renamed(*file_, std::move(name));
     if (!file) {
-        throw error(error_kind::usage, "only arrays in memory can be given a name",
-                    {info().file, info().name, {}});
+        base::refuse("only arrays in memory can be given a name", {info().file, info().name, {}});
     }
     return {std::move(file), 0};
 }

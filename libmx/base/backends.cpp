@@ -31,7 +31,7 @@ std::size_t backend_named(std::string_view name) {
                     fmt::format("backend {} cannot run here{}; 'mx version' lists what can", name,
                                 b.device ? ": " + why : ""));
     }
-    throw error(error_kind::usage, unknown("backend", name, names));
+    refuse(unknown("backend", name, names));
 }
 
 }  // namespace mx::base

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 namespace mx::base {

@@ -76,9 +76,12 @@ void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* can
         run_team(team, work);
     }
     if (failure) std::rethrow_exception(failure);
-    if (cancel != nullptr && cancel->load()) {
-        throw error(error_kind::cancelled, "stopped before the end");
-    }
+    stop_if(cancel);
+}
+
+void stop_if(const std::atomic<bool>* cancel) {
+    if (cancel == nullptr || !cancel->load()) return;
+    throw error(error_kind::cancelled, "stopped before the end");
 }
 
 }  // namespace mx::base

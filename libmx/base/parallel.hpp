@@ -25,4 +25,7 @@ void run_team(int threads, const std::function<void(int thread)>& body);
 void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
                   const std::function<void(std::uint64_t index, int thread)>& body);
 
+/// Throws base::error (cancelled) where `cancel`, which may be null, is raised.
+void stop_if(const std::atomic<bool>* cancel);
+
 }  // namespace mx::base

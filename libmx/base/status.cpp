@@ -76,4 +76,8 @@ error::error(error_kind kind, std::string message, error_place place)
       message_(std::move(message)),
       place_(std::move(place)) {}
 
+void refuse(std::string message, error_place place) {
+    throw error(error_kind::usage, std::move(message), std::move(place));
+}
+
 }  // namespace mx::base

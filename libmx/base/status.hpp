@@ -3,11 +3,14 @@
 // offset), and what to do, in one line; the application turns its kind into an exit code.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace mx::base {
 
@@ -44,6 +47,15 @@ class error : public std::runtime_error {
     std::string message_;
     error_place place_;
 };
+
+/// Throws an error of the kind usage.
+[[noreturn]] void refuse(std::string message, error_place place = {});
+/// The same with a message put together as by fmt::format.
+template <typename... Values>
+requires(sizeof...(Values) > 0)
+    [[noreturn]] void refuse(fmt::format_string<Values...> text, Values&&... values) {
+    refuse(fmt::format(text, std::forward<Values>(values)...));
+}
 
 /// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 when it is not one.
 std::size_t utf8_length(const std::string& text, std::size_t at);

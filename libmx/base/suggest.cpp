@@ -8,6 +8,8 @@
 #include <cctype>
 #include <limits>
 
+#include "libmx/base/joined.hpp"
+
 namespace mx::base {
 namespace {
 
@@ -53,7 +55,7 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
 std::string unknown(std::string_view what, std::string_view word,
                     const std::vector<std::string_view>& candidates) {
     return fmt::format("unknown {} '{}'; did you mean '{}'? (known: {})", what, word,
-                       nearest(word, candidates), fmt::join(candidates, ", "));
+                       nearest(word, candidates), joined(candidates, ", "));
 }
 
 }  // namespace mx::base

@@ -19,7 +19,7 @@ constexpr std::uint64_t columns = 4096;
 
 constexpr std::array outputs{pass_output::sums, pass_output::codes};
 
-double bytes_of(tensor::dtype type) { return tensor::row_of(type).bits / 8.0; }
+double element_bytes(tensor::dtype type) { return tensor::row_of(type).bits / 8.0; }
 
 // The segments of a whole matrix, and its columns as the recipe sees it.
 struct layout {
@@ -29,7 +29,7 @@ struct layout {
 layout layout_of(std::uint64_t rows, const codec::recipe& r) {
     std::string reason;
     const auto found = engine::lay_out({rows, columns}, r, reason);
-    if (!found) throw base::error(base::error_kind::usage, "a matrix: " + reason);
+    if (!found) base::refuse("a matrix: " + reason);
     const block::grid& g = found->grid;
     const block::view& v = g.over;
     layout l{{}, v.cols};
@@ -41,10 +41,10 @@ layout layout_of(std::uint64_t rows, const codec::recipe& r) {
     return l;
 }
 
-class measurement {
+class device_measurement {
   public:
-    measurement(codec::device_meter& meter, const device_request& request,
-                const std::atomic<bool>* cancel, const std::function<void(double)>& on_share)
+    device_measurement(codec::device_meter& meter, const device_request& request,
+                       const std::atomic<bool>* cancel, const std::function<void(double)>& on_share)
         : meter_(meter), request_(request), cancel_(cancel), on_share_(on_share) {}
 
     device_throughput run() {
@@ -53,7 +53,7 @@ class measurement {
         fill_normal(request_.type, staged);
         meter_.spread();
         result_.memory = meter_.resident();
-        const auto stored = static_cast<std::uint64_t>(bytes_of(request_.type));
+        const auto stored = static_cast<std::uint64_t>(element_bytes(request_.type));
         rows_ = result_.memory / stored / columns;
         result_.elements = rows_ * columns;
         std::vector<std::size_t> chosen;
@@ -73,7 +73,7 @@ class measurement {
         for (placed_rate& r : result_.rates) {
             const bool copies = r.bound == roof::device_copy;
             r = rate_below(copies ? result_.bandwidth.copy : result_.bandwidth.read,
-                           bytes_of(request_.type), r);
+                           element_bytes(request_.type), r);
         }
         return std::move(result_);
     }
@@ -129,7 +129,7 @@ class measurement {
 device_throughput measure_device(codec::device_meter& meter, const device_request& request,
                                  const std::atomic<bool>* cancel,
                                  const std::function<void(double)>& on_share) {
-    return measurement(meter, request, cancel, on_share).run();
+    return device_measurement(meter, request, cancel, on_share).run();
 }
 
 }  // namespace mx::bench

@@ -25,16 +25,16 @@ gemm::operand first_rows(const gemm::operand& o, std::size_t rows) {
 }
 
 // A model with its operands, against the others of its backend and thread count.
-struct contestant {
+struct product_contestant {
     const gemm::accumulator* model;
     gemm::operand a, b;
     double best = 0;  // multiply-adds per second
 };
 
-class measurement {
+class product_measurement {
   public:
-    measurement(const product_throughput_request& request, const std::atomic<bool>* cancel,
-                const std::function<void(const engine::progress&)>& on_progress)
+    product_measurement(const product_throughput_request& request, const std::atomic<bool>* cancel,
+                        const std::function<void(const engine::progress&)>& on_progress)
         : request_(request), cancel_(cancel), progress_(on_progress) {
         for (const gemm::accumulator& m : request.models) {
             const product_operands of = operands_for(m);
@@ -61,7 +61,7 @@ class measurement {
         for (const cell& at : cells_) {
             measure(*at.backend, at.threads);
             for (std::size_t m = 0; m < all_.size(); ++m) {
-                const contestant& c = all_[m];
+                const product_contestant& c = all_[m];
                 const bool kernels =
                     at.backend->name != "scalar" && at.backend->computes(*c.model, c.a, c.b);
                 rates.push_back({m, at.backend, at.threads, kernels, c.best});
@@ -76,7 +76,7 @@ class measurement {
     // Rounds of all models until the time is used up.
     void measure(const gemm::backend& b, int threads) {
         // Warms up, and tells how much a model can do in its share of the time.
-        for (contestant& c : all_) {
+        for (product_contestant& c : all_) {
             c.best = 0;
             time_once(c, b, threads, row_step);
         }
@@ -84,11 +84,11 @@ class measurement {
         take_turns(
             request_.seconds, cancel_, [this](double done) { progress_.report(done); },
             [&] {
-                for (contestant& c : all_) time_once(c, b, threads, rows_in(c, share));
+                for (product_contestant& c : all_) time_once(c, b, threads, rows_in(c, share));
             });
     }
 
-    std::size_t rows_in(const contestant& c, double seconds) const {
+    std::size_t rows_in(const product_contestant& c, double seconds) const {
         const double per_row =
             static_cast<double>(request_.columns) * static_cast<double>(request_.depth);
         const double rows = std::min(c.best * seconds / per_row, 1e9);
@@ -96,7 +96,8 @@ class measurement {
         return std::min(request_.rows, std::max(row_step, whole));
     }
 
-    void time_once(contestant& c, const gemm::backend& b, int threads, std::size_t rows) const {
+    void time_once(product_contestant& c, const gemm::backend& b, int threads,
+                   std::size_t rows) const {
         const gemm::operand a = first_rows(c.a, std::min(rows, c.a.rows));
         gemm::multiply_control control;
         control.threads = threads;
@@ -111,7 +112,7 @@ class measurement {
     const product_throughput_request& request_;
     const std::atomic<bool>* cancel_;
     part_progress progress_;
-    std::vector<contestant> all_;
+    std::vector<product_contestant> all_;
     struct cell {
         const gemm::backend* backend;
         int threads;
@@ -132,8 +133,7 @@ product_operands operands_for(const gemm::accumulator& m) {
         if (found.format == nullptr && taken(0)) found = {&f, nullptr};
         if (found.format != nullptr) return found;
     }
-    throw base::error(base::error_kind::usage,
-                      "accumulator '" + std::string(m.name) + "' takes no two equal formats");
+    base::refuse("accumulator '" + std::string(m.name) + "' takes no two equal formats");
 }
 
 // With float32's exponents, sums of arbitrary codes soon end in infinity, where the plain loop has
@@ -192,7 +192,7 @@ void compare_with_processor(std::vector<product_rate>& rates) {
 std::vector<product_rate> measure_product_throughput(
     const product_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const engine::progress&)>& on_progress) {
-    return measurement(request, cancel, on_progress).run();
+    return product_measurement(request, cancel, on_progress).run();
 }
 
 }  // namespace mx::bench

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <functional>
 
-#include "libmx/base/status.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/engine/control.hpp"
 
 namespace mx::bench {
@@ -34,9 +34,7 @@ void take_turns(double seconds, const std::atomic<bool>* cancel,
         const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
         if (i >= least_rounds && past.count() >= seconds) return;
         if (on_share) on_share(std::min(1.0, past.count() / seconds));
-        if (cancel != nullptr && cancel->load()) {
-            throw base::error(base::error_kind::cancelled, "stopped before the end");
-        }
+        base::stop_if(cancel);
         round();
     }
 }

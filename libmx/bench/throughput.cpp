@@ -26,8 +26,8 @@ std::uint64_t bytes_of(tensor::dtype type) {
     return static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
 }
 
-// A matrix in memory of which every measurement takes the next rows, so that none finds its values
-// in a cache.
+// A matrix in memory of which every pass_measurement takes the next rows, so that none finds its
+// values in a cache.
 class row_source {
   public:
     row_source(tensor::dtype type, std::span<const std::byte> values, std::uint64_t elements)
@@ -61,18 +61,18 @@ class row_source {
 };
 
 // What is measured against the others of its backend and thread count.
-struct contestant {
+struct pass_contestant {
     std::vector<std::size_t> indices;
     std::vector<codec::recipe> recipes;
     bool histograms;
     double best = 0;  // elements per second
 };
 
-std::vector<contestant> contestants_of(const throughput_request& request) {
-    std::vector<contestant> all;
+std::vector<pass_contestant> contestants_of(const throughput_request& request) {
+    std::vector<pass_contestant> all;
     for (const bool histograms : {false, true}) {
         if (histograms && !request.histograms) continue;
-        contestant joint{{}, {}, histograms};
+        pass_contestant joint{{}, {}, histograms};
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
             all.push_back({{r}, {request.recipes[r]}, histograms});
             joint.indices.push_back(r);
@@ -83,7 +83,7 @@ std::vector<contestant> contestants_of(const throughput_request& request) {
     return all;
 }
 
-void time_once(contestant& c, const analysis::matrix& m, const engine::run_control& control) {
+void time_once(pass_contestant& c, const analysis::matrix& m, const engine::run_control& control) {
     const double took =
         seconds_of([&] { analysis::analyze_matrix(m, c.recipes, c.histograms, control); });
     c.best = std::max(c.best, static_cast<double>(m.rows * m.cols) / took);
@@ -107,10 +107,10 @@ amount analysed(const std::vector<engine::tensor_ref>& tensors, const analysis::
     return all;
 }
 
-class measurement {
+class pass_measurement {
   public:
-    measurement(const throughput_request& request, const std::atomic<bool>* cancel,
-                const std::function<void(const engine::progress&)>& on_progress)
+    pass_measurement(const throughput_request& request, const std::atomic<bool>* cancel,
+                     const std::function<void(const engine::progress&)>& on_progress)
         : request_(request), cancel_(cancel), progress_(on_progress) {
         for (const codec::backend* b : request.backends) {
             progress_.add_parts(request.threads.size() * (request.files.empty() ? 1 : 2));
@@ -159,9 +159,8 @@ class measurement {
             };
             const amount all = analysed(request_.files, analyze());
             if (all.elements == 0) {
-                throw base::error(base::error_kind::usage,
-                                  "recipe '" + codec::to_string(request_.recipes[r]) +
-                                      "' suits no tensor of these files; 'mx analyze' says why");
+                base::refuse("recipe '" + codec::to_string(request_.recipes[r]) +
+                             "' suits no tensor of these files; 'mx analyze' says why");
             }
             double best = 0;
             take_turns(request_.seconds / recipes, cancel_, {},
@@ -220,10 +219,10 @@ class measurement {
         const std::size_t first = result_.rows.size();
         for (const codec::backend* d : request_.backends) {
             const engine::run_control control = control_of(threads, *d);
-            std::vector<contestant> all = contestants_of(request_);
+            std::vector<pass_contestant> all = contestants_of(request_);
             measure(all, rows, control,
                     [&] { b.read = std::max(b.read, moved / memory.read_once()); });
-            for (const contestant& c : all) add_row(c, all, control);
+            for (const pass_contestant& c : all) add_row(c, all, control);
         }
         for (std::size_t i = first; i < result_.rows.size(); ++i) {
             throughput_row& r = result_.rows[i];
@@ -234,26 +233,26 @@ class measurement {
     }
 
     // Rounds of all contestants until the time is used up; `between` runs once a round.
-    void measure(std::vector<contestant>& all, row_source& rows, const engine::run_control& control,
-                 const std::function<void()>& between) {
-        // Warms up, and tells how much a contestant can do in its share of the time.
-        for (contestant& c : all) time_once(c, rows.next(0), control);
+    void measure(std::vector<pass_contestant>& all, row_source& rows,
+                 const engine::run_control& control, const std::function<void()>& between) {
+        // Warms up, and tells how much a pass_contestant can do in its share of the time.
+        for (pass_contestant& c : all) time_once(c, rows.next(0), control);
         const double share = request_.seconds / least_rounds / static_cast<double>(all.size());
         take_turns(
             request_.seconds, cancel_, [this](double done) { progress_.report(done); },
             [&] {
                 between();
-                for (contestant& c : all) time_once(c, rows.next(c.best * share), control);
+                for (pass_contestant& c : all) time_once(c, rows.next(c.best * share), control);
             });
         progress_.end_part();
     }
 
-    void add_row(const contestant& c, const std::vector<contestant>& all,
+    void add_row(const pass_contestant& c, const std::vector<pass_contestant>& all,
                  const engine::run_control& control) {
         throughput_row row{c.indices, control.backend, control.threads, c.histograms, c.best, 0, 1};
         if (c.indices.size() > 1) {
             double separate = 0;
-            for (const contestant& other : all) {
+            for (const pass_contestant& other : all) {
                 const bool one = other.indices.size() == 1 && other.histograms == c.histograms;
                 if (one) separate += 1 / other.best;
             }
@@ -276,7 +275,7 @@ std::uint64_t default_elements(tensor::dtype type) { return memory_to_measure() 
 
 throughput measure_throughput(const throughput_request& request, const std::atomic<bool>* cancel,
                               const std::function<void(const engine::progress&)>& on_progress) {
-    return measurement(request, cancel, on_progress).run();
+    return pass_measurement(request, cancel, on_progress).run();
 }
 
 }  // namespace mx::bench

@@ -16,7 +16,7 @@ std::unique_ptr<quantizer> vector_quantizer() {
     return make_cpu_quantizer(simd::kernel_of<t>);
 }
 
-constexpr std::array list{
+constexpr std::array backend_rows{
     backend{backend_row("scalar"), scalar_quantizer, make_host_caster},
     backend{backend_row("neon"), vector_quantizer<simd::target::neon>, make_host_caster, nullptr,
             simd::takes},
@@ -28,14 +28,16 @@ constexpr std::array list{
             nullptr, simd::takes},
     backend{backend_row("cuda"), cuda::make_quantizer, cuda::make_caster, cuda::make_meter},
 };
-static_assert(list.size() == base::backends.size());
+static_assert(backend_rows.size() == base::backends.size());
 
 }  // namespace
 
-std::span<const backend> backends() { return list; }
+std::span<const backend> backends() { return backend_rows; }
 
-const backend& best_backend() { return list[base::best_backend()]; }
+const backend& best_backend() { return backend_rows[base::best_backend()]; }
 
-const backend& backend_named(std::string_view name) { return list[base::backend_named(name)]; }
+const backend& backend_named(std::string_view name) {
+    return backend_rows[base::backend_named(name)];
+}
 
 }  // namespace mx::codec

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/codec/caster.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 

@@ -377,7 +377,7 @@ constexpr dialect cutlass_row() {
     return d;
 }
 
-constexpr std::array list{
+constexpr std::array dialect_rows{
     ocp_row,
     microxcaling_row(),
     microxcaling_bf16_row(),
@@ -399,8 +399,8 @@ constexpr std::array list{
 };
 
 constexpr bool rows_stand_at_their_ids() {
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        if (static_cast<std::size_t>(list[i].id) != i) return false;
+    for (std::size_t i = 0; i < dialect_rows.size(); ++i) {
+        if (static_cast<std::size_t>(dialect_rows[i].id) != i) return false;
     }
     return true;
 }
@@ -408,12 +408,12 @@ static_assert(rows_stand_at_their_ids());
 
 }  // namespace
 
-std::span<const dialect> dialects() { return list; }
+std::span<const dialect> dialects() { return dialect_rows; }
 
-const dialect& row_of(dialect_id id) { return list[static_cast<std::size_t>(id)]; }
+const dialect& row_of(dialect_id id) { return dialect_rows[static_cast<std::size_t>(id)]; }
 
 const dialect* find_dialect(std::string_view name) {
-    for (const dialect& d : list) {
+    for (const dialect& d : dialect_rows) {
         if (d.name == name) return &d;
     }
     return nullptr;

@@ -44,7 +44,7 @@ constexpr disagreement row(int number, std::string_view title, std::string_view 
     return {number, title, story, kind, x, a, b};
 }
 
-constexpr std::array list{
+constexpr std::array disagreement_rows{
     row(1, "scale=even at an exact tie", "torchao and Quark go up, FBGEMM goes down", probe::row,
         one_75, {"torchao", "mxfp4:scale=even,dialect=torchao"},
         {"fbgemm", "mxfp4:scale=even,dialect=fbgemm"}),
@@ -177,7 +177,7 @@ std::string number(float x) {
 
 }  // namespace
 
-std::span<const disagreement> disagreements() { return list; }
+std::span<const disagreement> disagreements() { return disagreement_rows; }
 
 response ask(const disagreement& d, const respondent& who) {
     switch (d.kind) {

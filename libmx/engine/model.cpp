@@ -20,8 +20,7 @@ namespace {
     const std::string hint =
         near.empty() ? "the files hold no tensors"
                      : fmt::format("the nearest name is '{}'; `mx tensors` lists all", near);
-    throw base::error(base::error_kind::usage,
-                      fmt::format("--tensor '{}' matches no tensor: {}", glob, hint));
+    base::refuse("--tensor '{}' matches no tensor: {}", glob, hint);
 }
 
 }  // namespace

@@ -17,19 +17,6 @@ bool is_kept(const io::tensor_info& info, const run_control& control) {
     return info.elements <= control.kept_elements;
 }
 
-// In signed integers, of which every processor finds the larger one by vectors.
-std::uint32_t finite_amax(std::span<const float> x) {
-    constexpr auto infinity = static_cast<std::int32_t>(base::f32_infinity);
-    std::int32_t amax = 0;
-    for (const float v : x) {
-        const auto magnitude =
-            static_cast<std::int32_t>(base::bits_of(v) & base::f32_magnitude_mask);
-        const std::int32_t finite = magnitude < infinity ? magnitude : 0;
-        amax = amax < finite ? finite : amax;
-    }
-    return static_cast<std::uint32_t>(amax);
-}
-
 // What several wishes of a tensor have in common: a maximum of one preparation's values.
 struct search {
     facts_wanted what;
@@ -91,6 +78,19 @@ void look(const tensor_searches& of, const loaded_panel& p) {
 }
 
 }  // namespace
+
+// In signed integers, of which every processor finds the larger one by vectors.
+std::uint32_t finite_amax(std::span<const float> x) {
+    constexpr auto infinity = static_cast<std::int32_t>(base::f32_infinity);
+    std::int32_t amax = 0;
+    for (const float v : x) {
+        const auto magnitude =
+            static_cast<std::int32_t>(base::bits_of(v) & base::f32_magnitude_mask);
+        const std::int32_t finite = magnitude < infinity ? magnitude : 0;
+        amax = amax < finite ? finite : amax;
+    }
+    return static_cast<std::uint32_t>(amax);
+}
 
 std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
                            std::size_t limit, const run_control& control) {

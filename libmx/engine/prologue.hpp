@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "libmx/codec/tensor_scale.hpp"
@@ -24,6 +25,9 @@ struct facts_wanted {
     preparation how;
     block::grid grid;
 };
+
+/// The bits of the largest finite magnitude; 0 without one.
+std::uint32_t finite_amax(std::span<const float> x);
 
 /// What a prologue found, by tensor. Empty for a run that needs none.
 struct prologue {

@@ -18,11 +18,11 @@ namespace {
 
 // What a dump adds to a weight's name (gradients, optimizer state) comes before the weight's own
 // role, and a norm's bias is a bias: it does not multiply.
-constexpr std::array rows{
-    role_row{"gradient", "gradients of weights or activations",
-             "*grad.* *grad *grads.* *gradient.* *gradients.* *gradient *dgrad* *wgrad* *.dy *.dx "
-             "*.dw",
-             0},
+constexpr std::array role_rows{
+    role_row{
+        "gradient", "gradients of weights or activations",
+        "*grad.* *grad *grads.* *gradient.* *gradients.* *gradient *dgrad* *wgrad* *.dy *.dx *.dw",
+        0},
     role_row{"optimizer", "state of an optimizer: moments",
              "*exp.avg* *optimizer.* optimizer* *optim.* *momentum* *adam.m.* *adam.v.*", 0},
     role_row{"activation", "inputs and outputs of layers",
@@ -75,14 +75,14 @@ bool separates(char c) { return c == '.' || c == '/' || c == '_' || c == ':' || 
 
 }  // namespace
 
-std::span<const role_row> roles() { return rows; }
+std::span<const role_row> roles() { return role_rows; }
 
 role_finder::role_finder(std::vector<role_override> overrides) : overrides_(std::move(overrides)) {
     std::vector<std::string_view> names;
-    for (const role_row& r : rows) names.push_back(r.name);
+    for (const role_row& r : role_rows) names.push_back(r.name);
     for (const role_override& o : overrides_) {
         if (std::find(names.begin(), names.end(), o.role) == names.end()) {
-            throw base::error(base::error_kind::usage, base::unknown("role", o.role, names));
+            base::refuse(base::unknown("role", o.role, names));
         }
     }
 }
@@ -92,22 +92,21 @@ std::string_view role_finder::role_of(const io::tensor_info& info) const {
         if (base::glob_match(o.glob, info.name)) return o.role;
     }
     // Masks and strings are not weights.
-    if (tensor::row_of(info.type).to_f32 == tensor::widening::none) return rows.back().name;
+    if (tensor::row_of(info.type).to_f32 == tensor::widening::none) return role_rows.back().name;
     const std::string name = plain(info.name);
     const auto axes = std::count_if(info.shape.begin(), info.shape.end(),
                                     [](std::uint64_t extent) { return extent != 1; });
-    for (const role_row& r : rows) {
+    for (const role_row& r : role_rows) {
         if (axes >= r.least_axes && matches_any(r.patterns, name)) return r.name;
     }
-    return rows.back().name;
+    return role_rows.back().name;
 }
 
 role_override parse_role_override(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("--role-pattern {}: give ROLE=GLOB, as in norm='*.scale'",
-                                      base::printable(text)));
+        base::refuse("--role-pattern {}: give ROLE=GLOB, as in norm='*.scale'",
+                     base::printable(text));
     }
     return {text.substr(0, equals), text.substr(equals + 1)};
 }

@@ -182,7 +182,7 @@ logical_list stored_tensors(const std::vector<std::unique_ptr<io::reader>>& file
 // --- splitting and transposing -------------------------------------------------------------------
 
 [[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view why) {
-    throw base::error(base::error_kind::usage, fmt::format("{} '{}': {}", option, value, why));
+    base::refuse("{} '{}': {}", option, value, why);
 }
 
 [[noreturn]] void nothing_fits(std::string_view option, std::string_view value,

@@ -12,13 +12,13 @@
 #include <stdexcept>
 #include <vector>
 
-#include "libmx/base/status.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/io/input_file.hpp"
 
 namespace mx::io {
 namespace {
 
-constexpr std::size_t piece = std::size_t{1} << 20;
+constexpr std::size_t digest_piece = std::size_t{1} << 20;
 
 // The library fails only where it was built or configured without SHA-256.
 void require(int worked) {
@@ -35,12 +35,12 @@ std::string sha256_of(const std::string& path, const std::atomic<bool>* cancel) 
     require(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr));
 
     const std::uint64_t size = file->size();
-    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(size, piece)));
+    std::vector<std::byte> buffer(
+        static_cast<std::size_t>(std::min<std::uint64_t>(size, digest_piece)));
     for (std::uint64_t at = 0; at < size; at += buffer.size()) {
-        if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
-            throw base::error(base::error_kind::cancelled, "interrupted");
-        }
-        const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(size - at, piece));
+        base::stop_if(cancel);
+        const auto count =
+            static_cast<std::size_t>(std::min<std::uint64_t>(size - at, digest_piece));
         file->read(at, std::span(buffer).first(count));
         require(EVP_DigestUpdate(context.get(), buffer.data(), count));
     }

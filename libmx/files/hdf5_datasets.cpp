@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <exception>
 #include <set>
 #include <utility>
@@ -18,7 +17,7 @@
 namespace mx::io {
 namespace {
 
-constexpr int depth_limit = 64;
+constexpr int group_depth_limit = 64;
 constexpr std::size_t attribute_limit = 64 << 10;
 
 struct link {
@@ -101,8 +100,8 @@ class tree_walk {
 
     void group(hid_t id, const std::string& prefix, int depth) {
         if (!seen_.insert(identity(id)).second) return;
-        if (depth > depth_limit) {
-            fail(prefix, fmt::format("groups are nested more than {} deep", depth_limit));
+        if (depth > group_depth_limit) {
+            fail(prefix, fmt::format("groups are nested more than {} deep", group_depth_limit));
         }
         // In native order, sorted here: to sort by name the library (1.10) gathers a table first,
         // and when the file is damaged it frees what it has not filled.

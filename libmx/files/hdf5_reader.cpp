@@ -18,7 +18,13 @@
 namespace mx::io {
 namespace {
 
-enum request : std::uint64_t { list, attributes, open_dataset, read_dataset, close_dataset };
+enum service_request : std::uint64_t {
+    list,
+    attributes,
+    open_dataset,
+    read_dataset,
+    close_dataset
+};
 
 // The child's side.
 class hdf5_service {

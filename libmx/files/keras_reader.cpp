@@ -16,7 +16,7 @@ namespace mx::io {
 namespace {
 
 constexpr std::string_view weights_entry = "model.weights.h5";
-constexpr std::uint64_t piece_bytes = 1 << 20;
+constexpr std::uint64_t keras_piece = 1 << 20;
 
 const zip_entry* find_weights(const zip_archive& archive) {
     for (const zip_entry& entry : archive.entries()) {
@@ -26,7 +26,7 @@ const zip_entry* find_weights(const zip_archive& archive) {
 }
 
 // HDF5 wants a file of its own: the entry becomes one without a name.
-shared_file unpack(const shared_file& file) {
+shared_file unpacked_file(const shared_file& file) {
     const auto archive = zip_archive::open(file);
     const zip_entry* const entry = find_weights(*archive);
     if (entry == nullptr || entry->encrypted) {
@@ -36,7 +36,7 @@ shared_file unpack(const shared_file& file) {
     shared_file unpacked = input_file::adopt(open_unnamed_file(), file->path(), entry->size);
     std::vector<std::byte> piece;
     for (std::uint64_t at = 0; at < entry->size; at += piece.size()) {
-        piece.resize(static_cast<std::size_t>(std::min(piece_bytes, entry->size - at)));
+        piece.resize(static_cast<std::size_t>(std::min(keras_piece, entry->size - at)));
         bytes->read(at, piece);
         if (!write_fully(unpacked->descriptor(), at, piece)) {
             throw base::error(base::error_kind::output,
@@ -51,7 +51,7 @@ shared_file unpack(const shared_file& file) {
 class keras_reader final : public file_reader {
   public:
     keras_reader(shared_file file, const open_options& options)
-        : file_reader(std::move(file)), weights_(open_hdf5(unpack(file_), options)) {
+        : file_reader(std::move(file)), weights_(open_hdf5(unpacked_file(file_), options)) {
         tensors_ = weights_->tensors();
     }
 

@@ -12,12 +12,12 @@
 namespace mx::io {
 namespace {
 
-constexpr std::size_t piece_bytes = 1 << 20;
+constexpr std::size_t unpacked_piece = 1 << 20;
 // Deflate cannot make more than 1032 bytes of one, so a larger promise is a lie.
 constexpr std::uint64_t deflate_ratio = 1032;
 
-[[noreturn]] void refuse(const std::string& file, const std::string& entry,
-                         const std::string& message) {
+[[noreturn]] void refuse_entry(const std::string& file, const std::string& entry,
+                               const std::string& message) {
     input_error(message, {file, entry, {}});
 }
 
@@ -75,7 +75,7 @@ class zip_stream {
         std::byte one{};
         const std::lock_guard lock(archive_->mutex_);
         if (read_locked_at(offset, std::span(&one, 1)) != 1) {
-            refuse(path(), entry_.name, "the entry ends early; the archive is damaged");
+            refuse_entry(path(), entry_.name, "the entry ends early; the archive is damaged");
         }
         return archive_->last_read_;
     }
@@ -107,13 +107,15 @@ class zip_stream {
 namespace {
 
 [[noreturn]] void ends_early(const zip_stream& stream) {
-    refuse(stream.path(), stream.entry().name, "the entry ends early; the archive is damaged");
+    refuse_entry(stream.path(), stream.entry().name,
+                 "the entry ends early; the archive is damaged");
 }
 
-std::unique_ptr<spool> unpack(const std::shared_ptr<zip_archive>& archive, const zip_entry& entry) {
+std::unique_ptr<spool> unpacked_entry(const std::shared_ptr<zip_archive>& archive,
+                                      const zip_entry& entry) {
     auto out = std::make_unique<spool>(entry.size);
     zip_stream stream(archive, entry, 0);
-    std::vector<std::byte> piece(piece_bytes);
+    std::vector<std::byte> piece(unpacked_piece);
     for (std::uint64_t at = 0; at < entry.size;) {
         const std::span<std::byte> part = std::span(piece).first(
             static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), entry.size - at)));
@@ -123,7 +125,7 @@ std::unique_ptr<spool> unpack(const std::shared_ptr<zip_archive>& archive, const
     }
     // libzip compares the checksum when it is asked for more than there is.
     if (stream.read(std::span(piece).first(1)) != 0) {
-        refuse(archive->path(), entry.name, "the entry is longer than the archive says");
+        refuse_entry(archive->path(), entry.name, "the entry is longer than the archive says");
     }
     return out;
 }
@@ -134,8 +136,8 @@ std::shared_ptr<zip_archive> zip_archive::open(shared_file file, std::uint64_t b
                                                std::optional<std::uint64_t> bytes) {
     const std::uint64_t size = bytes.value_or(file->size());
     if (begin > file->size() || size > file->size() - begin) {
-        refuse(file->path(), {},
-               fmt::format("{} bytes from byte {} on are beyond its end", size, begin));
+        refuse_entry(file->path(), {},
+                     fmt::format("{} bytes from byte {} on are beyond its end", size, begin));
     }
     std::shared_ptr<zip_archive> archive(new zip_archive(std::move(file), begin, size));
     archive->read_directory();
@@ -160,8 +162,8 @@ void zip_archive::read_directory() {
         const std::string text = zip_error_strerror(&problem);
         zip_error_fini(&problem);
         if (read_failure_) std::rethrow_exception(read_failure_);
-        refuse(path(), {},
-               fmt::format("is not a sound zip archive ({}); it may be cut short", text));
+        refuse_entry(path(), {},
+                     fmt::format("is not a sound zip archive ({}); it may be cut short", text));
     }
     zip_error_fini(&problem);
     const zip_int64_t count = zip_get_num_entries(zip_, 0);
@@ -179,17 +181,17 @@ void zip_archive::read_directory() {
         entry.encrypted = status.encryption_method != ZIP_EM_NONE;
         // Many entries over the same bytes are how a small archive unpacks to any size.
         if (entry.packed > left) {
-            refuse(path(), entry.name,
-                   "the entries overlap: up to this one they are larger than the archive");
+            refuse_entry(path(), entry.name,
+                         "the entries overlap: up to this one they are larger than the archive");
         }
         left -= entry.packed;
         if (entry.method == ZIP_CM_DEFLATE && entry.size / deflate_ratio > entry.packed) {
-            refuse(path(), entry.name,
-                   fmt::format("{} packed bytes cannot hold the {} that the archive says",
-                               entry.packed, entry.size));
+            refuse_entry(path(), entry.name,
+                         fmt::format("{} packed bytes cannot hold the {} that the archive says",
+                                     entry.packed, entry.size));
         }
         if (entry.method == ZIP_CM_STORE && entry.size != entry.packed && !entry.encrypted) {
-            refuse(path(), entry.name, "a stored entry has two different sizes");
+            refuse_entry(path(), entry.name, "a stored entry has two different sizes");
         }
         entries_.push_back(std::move(entry));
     }
@@ -213,7 +215,8 @@ std::unique_ptr<byte_source> zip_archive::head(const zip_entry& entry) {
 
 std::unique_ptr<byte_source> zip_archive::bytes(const zip_entry& entry) {
     if (entry.method != ZIP_CM_STORE) {
-        return spooled([archive = shared_from_this(), entry] { return unpack(archive, entry); });
+        return spooled(
+            [archive = shared_from_this(), entry] { return unpacked_entry(archive, entry); });
     }
     // As if it were compressed data: libzip then neither unpacks nor checks, but seeks.
     const auto stream = std::make_shared<zip_stream>(shared_from_this(), entry, ZIP_FL_COMPRESSED);
@@ -221,8 +224,8 @@ std::unique_ptr<byte_source> zip_archive::bytes(const zip_entry& entry) {
     return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
         if (stream->read_at(offset, out) != out.size()) ends_early(*stream);
         if (!checksum->add(offset, out)) {
-            refuse(stream->path(), stream->entry().name,
-                   "the entry's checksum is wrong; the archive is damaged");
+            refuse_entry(stream->path(), stream->entry().name,
+                         "the entry's checksum is wrong; the archive is damaged");
         }
     });
 }
@@ -241,9 +244,9 @@ std::unique_ptr<byte_source> zip_archive::plain_bytes(const zip_entry& entry,
 void zip_archive::fail(zip_error_t* problem, const std::string& entry) {
     if (read_failure_) std::rethrow_exception(std::exchange(read_failure_, nullptr));
     if (zip_error_code_zip(problem) == ZIP_ER_CRC) {
-        refuse(path(), entry, "the entry's checksum is wrong; the archive is damaged");
+        refuse_entry(path(), entry, "the entry's checksum is wrong; the archive is damaged");
     }
-    refuse(path(), entry, fmt::format("cannot unpack: {}", zip_error_strerror(problem)));
+    refuse_entry(path(), entry, fmt::format("cannot unpack: {}", zip_error_strerror(problem)));
 }
 
 // libzip's view of the file. Positions are ours, so archives share no file pointer.

@@ -18,8 +18,7 @@ void set_integer(accumulator& a, std::string_view text) {
     int n = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
     if (status != std::errc{} || end != text.data() + text.size()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("'{}' is not an integer in an accumulator's spelling", text));
+        base::refuse("'{}' is not an integer in an accumulator's spelling", text);
     }
     a.*field = n;
 }
@@ -39,8 +38,7 @@ void set_word(accumulator& a, std::string_view text) {
         }
         names.push_back(w.name);
     }
-    throw base::error(base::error_kind::usage,
-                      base::unknown("policy of an accumulator", text, names));
+    base::refuse(base::unknown("policy of an accumulator", text, names));
 }
 
 template <auto field, const auto& words>
@@ -55,45 +53,43 @@ bool in_groups(algorithm how) { return how == algorithm::grouped; }
 bool in_two(algorithm how) { return how == algorithm::two_sided || how == algorithm::interleaved; }
 bool in_chains(algorithm how) { return how != algorithm::exact; }
 
-using acc = accumulator;
+using edited = accumulator;
 constexpr std::array keys{
     accumulator_key{"fused_length", "1..1024", "L: products per step", has_steps,
-                    set_integer<&acc::fused_length>, get_integer<&acc::fused_length>},
+                    set_integer<&edited::fused_length>, get_integer<&edited::fused_length>},
     accumulator_key{"group_length", "1..1024", "products per exact group", in_groups,
-                    set_integer<&acc::group_length>, get_integer<&acc::group_length>},
+                    set_integer<&edited::group_length>, get_integer<&edited::group_length>},
     accumulator_key{"fraction_bits", "1..48", "F: bits kept below the alignment exponent",
-                    has_steps, set_integer<&acc::fraction_bits>, get_integer<&acc::fraction_bits>},
+                    has_steps, set_integer<&edited::fraction_bits>,
+                    get_integer<&edited::fraction_bits>},
     accumulator_key{"wide_fraction_bits", "F..48", "F2: bits kept of the sum with the accumulator",
-                    in_two, set_integer<&acc::wide_fraction_bits>,
-                    get_integer<&acc::wide_fraction_bits>},
+                    in_two, set_integer<&edited::wide_fraction_bits>,
+                    get_integer<&edited::wide_fraction_bits>},
     accumulator_key{"exponent_floor", "-1000..200", "the least alignment exponent", has_steps,
-                    set_integer<&acc::exponent_floor>, get_integer<&acc::exponent_floor>},
+                    set_integer<&edited::exponent_floor>, get_integer<&edited::exponent_floor>},
     accumulator_key{"convert", "rz-fp32, rz-e8m13, rne-fp16, rne-fp32",
                     "how a step's sum becomes an accumulator", has_steps,
-                    set_word<&acc::convert, conversion_words>,
-                    get_word<&acc::convert, conversion_words>},
+                    set_word<&edited::convert, conversion_words>,
+                    get_word<&edited::convert, conversion_words>},
     accumulator_key{"subnormals", "least-exponent, leading-bit", "where subnormal operands align",
-                    has_steps, set_word<&acc::subnormals, subnormal_words>,
-                    get_word<&acc::subnormals, subnormal_words>},
+                    has_steps, set_word<&edited::subnormals, subnormal_words>,
+                    get_word<&edited::subnormals, subnormal_words>},
     accumulator_key{"zero", "plus, kept", "the sign of an exact zero; kept: -0 of nothing but -0",
-                    in_one_alignment, set_word<&acc::zero, zero_words>,
-                    get_word<&acc::zero, zero_words>},
+                    in_one_alignment, set_word<&edited::zero, zero_words>,
+                    get_word<&edited::zero, zero_words>},
     accumulator_key{"underflow", "plus, kept", "the sign of what rounds to zero", has_steps,
-                    set_word<&acc::underflow, zero_words>, get_word<&acc::underflow, zero_words>},
+                    set_word<&edited::underflow, zero_words>,
+                    get_word<&edited::underflow, zero_words>},
     accumulator_key{"c", "term, afterwards, ignored", "how the accumulator enters", has_steps,
-                    set_word<&acc::c, entry_words>, get_word<&acc::c, entry_words>},
+                    set_word<&edited::c, entry_words>, get_word<&edited::c, entry_words>},
     accumulator_key{"promote", "0, or a multiple of L",
                     "after so many k the sum is added to a float32 sum; 0: never", in_chains,
-                    set_integer<&acc::promote_every>, get_integer<&acc::promote_every>},
+                    set_integer<&edited::promote_every>, get_integer<&edited::promote_every>},
 };
-
-[[noreturn]] void fail(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
 
 void require(const accumulator& a, std::string_view field, int value, int low, int high) {
     if (value >= low && value <= high) return;
-    fail(fmt::format("accumulator '{}': {} is {}; give {} to {}", a.name, field, value, low, high));
+    base::refuse("accumulator '{}': {} is {}; give {} to {}", a.name, field, value, low, high);
 }
 
 const accumulator_key& key_named(std::string_view name, const accumulator& a) {
@@ -104,9 +100,9 @@ const accumulator_key& key_named(std::string_view name, const accumulator& a) {
         names.push_back(key.name);
     }
     if (names.empty()) {
-        fail(fmt::format("accumulator {} has no field to change; leave '{}' out", a.name, name));
+        base::refuse("accumulator {} has no field to change; leave '{}' out", a.name, name);
     }
-    fail(base::unknown(fmt::format("field of accumulator {}", a.name), name, names));
+    base::refuse(base::unknown(fmt::format("field of accumulator {}", a.name), name, names));
 }
 
 }  // namespace
@@ -124,34 +120,32 @@ void validate(const accumulator& a) {
         require(a, "fraction_bits", a.fraction_bits, 1, 44);
         require(a, "group_length", a.group_length, 1, 16);
         if (a.fused_length % a.group_length != 0) {
-            fail(fmt::format("accumulator '{}': fused_length {} is no multiple of group_length {}",
-                             a.name, a.fused_length, a.group_length));
+            base::refuse("accumulator '{}': fused_length {} is no multiple of group_length {}",
+                         a.name, a.fused_length, a.group_length);
         }
         if (16 % a.group_length != 0) {
-            fail(fmt::format("accumulator '{}': group_length {} does not divide the blocks of 16",
-                             a.name, a.group_length));
+            base::refuse("accumulator '{}': group_length {} does not divide the blocks of 16",
+                         a.name, a.group_length);
         }
     }
     if (a.how == algorithm::two_sided || a.how == algorithm::interleaved) {
         require(a, "wide_fraction_bits", a.wide_fraction_bits, a.fraction_bits, 48);
         if (a.convert == conversion::rne_fp16) {
-            fail(
-                fmt::format("accumulator '{}': its accumulators are float32; convert=rne-fp16 "
-                            "does not apply",
-                            a.name));
+            base::refuse(
+                "accumulator '{}': its accumulators are float32; convert=rne-fp16 does not apply",
+                a.name);
         }
     }
     require(a, "promote", a.promote_every, 0, 1 << 30);
     const int at_once = a.fused_length * steps_at_once(a.enters);
     if (a.promote_every != 0 && at_once > 0 && a.promote_every % at_once != 0) {
-        fail(fmt::format("accumulator '{}': promote={} is no multiple of the {} products of a step",
-                         a.name, a.promote_every, at_once));
+        base::refuse("accumulator '{}': promote={} is no multiple of the {} products of a step",
+                     a.name, a.promote_every, at_once);
     }
     if (a.enters == intake::halves && a.fused_length % 2 != 0) {
-        fail(
-            fmt::format("accumulator '{}': fused_length {} is odd, but its steps take two of "
-                        "every four k",
-                        a.name, a.fused_length));
+        base::refuse(
+            "accumulator '{}': fused_length {} is odd, but its steps take two of every four k",
+            a.name, a.fused_length);
     }
 }
 
@@ -162,7 +156,7 @@ accumulator parse_accumulator(std::string_view text) {
     if (row == nullptr) {
         std::vector<std::string_view> names;
         for (const accumulator& a : accumulators()) names.push_back(a.name);
-        fail(base::unknown("accumulator", name, names));
+        base::refuse(base::unknown("accumulator", name, names));
     }
     accumulator a = *row;
     std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
@@ -172,7 +166,7 @@ accumulator parse_accumulator(std::string_view text) {
         rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
         const std::size_t equals = part.find('=');
         if (equals == std::string_view::npos) {
-            fail(fmt::format("accumulator '{}': '{}' is not key=value", text, part));
+            base::refuse("accumulator '{}': '{}' is not key=value", text, part);
         }
         key_named(part.substr(0, equals), a).set(a, part.substr(equals + 1));
     }

@@ -159,7 +159,7 @@ constexpr auto rz = conversion::rz_fp32;
 constexpr auto rz13 = conversion::rz_e8m13;
 constexpr auto rne16 = conversion::rne_fp16;
 
-constexpr std::array rows{
+constexpr std::array accumulator_rows{
     software("exact", algorithm::exact, intake::codes, 0, no_hardware),
     software("fp32.fma", algorithm::fma_chain, intake::float32, 1, no_hardware),
     software("fp32.pairwise", algorithm::pairwise, intake::float32, 0, no_hardware),
@@ -237,10 +237,10 @@ bool mixes(const operand_format& f) { return (f.member & small) != 0 || f.member
 
 }  // namespace
 
-std::span<const accumulator> accumulators() { return rows; }
+std::span<const accumulator> accumulators() { return accumulator_rows; }
 
 const accumulator* find_accumulator(std::string_view name) {
-    for (const accumulator& row : rows) {
+    for (const accumulator& row : accumulator_rows) {
         if (row.name == name) return &row;
     }
     return nullptr;

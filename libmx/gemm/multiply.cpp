@@ -16,8 +16,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
-#include "libmx/gemm/halves.hpp"
-#include "libmx/gemm/multiply_checks.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/gemm/terms.hpp"
 #include "libmx/gemm/unpacked_operand.hpp"
@@ -25,27 +23,23 @@
 namespace mx::gemm {
 namespace {
 
-[[noreturn]] void fail(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 // rows * cols, where the product of two sizes in memory may not wrap.
 std::size_t area(std::size_t rows, std::size_t cols) {
     if (cols != 0 && rows > std::numeric_limits<std::size_t>::max() / cols) {
-        fail(fmt::format("a matrix of {} x {} does not fit memory", rows, cols));
+        base::refuse("a matrix of {} x {} does not fit memory", rows, cols);
     }
     return rows * cols;
 }
 
 void require_shape(const operand& x, std::string_view name) {
-    if (x.format == nullptr) fail(fmt::format("operand {} has no format", name));
+    if (x.format == nullptr) base::refuse("operand {} has no format", name);
     if (x.rows == 0 || x.depth == 0) {
-        fail(fmt::format("operand {} is {} x {}; give at least one row and one element of k", name,
-                         x.rows, x.depth));
+        base::refuse("operand {} is {} x {}; give at least one row and one element of k", name,
+                     x.rows, x.depth);
     }
     if (x.codes.size() != area(x.rows, x.depth)) {
-        fail(fmt::format("operand {} is {} x {} but has {} codes", name, x.rows, x.depth,
-                         x.codes.size()));
+        base::refuse("operand {} is {} x {} but has {} codes", name, x.rows, x.depth,
+                     x.codes.size());
     }
     if (x.scaling == 0) return;
     const operand_scale* scale = nullptr;
@@ -53,16 +47,16 @@ void require_shape(const operand& x, std::string_view name) {
         if (s.bit == x.scaling) scale = &s;
     }
     if (scale == nullptr || scale->block != x.scale_block) {
-        fail(fmt::format("operand {} has blocks of {}, which is not what its scales are of", name,
-                         x.scale_block));
+        base::refuse("operand {} has blocks of {}, which is not what its scales are of", name,
+                     x.scale_block);
     }
     if (x.format->member == takes_f32) {
-        fail(fmt::format("operand {} is float32 with block scales; dequantize it first", name));
+        base::refuse("operand {} is float32 with block scales; dequantize it first", name);
     }
     const std::size_t blocks = x.depth / x.scale_block + (x.depth % x.scale_block != 0 ? 1 : 0);
     if (x.scales.size() != area(x.rows, blocks)) {
-        fail(fmt::format("operand {} is {} x {} in blocks of {} but has {} scales", name, x.rows,
-                         x.depth, x.scale_block, x.scales.size()));
+        base::refuse("operand {} is {} x {} in blocks of {} but has {} scales", name, x.rows,
+                     x.depth, x.scale_block, x.scales.size());
     }
 }
 
@@ -249,26 +243,31 @@ std::vector<std::uint32_t> product_somewhere(const backend& by, const operand& a
     }
 }
 
-}  // namespace
-
+// Throws base::error (usage) when the operands are misshapen, do not fit each other or `c`, when
+// the model does not take them (naming one that does), or when the arrangement makes no sense.
 void require_fit(const operand& a, const operand& b, std::span<const std::uint32_t> c,
                  const accumulator& m, const arrangement& how) {
     validate(m);
     require_shape(a, "A");
     require_shape(b, "B");
     if (a.depth != b.depth) {
-        fail(fmt::format("A has {} elements along k and B has {}", a.depth, b.depth));
+        base::refuse("A has {} elements along k and B has {}", a.depth, b.depth);
     }
     const std::size_t outputs = area(a.rows, b.rows);
     if (!c.empty() && c.size() != outputs) {
-        fail(fmt::format("C has {} elements; {} x {} are called for", c.size(), a.rows, b.rows));
+        base::refuse("C has {} elements; {} x {} are called for", c.size(), a.rows, b.rows);
     }
-    if (how.slices == 0) fail("slices=0: give 1 for none");
+    if (how.slices == 0) base::refuse("slices=0: give 1 for none");
     if (takes_both(m, a, b)) return;
-    fail(fmt::format("accumulator '{}' does not take {} x {}; {} does", m.name, in_words(a),
-                     in_words(b), alternative(m, a, b)->name));
+    base::refuse("accumulator '{}' does not take {} x {}; {} does", m.name, in_words(a),
+                 in_words(b), alternative(m, a, b)->name);
 }
 
+// fp8 as chips without an instruction for it multiply it (intake::halves): every 32-bit register
+// of four codes is widened to f16 in its lower and its upper half, and an instruction of 2 L
+// products is two f16 steps of L. `x` (without scales, every value of it an f16) as f16 in the
+// order in which steps of `length` products, an even number, take it: of 2 length neighbours those
+// with k mod 4 = 0 and 1, then the others. k is filled with zeros up to whole instructions.
 operand in_halves(const operand& x, std::size_t length) {
     const std::vector<float> values = dequantized(x, intake::float32);
     const std::size_t at_once = 2 * length;
@@ -287,6 +286,8 @@ operand in_halves(const operand& x, std::size_t length) {
     }
     return h;
 }
+
+}  // namespace
 
 std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
                                     std::span<const std::uint32_t> c, const accumulator& model,

@@ -16,8 +16,7 @@ tensor::dtype parse_dtype(std::string_view option, std::string_view name) {
     }
     const std::optional<dtype> found = tensor::find_dtype(upper);
     if (!found || *found == dtype::other) {
-        throw base::error(base::error_kind::usage, fmt::format("{}: unknown dtype '{}'; known: {}",
-                                                               option, name, known_dtypes()));
+        base::refuse("{}: unknown dtype '{}'; known: {}", option, name, known_dtypes());
     }
     return *found;
 }

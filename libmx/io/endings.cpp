@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/writer.hpp"
@@ -33,10 +34,9 @@ void check_ending(const std::string& path, std::initializer_list<std::string_vie
     if (std::any_of(own.begin(), own.end(), ends_path)) return;
     const auto refuse = [&](std::string_view ending) {
         if (!ends_path(ending)) return;
-        throw base::error(base::error_kind::usage,
-                          fmt::format("cannot write {} here; the name may end with {}", ending,
-                                      fmt::join(own, ", ")),
-                          {path, {}, {}});
+        base::refuse(fmt::format("cannot write {} here; the name may end with {}", ending,
+                                 base::joined(own, ", ")),
+                     {path, {}, {}});
     };
     for (const reader_format& format : reader_formats) refuse(format.ending);
     for (const std::string_view ending : more_endings) refuse(ending);

@@ -12,7 +12,7 @@
 namespace mx::io {
 namespace {
 
-struct array {
+struct array_in_memory {
     const std::byte* data;
     tensor::shape extents;
     std::vector<std::int64_t> strides;  // empty: C order
@@ -21,7 +21,7 @@ struct array {
 
 class array_source final : public byte_source {
   public:
-    explicit array_source(const array& of) : of_(of) {}
+    explicit array_source(const array_in_memory& of) : of_(of) {}
 
     void read(std::uint64_t offset, std::span<std::byte> out) const override {
         if (out.empty()) return;
@@ -68,12 +68,13 @@ class array_source final : public byte_source {
         }
     }
 
-    array of_;
+    array_in_memory of_;
 };
 
 class memory_reader final : public reader {
   public:
-    memory_reader(array of, tensor_info info) : of_(std::move(of)), info_{std::move(info)} {}
+    memory_reader(array_in_memory of, tensor_info info)
+        : of_(std::move(of)), info_{std::move(info)} {}
 
     const std::vector<tensor_info>& tensors() const override { return info_; }
     std::unique_ptr<byte_source> open(std::size_t) const override {
@@ -89,7 +90,7 @@ class memory_reader final : public reader {
     }
 
   private:
-    array of_;
+    array_in_memory of_;
     std::vector<tensor_info> info_;
     std::map<std::string, std::string> metadata_;
 };
@@ -103,9 +104,7 @@ bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& s
     return true;
 }
 
-[[noreturn]] void refuse(const std::string& why) {
-    throw base::error(base::error_kind::usage, "an array in memory: " + why);
-}
+[[noreturn]] void refuse(const std::string& why) { base::refuse("an array in memory: " + why); }
 
 }  // namespace
 
@@ -129,8 +128,8 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
     info.elements = *elements;
     info.bytes = *bytes;
     info.file = "memory";
-    array of{static_cast<const std::byte*>(data), std::move(extents), std::move(strides),
-             static_cast<std::size_t>(bits / 8)};
+    array_in_memory of{static_cast<const std::byte*>(data), std::move(extents), std::move(strides),
+                       static_cast<std::size_t>(bits / 8)};
     return std::make_shared<memory_reader>(std::move(of), std::move(info));
 }
 

@@ -17,7 +17,7 @@ namespace {
 using tensor::dtype;
 
 // Structured types can have long headers; numpy itself stops at 10,000 bytes by default.
-constexpr std::uint64_t header_limit = 1 << 20;
+constexpr std::uint64_t npy_header_limit = 1 << 20;
 
 struct npy_type {
     std::string_view code;  ///< kind and bytes, without the byte order
@@ -77,8 +77,8 @@ void set_type(npy_layout& layout, std::string_view descr, std::optional<dtype> a
 }
 
 // A strict parser for the one Python literal that headers hold.
-constexpr int depth_limit = 16;
-constexpr std::size_t axes_limit = 64;
+constexpr int npy_depth_limit = 16;
+constexpr std::size_t npy_axes_limit = 64;
 
 class literal_parser {
   public:
@@ -184,7 +184,7 @@ class literal_parser {
         while (!take(')')) {
             std::uint64_t extent = 0;
             if (!comma || !natural(extent)) return false;
-            if (out.size() == axes_limit) return wrong("shape has more than 64 axes");
+            if (out.size() == npy_axes_limit) return wrong("shape has more than 64 axes");
             out.push_back(extent);
             comma = take(',');
         }
@@ -199,7 +199,7 @@ class literal_parser {
 
     // Strings, numbers, tuples and lists of structured types, checked but not kept.
     bool skip_value(int depth) {
-        if (depth == depth_limit) return wrong("descr is nested too deep");
+        if (depth == npy_depth_limit) return wrong("descr is nested too deep");
         std::string ignored;
         std::uint64_t number = 0;
         const char c = peek();
@@ -271,7 +271,7 @@ npy_layout read_npy_header(const byte_source& source, std::uint64_t size, std::o
                             "may be cut short",
                             length));
     }
-    if (length > header_limit) fail(8, fmt::format("a header of {} bytes is too long", length));
+    if (length > npy_header_limit) fail(8, fmt::format("a header of {} bytes is too long", length));
     std::string text(static_cast<std::size_t>(length), '\0');
     source.read(prefix, std::as_writable_bytes(std::span(text.data(), text.size())));
 

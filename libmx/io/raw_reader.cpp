@@ -13,10 +13,6 @@
 namespace mx::io {
 namespace {
 
-[[noreturn]] void misuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 // "64x128"; "-" is a scalar.
 tensor::shape parse_shape(const std::string& text) {
     tensor::shape shape;
@@ -32,7 +28,7 @@ tensor::shape parse_shape(const std::string& text) {
         if (*next != 'x' && *next != 'X') break;
         at = next + 1;
     }
-    misuse(fmt::format("shape: '{}' is not of the form 64x128", text));
+    base::refuse("shape: '{}' is not of the form 64x128", text);
 }
 
 class raw_reader final : public file_reader {
@@ -40,19 +36,19 @@ class raw_reader final : public file_reader {
     raw_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), offset_(options.offset) {
         if (options.shape.empty() || options.dtype.empty()) {
-            misuse("raw binary needs both a shape and a dtype");
+            base::refuse("raw binary needs both a shape and a dtype");
         }
         tensor_info info;
         info.name = array_name(file_->path());
         info.type = parse_dtype("dtype", options.dtype);
         info.shape = parse_shape(options.shape);
         info.file = file_->path();
-        if (!count_bytes(info)) misuse(fmt::format("shape: {} is too large", options.shape));
+        if (!count_bytes(info)) base::refuse("shape: {} is too large", options.shape);
         if (offset_ > file_->size() || info.bytes > file_->size() - offset_) {
-            fail({}, fmt::format("{} of shape {} from byte {} on takes {} bytes, the file has {} "
-                                 "in all",
-                                 tensor::row_of(info.type).name, options.shape, offset_, info.bytes,
-                                 file_->size()));
+            fail({}, fmt::format(
+                         "{} of shape {} from byte {} on takes {} bytes, the file has {} in all",
+                         tensor::row_of(info.type).name, options.shape, offset_, info.bytes,
+                         file_->size()));
         }
         tensors_.push_back(std::move(info));
     }

@@ -12,7 +12,7 @@
 namespace mx::io {
 namespace {
 
-constexpr std::size_t depth_limit = 16;
+constexpr std::size_t json_depth_limit = 16;
 
 // A byte range of the file as a stream, a small buffer at a time.
 class range_buffer final : public std::streambuf {
@@ -96,8 +96,9 @@ class json_events {
         return true;
     }
     bool enter(bool object) {
-        if (listener_.keys_.size() == depth_limit) {
-            listener_.fail(fmt::format("the {} is nested more than {} deep", what_, depth_limit));
+        if (listener_.keys_.size() == json_depth_limit) {
+            listener_.fail(
+                fmt::format("the {} is nested more than {} deep", what_, json_depth_limit));
         }
         listener_.keys_.emplace_back();
         listener_.open(object);

@@ -18,7 +18,7 @@ namespace {
 using tensor::dtype;
 
 // Bytes of stored data widened at a time: fits the second-level cache with its result.
-constexpr std::size_t piece_bytes = 128 << 10;
+constexpr std::size_t widened_piece = 128 << 10;
 
 using code_table = std::array<float, 256>;
 
@@ -196,7 +196,7 @@ std::uint64_t read_f32(const byte_source& source, dtype type, std::uint64_t firs
         return 0;
     }
     // A multiple of eight elements, so that pieces of packed types begin where the first did.
-    const std::size_t piece = piece_bytes / static_cast<std::size_t>(bits) * 8 / 8 * 8;
+    const std::size_t piece = widened_piece / static_cast<std::size_t>(bits) * 8 / 8 * 8;
     std::uint64_t inexact = 0;
     while (!out.empty()) {
         const std::size_t count = std::min(out.size(), piece);

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "libmx/base/bits.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/engine/prologue.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
 #include "libmx/transform/rotation.hpp"
 
@@ -16,15 +16,6 @@ namespace mx::lab {
 namespace {
 
 constexpr std::size_t segment_elements = std::size_t{1} << 14;
-
-std::uint32_t amax_bits(std::span<const float> x) {
-    std::uint32_t most = 0;
-    for (const float v : x) {
-        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
-        if (magnitude < base::f32_infinity) most = std::max(most, magnitude);
-    }
-    return most;
-}
 
 void transpose(const float* x, std::size_t rows, std::size_t cols, float* y) {
     constexpr std::size_t side = 16;
@@ -60,7 +51,8 @@ void decode(const codec::block_params& p, const codec::block_results& d, std::si
 void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const matrix_view& m,
                      const layout& l, float* to) {
     codec::tensor_facts facts;
-    if (codec::needs_tensor_facts(r)) facts.amax_bits = amax_bits(std::span(x, m.rows * m.cols));
+    if (codec::needs_tensor_facts(r))
+        facts.amax_bits = engine::finite_amax(std::span(x, m.rows * m.cols));
     codec::block_params p = codec::params_of(r, facts);
     p.seed ^= m.key.seed * 0x9e3779b97f4a7c15u;
     const codec::recipe_request request{&p, codec::detail::codes, false, true, false};

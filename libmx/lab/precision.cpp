@@ -15,10 +15,6 @@
 namespace mx::lab {
 namespace {
 
-[[noreturn]] void fail(std::string message) {
-    throw base::error(base::error_kind::usage, std::move(message));
-}
-
 // Operands as [stage, place].
 constexpr std::pair<int, int> fprop_x{0, 0}, fprop_w{0, 1}, dgrad_dy{1, 0}, dgrad_w{1, 1},
     wgrad_dy{2, 0}, wgrad_x{2, 1};
@@ -35,7 +31,7 @@ rounding parse_rounding(const std::string& value) {
     if (value == "fp32" || value == "f32") return rounding::none;
     if (value == "bf16") return rounding::bf16;
     if (value == "bf16-even") return rounding::bf16_even;
-    fail(base::unknown("precision", value, {"fp32", "bf16", "bf16-even"}));
+    base::refuse(base::unknown("precision", value, {"fp32", "bf16", "bf16-even"}));
 }
 
 void set_scheme(precision& p, const std::string& value) {
@@ -43,7 +39,7 @@ void set_scheme(precision& p, const std::string& value) {
     if (s == nullptr) {
         std::vector<std::string_view> names;
         for (const scheme& row : schemes) names.push_back(row.name);
-        fail(base::unknown("scheme", value, names));
+        base::refuse(base::unknown("scheme", value, names));
     }
     p = precision();
     for (const setting& one : parse_settings(s->settings)) apply(p, one);
@@ -52,7 +48,7 @@ void set_scheme(precision& p, const std::string& value) {
 constexpr std::string_view a_recipe = "RECIPE";
 constexpr std::string_view a_rounding = "fp32, bf16, bf16-even";
 
-constexpr std::array keys{
+constexpr std::array precision_rows{
     precision_key{"all", a_recipe, "all six operands",
                   set_operands<fprop_x, fprop_w, dgrad_dy, dgrad_w, wgrad_dy, wgrad_x>},
     precision_key{"forward", a_recipe, "both operands of Fprop", set_operands<fprop_x, fprop_w>},
@@ -71,7 +67,7 @@ constexpr std::array keys{
                   "whether an operand of two products is quantized anew or a second time",
                   [](precision& p, const std::string& v) {
                       if (v != "original" && v != "requantized") {
-                          fail(base::unknown("source", v, {"original", "requantized"}));
+                          base::refuse(base::unknown("source", v, {"original", "requantized"}));
                       }
                       p.requantize = v == "requantized";
                   }},
@@ -100,13 +96,14 @@ constexpr std::array keys{
         "ln-statistics", a_rounding,
         "input, gain, bias, mean and variance of layer norms, up to where eps is added",
         [](precision& p, const std::string& v) { p.norm_statistics = parse_rounding(v); }},
-    precision_key{"ln-bias", "trained, frozen", "whether the biases of layer norms get a gradient",
-                  [](precision& p, const std::string& v) {
-                      if (v != "trained" && v != "frozen") {
-                          fail(base::unknown("value for ln-bias:", v, {"trained", "frozen"}));
-                      }
-                      p.norm_bias_trains = v == "trained";
-                  }},
+    precision_key{
+        "ln-bias", "trained, frozen", "whether the biases of layer norms get a gradient",
+        [](precision& p, const std::string& v) {
+            if (v != "trained" && v != "frozen") {
+                base::refuse(base::unknown("value for ln-bias:", v, {"trained", "frozen"}));
+            }
+            p.norm_bias_trains = v == "trained";
+        }},
     precision_key{"ln-gain", a_recipe,
                   "gains as layer norms multiply by them; the gradient passes "
                   "straight through",
@@ -133,7 +130,7 @@ void find_rotations(precision& p) {
         for (const operand_rule& r : pair) {
             if (r.recipe && r.recipe->blocks && codec::bumps_positions(*r.recipe->blocks) &&
                 p.accumulate) {
-                fail(
+                base::refuse(
                     "exponents raised position by position: no accumulator model takes such "
                     "scales; leave out accumulate");
             }
@@ -141,7 +138,8 @@ void find_rotations(precision& p) {
     }
     for (const operand_rule* r : {&p.gain, &p.norm_input, &p.norm_output}) {
         if (r->recipe && r->recipe->rotation().what != transform::kind::none) {
-            fail("a recipe of a layer norm has no product in which its transform would cancel");
+            base::refuse(
+                "a recipe of a layer norm has no product in which its transform would cancel");
         }
     }
 }
@@ -165,15 +163,15 @@ std::string to_string(const operand_rule& r) {
     return r.recipe ? products::to_string(*r.recipe) : "none";
 }
 
-std::span<const precision_key> precision_keys() { return keys; }
+std::span<const precision_key> precision_keys() { return precision_rows; }
 
 void apply(precision& p, const setting& s) {
     std::vector<std::string_view> names;
-    for (const precision_key& key : keys) {
+    for (const precision_key& key : precision_rows) {
         if (key.name == s.key) return key.set(p, s.value);
         names.push_back(key.name);
     }
-    fail(base::unknown("setting", s.key, names));
+    base::refuse(base::unknown("setting", s.key, names));
 }
 
 std::vector<setting> parse_settings(std::string_view text) {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <utility>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
@@ -15,17 +13,13 @@
 namespace mx::lab {
 namespace {
 
-[[noreturn]] void fail(std::string message) {
-    throw base::error(base::error_kind::usage, std::move(message));
-}
-
 template <typename T>
 T parsed(const std::string& text, T least, T most) {
     T n{};
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
     const bool whole = status == std::errc{} && end == text.data() + text.size();
     if (!whole || !(n >= least) || !(n <= most)) {
-        fail(fmt::format("'{}': give a number from {} to {}", text, least, most));
+        base::refuse("'{}': give a number from {} to {}", text, least, most);
     }
     return n;
 }
@@ -49,7 +43,7 @@ T read_word(const std::string& text, const std::array<word<T>, N>& words) {
         if (w.name == text) return w.value;
         names.push_back(w.name);
     }
-    fail(base::unknown("value", text, names));
+    base::refuse(base::unknown("value", text, names));
 }
 template <typename T, std::size_t N>
 std::string print_word(T value, const std::array<word<T>, N>& words) {
@@ -74,7 +68,7 @@ constexpr std::array optimizers{word<optimizer>{"adam", optimizer::adam},
 constexpr std::array starts{word<start>{"pytorch", start::pytorch},
                             word<start>{"xavier", start::xavier}};
 
-constexpr std::array keys{
+constexpr std::array request_rows{
     request_key{"width", "D", "Network", "features (64)",
                 [](run_request& r, const std::string& t) { r.shape.width = whole(t, 1, 65536); },
                 [](const run_request& r) { return fmt::format("{}", r.shape.width); }},
@@ -97,7 +91,7 @@ constexpr std::array keys{
         "init-gain", "LO:HI", "Network", "gains begin uniform in this range (1:1)",
         [](run_request& r, const std::string& t) {
             const std::size_t colon = t.find(':');
-            if (colon == std::string::npos) fail(fmt::format("'{}': give LO:HI", t));
+            if (colon == std::string::npos) base::refuse("'{}': give LO:HI", t);
             r.least_gain = parsed<double>(t.substr(0, colon), -1e6, 1e6);
             r.most_gain = parsed<double>(t.substr(colon + 1), r.least_gain, 1e6);
         },
@@ -154,8 +148,8 @@ constexpr std::array keys{
                 [](const run_request& r) { return fmt::format("{}", r.steps); }},
     request_key{
         "probe-every", "N", "Output",
-        "steps between probes: the gradient beside that in float32 at the same parameters "
-        "and batch, and blocks of gains, weights and activations",
+        "steps between probes: the gradient beside that in float32 at the same parameters and "
+        "batch, and blocks of gains, weights and activations",
         [](run_request& r, const std::string& t) { r.probe_every = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.probe_every); }},
     request_key{
@@ -170,41 +164,41 @@ std::string text_of(const intervention& i) {
 
 }  // namespace
 
-std::span<const request_key> request_keys() { return keys; }
+std::span<const request_key> request_keys() { return request_rows; }
 
 void set_key(run_request& r, const request_key& key, const std::string& text) {
     try {
         key.set(r, text);
     } catch (const base::error& e) {
-        fail(fmt::format("--{}: {}", key.name, e.message()));
+        base::refuse("--{}: {}", key.name, e.message());
     }
 }
 
 intervention parse_intervention(const std::string& text) {
     const std::size_t blank = text.find(' ');
     if (blank == std::string::npos) {
-        fail(fmt::format("--at {}: give a step and settings, as in --at 500 'all=mxfp8'", text));
+        base::refuse("--at {}: give a step and settings, as in --at 500 'all=mxfp8'", text);
     }
     intervention i;
     try {
         i.after = whole(text.substr(0, blank), 0, most_steps);
         i.settings = parse_settings(text.substr(blank + 1));
-        if (i.settings.empty()) fail("no setting is given");
+        if (i.settings.empty()) base::refuse("no setting is given");
     } catch (const base::error& e) {
-        fail(fmt::format("--at {}: {}", text, e.message()));
+        base::refuse("--at {}: {}", text, e.message());
     }
     return i;
 }
 
 void check(const run_request& r) {
     if (r.least_rate > r.rate && r.cosine_steps != 0) {
-        fail(fmt::format("--lr-min {} lies above --lr {}", r.least_rate, r.rate));
+        base::refuse("--lr-min {} lies above --lr {}", r.least_rate, r.rate);
     }
     if (r.loss == loss_kind::kl && !r.data_file.empty()) {
-        fail("--loss kl learns from a teacher, --data has labels: leave one out");
+        base::refuse("--loss kl learns from a teacher, --data has labels: leave one out");
     }
     if (r.shape.norm == norm_kind::none && r.least_gain != r.most_gain) {
-        fail("--init-gain: there are no norms");
+        base::refuse("--init-gain: there are no norms");
     }
     // Every change has to come to something consistent.
     precision_of(r.settings);
@@ -213,7 +207,7 @@ void check(const run_request& r) {
 
 std::map<std::string, std::string> to_text(const run_request& r) {
     std::map<std::string, std::string> text;
-    for (const request_key& key : keys) text[std::string(key.name)] = key.get(r);
+    for (const request_key& key : request_rows) text[std::string(key.name)] = key.get(r);
     text["precision"] = to_string(r.settings);
     for (std::size_t i = 0; i < r.interventions.size(); ++i) {
         text[fmt::format("at.{:04}", i)] = text_of(r.interventions[i]);
@@ -238,9 +232,9 @@ run_request from_text(const std::map<std::string, std::string>& text) {
             r.nudge_after = whole(value, 0, most_steps);
         } else {
             const std::string& wanted = name;  // clang 14 captures no structured binding
-            const auto key = std::find_if(keys.begin(), keys.end(),
+            const auto key = std::find_if(request_rows.begin(), request_rows.end(),
                                           [&](const request_key& k) { return k.name == wanted; });
-            if (key == keys.end()) fail(fmt::format("an unknown entry '{}'", name));
+            if (key == request_rows.end()) base::refuse("an unknown entry '{}'", name);
             set_key(r, *key, value);
         }
     }

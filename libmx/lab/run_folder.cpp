@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -22,8 +21,6 @@ namespace fs = std::filesystem;
 std::string inside(const std::string& folder, std::string_view name) {
     return (fs::path(folder) / name).string();
 }
-
-report::value number(double x) { return std::isfinite(x) ? report::value(x) : report::value(); }
 
 std::vector<float> losses_of(const training& t) {
     std::vector<float> all;
@@ -94,10 +91,12 @@ report::record run_summary(const training& t) {
         least = x < least ? x : least;
         most = x > most ? x : most;
     }
-    r.emplace_back("first_loss", losses.empty() ? report::value() : number(losses.front()));
-    r.emplace_back("last_loss", losses.empty() ? report::value() : number(losses.back()));
-    r.emplace_back("least_loss", losses.empty() ? report::value() : number(least));
-    r.emplace_back("most_loss", losses.empty() ? report::value() : number(most));
+    r.emplace_back("first_loss",
+                   losses.empty() ? report::value() : report::finite_or_null(losses.front()));
+    r.emplace_back("last_loss",
+                   losses.empty() ? report::value() : report::finite_or_null(losses.back()));
+    r.emplace_back("least_loss", losses.empty() ? report::value() : report::finite_or_null(least));
+    r.emplace_back("most_loss", losses.empty() ? report::value() : report::finite_or_null(most));
     const std::optional<std::uint64_t> broke = first_instability(losses);
     r.emplace_back("unstable_at",
                    broke ? report::value(static_cast<std::int64_t>(*broke)) : report::value());
@@ -116,8 +115,8 @@ report::document run_document(const training& t, const report::record& head) {
     for (std::size_t i = 0; i < t.history().size(); ++i) {
         const step_figures& s = t.history()[i];
         report::record r{{"step", static_cast<std::int64_t>(i + 1)},
-                         {"loss", number(static_cast<double>(s.loss))},
-                         {"gradient_norm", number(s.gradient_norm)}};
+                         {"loss", report::finite_or_null(static_cast<double>(s.loss))},
+                         {"gradient_norm", report::finite_or_null(s.gradient_norm)}};
         if (probe < t.probes().size() &&
             report::number_of(t.probes()[probe], "step") == static_cast<double>(i + 1)) {
             report::record figures(t.probes()[probe].begin() + 1, t.probes()[probe].end());

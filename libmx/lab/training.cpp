@@ -55,8 +55,6 @@ std::string to_json(const std::vector<report::record>& probes) {
     return text;
 }
 
-report::value number(double x) { return std::isfinite(x) ? report::value(x) : report::value(); }
-
 }  // namespace
 
 training::training(unfilled how, const run_request& request, int threads, std::string_view backend)
@@ -375,9 +373,11 @@ report::record training::take_probe(const precision& how) {
             spread += std::max(0.0, square[k] - mean[k] * mean[k]) * draws / (draws - 1);
             norm += exact * exact;
         }
-        probe.emplace_back("redraws", report::record{{"draws", static_cast<std::int64_t>(draws)},
-                                                     {"bias", number(std::sqrt(bias / norm))},
-                                                     {"spread", number(std::sqrt(spread / norm))}});
+        probe.emplace_back(
+            "redraws",
+            report::record{{"draws", static_cast<std::int64_t>(draws)},
+                           {"bias", report::finite_or_null(std::sqrt(bias / norm))},
+                           {"spread", report::finite_or_null(std::sqrt(spread / norm))}});
     }
     probe.emplace_back("gradients", std::move(tensors));
 

@@ -15,7 +15,7 @@ namespace {
 
 using draw_bits = std::uint32_t;
 constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float largest_f32 = std::numeric_limits<float>::max();
+constexpr float f32_max = std::numeric_limits<float>::max();
 
 block_scale no_scale(const recipe&, const value_list&, const block_maximum&, draw_bits) {
     return parts::nan_scale();
@@ -105,7 +105,7 @@ element torchao_element(const recipe& r, const value_list& list, float x, const 
 // NVIDIA/TransformerEngine@d0067d0 MXFP8: fmaxf passes NaN by, and the maximum is held below Inf.
 
 block_scale te_scale(const recipe&, const value_list& list, const block_maximum& m, draw_bits) {
-    const float amax = std::min(m.amax, largest_f32);
+    const float amax = std::min(m.amax, f32_max);
     const float quotient = multiply(f32, amax, divide(f32, 1.0f, parts::largest(list)));
     return parts::power(up_saturating(quotient, false, true) - 127);
 }
@@ -122,7 +122,7 @@ block_scale nvidia_scale(const recipe&, const value_list& list, const block_maxi
 
 block_scale ggml_scale(const recipe&, const value_list&, const block_maximum& m, draw_bits) {
     if (m.amax == 0) return {0, power_of_two_in(f32, -127)};
-    const int code = parts::floor_log2_f32(std::min(m.amax, largest_f32)) - 2 + 127;
+    const int code = parts::floor_log2_f32(std::min(m.amax, f32_max)) - 2 + 127;
     const int low_byte = (code % 256 + 256) % 256;
     if (low_byte == 255) return parts::nan_scale();
     return parts::power(low_byte - 127);
@@ -133,7 +133,7 @@ element ggml_element(const recipe&, const value_list& list, float x, const block
                      draw_bits) {
     constexpr float table[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, 0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
     // With Inf in a block the scale is undefined there; the largest float32 stands in for it.
-    const float given = std::isinf(x) ? std::copysign(largest_f32, x) : x;
+    const float given = std::isinf(x) ? std::copysign(f32_max, x) : x;
     int best = 0;
     float least = infinity;
     for (int code = 0; code < 16; ++code) {

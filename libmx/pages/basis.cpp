@@ -9,6 +9,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -17,8 +18,6 @@ namespace mx::pages {
 namespace {
 
 using report::cell;
-
-report::value text(std::string_view s) { return std::string(s); }
 
 report::section inputs_section(const evidence& e, const review_options& o) {
     report::section s{

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_panels = 12;
 
-using series = report::bar_chart::series;
+using panel_series = report::bar_chart::series;
 
 double total(const std::vector<double>& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0.0);
@@ -25,11 +25,11 @@ double total(const std::vector<double>& counts) {
 
 // Panels that show the same are one, under the first name and the number of others.
 struct shared_panel {
-    series what;
+    panel_series what;
     std::vector<std::string> names;
 };
 
-void add_panel(std::vector<shared_panel>& panels, series s) {
+void add_panel(std::vector<shared_panel>& panels, panel_series s) {
     const auto same = [&](const shared_panel& p) {
         return p.what.counts == s.counts && p.what.edges == s.edges &&
                p.what.zones.size() == s.zones.size() &&
@@ -41,8 +41,8 @@ void add_panel(std::vector<shared_panel>& panels, series s) {
     at->names.push_back(s.name);
 }
 
-std::vector<series> named(std::vector<shared_panel> panels) {
-    std::vector<series> all;
+std::vector<panel_series> named(std::vector<shared_panel> panels) {
+    std::vector<panel_series> all;
     for (shared_panel& p : panels) {
         if (all.size() == most_panels) break;
         if (p.names.size() <= 2) {
@@ -61,7 +61,7 @@ void add_mantissas(const evidence& e, const std::string& role, report::section& 
     for (const compare::cell& c : e.plan.cells) {
         const auto sum = histograms_of(e, role, c.name);
         if (!sum) continue;
-        series s = mantissa_panel(c.recipe, c.name, sum->amax);
+        panel_series s = mantissa_panel(c.recipe, c.name, sum->amax);
         if (total(s.counts) > 0) add_panel(panels, std::move(s));
     }
     if (panels.empty()) return;
@@ -105,7 +105,7 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
         if (!sum || total(sum->codes) == 0) continue;
         if (sum->codes.size() != static_cast<std::size_t>(c.recipe.element->codes())) continue;
         const magnitude_bins m = by_magnitude(*c.recipe.element, sum->codes);
-        series s;
+        panel_series s;
         s.name = c.name;
         // Bars from half way below a magnitude to half way above it; zero's is next to the
         // smallest.
@@ -159,7 +159,7 @@ void add_scales(const evidence& e, const std::string& role, report::section& to)
             if (exponent) bins[*exponent] += n;
         }
         if (bins.empty()) continue;
-        series s;
+        panel_series s;
         s.name = c.name;
         for (int x = bins.begin()->first; x <= bins.rbegin()->first; ++x) {
             const auto at = bins.find(x);

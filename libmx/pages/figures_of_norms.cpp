@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/pages/figure_parts.hpp"

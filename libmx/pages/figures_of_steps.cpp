@@ -15,7 +15,7 @@
 namespace mx::pages {
 namespace {
 
-constexpr std::size_t shown_findings = 10;
+constexpr std::size_t drawn_findings = 10;
 
 // Members of the series of mx diff that are drawn. What compares a dump with the one before has
 // nothing to say of the first.
@@ -160,7 +160,7 @@ void add_findings(const dump_series& d, report::section& to) {
     if (d.findings == nullptr) return;
     for (const report::value& v : *d.findings) {
         const auto* r = std::get_if<report::record>(&v);
-        if (r != nullptr && to.rows.size() < shown_findings) to.rows.push_back(*r);
+        if (r != nullptr && to.rows.size() < drawn_findings) to.rows.push_back(*r);
     }
     if (to.rows.empty()) return;
     to.columns = {{"tensor", "tensor", report::cell::name},

@@ -48,8 +48,4 @@ std::string listed(const std::vector<std::string>& all) {
     return text;
 }
 
-report::value finite_or_null(double x) {
-    return std::isfinite(x) ? report::value(x) : report::value();
-}
-
 }  // namespace mx::pages

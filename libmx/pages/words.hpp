@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pages {
 
@@ -25,7 +25,7 @@ byte_unit unit_of(std::uint64_t bytes);
 std::string size_change(std::uint64_t before, std::uint64_t now);
 /// "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& all);
-/// Null where the number is not finite.
-report::value finite_or_null(double x);
+
+using report::finite_or_null;
 
 }  // namespace mx::pages

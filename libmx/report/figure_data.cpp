@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <initializer_list>
 
 #include "libmx/base/status.hpp"
 #include "libmx/report/markup.hpp"

@@ -152,7 +152,7 @@ void write_row(const section& s, const record& r, const html::row_links& links, 
 }
 
 // A table that scrolls sideways where it is too wide.
-void write_rows(const section& s, const html::row_links& links, const sink& out) {
+void write_body(const section& s, const html::row_links& links, const sink& out) {
     out("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
     for (const column& c : s.columns) {
         out(fmt::format("<th scope=\"col\"{}>{}</th>", class_of(c.kind),
@@ -291,7 +291,7 @@ void write_section(const section& s, const std::string& id, const html::row_link
                         shown(s.heading), id));
     }
     if (s.folded) out("</summary>\n");
-    if (!s.columns.empty()) write_rows(s, links, out);
+    if (!s.columns.empty()) write_body(s, links, out);
     write_notes(s.notes, out);
     write_figures(s.figures, false, ranges, out);
     write_figures(s.figures, true, ranges, out);

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::report {
@@ -56,7 +57,7 @@ std::string csv_field(const std::string& text) {
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {
-    return fmt::format("{}\r\n", fmt::join(fields, ","));
+    return fmt::format("{}\r\n", base::joined(fields, ","));
 }
 
 }  // namespace mx::report

@@ -6,6 +6,8 @@
 
 namespace mx::report {
 
+value finite_or_null(double x) { return std::isfinite(x) ? value(x) : value(); }
+
 std::optional<double> number_of(const value& v) {
     if (const auto* d = std::get_if<double>(&v)) return *d;
     if (const auto* i = std::get_if<std::int64_t>(&v)) return static_cast<double>(*i);

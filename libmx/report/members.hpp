@@ -36,6 +36,8 @@ value to_value(const T& x) {
     }
 }
 
+/// Null where the number is not finite.
+value finite_or_null(double x);
 /// part / whole; null without a whole.
 inline value share(std::uint64_t part, std::uint64_t whole) {
     if (whole == 0) return {};

@@ -244,7 +244,7 @@ report::document accumulator_document(const accumulator& m) {
     return d;
 }
 
-struct options {
+struct accumulators_options {
     std::string model;
     output_options out;
 };
@@ -252,7 +252,7 @@ struct options {
 }  // namespace
 
 runner declare_accumulators(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<accumulators_options>();
     cmd.group("Input");
     cmd.add_option("MODEL", o->model,
                    "one model to describe, fields changed or not: NAME[:key=value,...]; all "

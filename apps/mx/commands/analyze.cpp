@@ -10,7 +10,7 @@
 namespace mx::app {
 namespace {
 
-struct options : measuring_options {
+struct analyze_options : measuring_options {
     pages::view_options view;
     std::string blocks;
     bool histograms = false;
@@ -18,7 +18,7 @@ struct options : measuring_options {
     bool exact = false;
 };
 
-int run(const options& o) {
+int run_analyze(const analyze_options& o) {
     if (o.exact && !has_oracle) {
         throw base::error(
             base::error_kind::unavailable,
@@ -56,7 +56,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_analyze(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<analyze_options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
     cmd.group("Analysis");
@@ -92,7 +92,7 @@ runner declare_analyze(parser& cmd) {
         "mx analyze model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:block=1x16\n"
         "mx analyze model.safetensors.index.json --tensor '*norm*' --json norms.json\n"
         "mx analyze weights.npz --recipe mxfp8 --csv - --quiet\n");
-    return [o] { return run(*o); };
+    return [o] { return run_analyze(*o); };
 }
 
 }  // namespace mx::app

@@ -32,7 +32,7 @@ constexpr std::array default_models{
 
 constexpr std::string_view every_backend = "all";
 
-struct options {
+struct bench_options {
     input_options in;
     output_options out;
     std::vector<std::string> recipes;
@@ -77,7 +77,7 @@ std::vector<int> threads_of(const std::vector<int>& asked) {
     return threads;
 }
 
-int run_products(const options& o) {
+int run_products(const bench_options& o) {
     bench::product_throughput_request request;
     std::vector<std::string> models = o.models;
     if (models.empty()) models.assign(default_models.begin(), default_models.end());
@@ -97,7 +97,7 @@ int run_products(const options& o) {
     return exit_code::fine;
 }
 
-int run_trainings(const options& o) {
+int run_trainings(const bench_options& o) {
     const bench::training_throughput_request request{
         threads_of(o.threads), chosen_backend(o.backend).name, o.request.seconds};
     outputs to(o.out, {});
@@ -107,7 +107,7 @@ int run_trainings(const options& o) {
     return exit_code::fine;
 }
 
-int run(const options& o) {
+int run_bench(const bench_options& o) {
     if (o.products) return run_products(o);
     if (o.trainings) return run_trainings(o);
     bench::throughput_request request = o.request;
@@ -127,7 +127,7 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_products(parser& cmd, options& o) {
+void declare_products(parser& cmd, bench_options& o) {
     cmd.group("Matrix products");
     option* products =
         cmd.add_flag("--gemm", o.products,
@@ -148,7 +148,7 @@ void declare_products(parser& cmd, options& o) {
         ->in_range(1, 1 << 16);
 }
 
-void declare_trainings(parser& cmd, options& o) {
+void declare_trainings(parser& cmd, bench_options& o) {
     cmd.group("Trainings");
     option* trainings = cmd.add_flag("--train", o.trainings,
                                      "measure steps of 'mx train proxy' and their products");
@@ -161,7 +161,7 @@ void declare_trainings(parser& cmd, options& o) {
 }  // namespace
 
 runner declare_bench(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<bench_options>();
     cmd.group("Measurement");
     cmd.add_option("FILE", o->in.files,
                    "files that 'mx analyze' is measured with as well, from the page cache");
@@ -209,7 +209,7 @@ runner declare_bench(parser& cmd) {
         "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
         "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n"
         "mx bench --train --threads 1,2\n");
-    return [o] { return run(*o); };
+    return [o] { return run_bench(*o); };
 }
 
 }  // namespace mx::app

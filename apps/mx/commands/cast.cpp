@@ -6,7 +6,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct cast_options {
     input_options in;
     run_options run;
     std::string out;
@@ -20,7 +20,7 @@ struct options {
 };
 
 // The request with its names looked up; the errors name the option and the nearest valid name.
-convert::cast_request request_of(const options& o) {
+convert::cast_request request_of(const cast_options& o) {
     convert::cast_request request = o.request;
     require_one_of("--element", "format", request.element, convert::castable_formats());
     request.by = codec::find_dialect(o.dialect);
@@ -44,7 +44,7 @@ convert::cast_request request_of(const options& o) {
     return request;
 }
 
-int run(const options& o) {
+int run_cast(const cast_options& o) {
     const convert::cast_request request = request_of(o);
     const engine::model model = open_inputs(o.in, {o.out});
     const engine::run_control control = control_of(o.run);
@@ -61,7 +61,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_cast(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<cast_options>();
     declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     cmd.group("Conversion");
@@ -89,7 +89,7 @@ runner declare_cast(parser& cmd) {
         "mx cast model.safetensors -o e4m3.safetensors --element e4m3\n"
         "mx cast w.npy -o jax.npy --element e5m2 --dialect ml_dtypes\n"
         "mx cast w.npy -o codes.safetensors --element e2m1 --round zero --packed\n");
-    return [o] { return run(*o); };
+    return [o] { return run_cast(*o); };
 }
 
 }  // namespace mx::app

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
-struct options : measuring_options {
+struct cluster_options : measuring_options {
     std::optional<double> fail_above;
     bool all = false;
 };
@@ -68,7 +68,7 @@ void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> 
     recipes = std::move(first);
 }
 
-int run(const options& o) {
+int run_cluster(const cluster_options& o) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
     measured_model m(o, request);
@@ -97,7 +97,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_cluster(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<cluster_options>();
     o->in.views.vectors = true;  // gains are vectors, however many axes of length 1 they have
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
@@ -124,7 +124,7 @@ runner declare_cluster(parser& cmd) {
         "mx cluster model.safetensors --role norm --norm-bias 1\n"
         "mx cluster model.safetensors -r mxfp8:scale=floor,axis=flat --json findings.json\n"
         "mx cluster model.safetensors --fail-above 0.01 --quiet\n");
-    return [o] { return run(*o); };
+    return [o] { return run_cluster(*o); };
 }
 
 }  // namespace mx::app

@@ -38,7 +38,7 @@ constexpr std::array default_rules{"floor", "ceil", "even", "rceil"};
 // Says nothing that the axis of elements would not replace.
 constexpr const char* blank_recipe = "mxfp8";
 
-struct options : measuring_options {
+struct compare_options : measuring_options {
     pages::compare_view_options view;
     std::array<std::vector<std::string>, axis_rows.size()> axes;
     std::string baseline;
@@ -46,13 +46,13 @@ struct options : measuring_options {
     bool phase_sweep = false;
 };
 
-const std::vector<std::string>& values_of(const options& o, std::string_view key) {
+const std::vector<std::string>& values_of(const compare_options& o, std::string_view key) {
     std::size_t i = 0;
     while (axis_rows[i].key != key) ++i;
     return o.axes[i];
 }
 
-sweep_request request_of(const options& o) {
+sweep_request request_of(const compare_options& o) {
     sweep_request request{o.recipes, {}, o.baseline, o.seeds};
     for (std::size_t i = 0; i < axis_rows.size(); ++i) {
         request.axes.push_back({axis_rows[i].key, o.axes[i]});
@@ -73,12 +73,12 @@ sweep_request request_of(const options& o) {
 }
 
 // Without a sweep of the user's: what the verdict needs is measured as well.
-bool by_default(const options& o) {
+bool by_default(const compare_options& o) {
     return o.recipes.empty() &&
            std::all_of(o.axes.begin(), o.axes.end(), [](const auto& a) { return a.empty(); });
 }
 
-int run(const options& o) {
+int run_compare(const compare_options& o) {
     sweep_request sweep = request_of(o);
     sweep_plan plan = plan_sweep(sweep);
     const bool verdict = by_default(o);
@@ -110,7 +110,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_compare(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<compare_options>();
     declare_inputs(cmd, o->in, byte_offset_only);
     declare_roles(cmd, o->roles);
     cmd.group("Sweep");
@@ -149,7 +149,7 @@ runner declare_compare(parser& cmd) {
         "mx compare model.safetensors -r mxfp4 -r nvfp4 --round rtne,stochastic --seeds 8\n"
         "mx compare model.safetensors --role norm --layers --baseline mxfp8:scale=even\n"
         "mx compare model.safetensors --element e2m1 --phase-sweep --json sweep.json\n");
-    return [o] { return run(*o); };
+    return [o] { return run_compare(*o); };
 }
 
 }  // namespace mx::app

@@ -11,13 +11,13 @@ using codec::dialect;
 using codec::dialect_column;
 using codec::dialect_columns;
 
-// What a dialect offers, as questions of their own.
+// What a dialect dialect_offers, as questions of their own.
 struct offer {
     std::string_view name;
     std::string_view question;
     std::string_view dialect::*list;
 };
-constexpr std::array offers{
+constexpr std::array dialect_offers{
     offer{"rules", "Which scale rules does it have, the default first?", &dialect::rules},
     offer{"roundings", "Which element roundings does it have, the default first?",
           &dialect::roundings},
@@ -42,7 +42,7 @@ report::record record_of(const dialect& d) {
                      {"source", text(d.source)},
                      {"verified_by", text(d.verified_by)},
                      {"blocks", d.blocks}};
-    for (const offer& o : offers) r.emplace_back(o.name, offer_words(d, o));
+    for (const offer& o : dialect_offers) r.emplace_back(o.name, offer_words(d, o));
     for (const dialect_column& c : dialect_columns()) {
         const codec::dialect_answer a = c.answer(d);
         r.emplace_back(c.name, a.applies ? text(a.words.word) : undefined());
@@ -63,8 +63,8 @@ std::string mark_legend() {
 }
 
 // Columns of the overview, besides the rules.
-constexpr std::array<std::string_view, 5> overview{"log2", "inf_amax", "nan_amax", "zero_block",
-                                                   "sign_of_zero"};
+constexpr std::array<std::string_view, 5> overview_columns{"log2", "inf_amax", "nan_amax",
+                                                           "zero_block", "sign_of_zero"};
 
 // "255 R": the answer of a column in short, with its evidence mark.
 std::string short_answer(const dialect& d, std::string_view column) {
@@ -82,11 +82,11 @@ report::document dialects_document() {
         doc.results.push_back(record_of(d));
         report::record row{{"name", text(d.name)},
                            {"rules", d.blocks ? text(d.rules) : text("(conversions only)")}};
-        for (const std::string_view c : overview) row.emplace_back(c, short_answer(d, c));
+        for (const std::string_view c : overview_columns) row.emplace_back(c, short_answer(d, c));
         rows.push_back(std::move(row));
     }
     std::vector<report::column> columns{{"name", "dialect"}, {"rules", "scale rules"}};
-    for (const std::string_view c : overview) {
+    for (const std::string_view c : overview_columns) {
         columns.push_back({std::string(c), std::string(codec::find_dialect_column(c)->title)});
     }
     doc.sections.push_back(
@@ -107,7 +107,7 @@ report::document dialect_document(const dialect& d) {
     doc.head = pages::document_head("mx.dialect/1");
     doc.head.emplace_back("dialect", record_of(d));
     std::vector<report::record> rows;
-    for (const offer& o : offers) {
+    for (const offer& o : dialect_offers) {
         rows.push_back({{"name", text(o.name)},
                         {"question", text(o.question)},
                         {"answer", offer_words(d, o)},
@@ -141,7 +141,7 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
                         {"a", std::move(of_a)},
                         {"b", std::move(of_b)}});
     };
-    for (const offer& o : offers) {
+    for (const offer& o : dialect_offers) {
         const std::string of_a = offer_words(a, o);
         const std::string of_b = offer_words(b, o);
         if (of_a != of_b) add(o.name, o.question, of_a, of_b);
@@ -173,7 +173,7 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
     return doc;
 }
 
-struct options {
+struct dialects_options {
     std::vector<std::string> names;
     output_options out;
 };
@@ -183,7 +183,7 @@ const codec::dialect& named(const std::string& name) {
     refuse(base::unknown("dialect", name, names_of(codec::dialects())));
 }
 
-report::document describe(const options& o) {
+report::document describe(const dialects_options& o) {
     if (o.names.empty()) return dialects_document();
     if (o.names.size() == 1) return dialect_document(named(o.names[0]));
     return dialect_differences(named(o.names[0]), named(o.names[1]));
@@ -192,7 +192,7 @@ report::document describe(const options& o) {
 }  // namespace
 
 runner declare_dialects(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<dialects_options>();
     cmd.group("Input");
     cmd.add_option("NAME", o->names, "one dialect to describe, or two to compare; all without")
         ->expected(0, 2);

@@ -19,7 +19,7 @@ std::string marks() {
     });
 }
 
-std::string offers() {
+std::string offers_text() {
     return lines_of(codec::dialects(), [](const dialect& d) {
         return fmt::format("| **{}** | {} | {} | {} | {} | {} | {} |", plain(d.name),
                            plain(d.summary), d.blocks ? plain(d.rules) : "(conversions only)",
@@ -79,7 +79,7 @@ std::string disagreements() {
 }  // namespace
 
 std::string dialects_page() {
-    return filled(dialects_md(), fmt::arg("marks", marks()), fmt::arg("offers", offers()),
+    return filled(dialects_md(), fmt::arg("marks", marks()), fmt::arg("offers", offers_text()),
                   fmt::arg("answers", answers()), fmt::arg("disagreements", disagreements()),
                   fmt::arg("words", words()));
 }

@@ -19,7 +19,7 @@ namespace {
 // Without --recipe: under floor, both formats have a clamp zone.
 constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
-struct options {
+struct diff_options {
     input_options in;
     output_options out;
     run_options run;
@@ -51,7 +51,7 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
 
 // The dumps in the order in which they are compared. A shell puts step1000 before step200, which
 // makes a collapse look like a recovery; but two dumps that are named are in the order meant.
-std::vector<std::string> ordered(const options& o, const std::vector<std::string>& given) {
+std::vector<std::string> ordered(const diff_options& o, const std::vector<std::string>& given) {
     if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
     std::vector<std::string> paths = diff::by_number(given);
     if (paths != given && !o.labels.empty()) {
@@ -78,7 +78,7 @@ std::string failure_of(const report::record_list& results, const fail_limit& lim
                        report::significant_text(check.value, 4), limit.text);
 }
 
-int run(const options& o) {
+int run_diff(const diff_options& o) {
     std::vector<fail_limit> limits;
     for (const std::string& text : o.fail_above) limits.push_back(parse_fail_limit(text));
     diff::diff_request request;
@@ -136,7 +136,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_diff(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<diff_options>();
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
     cmd.group("Comparison");
@@ -168,7 +168,7 @@ runner declare_diff(parser& cmd) {
         "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
         "mx diff a.npz b.npz c.npz --labels 0,500,1000\n"
         "mx diff model.safetensors new.safetensors --fail-above nrmse=0.01 --quiet\n");
-    return [o] { return run(*o); };
+    return [o] { return run_diff(*o); };
 }
 
 }  // namespace mx::app

@@ -12,7 +12,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct explain_options {
     std::string subject;
     std::vector<std::string> codes;  ///< of `policy`: the name or file of one
     std::string target;
@@ -36,7 +36,7 @@ std::optional<std::uint32_t> parse_code(const std::string& text) {
 
 // Every code of the format, or those asked for.
 template <typename Format>
-std::vector<report::record> meanings(const Format& f, const options& o) {
+std::vector<report::record> meanings(const Format& f, const explain_options& o) {
     const std::uint32_t count = 1u << f.bits();
     std::vector<report::record> rows;
     for (const std::string& text : o.codes) {
@@ -55,7 +55,7 @@ std::vector<report::record> meanings(const Format& f, const options& o) {
 }
 
 template <typename Format>
-report::document code_document(const Format& f, const options& o, std::string heading) {
+report::document code_document(const Format& f, const explain_options& o, std::string heading) {
     std::vector<report::record> rows = meanings(f, o);
     report::document d;
     d.head = pages::document_head("mx.codes/1");
@@ -94,7 +94,7 @@ report::document recipe_document(const std::string& subject) {
     return d;
 }
 
-report::document policy_document(const options& o) {
+report::document policy_document(const explain_options& o) {
     if (o.codes.size() > 1) refuse("explain policy takes one name or file");
     report::document d = policy::document_of(
         policy_of(o.codes.empty() ? "inference" : o.codes.front()), target_of(o.target));
@@ -104,7 +104,7 @@ report::document policy_document(const options& o) {
     return d;
 }
 
-report::document explain(const options& o) {
+report::document explain(const explain_options& o) {
     if (o.subject == "policy") return policy_document(o);
     if (!o.target.empty()) refuse("--target is an option of 'mx explain policy'");
     if (const format::element_format* f = format::find_element_format(o.subject)) {
@@ -136,7 +136,7 @@ report::document explain(const options& o) {
 }  // namespace
 
 runner declare_explain(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<explain_options>();
     cmd.group("Input");
     cmd.add_option("WHAT", o->subject,
                    "a recipe, the name of an element or scale format, or 'policy'")

@@ -77,11 +77,11 @@ report::document formats_document() {
     for (const auto* part : {&elements, &scales, &presets}) {
         for (const report::record& r : *part) d.results.push_back(r);
     }
-    d.sections.push_back({"Element formats", element_limits, elements, {}, {}});
-    d.sections.push_back({"Element formats, hexadecimal", hex_limits, elements, {}, {}});
-    d.sections.push_back({"Scale formats", scale_limits, scales, {}, {}});
-    d.sections.push_back({"Scale formats, hexadecimal", hex_limits, scales, {}, {}});
-    d.sections.push_back({{}, summary_columns, scales, {}, {}});
+    d.sections.push_back({"Element formats", element_limits, elements});
+    d.sections.push_back({"Element formats, hexadecimal", hex_limits, elements});
+    d.sections.push_back({"Scale formats", scale_limits, scales});
+    d.sections.push_back({"Scale formats, hexadecimal", hex_limits, scales});
+    d.sections.push_back({{}, summary_columns, scales});
     d.sections.push_back({"Block formats (presets of recipes)",
                           {{"name", "name"},
                            {"alias", "also"},
@@ -90,9 +90,7 @@ report::document formats_document() {
                            {"block", "block"},
                            {"bits_per_element", "bits per\nelement", cell::shortest},
                            {"summary", ""}},
-                          presets,
-                          {},
-                          {}});
+                          presets});
     return d;
 }
 

@@ -14,7 +14,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct gate_options {
     std::vector<std::string> files;
     std::vector<std::string> rules;
     std::vector<std::string> rule_files;
@@ -27,7 +27,7 @@ struct options {
     bool quiet = false;
 };
 
-std::vector<analysis::gate_rule> rules_of(const options& o) {
+std::vector<analysis::gate_rule> rules_of(const gate_options& o) {
     std::vector<analysis::gate_rule> rules;
     for (const std::string& text : o.rules) rules.push_back(analysis::parse_gate_rule(text));
     for (const std::string& path : o.rule_files) {
@@ -41,7 +41,7 @@ std::vector<analysis::gate_rule> rules_of(const options& o) {
     return rules;
 }
 
-int run(const options& o) {
+int run_gate(const gate_options& o) {
     std::vector<std::string> read = o.files;
     read.insert(read.end(), o.rule_files.begin(), o.rule_files.end());
     if (std::count(read.begin(), read.end(), io::standard_input) > 1) {
@@ -79,7 +79,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_gate(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<gate_options>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files,
                    "what analyze, compare, cluster or diff wrote with --json ('-': standard input)")
@@ -119,7 +119,7 @@ runner declare_gate(parser& cmd) {
         "mx gate results.json --rules limits.txt --json broken.json --quiet\n"
         "mx diff old.safetensors new.safetensors --json - -q | mx gate - --rule 'nrmse<1%'\n"
         "mx gate results.json --rules limits.txt --junit gate.xml --annotations github\n");
-    return [o] { return run(*o); };
+    return [o] { return run_gate(*o); };
 }
 
 }  // namespace mx::app

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <optional>
 
 #include "apps/mx/product_options.hpp"
@@ -11,15 +10,15 @@
 namespace mx::app {
 namespace {
 
-constexpr const char* default_recipe = "mxfp8";
+constexpr const char* gemm_recipe = "mxfp8";
 
-struct options {
+struct gemm_options {
     matrix_argument a, b, c;
     matrix_options in;
     output_options to;
     run_options run;
     product_options products;
-    std::string recipe = default_recipe, recipe_a, recipe_b;
+    std::string recipe = gemm_recipe, recipe_a, recipe_b;
     bool transpose_a = false, transpose_b = false;
     float alpha = 1;
     std::optional<float> beta;
@@ -28,7 +27,7 @@ struct options {
     std::string out;
 };
 
-gemm::arrangement arrangement_of(const options& o) {
+gemm::arrangement arrangement_of(const gemm_options& o) {
     gemm::arrangement how = arrangement_of(o.products);
     const bool has_c = !o.c.text.empty();
     if (!has_c && (o.accumulate_into_c || o.beta)) {
@@ -44,7 +43,7 @@ gemm::arrangement arrangement_of(const options& o) {
     return how;
 }
 
-products::gemm_request request_of(const options& o) {
+products::gemm_request request_of(const gemm_options& o) {
     products::gemm_request r;
     r.recipe_a = products::parse_operand_recipe(o.recipe_a.empty() ? o.recipe : o.recipe_a);
     r.recipe_b = products::parse_operand_recipe(o.recipe_b.empty() ? o.recipe : o.recipe_b);
@@ -59,7 +58,7 @@ products::gemm_request request_of(const options& o) {
 }
 
 // The products, one array per model; a .npy file has room for the first one.
-void write_products(const std::string& out, const products::matrix& a, const options& o,
+void write_products(const std::string& out, const products::matrix& a, const gemm_options& o,
                     const products::gemm_request& request, const products::gemm_study& s) {
     tensor::shape shape{s.m, s.n};
     if (!o.transpose_a && !a.shape.empty()) {
@@ -83,7 +82,7 @@ void write_products(const std::string& out, const products::matrix& a, const opt
     writer->commit();
 }
 
-int run(const options& o) {
+int run_gemm(const gemm_options& o) {
     const products::gemm_request request = request_of(o);
     const engine::run_control control =
         control_of(o.run, block_recipes({request.recipe_a, request.recipe_b}));
@@ -122,7 +121,7 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_operands(parser& cmd, options& o) {
+void declare_operands(parser& cmd, gemm_options& o) {
     cmd.group("Input");
     cmd.add_option("A", o.a.text, "FILE or FILE:TENSOR, M x K; leading axes are rows")->required();
     cmd.add_option("B", o.b.text, "FILE or FILE:TENSOR, K x N")->required();
@@ -135,12 +134,12 @@ void declare_operands(parser& cmd, options& o) {
     declare_matrix_options(cmd, o.in);
 }
 
-void declare_recipes(parser& cmd, options& o) {
+void declare_gemm_recipes(parser& cmd, gemm_options& o) {
     cmd.group("Operands");
     cmd.add_option("-r,--recipe RECIPE", o.recipe,
                    fmt::format("of both operands ({}), e.g. mxfp4:scale=even, nvfp4; without "
                                "blocks none, bf16, f16, tf32, e4m3, e4m3:scale=tensor, ...",
-                               default_recipe));
+                               gemm_recipe));
     cmd.add_option("--recipe-a RECIPE", o.recipe_a, "of A");
     cmd.add_option("--recipe-b RECIPE", o.recipe_b, "of B");
 }
@@ -148,9 +147,9 @@ void declare_recipes(parser& cmd, options& o) {
 }  // namespace
 
 runner declare_gemm(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<gemm_options>();
     declare_operands(cmd, *o);
-    declare_recipes(cmd, *o);
+    declare_gemm_recipes(cmd, *o);
     declare_products(cmd, o->products,
                      "the unit that the operands are made for, fp32.fma and exact");
     cmd.group("Product");
@@ -176,7 +175,7 @@ runner declare_gemm(parser& cmd) {
         "mx gemm acts.safetensors:mlp.input model.safetensors:mlp.up.weight --transpose-b\n"
         "mx gemm a.npy b.npy -r mxfp8 -m sm100.mxf8f6f4 -m fp32.fma --growth\n"
         "mx gemm a.npy b.npy --recipe-a bf16 --recipe-b mxfp4 -m sm100.f16 -o d.npy\n");
-    return [o] { return run(*o); };
+    return [o] { return run_gemm(*o); };
 }
 
 }  // namespace mx::app

@@ -8,12 +8,12 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct help_options {
     std::string command_name;
     std::string manual_directory;
 };
 
-int run(const options& o) {
+int run_help(const help_options& o) {
     if (!o.manual_directory.empty()) {
         write_manual(o.manual_directory);
         return exit_code::fine;
@@ -29,13 +29,13 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_help(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<help_options>();
     cmd.group("Input");
     cmd.add_option("COMMAND", o->command_name, "one of the commands");
     cmd.group("");
     cmd.add_option("--write-manual DIR", o->manual_directory,
                    "write reference/*.md and man/mx.1 into this directory");
-    return [o] { return run(*o); };
+    return [o] { return run_help(*o); };
 }
 
 }  // namespace mx::app

@@ -9,7 +9,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct plan_options {
     std::vector<std::string> files;
     std::optional<double> bits;
     std::optional<double> sqnr;
@@ -23,7 +23,7 @@ struct options {
 };
 
 // -o is another name for --json.
-output_options outputs_of(const options& o) {
+output_options outputs_of(const plan_options& o) {
     output_options out = o.out;
     if (o.output.empty()) return out;
     std::string& path = out.path_of("json");
@@ -34,7 +34,7 @@ output_options outputs_of(const options& o) {
     return out;
 }
 
-int run(const options& o) {
+int run_plan(const plan_options& o) {
     if (o.bits && o.sqnr) refuse("plan: --bits and --sqnr exclude each other: give one of them");
     plan::candidate_request request = o.request;
     request.follow = !o.bits && !o.sqnr;
@@ -61,7 +61,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_plan(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<plan_options>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files,
                    "what analyze, compare or cluster wrote with --json ('-': standard input)")
@@ -110,7 +110,7 @@ runner declare_plan(parser& cmd) {
         "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
         "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
         "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
-    return [o] { return run(*o); };
+    return [o] { return run_plan(*o); };
 }
 
 }  // namespace mx::app

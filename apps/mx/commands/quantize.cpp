@@ -8,7 +8,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct quantize_options {
     input_options in;
     run_options run;
     std::string out;
@@ -18,7 +18,7 @@ struct options {
     bool packed = false;
 };
 
-int run(const options& o) {
+int run_quantize(const quantize_options& o) {
     if (o.recipe.empty() == o.plan.empty()) {
         refuse("quantize: give a recipe for all tensors, --recipe R, or one for each, --plan FILE");
     }
@@ -47,7 +47,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_quantize(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<quantize_options>();
     declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     cmd.group("Conversion");
@@ -73,7 +73,7 @@ runner declare_quantize(parser& cmd) {
         "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n"
         "mx quantize model.safetensors -o mixed.safetensors --plan plan.json --keep-rest "
         "--packed\n");
-    return [o] { return run(*o); };
+    return [o] { return run_quantize(*o); };
 }
 
 }  // namespace mx::app

@@ -16,7 +16,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct report_options {
     std::vector<std::string> files;
     std::string page;
     output_options out;
@@ -77,7 +77,7 @@ void say_computed(report::document& page, const digests& computed) {
     }
 }
 
-int run(const options& o) {
+int run_report(const report_options& o) {
     output_options out = o.out;
     std::string& html = out.path_of("html");
     if (!o.page.empty() && !html.empty()) {
@@ -149,7 +149,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_report(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<report_options>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files,
                    "what analyze, compare, cluster, diff, plan, gate, stages, gemm or runs wrote "
@@ -176,7 +176,7 @@ runner declare_report(parser& cmd) {
         "mx report results.json --target b200 --eval scores.json --markdown review.md\n"
         "mx report analysis.json clusters.json drift.json -o review.html --quiet\n"
         "mx report results.json --summary\n");
-    return [o] { return run(*o); };
+    return [o] { return run_report(*o); };
 }
 
 }  // namespace mx::app

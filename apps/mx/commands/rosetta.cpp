@@ -7,7 +7,7 @@
 namespace mx::app {
 namespace {
 
-struct options {
+struct rosetta_options {
     input_options in;
     run_options run;
     output_options out;
@@ -20,7 +20,7 @@ struct options {
 constexpr const char* default_element = "e2m1";
 constexpr const char* default_block = "1x32";
 
-std::vector<codec::recipe> recipes_of(const options& o) {
+std::vector<codec::recipe> recipes_to_compare(const rosetta_options& o) {
     if (o.recipes.empty()) {
         return rosetta::recipes_of_element(o.element.empty() ? default_element : o.element,
                                            o.block.empty() ? default_block : o.block);
@@ -34,8 +34,8 @@ std::vector<codec::recipe> recipes_of(const options& o) {
 }
 
 // The bytes speak for themselves: which recipes can have made them.
-void judge(const options& o, const outputs& to, const std::vector<rosetta::coded_tensor>& tensors,
-           report::document& d) {
+void judge(const rosetta_options& o, const outputs& to,
+           const std::vector<rosetta::coded_tensor>& tensors, report::document& d) {
     std::optional<engine::model> original;
     if (!o.original.empty()) {
         original.emplace(std::vector<std::string>{o.original}, io::open_options{});
@@ -51,11 +51,11 @@ void judge(const options& o, const outputs& to, const std::vector<rosetta::coded
     d.sections = pages::origin_sections(results);
 }
 
-void compare(const options& o, const engine::model& model, report::document& d) {
+void compare(const rosetta_options& o, const engine::model& model, report::document& d) {
     if (!o.original.empty()) {
         refuse("--original: the file holds no scales next to elements to compare with it");
     }
-    const std::vector<codec::recipe> recipes = recipes_of(o);
+    const std::vector<codec::recipe> recipes = recipes_to_compare(o);
     rosetta::rosetta_result result =
         rosetta::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run, recipes));
     d.sections = pages::comparison_sections(result, recipes);
@@ -78,7 +78,7 @@ void compare(const options& o, const engine::model& model, report::document& d) 
     d.results = std::move(result.results);
 }
 
-int run(const options& o) {
+int run_rosetta(const rosetta_options& o) {
     if (o.elements.empty() != o.scales.empty()) {
         refuse("--elements and --scales: give both or neither");
     }
@@ -101,7 +101,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_rosetta(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<rosetta_options>();
     declare_inputs(cmd, o->in);
     cmd.group("Comparison");
     cmd.add_option("--element F", o->element, "element format to compare recipes of (e2m1)");
@@ -127,7 +127,7 @@ runner declare_rosetta(parser& cmd) {
         "mx rosetta model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:scale=rceil\n"
         "mx rosetta mxfp4-checkpoint.safetensors\n"
         "mx rosetta packed.safetensors --original model.safetensors\n");
-    return [o] { return run(*o); };
+    return [o] { return run_rosetta(*o); };
 }
 
 }  // namespace mx::app

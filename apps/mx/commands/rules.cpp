@@ -47,9 +47,7 @@ report::document rules_document() {
                            "this: see 'mx dialects'."}});
     d.sections.push_back({"Roundings of elements",
                           {{"key", "key"}, {"definition", "how x / scale becomes an element"}},
-                          roundings,
-                          {},
-                          {}});
+                          roundings});
     d.sections.push_back({"Recipe keys: PRESET[:key=value,...]",
                           {{"key", "key"}, {"values", "values"}, {"definition", "what it decides"}},
                           keys,

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using report::record;
 
-struct options {
+struct runs_options {
     std::vector<std::string> folders;
     double factor = 10;
     std::uint64_t window = 100;
@@ -327,7 +327,7 @@ void add_losses(record& to, const told_run& r) {
                     }));
 }
 
-int run(const options& o) {
+int run_runs(const runs_options& o) {
     std::vector<std::string> paths;
     for (const std::string& folder : o.folders) {
         const std::size_t before = paths.size();
@@ -429,7 +429,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_runs(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<runs_options>();
     cmd.group("Input");
     cmd.add_option(
            "FOLDER", o->folders,
@@ -452,7 +452,7 @@ runner declare_runs(parser& cmd) {
         "mx runs run changed\n"
         "mx runs baseline/ quantized/ --html runs.html --json runs.json\n"
         "mx runs runs/ --factor 3 --window 50\n");
-    return [o] { return run(*o); };
+    return [o] { return run_runs(*o); };
 }
 
 }  // namespace mx::app

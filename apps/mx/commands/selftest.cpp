@@ -29,7 +29,7 @@ constexpr std::array checks{
                    true, check_recipes},
 };
 
-struct options {
+struct selftest_command {
     selftest_options test;
     output_options out;
     bool quiet = false;
@@ -80,7 +80,7 @@ report::section differences_section(const std::vector<report::record>& differenc
     return s;
 }
 
-int run(const options& o) {
+int run_selftest(const selftest_command& o) {
     outputs to(o.out, {});
     std::vector<report::record> rows, differences;
     bool skipped = false;
@@ -141,7 +141,7 @@ void add_if_valid(std::vector<codec::recipe>& to, const std::string& recipe) {
 }
 
 runner declare_selftest(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<selftest_command>();
     cmd.group("Run");
     cmd.add_option("--seed N", o->test.seed, "seed of the sample of blocks")->not_negative();
     cmd.add_option("--threads N", o->test.threads, "worker threads")->in_range(1, 4096);
@@ -156,7 +156,7 @@ runner declare_selftest(parser& cmd) {
     cmd.examples(
         "mx selftest\n"
         "mx selftest --seed 20 --json selftest.json\n");
-    return [o] { return run(*o); };
+    return [o] { return run_selftest(*o); };
 }
 
 }  // namespace mx::app

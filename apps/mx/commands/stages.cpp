@@ -12,16 +12,16 @@ namespace {
 using products::layer_tensor_names;
 using products::stage_rows;
 
-constexpr const char* default_recipe = "mxfp4";
+constexpr const char* stages_recipe = "mxfp4";
 constexpr std::array transform_names{"none", "hadamard", "random-hadamard"};
 
-struct options {
+struct stages_options {
     std::array<matrix_argument, layer_tensor_names.size()> tensors;
     matrix_options in;
     output_options to;
     run_options run;
     product_options products;
-    std::string recipe = default_recipe;
+    std::string recipe = stages_recipe;
     std::array<std::string, layer_tensor_names.size()> tensor_recipes;
     std::array<std::array<std::string, 2>, stage_rows.size()> stage_recipes;
     std::vector<std::string> transforms;
@@ -33,7 +33,7 @@ struct options {
 std::size_t index_of(products::layer_tensor t) { return static_cast<std::size_t>(t); }
 
 // The most particular of what is said about an operand.
-const std::string& spelling_of(const options& o, std::size_t stage, std::size_t operand) {
+const std::string& spelling_of(const stages_options& o, std::size_t stage, std::size_t operand) {
     const std::string& own = o.stage_recipes[stage][operand];
     if (!own.empty()) return own;
     const std::string& tensor =
@@ -41,7 +41,7 @@ const std::string& spelling_of(const options& o, std::size_t stage, std::size_t 
     return tensor.empty() ? o.recipe : tensor;
 }
 
-products::stages_request request_of(const options& o) {
+products::stages_request request_of(const stages_options& o) {
     products::stages_request r;
     bool own_transforms = false;
     for (std::size_t s = 0; s < stage_rows.size(); ++s) {
@@ -70,7 +70,7 @@ products::stages_request request_of(const options& o) {
     return r;
 }
 
-int run(const options& o) {
+int run_stages(const stages_options& o) {
     const products::stages_request request = request_of(o);
     std::vector<products::operand_recipe> all;
     for (const auto& pair : request.recipes) all.insert(all.end(), pair.begin(), pair.end());
@@ -112,7 +112,7 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_tensors_of_layer(parser& cmd, options& o) {
+void declare_tensors_of_layer(parser& cmd, stages_options& o) {
     const std::array<const char*, layer_tensor_names.size()> help{
         "activations that enter the layer: FILE or FILE:TENSOR, tokens x in; leading axes are rows",
         "weights, out x in", "gradients of what leaves it, tokens x out; without it only Fprop"};
@@ -129,10 +129,10 @@ void declare_tensors_of_layer(parser& cmd, options& o) {
     declare_matrix_options(cmd, o.in);
 }
 
-void declare_recipes(parser& cmd, options& o) {
+void declare_stages_recipes(parser& cmd, stages_options& o) {
     cmd.group("Operands");
     cmd.add_option("-r,--recipe RECIPE", o.recipe,
-                   fmt::format("of every operand ({}); see mx gemm --help", default_recipe));
+                   fmt::format("of every operand ({}); see mx gemm --help", stages_recipe));
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
         cmd.add_option(fmt::format("--recipe-{} RECIPE", layer_tensor_names[t]),
                        o.tensor_recipes[t],
@@ -161,9 +161,9 @@ void declare_recipes(parser& cmd, options& o) {
 }  // namespace
 
 runner declare_stages(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<stages_options>();
     declare_tensors_of_layer(cmd, *o);
-    declare_recipes(cmd, *o);
+    declare_stages_recipes(cmd, *o);
     declare_products(cmd, o->products, "the unit that the operands are made for, and exact");
     declare_outputs(cmd, o->to);
     declare_run(cmd, o->run);
@@ -181,7 +181,7 @@ runner declare_stages(parser& cmd) {
         "--wgrad-dy bf16\n"
         "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp4:round=stochastic --json "
         "stages.json\n");
-    return [o] { return run(*o); };
+    return [o] { return run_stages(*o); };
 }
 
 }  // namespace mx::app

@@ -11,6 +11,7 @@
 #include "apps/mx/terminal.hpp"
 #include "datasets/generators/checkpoint_plan.hpp"
 #include "datasets/generators/write_checkpoint.hpp"
+#include "libmx/base/joined.hpp"
 
 namespace mx::app {
 namespace {
@@ -62,9 +63,7 @@ report::document presets_document() {
                            {"tensors", "tensors", report::cell::integer},
                            {"bytes", "bytes\n(BF16)", report::cell::integer},
                            {"summary", ""}},
-                          rows,
-                          {},
-                          {}});
+                          rows});
     return d;
 }
 
@@ -119,7 +118,7 @@ runner declare_synth(parser& cmd) {
     cmd.group("Synthesis");
     cmd.add_option("--preset NAME", o->preset,
                    fmt::format("one of: {}; default tiny, with --size bulk",
-                               fmt::join(names_of(synth::presets), ", ")));
+                               base::joined(names_of(synth::presets), ", ")));
     cmd.add_option("--seed N", o->seed, "another seed gives other values; default 0")
         ->not_negative();
     cmd.add_option("--dtype DTYPE", o->dtype, "bf16 (the default), f16 or f32");

@@ -12,7 +12,7 @@ namespace {
 // Remarks on tensors that the table is followed by.
 constexpr std::size_t remarks_shown = 12;
 
-struct options {
+struct tensors_options {
     input_options in;
     output_options out;
     bool quiet = false;
@@ -96,7 +96,7 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
     return notes;
 }
 
-int run(const options& o) {
+int run_tensors(const tensors_options& o) {
     outputs to(o.out, o.in.files);
     const engine::model model = open_inputs(o.in, to.paths());
     const std::vector<engine::tensor_ref> tensors = model.select(o.in.globs);
@@ -134,12 +134,10 @@ int run(const options& o) {
                            {"tensors", "tensors", cell::integer},
                            {"elements", "elements", cell::integer},
                            {"bytes", "bytes on disk", cell::integer}},
-                          file_records(tensors, model),
-                          {},
-                          {}});
+                          file_records(tensors, model)});
     if (!metadata.empty()) {
         d.sections.push_back(
-            {"Metadata", {{"key", "key"}, {"value", "value"}}, std::move(metadata), {}, {}});
+            {"Metadata", {{"key", "key"}, {"value", "value"}}, std::move(metadata)});
     }
     to.finish(d, o.quiet);
     return exit_code::fine;
@@ -148,7 +146,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_tensors(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<tensors_options>();
     declare_inputs(cmd, o->in);
     declare_outputs(cmd, o->out);
     cmd.group("Output");
@@ -163,7 +161,7 @@ runner declare_tensors(parser& cmd) {
         "mx tensors model.safetensors.index.json --tensor '*.mlp.*' --csv -\n"
         "mx tensors 'shards/*.safetensors'\n"
         "mx tensors weights.bin --shape 4096x4096 --dtype BF16\n");
-    return [o] { return run(*o); };
+    return [o] { return run_tensors(*o); };
 }
 
 }  // namespace mx::app

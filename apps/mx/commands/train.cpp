@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct options {
+struct train_options {
     std::string model;
     std::map<std::string, std::string> request;    // by request_key::name
     std::map<std::string, std::string> precision;  // by precision_key::name
@@ -90,7 +90,7 @@ std::vector<lab::intervention> interventions_of(const std::vector<std::string>& 
     return all;
 }
 
-lab::run_request request_of(const options& o) {
+lab::run_request request_of(const train_options& o) {
     lab::run_request r;
     for (const lab::request_key& key : lab::request_keys()) {
         const std::string& text = o.request.at(std::string(key.name));
@@ -136,7 +136,7 @@ std::string inside(const std::string& folder, const std::string& name) {
     return (fs::path(folder) / name).string();
 }
 
-std::vector<job> jobs_of(const options& o) {
+std::vector<job> jobs_of(const train_options& o) {
     std::vector<job> jobs;
     const std::uint64_t copies = std::max<std::uint64_t>(1, o.nudges);
     if (!o.resume.empty()) {
@@ -216,7 +216,7 @@ std::vector<job> jobs_of(const options& o) {
 constexpr const char* demo_change =
     "300 all=mxfp8:scale=rceil,round=away ln-gain=mxfp8:scale=rceil,round=away";
 
-std::vector<job> demo_jobs(const options& o) {
+std::vector<job> demo_jobs(const train_options& o) {
     const auto given = [](const auto& entry) { return !entry.second.empty(); };
     if (std::any_of(o.request.begin(), o.request.end(), given) ||
         std::any_of(o.precision.begin(), o.precision.end(), given) || !o.at.empty() ||
@@ -255,7 +255,7 @@ std::vector<std::string> demo_notes() {
 }
 
 // When a nudge acts: as told, with the first intervention, or at once.
-std::uint64_t nudge_step(const options& o, std::uint64_t done) {
+std::uint64_t nudge_step(const train_options& o, std::uint64_t done) {
     if (o.nudge_at) return *o.nudge_at;
     const std::vector<lab::intervention> all = interventions_of(o.at);
     return all.empty() ? done : all.front().after;
@@ -352,7 +352,7 @@ report::section curve_of(const lab::training& t) {
     return s;
 }
 
-lab::run_plan plan_of(const options& o, const job& j) {
+lab::run_plan plan_of(const train_options& o, const job& j) {
     lab::run_plan plan;
     plan.folder = j.folder;
     plan.checkpoint_every = o.checkpoint_every;
@@ -363,7 +363,7 @@ lab::run_plan plan_of(const options& o, const job& j) {
     return plan;
 }
 
-int run(const options& o) {
+int run_train(const train_options& o) {
     if (o.folder.empty() && o.resume.empty() && !(o.dumps.empty() && o.checkpoints.empty())) {
         refuse("--dump and --checkpoint write files: name their folder with -o");
     }
@@ -416,7 +416,7 @@ int run(const options& o) {
     return exit_code::fine;
 }
 
-void declare_request(parser& cmd, options& o) {
+void declare_request(parser& cmd, train_options& o) {
     for (const lab::request_key& key : lab::request_keys()) {
         const std::string name(key.name);
         cmd.group(std::string(key.group));
@@ -437,7 +437,7 @@ std::string scheme_names() {
     return names;
 }
 
-void declare_precision(parser& cmd, options& o) {
+void declare_precision(parser& cmd, train_options& o) {
     cmd.group("Precision");
     for (const lab::precision_key& key : lab::precision_keys()) {
         const std::string name(key.name);
@@ -453,7 +453,7 @@ void declare_precision(parser& cmd, options& o) {
 }  // namespace
 
 runner declare_train(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<train_options>();
     cmd.group("Input");
     cmd.add_option("MODEL", o->model,
                    "proxy: the student and teacher of Su et al. (arXiv 2506.20752)");
@@ -502,7 +502,7 @@ runner declare_train(parser& cmd) {
         "mx train proxy --recipe mxfp8 --fprop-x bf16 --vector bf16 --seeds 1..8 -o runs\n"
         "mx train proxy --recipe mxfp4:round=stochastic --probe-every 50 -o run\n"
         "mx train proxy --steps 20 --dump 20 -o run\n");
-    return [o] { return run(*o); };
+    return [o] { return run_train(*o); };
 }
 
 }  // namespace mx::app

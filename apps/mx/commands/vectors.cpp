@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@ namespace {
 using namespace conformance::vectors;
 namespace fs = std::filesystem;
 
-struct options {
+struct vectors_options {
     std::vector<std::string> recipes;
     std::string out;
     std::string hex;
@@ -27,7 +26,7 @@ struct options {
 };
 
 // One recipe and where its vectors go.
-struct job {
+struct vector_job {
     vector_request request;
     std::string out;
     std::string hex;
@@ -42,8 +41,8 @@ std::string file_name(const codec::recipe& r) {
     return name;
 }
 
-job job_of(const options& o, const std::string& recipe) {
-    job j;
+vector_job job_of(const vectors_options& o, const std::string& recipe) {
+    vector_job j;
     j.request.recipe = codec::parse_recipe(recipe);
     j.request.blocks = o.blocks;
     j.request.seed = o.seed;
@@ -58,11 +57,11 @@ job job_of(const options& o, const std::string& recipe) {
     return j;
 }
 
-std::vector<job> jobs_of(const options& o) {
-    std::vector<job> jobs;
+std::vector<vector_job> jobs_of(const vectors_options& o) {
+    std::vector<vector_job> jobs;
     for (const std::string& recipe : o.recipes) jobs.push_back(job_of(o, recipe));
     std::vector<std::string> outputs;
-    for (const job& j : jobs) {
+    for (const vector_job& j : jobs) {
         outputs.push_back(j.out);
         if (j.hex.empty()) continue;
         for (std::string& path : hex_files(j.request.recipe, j.hex)) {
@@ -75,12 +74,12 @@ std::vector<job> jobs_of(const options& o) {
     return jobs;
 }
 
-int run(const options& o) {
+int run_vectors(const vectors_options& o) {
     if (o.from.empty() && !o.globs.empty()) refuse("--tensor chooses tensors of --from FILE");
     if (o.recipes.size() > 1 && o.out.ends_with(".safetensors")) {
         refuse("-o: with several recipes it names a folder, which gets one file for each");
     }
-    const std::vector<job> jobs = jobs_of(o);
+    const std::vector<vector_job> jobs = jobs_of(o);
     std::vector<engine::tensor_ref> tensors;
     std::unique_ptr<engine::model> model;
     if (!o.from.empty()) {
@@ -88,7 +87,7 @@ int run(const options& o) {
         tensors = model->select(o.globs);
     }
     if (jobs.size() > 1) make_folder(o.out);
-    for (const job& j : jobs) {
+    for (const vector_job& j : jobs) {
         if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
         const vector_source source =
             o.from.empty() ? generated_source(j.request) : tensor_source_of(tensors, j.request);
@@ -104,7 +103,7 @@ int run(const options& o) {
 }  // namespace
 
 runner declare_vectors(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<vectors_options>();
     cmd.group("Vectors");
     cmd.add_option("-r,--recipe RECIPE", o->recipes, "recipe to make vectors of; repeatable")
         ->required();
@@ -133,7 +132,7 @@ runner declare_vectors(parser& cmd) {
         "mx vectors --recipe mxfp8 --recipe mxfp4 --recipe nvfp4 -o vectors\n"
         "mx vectors --recipe nvfp4 --from model.safetensors --tensor '*.mlp.*' -o w.safetensors\n"
         "mx verify vectors\n");
-    return [o] { return run(*o); };
+    return [o] { return run_vectors(*o); };
 }
 
 }  // namespace mx::app

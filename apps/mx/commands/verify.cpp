@@ -7,6 +7,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 using namespace conformance::verify;
 
-struct options {
+struct verify_command {
     std::vector<std::string> paths;
     std::string recipe;
     std::string accumulator;
@@ -97,7 +98,7 @@ std::string fit_text(const verification& v) {
     std::string text = fmt::format("- best fit of {}: {}, {} of {} outputs differ", v.file, f.model,
                                    f.differences, f.compared);
     if (f.equally.empty()) return text;
-    return text + fmt::format(" (as few: {})", fmt::join(f.equally, " ; "));
+    return text + fmt::format(" (as few: {})", base::joined(f.equally, " ; "));
 }
 
 // "12" or "12 (block 0, 12)" for the table.
@@ -231,8 +232,7 @@ report::document document_of(const std::vector<verification>& files) {
                                {"expected", "expected (file)"},
                                {"got", "got (mx)"}},
                               std::move(shown),
-                              "file",
-                              {}});
+                              "file"});
     }
     return d;
 }
@@ -254,7 +254,7 @@ subjects subjects_of(const std::vector<std::string>& given) {
     return s;
 }
 
-int run(const options& o) {
+int run_verify(const verify_command& o) {
     const auto [paths, trainings] = subjects_of(o.paths);
     std::vector<std::string> read = paths;
     read.insert(read.end(), trainings.begin(), trainings.end());
@@ -297,7 +297,7 @@ std::string kinds_text() {
 }  // namespace
 
 runner declare_verify(parser& cmd) {
-    const auto o = std::make_shared<options>();
+    const auto o = std::make_shared<verify_command>();
     cmd.group("Input");
     cmd.add_option(
            "VECTORS", o->paths,
@@ -330,7 +330,7 @@ runner declare_verify(parser& cmd) {
         "mx verify golden/lab\n"
         "mx verify mma/ --accumulate sm100.mxf8f6f4:fraction_bits=24\n"
         "mx verify vectors/ --show 50 --json differences.json\n");
-    return [o] { return run(*o); };
+    return [o] { return run_verify(*o); };
 }
 
 }  // namespace mx::app

@@ -2,8 +2,6 @@
 // The first CUDA card.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "apps/mx_capture/cuda/device_memory.hpp"
 #include "apps/mx_capture/cuda/kernels.hpp"
 #include "apps/mx_capture/cuda/library.hpp"

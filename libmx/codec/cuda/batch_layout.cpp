@@ -15,9 +15,6 @@
 namespace mx::codec::cuda {
 namespace {
 
-// Where a kernel's loads and stores of any type may begin.
-constexpr std::size_t alignment = 256;
-
 std::size_t bytes_of(tensor::dtype type) {
     return static_cast<std::size_t>(tensor::row_of(type).bits / 8);
 }
@@ -28,12 +25,12 @@ struct pointed_at {
     format::scale_format scales;
 };
 
-class piece {
+class part_layout {
   public:
-    explicit piece(std::size_t begin = 0) : end_(begin) {}
+    explicit part_layout(std::size_t begin = 0) : end_(begin) {}
     std::size_t take(std::size_t bytes) {
         const std::size_t at = end_;
-        end_ += (bytes + alignment - 1) / alignment * alignment;
+        end_ += padded(bytes);
         return at;
     }
     std::size_t bytes() const { return end_; }
@@ -73,7 +70,7 @@ block_results blocks_of(const batch_layout& layout, const recipe_layout& of, std
     block_results d;
     d.blocks = layout.first_blocks.back();
     d.stride = layout.stride;
-    piece arrays(of.arrays);
+    part_layout arrays(of.arrays);
     for_each_array(d, of.asked, [&]<typename T>(T*& array, std::size_t entries) {
         array = at<T>(back, arrays.take(d.blocks * entries * sizeof(T)));
     });
@@ -107,7 +104,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
         raises = raises || r.params->bumps;
     }
 
-    piece there;
+    part_layout there;
     l.recipes = there.take(l.plain_count * sizeof(device_recipe));
     l.general = there.take(l.general_count * sizeof(general_recipe));
     l.pointed_at = there.take(l.general_count * sizeof(pointed_at));
@@ -116,7 +113,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
                           bytes_of(values.values.type));
     l.there_bytes = there.bytes();
 
-    piece back, scratch;
+    part_layout back, scratch;
     if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
     l.raises = raises;
     if (raises) l.raised = scratch.take(blocks * l.stride);

@@ -13,6 +13,9 @@
 
 namespace mx::codec::cuda {
 
+/// The bytes up to the next place where a kernel's loads and stores of any type may begin.
+constexpr std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 /// Bytes from the start of the piece.
 struct recipe_layout {
     recipe_request asked;

@@ -13,13 +13,6 @@ namespace {
 
 using base::cuda::memory_kind;
 
-// Where a kernel's loads and stores of any type may begin.
-constexpr std::size_t alignment = 256;
-
-constexpr std::size_t padded(std::size_t bytes) {
-    return (bytes + alignment - 1) / alignment * alignment;
-}
-
 // A piece in one stretch of memory, the same on the host and on the device. What goes there and
 // what comes back share the place of the first result without a code, which the kernel lowers.
 struct piece_layout {
@@ -36,9 +29,9 @@ struct piece_layout {
 };
 
 // A piece under way.
-class slot {
+class stream_slot {
   public:
-    explicit slot(base::cuda::device& device)
+    explicit stream_slot(base::cuda::device& device)
         : pinned_(device, memory_kind::pinned),
           memory_(device, memory_kind::device),
           stream_(device.make_stream()) {}
@@ -112,14 +105,14 @@ class streamed_elements final : public caster {
             try {
                 return by_device(to, from, results);
             } catch (const base::cuda::no_room& short_of) {
-                for (std::optional<slot>& s : slots_) s.reset();
+                for (std::optional<stream_slot>& s : slots_) s.reset();
                 device_.trim();
                 if (notices_ == nullptr) throw;
                 notices_->once("casting",
                                base::cuda::went_elsewhere(short_of, best_backend().name));
                 host_ = make_host_caster();
             } catch (...) {
-                for (std::optional<slot>& s : slots_) s.reset();
+                for (std::optional<stream_slot>& s : slots_) s.reset();
                 throw;
             }
         }
@@ -138,16 +131,16 @@ class streamed_elements final : public caster {
             slots_[i]->make_room(piece_layout(from, std::min(piece_, from.count), results).end);
         }
         std::size_t without_code = from.count;
-        const auto finish = [&](slot& s) {
+        const auto finish = [&](stream_slot& s) {
             without_code = std::min(without_code, s.finish(from, results, from.count));
         };
         for (std::size_t i = 0; i < pieces; ++i) {
-            slot& s = *slots_[i % slots_.size()];
+            stream_slot& s = *slots_[i % slots_.size()];
             finish(s);
             const std::size_t at = i * piece_;
             s.start(start_, l, from, at, std::min(piece_, from.count - at), results);
         }
-        for (std::optional<slot>& s : slots_) {
+        for (std::optional<stream_slot>& s : slots_) {
             if (s) finish(*s);
         }
         return without_code;
@@ -157,7 +150,7 @@ class streamed_elements final : public caster {
     element_starter start_;
     base::notices* notices_;
     std::size_t piece_;
-    std::array<std::optional<slot>, 2> slots_;
+    std::array<std::optional<stream_slot>, 2> slots_;
     std::unique_ptr<caster> host_;  // once the device had no room
 };
 

@@ -27,10 +27,10 @@ std::size_t elements_of_block(const codec::recipe& r) {
 
 void require_blocks_alone(const codec::recipe& r) {
     if (r.rotate.what == transform::kind::none) return;
-    throw base::error(base::error_kind::usage,
-                      fmt::format("recipe '{}': vectors hold blocks as they are quantized, after "
-                                  "any rotation; leave transform out",
-                                  codec::to_string(r)));
+    base::refuse(
+        "recipe '{}': vectors hold blocks as they are quantized, after any rotation; leave "
+        "transform out",
+        codec::to_string(r));
 }
 
 std::size_t row_blocks_of(const codec::recipe& r) { return codec::bumps_positions(r) ? 2 : 1; }

@@ -7,7 +7,7 @@
 namespace mx::conformance::vectors {
 namespace {
 
-using format = gemm::operand_format;
+using operand_format = gemm::operand_format;
 
 bool ue4m3_scales(const mma_case& what) {
     return what.scale != nullptr && what.scale->format == "ue4m3";
@@ -36,13 +36,13 @@ namespace {
 void fill_bits(mma_tile_maker& t) {
     // One special in sixteen is kept, of a chain one per instruction, or few outputs were numbers.
     const auto rarity = static_cast<std::uint32_t>(16 * t.what().steps);
-    t.elements([&](const format& f) {
+    t.elements([&](const operand_format& f) {
         const std::uint32_t word = t.words().next();
         const std::uint32_t code = f.code_bits() == 32 ? word : word >> (32 - f.code_bits());
         const bool kept = !is_special(f, code) || t.words().below(rarity) == 0;
         return kept ? code : t.finite(f);
     });
-    t.accumulators([&](const format& f) {
+    t.accumulators([&](const operand_format& f) {
         const std::uint32_t word = t.words().next();
         return f.code_bits() == 32 ? word : word >> (32 - f.code_bits());
     });
@@ -50,8 +50,8 @@ void fill_bits(mma_tile_maker& t) {
 }
 
 void fill_finite(mma_tile_maker& t) {
-    t.elements([&](const format& f) { return t.finite(f); });
-    t.accumulators([&](const format& f) { return t.finite(f); });
+    t.elements([&](const operand_format& f) { return t.finite(f); });
+    t.accumulators([&](const operand_format& f) { return t.finite(f); });
     t.scales([&] {
         const auto code = static_cast<std::uint8_t>(t.words().next() >> 24);
         const bool nan = ue4m3_scales(t.what()) ? (code & 0x7fu) == 0x7fu : code == 0xffu;
@@ -60,25 +60,25 @@ void fill_finite(mma_tile_maker& t) {
 }
 
 void fill_gauss(mma_tile_maker& t) {
-    t.elements([&](const format& f) { return t.normal(f, 0); });
-    t.accumulators([&](const format& f) { return t.normal(f, 2); });
+    t.elements([&](const operand_format& f) { return t.normal(f, 0); });
+    t.accumulators([&](const operand_format& f) { return t.normal(f, 2); });
     ordinary_scales(t, 3);
 }
 
 void fill_wide_products(mma_tile_maker& t) {
-    const auto spread = [](const format& f) {
+    const auto spread = [](const operand_format& f) {
         return std::min(14, (greatest_exponent(f) - f.least_exponent()) / 2);
     };
-    t.elements([&](const format& f) {
+    t.elements([&](const operand_format& f) {
         const int middle = (greatest_exponent(f) + f.least_exponent()) / 2;
         return t.near(f, middle + t.words().between(-spread(f), spread(f)));
     });
     ordinary_scales(t, 12);
-    t.accumulators([&](const format& f) { return t.near(f, t.words().between(-30, 20)); });
+    t.accumulators([&](const operand_format& f) { return t.near(f, t.words().between(-30, 20)); });
 }
 
 void fill_cancel(mma_tile_maker& t) {
-    t.elements([&](const format& f) { return t.normal(f, 0); });
+    t.elements([&](const operand_format& f) { return t.normal(f, 0); });
     const std::size_t step = t.what().instruction_k;
     for (std::size_t k = 0; k < t.depth(); k += 2) {
         if (k % step + 4 >= step) continue;  // small remainders
@@ -93,15 +93,15 @@ void fill_cancel(mma_tile_maker& t) {
             t.a(row, k) = t.near(t.a_format(), t.words().between(-14, -6));
         }
     }
-    t.accumulators([&](const format& f) {
+    t.accumulators([&](const operand_format& f) {
         return t.words().below(4) == 0 ? 0u : t.near(f, t.words().between(-24, -8));
     });
     ordinary_scales(t, 2);
 }
 
 void fill_tiny_products(mma_tile_maker& t) {
-    t.elements([&](const format& f) { return t.tiny(f); });
-    t.accumulators([&](const format& f) { return t.tiny(f); });
+    t.elements([&](const operand_format& f) { return t.tiny(f); });
+    t.accumulators([&](const operand_format& f) { return t.tiny(f); });
     if (ue4m3_scales(t.what())) {
         t.scales([&] { return static_cast<std::uint8_t>(t.words().below(12)); });
     } else {
@@ -115,11 +115,11 @@ void fill_huge_products(mma_tile_maker& t) {
     const int top_b = greatest_exponent(t.b_format());
     // Odd tiles of formats whose largest products are beyond the accumulator: sums around its end.
     const int spare = std::max(top_a + top_b - (most - 3), 0) * static_cast<int>(t.index() % 2);
-    t.elements([&](const format& f) {
+    t.elements([&](const operand_format& f) {
         const int top = greatest_exponent(f) - (spare + 1) / 2;
         return t.near(f, top - static_cast<int>(t.words().below(3)));
     });
-    t.accumulators([&](const format& f) {
+    t.accumulators([&](const operand_format& f) {
         return t.near(f, greatest_exponent(f) - static_cast<int>(t.words().below(4)));
     });
     if (t.what().scale == nullptr) return;
@@ -133,7 +133,7 @@ void fill_huge_products(mma_tile_maker& t) {
 }
 
 void fill_align(mma_tile_maker& t) {
-    const format& f = t.a_format();
+    const operand_format& f = t.a_format();
     const std::size_t step = t.what().instruction_k;
     const int scale_a = t.words().between(-4, 4);
     const int scale_b = t.words().between(-4, 4);
@@ -143,7 +143,7 @@ void fill_align(mma_tile_maker& t) {
     const int top_b = std::min(greatest_exponent(t.b_format()) - 1, 10);
     // Below wide formats' subnormals there is nothing.
     const bool alone = subnormal && f.least_exponent() < -20;
-    t.elements([&](const format& x) {
+    t.elements([&](const operand_format& x) {
         // Far below the two that cancel, as far as the format reaches.
         return alone || t.words().below(2) == 0 ? 0u : t.near(x, t.words().between(-12, -4));
     });
@@ -164,7 +164,7 @@ void fill_align(mma_tile_maker& t) {
             t.b(col, first + 1) = negated(t.b_format(), code);
         }
     }
-    t.accumulators([&](const format& x) {
+    t.accumulators([&](const operand_format& x) {
         return t.near(x, top_a + top_b + sum - t.words().between(14, 34));
     });
 }
@@ -173,15 +173,16 @@ void fill_floor(mma_tile_maker& t) {
     if (!reaches_floor(t.what())) return fill_tiny_products(t);
     const int goal = t.what().f16 ? -24 : -146;
     if (t.what().scale != nullptr) {
-        t.elements([&](const format& f) { return t.near(f, t.words().between(-1, 1)); });
+        t.elements([&](const operand_format& f) { return t.near(f, t.words().between(-1, 1)); });
         t.scales([&] { return t.scale(goal / 2 + t.words().between(-6, 6)); });
         return;
     }
-    t.elements([&](const format& f) { return t.near(f, goal / 2 + t.words().between(-8, 4)); });
+    t.elements(
+        [&](const operand_format& f) { return t.near(f, goal / 2 + t.words().between(-8, 4)); });
 }
 
 // THE LIST.
-constexpr std::array list{
+constexpr std::array distribution_rows{
     mma_distribution{"bits", "uniform bit patterns, specials thinned, all scale codes", fill_bits},
     mma_distribution{"finite", "uniform finite patterns", fill_finite},
     mma_distribution{"gauss", "near a normal law", fill_gauss},
@@ -199,6 +200,6 @@ constexpr std::array list{
 
 }  // namespace
 
-std::span<const mma_distribution> random_distributions() { return list; }
+std::span<const mma_distribution> random_distributions() { return distribution_rows; }
 
 }  // namespace mx::conformance::vectors

@@ -8,11 +8,13 @@
 namespace mx::conformance::vectors {
 namespace {
 
-using format = gemm::operand_format;
+using operand_format = gemm::operand_format;
 
-int top_of(const format& f) { return std::min(greatest_exponent(f), 20); }
+int top_of(const operand_format& f) { return std::min(greatest_exponent(f), 20); }
 
-int bottom_of(const format& f) { return std::max(f.least_exponent() - f.mantissa_bits, -20); }
+int bottom_of(const operand_format& f) {
+    return std::max(f.least_exponent() - f.mantissa_bits, -20);
+}
 
 // Column `k` of A.
 template <typename Make>
@@ -74,7 +76,7 @@ void probe_alignment_bits(mma_tile_maker& t) {
 // A subnormal operand is in the largest product; where that one aligns shows in the bits of c that
 // are left. Its mantissas in turn.
 void probe_subnormal_largest(mma_tile_maker& t) {
-    const format& f = t.a_format();
+    const operand_format& f = t.a_format();
     const int top = top_of(t.b_format());
     const std::size_t k = last_step(t);
     const std::uint32_t count = (1u << f.mantissa_bits) - 1u;
@@ -175,7 +177,7 @@ void probe_nan_scales(mma_tile_maker& t) {
     for (std::size_t row = 0; row < mma_tile_rows; row += 3) t.sfa(row, block) = nan;
     for (std::size_t col = 1; col < mma_tile_cols; col += 4) t.sfb(col, block) = nan;
     if (t.index() % 2 == 1) {
-        t.elements([&](const format& f) { return negated(f, 0u) * t.words().below(2); });
+        t.elements([&](const operand_format& f) { return negated(f, 0u) * t.words().below(2); });
     }
     set_c(t, [&](std::size_t row, std::size_t) {
         return row % 2 == 0 ? 0u : t.near(t.c_format(), 0);
@@ -201,7 +203,7 @@ void probe_overflow(mma_tile_maker& t) {
               [&](std::size_t) { return power_code(t.b_format(), total - each - share); });
     }
     set_c(t, [&](std::size_t row, std::size_t col) {
-        const format& f = t.c_format();
+        const operand_format& f = t.c_format();
         const int below = static_cast<int>(col) - 1;
         const std::uint32_t code =
             col == 0 ? nearest_code(f, false, 1, 1000) : power_code(f, total + 2 - below);
@@ -255,7 +257,7 @@ void probe_underflow(mma_tile_maker& t) {
 }
 
 // THE LIST.
-constexpr std::array list{
+constexpr std::array probe_rows{
     mma_distribution{"probe_alignment", "2^x, -2^x and one term 20 to 40 binades below",
                      probe_alignment_bits, true, eight_tiles},
     mma_distribution{"probe_subnormal", "a subnormal operand in the largest term",
@@ -280,6 +282,6 @@ constexpr std::array list{
 
 }  // namespace
 
-std::span<const mma_distribution> directed_probes() { return list; }
+std::span<const mma_distribution> directed_probes() { return probe_rows; }
 
 }  // namespace mx::conformance::vectors

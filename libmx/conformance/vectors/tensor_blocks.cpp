@@ -14,7 +14,7 @@ namespace mx::conformance::vectors {
 namespace {
 
 [[noreturn]] void refuse(const io::tensor_info& info, const std::string& why) {
-    throw base::error(base::error_kind::usage, why, {info.file, info.name, {}});
+    base::refuse(why, {info.file, info.name, {}});
 }
 
 // The blocks of a grid that are not cut short by the end of an axis.
@@ -87,8 +87,7 @@ vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
                                  base::printable(t.info().name));
     }
     if (taken == 0) {
-        throw base::error(base::error_kind::usage,
-                          "the chosen tensors give no block; ask for more --blocks");
+        base::refuse("the chosen tensors give no block; ask for more --blocks");
     }
     return out;
 }

@@ -16,7 +16,7 @@ namespace mx::conformance::verify {
 namespace {
 
 // What a contract tensor holds.
-enum class content : std::uint8_t {
+enum class block_content : std::uint8_t {
     scale_code,
     scale,
     offset,
@@ -29,18 +29,18 @@ enum class content : std::uint8_t {
 
 struct block_tensor {
     std::string_view name;
-    content holds;
+    block_content holds;
 };
 constexpr std::array known_tensors{
-    block_tensor{"scale_code", content::scale_code},
-    block_tensor{"scale", content::scale},
-    block_tensor{"offset", content::offset},
-    block_tensor{"code", content::code},
-    block_tensor{"dequant", content::dequant},
-    block_tensor{"dequant_nobump", content::plain_dequant},
-    block_tensor{"element_value", content::value},
-    block_tensor{"per_tensor_scale", content::tensor_scale},
-    block_tensor{"global_encode_scale", content::tensor_scale},
+    block_tensor{"scale_code", block_content::scale_code},
+    block_tensor{"scale", block_content::scale},
+    block_tensor{"offset", block_content::offset},
+    block_tensor{"code", block_content::code},
+    block_tensor{"dequant", block_content::dequant},
+    block_tensor{"dequant_nobump", block_content::plain_dequant},
+    block_tensor{"element_value", block_content::value},
+    block_tensor{"per_tensor_scale", block_content::tensor_scale},
+    block_tensor{"global_encode_scale", block_content::tensor_scale},
 };
 
 // Rows that `skip` in the metadata takes out of the contract.
@@ -70,7 +70,7 @@ std::vector<const block_tensor*> contract_of(const vector_file& file) {
     const std::string* text = file.find("contract");
     if (text == nullptr) {
         for (const block_tensor& t : known_tensors) {
-            if (t.holds != content::tensor_scale && file.has(t.name)) tensors.push_back(&t);
+            if (t.holds != block_content::tensor_scale && file.has(t.name)) tensors.push_back(&t);
         }
         return tensors;
     }
@@ -78,11 +78,10 @@ std::vector<const block_tensor*> contract_of(const vector_file& file) {
         const auto* t = std::find_if(known_tensors.begin(), known_tensors.end(),
                                      [&](const block_tensor& k) { return k.name == word; });
         if (t == known_tensors.end()) {
-            file.fail(
-                fmt::format("its contract names '{}', which this version cannot compare", word));
+            file.fail("its contract names '{}', which this version cannot compare", word);
         }
         // Compared wherever it stands.
-        if (t->holds != content::tensor_scale) tensors.push_back(t);
+        if (t->holds != block_content::tensor_scale) tensors.push_back(t);
     }
     return tensors;
 }
@@ -98,9 +97,8 @@ block_file open_blocks(const vector_file& file, const verify_options& options) {
     f.block_elements = vectors::elements_of_block(f.recipe);
     const tensor::shape& shape = file.info("input").shape;
     if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0 || shape[1] % f.block_elements != 0) {
-        file.fail(fmt::format("is {}; blocks of {} want rows of a multiple of that",
-                              tensor::to_string(shape), f.block_elements),
-                  "input");
+        file.fail_in("input", "is {}; blocks of {} want rows of a multiple of that",
+                     tensor::to_string(shape), f.block_elements);
     }
     f.row_blocks = static_cast<std::size_t>(shape[1]) / f.block_elements;
     f.input = file.f32("input", vector_file::any_count);
@@ -137,12 +135,12 @@ void compare_scales(const block_file& f, const block_tensor& t, comparison& foun
             }
         }
     };
-    if (t.holds == content::scale) {
+    if (t.holds == block_content::scale) {
         const auto expected = f.file.f32(t.name, blocks);
         each([&](std::size_t b, vector_place at) {
             found.check_f32(at, expected[b], f.ours.scale[b]);
         });
-    } else if (t.holds == content::offset) {
+    } else if (t.holds == block_content::offset) {
         const auto expected = f.file.f16(t.name, blocks);
         each([&](std::size_t b, vector_place at) {
             found.check_integer(at, expected[b], f.ours.offset[b]);
@@ -150,7 +148,7 @@ void compare_scales(const block_file& f, const block_tensor& t, comparison& foun
     } else {
         const format::scale_format& format = *f.recipe.scale_format;
         if (format.kind == format::scale_kind::float32) {
-            f.file.fail("holds codes, but the recipe's scales are float32", t.name);
+            f.file.fail_in(t.name, "holds codes, but the recipe's scales are float32");
         }
         const code_table codes = format.power_of_two() ? e8m0_codes() : codes_of(format.number);
         const auto expected = f.file.u8(t.name, blocks);
@@ -162,7 +160,7 @@ void compare_scales(const block_file& f, const block_tensor& t, comparison& foun
 
 // torchao's FP4 and FP6 codes of a block with a NaN scale depend on the NaN's payload; the values
 // behind them are NaN all the same.
-constexpr std::string_view payload_reason = "codes of a NaN block in a format without NaN";
+constexpr std::string_view nan_block_reason = "codes of a NaN block in a format without NaN";
 
 bool codes_follow_payload(const block_file& f, std::size_t block) {
     return f.recipe.by->id == codec::dialect_id::torchao && f.recipe.element->nan_code() < 0 &&
@@ -170,7 +168,7 @@ bool codes_follow_payload(const block_file& f, std::size_t block) {
 }
 
 void compare_elements(const block_file& f, const block_tensor& t, comparison& found) {
-    const bool is_code = t.holds == content::code;
+    const bool is_code = t.holds == block_content::code;
     const code_table codes = codes_of(*f.recipe.element);
     std::vector<std::uint8_t> expected_codes;
     std::vector<std::uint32_t> expected;
@@ -180,13 +178,13 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
         expected = f.file.f32(t.name, f.input.size());
     }
     vectors::block_vectors plain;
-    if (t.holds == content::plain_dequant) {
+    if (t.holds == block_content::plain_dequant) {
         codec::recipe r = f.recipe;
         r.rule = scale::find_scale_rule("floor");
         plain = vectors::quantize_blocks(r, as_floats(f.input), f.row_blocks);
     }
-    const std::vector<std::uint32_t>& got = t.holds == content::plain_dequant ? plain.dequant
-                                            : t.holds == content::value       ? f.ours.element_value
+    const std::vector<std::uint32_t>& got = t.holds == block_content::plain_dequant ? plain.dequant
+                                            : t.holds == block_content::value ? f.ours.element_value
                                                                               : f.ours.dequant;
     for (std::size_t b = 0; b < f.ours.blocks(); ++b) {
         if (f.skipped[b]) {
@@ -194,7 +192,7 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
             continue;
         }
         if (is_code && codes_follow_payload(f, b)) {
-            found.skip(payload_reason, 1, f.block_elements);
+            found.skip(nan_block_reason, 1, f.block_elements);
             continue;
         }
         for (std::size_t k = 0; k < f.block_elements; ++k) {
@@ -216,7 +214,7 @@ void quantize_input(block_file& f, comparison& found, const std::string& by) {
     f.ours = vectors::quantize_blocks(f.recipe, input, f.row_blocks);
     if (!f.ours.tensor_scale) return;
     for (const block_tensor& t : known_tensors) {
-        if (t.holds != content::tensor_scale || !f.file.has(t.name)) continue;
+        if (t.holds != block_content::tensor_scale || !f.file.has(t.name)) continue;
         const std::uint32_t stated = f.file.f32(t.name, 1)[0];
         found.about(std::string(t.name), by);
         found.check_f32({}, stated, *f.ours.tensor_scale);
@@ -244,8 +242,9 @@ std::string verify_blocks(const vector_file& file, const verify_options& options
     }
     for (const block_tensor* t : contract) {
         found.about(std::string(t->name), by);
-        const bool per_block = t->holds == content::scale_code || t->holds == content::scale ||
-                               t->holds == content::offset;
+        const bool per_block = t->holds == block_content::scale_code ||
+                               t->holds == block_content::scale ||
+                               t->holds == block_content::offset;
         per_block ? compare_scales(f, *t, found) : compare_elements(f, *t, found);
     }
     return by;

@@ -14,15 +14,15 @@ namespace {
 template <typename Row>
 const Row& known(const vector_file& file, const Row* row) {
     if (row != nullptr) return *row;
-    file.fail(fmt::format("its metadata says conversion={}, which this version does not know",
-                          file.at("conversion")));
+    file.fail("its metadata says conversion={}, which this version does not know",
+              file.at("conversion"));
 }
 
 // What is not compared would count as agreed.
 void require_tensors(const vector_file& file, std::size_t count) {
     if (file.tensors().size() == count) return;
-    file.fail(fmt::format("has {} tensors; a recording of this conversion has {}",
-                          file.tensors().size(), count));
+    file.fail("has {} tensors; a recording of this conversion has {}", file.tensors().size(),
+              count);
 }
 
 void compare_codes(const vector_file& file, const std::string& tensor,
@@ -83,8 +83,8 @@ std::string verify_stochastic_narrowing(const vector_file& file, comparison& fou
     const int random = integer_of(file, "random_inputs", 0, 1 << 24);
     // Before inputs are made: the outputs must be there.
     if (file.info("results.word").elements < static_cast<std::uint64_t>(random)) {
-        file.fail(fmt::format("has fewer values than its metadata says: random_inputs={}", random),
-                  "results.word");
+        file.fail_in("results.word", "has fewer values than its metadata says: random_inputs={}",
+                     random);
     }
     const auto inputs =
         vectors::stochastic_inputs(row, generator_seed(file, vectors::conversion_inputs_version),
@@ -121,10 +121,7 @@ std::string verify_cvt(const vector_file& file, const verify_options&, compariso
     if (list == "narrowing") return verify_narrowing(file, found);
     if (list == "widening") return verify_widening(file, found);
     if (list == "stochastic") return verify_stochastic_narrowing(file, found);
-    file.fail(
-        fmt::format("its metadata says list={}; narrowing, widening or stochastic is called "
-                    "for",
-                    list));
+    file.fail("its metadata says list={}; narrowing, widening or stochastic is called for", list);
 }
 
 }  // namespace mx::conformance::verify

@@ -25,11 +25,9 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     if (what.depth() != depth || rows % vectors::mma_tile_rows != 0 ||
         columns % vectors::mma_tile_cols != 0 ||
         (what.scale != nullptr && what.instruction_k % what.scale->block != 0)) {
-        file.fail(
-            fmt::format("its metadata describes a product of {} x {} x {}", rows, columns, depth));
+        file.fail("its metadata describes a product of {} x {} x {}", rows, columns, depth);
     }
-    if (out != "f32" && out != "bf16")
-        file.fail(fmt::format("its metadata says out_format={}", out));
+    if (out != "f32" && out != "bf16") file.fail("its metadata says out_format={}", out);
     // The operands are large: the outputs must be there before they are made.
     const bool bf16 = out == "bf16";
     std::vector<std::uint32_t> recorded;

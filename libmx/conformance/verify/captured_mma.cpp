@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -81,9 +80,8 @@ std::size_t whole_tiles(const vector_file& file, const std::string& tensor) {
     const tensor::shape& shape = file.info(tensor).shape;
     if (shape.size() != 3 || shape[1] != vectors::mma_tile_rows ||
         shape[2] != vectors::mma_tile_cols) {
-        file.fail(fmt::format("is {}; tiles x {} x {} is called for", tensor::to_string(shape),
-                              vectors::mma_tile_rows, vectors::mma_tile_cols),
-                  tensor);
+        file.fail_in(tensor, "is {}; tiles x {} x {} is called for", tensor::to_string(shape),
+                     vectors::mma_tile_rows, vectors::mma_tile_cols);
     }
     return static_cast<std::size_t>(shape[0]);
 }
@@ -92,7 +90,7 @@ std::size_t hash_groups(const vector_file& file, const std::string& tensor) {
     if (!file.has(tensor)) return 0;
     const tensor::shape& shape = file.info(tensor).shape;
     if (shape.size() != 2 || shape[1] != 2) {
-        file.fail(fmt::format("is {}; groups x 2 is called for", tensor::to_string(shape)), tensor);
+        file.fail_in(tensor, "is {}; groups x 2 is called for", tensor::to_string(shape));
     }
     return static_cast<std::size_t>(shape[0]);
 }
@@ -133,15 +131,13 @@ void require_tiles(const capture& c, const vectors::mma_distribution& d, std::si
                    std::size_t groups) {
     const std::string outputs = fmt::format("{}.D", d.name);
     if (d.probes != nullptr && (whole != d.probes(c.what) || groups != 0)) {
-        c.file.fail(fmt::format("holds {} tiles; of {} x {}, k_total={}, there are {}", whole,
-                                c.what.a->name, c.what.b->name, c.what.depth(), d.probes(c.what)),
-                    outputs);
+        c.file.fail_in(outputs, "holds {} tiles; of {} x {}, k_total={}, there are {}", whole,
+                       c.what.a->name, c.what.b->name, c.what.depth(), d.probes(c.what));
     }
     const std::size_t most = std::min(most_tiles, most_terms / c.what.depth());
     if (whole > most || groups > (most - whole) / c.hash_tiles) {
-        c.file.fail(fmt::format("calls for {} tiles and {} groups of {}; at most {} tiles are made",
-                                whole, groups, c.hash_tiles, most),
-                    outputs);
+        c.file.fail_in(outputs, "calls for {} tiles and {} groups of {}; at most {} tiles are made",
+                       whole, groups, c.hash_tiles, most);
     }
 }
 
@@ -198,8 +194,8 @@ void require_known_tensors(const vector_file& file) {
         const std::string dist = t.name.substr(0, dot == std::string::npos ? 0 : dot);
         const bool known = t.name == dist + ".D" || t.name == dist + ".H";
         if (!known || vectors::find_mma_distribution(dist) == nullptr || !file.has(dist + ".D")) {
-            file.fail("is no tensor that this version knows in a recording of generated inputs",
-                      t.name);
+            file.fail_in(t.name,
+                         "is no tensor that this version knows in a recording of generated inputs");
         }
     }
 }
@@ -216,8 +212,8 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
     c.what.steps = total / c.what.instruction_k;
     if (c.what.depth() != total || c.what.instruction_k % 4 != 0 ||
         (c.what.scale != nullptr && c.what.instruction_k % c.what.scale->block != 0)) {
-        file.fail(fmt::format("its metadata says k_total={} of instructions of {}", total,
-                              c.what.instruction_k));
+        file.fail("its metadata says k_total={} of instructions of {}", total,
+                  c.what.instruction_k);
     }
     c.hash_tiles = size_of(file, "hash_tiles", 1, 256);
     c.model = options.accumulator ? options.accumulator : captured_model_of(file, c.what);
@@ -234,10 +230,8 @@ std::string verify_captured_mma(const vector_file& file, const verify_options& o
             inputs += vectors::mixed(compare_distribution(c, d));
     }
     if (const std::string& stated = file.at("inputs_hash"); stated != hash_text(inputs)) {
-        file.fail(
-            fmt::format("was recorded of other inputs: their hash is {}, those of the seed "
-                        "have {}",
-                        stated, hash_text(inputs)));
+        file.fail("was recorded of other inputs: their hash is {}, those of the seed have {}",
+                  stated, hash_text(inputs));
     }
     const bool wanting = !c.model || found.differences() != 0;
     if (wanting && !options.accumulator && is_placed(file)) {

@@ -21,9 +21,9 @@ vector_format format_named(const vector_file& file, const std::string& name) {
     const bool is_e8m0 = scale != nullptr && scale->power_of_two();
     if (f.number == nullptr && !is_e8m0) {
         file.fail(
-            fmt::format("its metadata names the element '{}', which this version does not "
-                        "have; 'mx formats' lists what it has",
-                        name));
+            "its metadata names the element '{}', which this version does not have; 'mx formats' "
+            "lists what it has",
+            name);
     }
     f.codes = is_e8m0 ? e8m0_codes() : codes_of(*f.number);
     return f;
@@ -68,8 +68,7 @@ const std::vector<std::uint32_t>& input_sets::of(std::string_view set, std::stri
                                                          : base::float_from_half(pattern)));
         }
     } else {
-        file_->fail(fmt::format("'{}' is no set of inputs; there are bf16, fp16 and fp32", set),
-                    tensor);
+        file_->fail_in(tensor, "'{}' is no set of inputs; there are bf16, fp16 and fp32", set);
     }
     return sets_.emplace(std::string(set), std::move(inputs)).first->second;
 }

@@ -159,7 +159,7 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     if (const std::string* text = file.find(count_key)) {
         found.about("metadata " + count_key, list.by);
         const std::optional<std::uint64_t> stated = whole_number(*text);
-        if (!stated) file.fail(fmt::format("its metadata '{}' is no number", count_key));
+        if (!stated) file.fail("its metadata '{}' is no number", count_key);
         found.check_integer({}, *stated, own.zero_signs);
     }
 }
@@ -169,8 +169,7 @@ implementation primary_of(const vector_file& file) {
     const std::string& text = file.at("primary_oracle");
     if (const implementation* known = find_implementation(text)) return *known;
     if (text.starts_with("exact")) return {"exact", codec::dialect_id::ocp};
-    file.fail(fmt::format(
-        "its metadata names the primary oracle '{}', which no dialect answers for", text));
+    file.fail("its metadata names the primary oracle '{}', which no dialect answers for", text);
 }
 
 // Who made the tensors of the other roundings: gfloat, or where a search made SET.code (the
@@ -244,7 +243,7 @@ void compare_special(element_file& f, const std::string& tensor, std::string_vie
     } else {
         const auto expected =
             last == "bits" ? f.file.u32(tensor, count) : std::vector<std::uint32_t>{};
-        if (expected.empty()) f.file.fail("is no vector of special values", tensor);
+        if (expected.empty()) f.file.fail_in(tensor, "is no vector of special values");
         compare([&](const vector_place& at, const codec::converted& got) {
             f.found.check_f32(at, expected[at.index], base::bits_of(got.value));
         });
@@ -254,7 +253,7 @@ void compare_special(element_file& f, const std::string& tensor, std::string_vie
 const implementation& implementation_of(const element_file& f, std::string_view name,
                                         std::string_view tensor) {
     const implementation* by = find_implementation(name);
-    if (by == nullptr) f.file.fail(fmt::format("no dialect answers for '{}'", name), tensor);
+    if (by == nullptr) f.file.fail_in(tensor, "no dialect answers for '{}'", name);
     return *by;
 }
 
@@ -305,7 +304,7 @@ void compare_tensor(element_file& f, const std::string& tensor, const implementa
     // Read with the diff_index they belong to.
     if (part.last == "diff_bits" || part.last == "diff_code") {
         const std::string index = fmt::format("{}.{}.diff_index", part.first, part.middle);
-        if (!f.file.has(index)) f.file.fail("stands without its diff_index", tensor);
+        if (!f.file.has(index)) f.file.fail_in(tensor, "stands without its diff_index");
         return;
     }
     if (part.last == "diff_index") return compare_departures(f, tensor, part, primary);
@@ -320,7 +319,7 @@ void compare_tensor(element_file& f, const std::string& tensor, const implementa
         by.saturate = kind.saturate;
         return compare_codes(f, tensor, part.first, kind, by);
     }
-    f.file.fail("is no tensor that this version knows in an elements file", tensor);
+    f.file.fail_in(tensor, "is no tensor that this version knows in an elements file");
 }
 
 }  // namespace

@@ -30,22 +30,19 @@ void require_shape(const vector_file& file, const std::string& tensor,
                    const std::vector<std::uint64_t>& shape) {
     const tensor::shape& found = file.info(tensor).shape;
     if (std::equal(found.begin(), found.end(), shape.begin(), shape.end())) return;
-    file.fail(fmt::format("is {}; the operands call for {}", tensor::to_string(found),
-                          tensor::to_string(tensor::shape(shape.begin(), shape.end()))),
-              tensor);
+    file.fail_in(tensor, "is {}; the operands call for {}", tensor::to_string(found),
+                 tensor::to_string(tensor::shape(shape.begin(), shape.end())));
 }
 
 tiles tiles_of(const vector_file& file, const std::string& dist) {
     const tensor::shape& a = file.info(dist + ".A").shape;
     const tensor::shape& b = file.info(dist + ".B").shape;
     if (a.size() != 3 || a[0] == 0 || a[1] == 0 || a[2] == 0) {
-        file.fail(fmt::format("is {}; tiles x rows x k is called for", tensor::to_string(a)),
-                  dist + ".A");
+        file.fail_in(dist + ".A", "is {}; tiles x rows x k is called for", tensor::to_string(a));
     }
     if (b.size() != 3 || b[1] == 0 || b[0] != a[0] || b[2] != a[2]) {
-        file.fail(fmt::format("is {}; tiles x columns x k like {}.A, {}, is called for",
-                              tensor::to_string(b), dist, tensor::to_string(a)),
-                  dist + ".B");
+        file.fail_in(dist + ".B", "is {}; tiles x columns x k like {}.A, {}, is called for",
+                     tensor::to_string(b), dist, tensor::to_string(a));
     }
     require_shape(file, dist + ".C", {a[0], a[1], b[1]});
     require_shape(file, dist + ".D", {a[0], a[1], b[1]});
@@ -70,8 +67,8 @@ void compare_distribution(mma_run& run, const std::string& dist) {
     if (run.file.find("k_total") != nullptr) {
         const std::size_t stated = size_of(run.file, "k_total", 1, 1 << 30);
         if (stated != t.k) {
-            run.file.fail(fmt::format("has {} elements along k; the metadata says {}", t.k, stated),
-                          dist + ".A");
+            run.file.fail_in(dist + ".A", "has {} elements along k; the metadata says {}", t.k,
+                             stated);
         }
     }
     const operand_stack a = operand_of(run, dist, 'A', t);
@@ -93,10 +90,10 @@ std::vector<std::string> distributions_of(const vector_file& file, bool scaled) 
         const auto known = std::find(parts.begin(), parts.end(), last);
         const bool scale = last.starts_with(".SF");
         if (known == parts.end() || (scale && !scaled)) {
-            file.fail("is no tensor that this version knows in an mma file", t.name);
+            file.fail_in(t.name, "is no tensor that this version knows in an mma file");
         }
         const std::string dist = t.name.substr(0, dot);
-        if (!file.has(dist + ".D")) file.fail(fmt::format("stands without {}.D", dist), t.name);
+        if (!file.has(dist + ".D")) file.fail_in(t.name, "stands without {}.D", dist);
         if (last == ".D") names.push_back(dist);
     }
     return names;
@@ -105,7 +102,7 @@ std::vector<std::string> distributions_of(const vector_file& file, bool scaled) 
 bool f16_of(const vector_file& file, std::string_view key) {
     const std::string& name = file.at(key);
     if (name != "f16" && name != "f32") {
-        file.fail(fmt::format("its metadata says {}={}; accumulators are f32 or f16", key, name));
+        file.fail("its metadata says {}={}; accumulators are f32 or f16", key, name);
     }
     return name == "f16";
 }

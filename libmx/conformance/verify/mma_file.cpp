@@ -40,11 +40,11 @@ constexpr std::array paths{
     instruction_path{"mfma", "v_mfma"},
 };
 
-const gemm::operand_format* format_named(const vector_file& file, std::string_view key) {
+const gemm::operand_format* operand_format_named(const vector_file& file, std::string_view key) {
     const std::string& name = file.at(key);
     const gemm::operand_format* f = gemm::find_operand_format(name);
     if (f == nullptr) {
-        file.fail(fmt::format("its metadata says {}={}, which is no operand format", key, name));
+        file.fail("its metadata says {}={}, which is no operand format", key, name);
     }
     return f;
 }
@@ -76,7 +76,7 @@ std::vector<std::string> chips_of(const vector_file& file) {
     const std::string& text = file.at("architecture");
     std::vector<std::string> chips = chips_in(text);
     if (chips.empty()) {
-        file.fail(fmt::format("its metadata says architecture={}, which names no chip", text));
+        file.fail("its metadata says architecture={}, which names no chip", text);
     }
     return chips;
 }
@@ -130,8 +130,7 @@ void require_agreement(const vector_file& file, std::string_view key, const gemm
     if (file.find(key) == nullptr) return;
     const int stated = integer_of(file, key, -10000, 10000);
     if (stated == ours) return;
-    file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}", key, stated,
-                          row.name, ours));
+    file.fail("its metadata says {}={}, but accumulator {} has {}", key, stated, row.name, ours);
 }
 
 // What a file says of the model has to be so. Who recorded it on a chip had no way of knowing.
@@ -144,9 +143,8 @@ void require_agreement(const vector_file& file, std::string_view conversion_key,
     for (const conversion_spelling& c : conversions) {
         if (c.theirs == *conversion && c.ours == row.convert) return;
     }
-    file.fail(fmt::format("its metadata says {}={}, but accumulator {} has {}", conversion_key,
-                          *conversion, row.name,
-                          word_of(gemm::conversion_words, row.convert).name));
+    file.fail("its metadata says {}={}, but accumulator {} has {}", conversion_key, *conversion,
+              row.name, word_of(gemm::conversion_words, row.convert).name);
 }
 
 // An instruction of fewer products than a step of the row's is a step of its own: mma.sync m16n8k8
@@ -179,14 +177,14 @@ std::uint64_t generator_seed(const vector_file& file, std::string_view version) 
     const std::string& made = file.at("generator");
     if (made != version) {
         file.fail(
-            fmt::format("its inputs are of generator '{}'; this program has '{}'. Verify it "
-                        "with the mx that it was recorded with",
-                        made, version));
+            "its inputs are of generator '{}'; this program has '{}'. Verify it with the mx that "
+            "it was recorded with",
+            made, version);
     }
     const std::string& text = file.at("seed");
     const std::optional<std::uint64_t> seed = whole_number(text);
     if (!seed) {
-        file.fail(fmt::format("its metadata says seed={}; a whole number is called for", text));
+        file.fail("its metadata says seed={}; a whole number is called for", text);
     }
     return *seed;
 }
@@ -212,16 +210,16 @@ int integer_of(const vector_file& file, std::string_view key, int low, int high)
     int n = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
     if (status != std::errc{} || end != text.data() + text.size() || n < low || n > high) {
-        file.fail(fmt::format("its metadata says {}={}; an integer from {} to {} is called for",
-                              key, text, low, high));
+        file.fail("its metadata says {}={}; an integer from {} to {} is called for", key, text, low,
+                  high);
     }
     return n;
 }
 
 vectors::mma_case mma_case_of(const vector_file& file) {
     vectors::mma_case what;
-    what.a = format_named(file, "a_format");
-    what.b = format_named(file, "b_format");
+    what.a = operand_format_named(file, "a_format");
+    what.b = operand_format_named(file, "b_format");
     const std::string* scale = file.find("scale_format");
     if (scale == nullptr || *scale == "none") return what;
     // PTX calls E8M0 ue8m0.
@@ -229,8 +227,7 @@ vectors::mma_case mma_case_of(const vector_file& file) {
     const int block = integer_of(file, "scale_block", 1, 1 << 20);
     what.scale = gemm::find_operand_scale(name, static_cast<std::size_t>(block));
     if (what.scale == nullptr) {
-        file.fail(fmt::format("its metadata says scales {} per {}, which no matrix unit takes",
-                              *scale, block));
+        file.fail("its metadata says scales {} per {}, which no matrix unit takes", *scale, block);
     }
     return what;
 }
@@ -243,10 +240,10 @@ gemm::accumulator mma_model_of(const vector_file& file, const vectors::mma_case&
         const gemm::accumulator* row = row_for(chip, instruction, what, c);
         if (row == nullptr) {
             file.fail(
-                fmt::format("no accumulator model is for {} '{}' of {} x {}{}{}; "
-                            "'mx accumulators' lists those there are, --accumulate names one",
-                            chip, instruction, what.a->name, what.b->name,
-                            what.scale ? ", scaled" : "", what.f16 ? ", giving f16" : ""));
+                "no accumulator model is for {} '{}' of {} x {}{}{}; 'mx accumulators' lists those "
+                "there are, --accumulate names one",
+                chip, instruction, what.a->name, what.b->name, what.scale ? ", scaled" : "",
+                what.f16 ? ", giving f16" : "");
         }
         require_agreement(file, conversion_key, *row);
         if (first == nullptr) first = row;
@@ -273,8 +270,8 @@ std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
 
 void require_result(const vector_file& file, const gemm::accumulator& model, bool f16) {
     if (gives_f16(model) == f16) return;
-    file.fail(fmt::format("holds results in {}; accumulator {} gives {}", f16 ? "f16" : "float32",
-                          to_string(model), f16 ? "float32" : "f16"));
+    file.fail("holds results in {}; accumulator {} gives {}", f16 ? "f16" : "float32",
+              to_string(model), f16 ? "float32" : "f16");
 }
 
 std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string& tensor,
@@ -292,9 +289,8 @@ std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string&
     const auto beyond = std::find_if(codes.begin(), codes.end(),
                                      [&](std::uint32_t code) { return code >> bits != 0; });
     if (beyond != codes.end()) {
-        file.fail(fmt::format("entry {} is {:#x}, no code of {}", beyond - codes.begin(), *beyond,
-                              format.name),
-                  tensor);
+        file.fail_in(tensor, "entry {} is {:#x}, no code of {}", beyond - codes.begin(), *beyond,
+                     format.name);
     }
     return codes;
 }

@@ -9,7 +9,6 @@
 #include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/gemm/multiply.hpp"
 #include "libmx/gemm/terms.hpp"
 
 namespace mx::conformance::verify {
@@ -36,19 +35,18 @@ const recording_rule& rule_of(const vector_file& file) {
     for (const recording_rule& r : recording_rules) {
         if (r.words == words) return r;
     }
-    file.fail(fmt::format("its metadata says model={}, which this version does not know", words));
+    file.fail("its metadata says model={}, which this version does not know", words);
 }
 
 // n and k.
 std::pair<std::size_t, std::size_t> shape_of(const vector_file& file) {
     const tensor::shape& a = file.info("A").shape;
     if (a.size() != 2 || a[0] == 0 || a[1] == 0) {
-        file.fail(fmt::format("is {}; rows x k is called for", tensor::to_string(a)), "A");
+        file.fail_in("A", "is {}; rows x k is called for", tensor::to_string(a));
     }
     const tensor::shape& b = file.info("B").shape;
     if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
-        file.fail(fmt::format("is {} where A is {}", tensor::to_string(b), tensor::to_string(a)),
-                  "B");
+        file.fail_in("B", "is {} where A is {}", tensor::to_string(b), tensor::to_string(a));
     }
     return {static_cast<std::size_t>(a[0]), static_cast<std::size_t>(a[1])};
 }
@@ -62,10 +60,10 @@ std::string verify_recorded(const vector_file& file, const verify_options& optio
     const std::string& out = file.at("out_format");
     what.f16 = out == "f16";
     if (out != "f16" && out != "f32") {
-        file.fail(fmt::format("its metadata says out_format={}; f32 or f16 is called for", out));
+        file.fail("its metadata says out_format={}; f32 or f16 is called for", out);
     }
     if (rule.rounds_c != what.f16) {
-        file.fail(fmt::format("its metadata says model={} of results in {}", rule.words, out));
+        file.fail("its metadata says model={} of results in {}", rule.words, out);
     }
     if (what.scale != nullptr) file.fail("recordings have no scales");
     const gemm::accumulator model =

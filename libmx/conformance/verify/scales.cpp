@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <cmath>
 #include <optional>
 #include <set>
 
@@ -18,7 +17,7 @@ namespace mx::conformance::verify {
 namespace {
 
 // What a tensor holds.
-enum class content : std::uint8_t {
+enum class scale_content : std::uint8_t {
     codes,       // E8M0 codes
     scales,      // float32 scales
     raw_scales,  // float32 scales before a zero is replaced
@@ -30,14 +29,14 @@ struct scale_name {
     std::string_view prefix;  // of the tensor's name, the format (or a word for it) behind it
     std::string_view dialect;
     std::string_view rule;
-    content holds;
+    scale_content holds;
 };
 constexpr std::array scale_names{
-    scale_name{"cuda.rp_satfinite_of_division.", "nvidia", "rceil", content::codes},
-    scale_name{"tetrajet.scale_f32.", "tetrajet", "ceil-div-max", content::scales},
-    scale_name{"quark.enhanced.scale_f32.", "quark", "enhanced", content::raw_scales},
-    scale_name{"quark.even.scale_f32.", "quark", "even", content::scales},
-    scale_name{"compressed-tensors.", "compressed-tensors", "even", content::raw_codes},
+    scale_name{"cuda.rp_satfinite_of_division.", "nvidia", "rceil", scale_content::codes},
+    scale_name{"tetrajet.scale_f32.", "tetrajet", "ceil-div-max", scale_content::scales},
+    scale_name{"quark.enhanced.scale_f32.", "quark", "enhanced", scale_content::raw_scales},
+    scale_name{"quark.even.scale_f32.", "quark", "even", scale_content::scales},
+    scale_name{"compressed-tensors.", "compressed-tensors", "even", scale_content::raw_codes},
 };
 
 // Names for a format that are not its own.
@@ -53,7 +52,7 @@ constexpr std::array format_aliases{
 // A tensor's name in parts.
 struct scale_tensor {
     std::string dialect, rule, element;
-    content holds = content::codes;
+    scale_content holds = scale_content::codes;
 };
 
 scale_tensor meaning_of(const vector_file& file, std::string_view name) {
@@ -66,7 +65,7 @@ scale_tensor meaning_of(const vector_file& file, std::string_view name) {
         return {std::string(n.dialect), std::string(n.rule), std::string(element), n.holds};
     }
     const auto words = words_of(name, '.');
-    if (words.size() != 3) file.fail("is not named DIALECT.RULE.FORMAT", name);
+    if (words.size() != 3) file.fail_in(name, "is not named DIALECT.RULE.FORMAT");
     return {std::string(words[0]), std::string(words[1]), std::string(words[2])};
 }
 
@@ -75,7 +74,7 @@ codec::recipe recipe_of(const vector_file& file, std::string_view tensor, const 
         return codec::parse_recipe(
             fmt::format("mxfp8:element={},scale={},dialect={}", t.element, t.rule, t.dialect));
     } catch (const base::error& e) {
-        file.fail(fmt::format("names a {}", e.message()), tensor);
+        file.fail_in(tensor, "names a {}", e.message());
     }
 }
 
@@ -120,18 +119,18 @@ void compare_codes(const vector_file& file, const std::string& tensor, const cod
 
 // The emulator's scale as the tensor would hold it, given what it does hold; none where the tensor
 // holds a number that never becomes a scale.
-std::optional<std::uint32_t> scale_like(content holds, std::uint32_t expected,
+std::optional<std::uint32_t> scale_like(scale_content holds, std::uint32_t expected,
                                         const codec::chosen_scale& scale) {
     const float stated = base::float_from_bits(expected);
     switch (holds) {
-        case content::codes:
-        case content::scales:
+        case scale_content::codes:
+        case scale_content::scales:
             break;
-        case content::raw_scales:
+        case scale_content::raw_scales:
             // Quark replaces a scale of zero by 2^-23 after this expression.
             if (expected == 0 && scale.value == 0x1p-23f) return expected;
             break;
-        case content::raw_codes:
+        case scale_content::raw_codes:
             // Where the code is clamped, the number before the cast lies beyond.
             if (scale.code == 0 && stated < 0) return std::nullopt;
             if (scale.code >= format::e8m0_max && stated > format::e8m0_max) return std::nullopt;
@@ -140,7 +139,7 @@ std::optional<std::uint32_t> scale_like(content holds, std::uint32_t expected,
     return base::bits_of(scale.value);
 }
 
-void compare_floats(const vector_file& file, const std::string& tensor, content holds,
+void compare_floats(const vector_file& file, const std::string& tensor, scale_content holds,
                     const codec::block_params& p, const std::vector<std::uint32_t>& amax,
                     comparison& found) {
     const auto expected = file.f32(tensor, amax.size());
@@ -159,7 +158,7 @@ void compare_floats(const vector_file& file, const std::string& tensor, content 
 std::string verify_scales(const vector_file& file, const verify_options&, comparison& found) {
     const auto amax = file.f32("amax", vector_file::any_count);
     for (const std::uint32_t bits : amax) {
-        if ((bits & base::f32_sign_mask) != 0) file.fail("holds a negative maximum", "amax");
+        if ((bits & base::f32_sign_mask) != 0) file.fail_in("amax", "holds a negative maximum");
     }
     std::set<std::string> dialects;
     for (const io::tensor_info& info : file.tensors()) {
@@ -174,7 +173,7 @@ std::string verify_scales(const vector_file& file, const verify_options&, compar
         const codec::block_params p = codec::params_of(r);
         dialects.insert(t.dialect);
         found.about(name, codec::to_string(r));
-        if (t.holds == content::codes) {
+        if (t.holds == scale_content::codes) {
             compare_codes(file, name, p, amax, found);
         } else {
             compare_floats(file, name, t.holds, p, amax, found);

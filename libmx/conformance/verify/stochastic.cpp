@@ -35,7 +35,7 @@ stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
                              const format::element_format& f) {
     std::string_view rest = tensor;
     constexpr std::string_view ending = ".code";
-    if (!rest.ends_with(ending)) file.fail("is no tensor of a stochastic file", tensor);
+    if (!rest.ends_with(ending)) file.fail_in(tensor, "is no tensor of a stochastic file");
     rest.remove_suffix(ending.size());
     // Shifting mantissas leaves HIP 23 - m bits to add.
     int bits = 23 - f.mantissa_bits;
@@ -44,7 +44,7 @@ stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
         const std::string_view digits = rest.substr(k + 2);
         const std::optional<std::uint64_t> stated = whole_number(digits);
         if (!stated || *stated < 1 || *stated > 32) {
-            file.fail("names no number of random bits from 1 to 32", tensor);
+            file.fail_in(tensor, "names no number of random bits from 1 to 32");
         }
         bits = static_cast<int>(*stated);
         rest = rest.substr(0, k);
@@ -52,7 +52,7 @@ stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
     for (const stochastic_name& n : stochastic_names) {
         if (n.name == rest) return {{n.name, n.by}, bits};
     }
-    file.fail(fmt::format("no dialect answers for '{}'", rest), tensor);
+    file.fail_in(tensor, "no dialect answers for '{}'", rest);
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ std::string verify_stochastic(const vector_file& file, const verify_options& opt
     const std::string name =
         options.recipe ? std::string(options.recipe->element->name) : file.at("element");
     const vector_format f = format_named(file, name);
-    if (f.number == nullptr) file.fail(fmt::format("{} has no stochastic rounding", f.name));
+    if (f.number == nullptr) file.fail("{} has no stochastic rounding", f.name);
     const auto x = file.f32("input", vector_file::any_count);
     const auto words = file.u32("rbits", x.size());
     std::set<std::string_view> dialects;

@@ -6,8 +6,6 @@
 #include <charconv>
 #include <span>
 
-#include "libmx/base/status.hpp"
-
 namespace mx::conformance::verify {
 
 vector_file::vector_file(const io::reader& file, std::string path)
@@ -22,9 +20,9 @@ const std::string& vector_file::at(std::string_view key) const {
     const std::string* value = find(key);
     if (value == nullptr) {
         fail(
-            fmt::format("its metadata has no '{}', without which nobody knows what its vectors "
-                        "are; write it, or say what they are with --recipe or --accumulate",
-                        key));
+            "its metadata has no '{}', without which nobody knows what its vectors are; write it, "
+            "or say what they are with --recipe or --accumulate",
+            key);
     }
     return *value;
 }
@@ -40,7 +38,7 @@ const io::tensor_info& vector_file::info(std::string_view tensor) const {
     for (const io::tensor_info& t : tensors()) {
         if (t.name == tensor) return t;
     }
-    fail("the file lacks this tensor", tensor);
+    fail_in(tensor, "the file lacks this tensor");
 }
 
 // The reader has checked the sizes in the header against the file, so a tensor is no larger than
@@ -50,16 +48,14 @@ std::vector<T> vector_file::read(std::string_view tensor, tensor::dtype type,
                                  std::uint64_t elements) const {
     const io::tensor_info& t = info(tensor);
     if (t.type != type) {
-        fail(fmt::format("is {}; vectors of this name are {}", tensor::row_of(t.type).name,
-                         tensor::row_of(type).name),
-             tensor);
+        fail_in(tensor, "is {}; vectors of this name are {}", tensor::row_of(t.type).name,
+                tensor::row_of(type).name);
     }
     if (elements != any_count && t.elements != elements) {
-        fail(fmt::format("holds {} values where the inputs call for {}", t.elements, elements),
-             tensor);
+        fail_in(tensor, "holds {} values where the inputs call for {}", t.elements, elements);
     }
     if (t.bytes != t.elements * sizeof(T)) {
-        fail(fmt::format("holds {} bytes for {} values", t.bytes, t.elements), tensor);
+        fail_in(tensor, "holds {} bytes for {} values", t.bytes, t.elements);
     }
     std::vector<T> values(t.elements);
     const auto index = static_cast<std::size_t>(&t - tensors().data());
@@ -73,14 +69,6 @@ template std::vector<std::uint16_t> vector_file::read(std::string_view, tensor::
                                                       std::uint64_t) const;
 template std::vector<std::uint32_t> vector_file::read(std::string_view, tensor::dtype,
                                                       std::uint64_t) const;
-
-void vector_file::fail(const std::string& message) const {
-    throw base::error(base::error_kind::input, message, {path_, {}, {}});
-}
-
-void vector_file::fail(const std::string& message, std::string_view tensor) const {
-    throw base::error(base::error_kind::input, message, {path_, std::string(tensor), {}});
-}
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
     std::uint64_t n = 0;

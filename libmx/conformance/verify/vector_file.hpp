@@ -2,12 +2,16 @@
 // A file of vectors: metadata and tensors, with every size checked before anything is read.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "libmx/base/status.hpp"
 #include "libmx/io/reader.hpp"
 
 namespace mx::conformance::verify {
@@ -50,9 +54,19 @@ class vector_file {
     }
     static constexpr std::uint64_t any_count = ~std::uint64_t{0};
 
-    /// Throws base::error (input) about this file, and about one of its tensors.
-    [[noreturn]] void fail(const std::string& message) const;
-    [[noreturn]] void fail(const std::string& message, std::string_view tensor) const;
+    /// Throws base::error (input) about this file, with a message as by fmt::format.
+    template <typename... Values>
+    [[noreturn]] void fail(fmt::format_string<Values...> text, Values&&... values) const {
+        fail_in({}, text, std::forward<Values>(values)...);
+    }
+    /// The same about one of its tensors.
+    template <typename... Values>
+    [[noreturn]] void fail_in(std::string_view tensor, fmt::format_string<Values...> text,
+                              Values&&... values) const {
+        throw base::error(base::error_kind::input,
+                          fmt::format(text, std::forward<Values>(values)...),
+                          {path_, std::string(tensor), {}});
+    }
 
   private:
     template <typename T>

@@ -69,7 +69,7 @@ codec::recipe recipe_of(const vector_file& file) {
         vectors::require_blocks_alone(r);
         return r;
     } catch (const base::error& e) {
-        file.fail(fmt::format("its metadata describes a {}", e.message()));
+        file.fail("its metadata describes a {}", e.message());
     }
 }
 

@@ -27,7 +27,7 @@ const vector_kind& kind_of(const vector_file& file, const verify_options& option
         if (kind.name == wanted) return kind;
         names.push_back(kind.name);
     }
-    file.fail(base::unknown("kind of vectors in the metadata", wanted, names));
+    file.fail("{}", base::unknown("kind of vectors in the metadata", wanted, names));
 }
 
 }  // namespace

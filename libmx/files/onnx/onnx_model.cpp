@@ -14,8 +14,8 @@
 namespace mx::io {
 namespace {
 
-constexpr std::size_t axes_limit = 64;
-constexpr std::size_t tensors_limit = 1 << 18;
+constexpr std::size_t onnx_axes_limit = 64;
+constexpr std::size_t onnx_tensors_limit = 1 << 18;
 constexpr std::uint64_t name_limit = 4096;
 constexpr std::uint64_t text_limit = 64 << 10;
 constexpr std::size_t metadata_limit = 4096;
@@ -121,8 +121,8 @@ class model_walk {
     }
 
     void add(std::vector<onnx_tensor>& to, onnx_tensor tensor) {
-        if (model_.tensors.size() + constants_.size() >= 2 * tensors_limit) {
-            at_.fail(fmt::format("lists more than {} tensors", tensors_limit));
+        if (model_.tensors.size() + constants_.size() >= 2 * onnx_tensors_limit) {
+            at_.fail(fmt::format("lists more than {} tensors", onnx_tensors_limit));
         }
         to.push_back(std::move(tensor));
     }
@@ -203,7 +203,8 @@ class model_walk {
     }
 
     void extent(tensor::shape& shape, std::uint64_t value) {
-        if (shape.size() == axes_limit) at_.fail(fmt::format("more than {} axes", axes_limit));
+        if (shape.size() == onnx_axes_limit)
+            at_.fail(fmt::format("more than {} axes", onnx_axes_limit));
         if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
             at_.fail(fmt::format("a negative extent, {}", static_cast<std::int64_t>(value)));
         }

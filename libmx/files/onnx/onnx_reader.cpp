@@ -87,7 +87,7 @@ class onnx_externals {
     std::map<std::string, std::uint64_t> files_;
 };
 
-constexpr std::size_t piece_bytes = 64 << 10;
+constexpr std::size_t onnx_piece_bytes = 64 << 10;
 
 bool is_signed(tensor::dtype type) {
     return type == tensor::dtype::i8 || type == tensor::dtype::i16 || type == tensor::dtype::i32 ||
@@ -115,7 +115,7 @@ class collector {
         for (std::size_t i = 0; i < count; ++i) {
             piece_.push_back(static_cast<std::byte>(value >> 8 * i));
         }
-        if (piece_.size() >= piece_bytes) flush();
+        if (piece_.size() >= onnx_piece_bytes) flush();
     }
     void append(std::span<const std::byte> bytes) {
         check_room(bytes.size());
@@ -167,7 +167,7 @@ void copy(const input_file& file, const wire_reader& at, const std::string& name
     std::vector<std::byte> buffer;
     for (std::uint64_t done = 0; done < at.size(); done += buffer.size()) {
         buffer.resize(
-            static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, at.size() - done)));
+            static_cast<std::size_t>(std::min<std::uint64_t>(onnx_piece_bytes, at.size() - done)));
         file.read(at.begin() + done, buffer, name);
         to.append(buffer);
     }

@@ -18,7 +18,6 @@
 #include <limits>
 
 namespace mx::io {
-namespace {
 
 namespace pb = google::protobuf::io;
 
@@ -61,6 +60,8 @@ class range_stream final : public pb::ZeroCopyInputStream {
     std::uint64_t end_;
     std::array<char, 16 << 10> buffer_{};
 };
+
+namespace {
 
 constexpr int tag_type_bits = 3;
 enum wire_type : std::uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };

@@ -11,7 +11,7 @@ namespace mx::io {
 namespace {
 
 // A call in the pickle: what would be called with what.
-struct request {
+struct torch_call {
     const torch_function* function = nullptr;
     pickle_ref arguments = no_value;
 };
@@ -20,7 +20,7 @@ struct request {
 constexpr int wrapper_limit = 16;
 
 // Follows wrappers to the value they wrap: a call, a bare storage, or something else.
-pickle_ref unwrapped(const pickle_graph& graph, pickle_ref ref, request& found) {
+pickle_ref unwrapped(const pickle_graph& graph, pickle_ref ref, torch_call& found) {
     found = {};
     for (int depth = 0; depth < wrapper_limit && ref != no_value; ++depth) {
         const pickle_value& value = graph[ref];
@@ -47,7 +47,7 @@ class tensor_reader {
         : graph_(graph), file_(file), name_(name) {}
 
     torch_tensor read(pickle_ref ref) const {
-        request asked;
+        torch_call asked;
         const pickle_ref value = unwrapped(graph_, ref, asked);
         if (graph_.kind(value) == pickle_kind::persistent) return bare(value);
         if (asked.function == nullptr) fail("is no tensor");
@@ -109,7 +109,7 @@ class tensor_reader {
         return out;
     }
 
-    torch_tensor view(const request& asked) const {
+    torch_tensor view(const torch_call& asked) const {
         const pickle_ref args = asked.arguments;
         torch_tensor out;
         read_storage(graph_.at(args, 0), out);
@@ -167,7 +167,7 @@ const torch_dtype* dtype_of(const pickle_graph& graph, pickle_ref ref) {
 }
 
 bool is_tensor(const pickle_graph& graph, pickle_ref ref) {
-    request asked;
+    torch_call asked;
     const pickle_ref value = unwrapped(graph, ref, asked);
     if (graph.kind(value) == pickle_kind::persistent) return true;
     return asked.function != nullptr && (asked.function->meaning == torch_meaning::view ||

@@ -18,13 +18,13 @@ namespace mx::io {
 namespace {
 
 // A tokenizer of a million words takes some twenty MiB.
-constexpr std::uint64_t header_limit = 256 << 20;
+constexpr std::uint64_t gguf_header_limit = 256 << 20;
 constexpr std::uint64_t metadata_limit = 16 << 20;  // bytes kept
-constexpr std::uint64_t tensors_limit = 1 << 18;
+constexpr std::uint64_t gguf_tensors_limit = 1 << 18;
 constexpr std::uint64_t entries_limit = 1 << 16;
 constexpr std::uint64_t key_limit = 65535;
 constexpr std::uint64_t name_limit = 1024;  // ggml has 63
-constexpr std::uint32_t axes_limit = 4;
+constexpr std::uint32_t gguf_axes_limit = 4;
 // The least that an entry takes: lengths, types and offsets of one without a name.
 constexpr std::uint64_t least_entry = 13;
 constexpr std::uint64_t least_tensor = 24;
@@ -32,8 +32,8 @@ constexpr std::uint64_t least_tensor = 24;
 constexpr std::uint64_t text_limit = 64 << 10;
 constexpr std::uint64_t shown_elements = 4;
 constexpr std::uint64_t shown_bytes = 64;
-constexpr int depth_limit = 8;
-constexpr std::uint64_t buffer_bytes = 64 << 10;
+constexpr int gguf_depth_limit = 8;
+constexpr std::uint64_t gguf_buffer_bytes = 64 << 10;
 
 // Reads a file forwards through a small buffer. Lengths are checked against the file before
 // anything is allocated; what goes beyond its end is base::error (input) naming the byte.
@@ -105,7 +105,7 @@ void file_cursor::take(std::span<std::byte> out) {
         const bool inside =
             position_ >= buffer_begin_ && position_ - buffer_begin_ < buffer_.size();
         if (!inside) {
-            buffer_.resize(static_cast<std::size_t>(std::min(buffer_bytes, remaining())));
+            buffer_.resize(static_cast<std::size_t>(std::min(gguf_buffer_bytes, remaining())));
             buffer_begin_ = position_;
             file_->read(position_, buffer_);
         }
@@ -170,8 +170,8 @@ std::string shortened(file_cursor& at, std::uint64_t limit) {
 }
 
 std::string array(file_cursor& at, int depth) {
-    if (depth == depth_limit) {
-        at.fail(fmt::format("metadata arrays are nested more than {} deep", depth_limit));
+    if (depth == gguf_depth_limit) {
+        at.fail(fmt::format("metadata arrays are nested more than {} deep", gguf_depth_limit));
     }
     const std::uint32_t type = read_type(at);
     const auto count = at.number<std::uint64_t>();
@@ -264,8 +264,8 @@ gguf_tensor read_tensor(file_cursor& at, std::uint64_t alignment) {
     gguf_tensor tensor;
     tensor.name = read_text(at, name_limit, "a tensor's name");
     const auto axes = at.number<std::uint32_t>();
-    if (axes > axes_limit) {
-        at.fail(fmt::format("{} axes; GGUF has at most {}", axes, axes_limit), tensor.name);
+    if (axes > gguf_axes_limit) {
+        at.fail(fmt::format("{} axes; GGUF has at most {}", axes, gguf_axes_limit), tensor.name);
     }
     for (std::uint32_t k = 0; k < axes; ++k) tensor.shape.push_back(at.number<std::uint64_t>());
     const std::uint64_t row = axes == 0 ? 1 : tensor.shape.front();
@@ -315,12 +315,12 @@ void check_places(const input_file& file, const gguf_header& header) {
 
 gguf_header read_gguf_header(const shared_file& file) {
     gguf_header header;
-    file_cursor at(file, header_limit);
+    file_cursor at(file, gguf_header_limit);
     read_version(at, header);
     const auto tensors = at.number<std::uint64_t>();
     const auto entries = at.number<std::uint64_t>();
     const std::uint64_t alignment = read_metadata(at, entries, header);
-    if (tensors > std::min(tensors_limit, at.remaining() / least_tensor)) {
+    if (tensors > std::min(gguf_tensors_limit, at.remaining() / least_tensor)) {
         at.fail(fmt::format("the header counts {} tensors, which cannot be", tensors));
     }
     std::set<std::string> names;

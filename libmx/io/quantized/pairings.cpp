@@ -164,7 +164,7 @@ pairing begun(const std::string& name, const quantized_layout& l, std::size_t co
 }
 
 // Names to arrays, those of the same name in the order of the files.
-using directory = std::unordered_map<std::string_view, std::vector<std::size_t>>;
+using name_index = std::unordered_map<std::string_view, std::vector<std::size_t>>;
 
 class search {
   public:
@@ -354,7 +354,7 @@ class search {
     std::span<const tensor_ref> arrays_;
     bool swizzled_;
     std::vector<bool> taken_;
-    directory names_;
+    name_index names_;
     pairings result_;
 };
 

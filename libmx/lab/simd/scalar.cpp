@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The portable kernels: the reference of the others.
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -154,7 +154,7 @@ std::vector<std::string> caveats(const cluster_report& report, const analysis_re
     return notes;
 }
 
-constexpr std::size_t shown_findings = 10;
+constexpr std::size_t listed_findings = 10;
 
 bool several_files(const cluster_report& report) {
     const auto file = [](const finding& f) { return f.tensor.info().file; };
@@ -171,7 +171,7 @@ struct named_finding {
 
 std::vector<named_finding> worst_of(const cluster_report& report, bool all) {
     const std::size_t count =
-        all ? report.findings.size() : std::min(shown_findings, report.findings.size());
+        all ? report.findings.size() : std::min(listed_findings, report.findings.size());
     const bool files = several_files(report);
     std::vector<named_finding> worst;
     for (std::size_t i = 0; i < count; ++i) {

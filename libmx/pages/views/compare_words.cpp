@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/report/cells.hpp"
 
@@ -47,7 +48,7 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
     if (names.empty()) return {};
     const standing& first = c.overall.cells.front();
     const bool several = names.size() > 1;
-    std::string text = fmt::format("{} {}", fmt::join(names, " and "), several ? "have" : "has");
+    std::string text = fmt::format("{} {}", base::joined(names, " and "), several ? "have" : "has");
     if (first.exact) {
         text += fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
         return text + " " + cost_words(first, baseline_of(plan, c));
@@ -142,7 +143,7 @@ void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::
     }
     if (!without.empty() && without.size() < c.overall.cells.size()) {
         notes.push_back(
-            fmt::format("- Without a figure for any tensor: {}.", fmt::join(without, ", ")));
+            fmt::format("- Without a figure for any tensor: {}.", base::joined(without, ", ")));
     }
     std::vector<const analysis::result*> results;
     for (const tensor_row& t : c.table.tensors) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
@@ -40,7 +41,7 @@ double severity(const report::record& r) {
 }
 
 // A tensor with its records of one pair of dumps, the pair that differs most.
-struct tensor_rows {
+struct tensor_moves {
     std::vector<std::size_t> records;  // places in the results, one per recipe
     std::size_t pair = 0;
     std::pair<double, double> worst{-1, 0};  // nrmse, scale churn
@@ -48,14 +49,14 @@ struct tensor_rows {
 };
 
 // Results come by tensor, recipe and pair, of which there are `pairs`; two may have equal labels.
-std::vector<tensor_rows> by_tensor(const report::record_list& results, std::size_t pairs) {
-    std::vector<tensor_rows> tensors;
+std::vector<tensor_moves> by_tensor(const report::record_list& results, std::size_t pairs) {
+    std::vector<tensor_moves> tensors;
     std::map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < results.size(); ++i) {
         const report::record r = results[i];
         const auto [at, added] = places.emplace(text_of(r, "tensor"), tensors.size());
         if (added) tensors.emplace_back();
-        tensor_rows& t = tensors[at->second];
+        tensor_moves& t = tensors[at->second];
         const std::size_t pair = i % pairs;
         const std::pair<double, double> here{severity(r), number(r, "scale_churn")};
         t.changed = t.changed || number(r, "changed_values") > 0;
@@ -68,7 +69,7 @@ std::vector<tensor_rows> by_tensor(const report::record_list& results, std::size
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
         const report::record r = results[i];
-        tensor_rows& t = tensors[places.at(text_of(r, "tensor"))];
+        tensor_moves& t = tensors[places.at(text_of(r, "tensor"))];
         if (i % pairs == t.pair) t.records.push_back(i);
     }
     return tensors;
@@ -130,10 +131,10 @@ report::section finding_section(const diff::diff_result& d, const diff::dump_lab
 report::section tensor_section(const diff::diff_result& d, std::size_t pairs, std::size_t recipes,
                                bool all) {
     const bool series = pairs > 1;
-    std::vector<tensor_rows> tensors = by_tensor(d.results, pairs);
+    std::vector<tensor_moves> tensors = by_tensor(d.results, pairs);
     const std::size_t total = tensors.size();
     if (!all) {
-        std::erase_if(tensors, [](const tensor_rows& t) { return !t.changed; });
+        std::erase_if(tensors, [](const tensor_moves& t) { return !t.changed; });
     }
     const std::size_t changed = tensors.size();
     // About forty lines, as `mx analyze` shows.
@@ -143,7 +144,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
     if (all) {
         s.heading = plural(total, "tensor");
     } else {
-        std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::worst);
+        std::ranges::stable_sort(tensors, std::greater{}, &tensor_moves::worst);
         s.heading = count < changed
                         ? fmt::format(
                               "The {} of {} changed tensors with the largest relative "
@@ -269,10 +270,10 @@ report::section verdict_section(const diff::diff_result& d, bool series) {
 
 report::section order_section(const diff::dump_labels& labels,
                               const std::vector<std::string>& given) {
-    std::string order = fmt::format("Order: {}", fmt::join(labels.text, ", "));
+    std::string order = fmt::format("Order: {}", base::joined(labels.text, ", "));
     if (!given.empty()) {
-        order +=
-            fmt::format("; by number, given as {} (--as-given keeps that)", fmt::join(given, ", "));
+        order += fmt::format("; by number, given as {} (--as-given keeps that)",
+                             base::joined(given, ", "));
     }
     report::section s;
     s.notes.push_back(order + ".");

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/missing.hpp"
@@ -362,7 +363,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
         s.notes.push_back(fmt::format(
             "- {} ({}) {} the stored precision and {} in no figure of the plan; with {}, the model "
             "takes {:.4f} bits per element, {} bytes.",
-            plural(from.kept.size(), "tensor"), fmt::join(kept.roles, ", "),
+            plural(from.kept.size(), "tensor"), base::joined(kept.roles, ", "),
             from.kept.size() == 1 ? "keeps" : "keep", from.kept.size() == 1 ? "is" : "are",
             from.kept.size() == 1 ? "it" : "them",
             per_element(p.totals.bits + kept.bits, from.elements() + kept.elements),

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -36,10 +37,6 @@ std::vector<std::string> labels_of(const std::vector<codec::recipe>& recipes) {
     labels.clear();
     for (const codec::recipe& r : recipes) labels.push_back(codec::to_string(r));
     return labels;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 const rosetta::rosetta_pair& pair_of(const rosetta::rosetta_counts& c, std::size_t a, std::size_t b,
@@ -139,7 +136,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                 rosetta::pair_record(c, std::min(r, other), std::max(r, other), names);
             rmse = *report::find(p, r < other ? "rmse_a" : "rmse_b");
         }
-        who.add(i + 1, k.scales_of[i] + 1, rmse, joined(k.labels[i]));
+        who.add(i + 1, k.scales_of[i] + 1, rmse, base::joined(k.labels[i], ", "));
     }
     who.notes = {
         "R-MSE over the elements to which this recipe and the first one (the first: and "
@@ -274,7 +271,7 @@ report::section verdict_of(const std::string& kind,
     s.columns.push_back({"first", "first block\nthat excludes it", cell::name});
     std::vector<std::string> possible, identical;
     for (const verdict_line& l : lines) {
-        report::record r{{"recipes", joined(l.labels)},
+        report::record r{{"recipes", base::joined(l.labels, ", ")},
                          {"excluded", integer(l.excluded)},
                          {"rate", share(l.excluded, blocks)},
                          {"first", text(l.first)}};
@@ -300,14 +297,14 @@ report::section verdict_of(const std::string& kind,
     const bool rare =
         std::ranges::any_of(lines, [](const verdict_line& l) { return !l.unlikely.empty(); });
     if (!possible.empty()) {
-        s.notes.push_back("Every block can have come of: " + joined(possible) + ".");
+        s.notes.push_back("Every block can have come of: " + base::joined(possible, ", ") + ".");
     } else if (!rare) {
         s.notes.push_back("None of these recipes can have produced every block.");
     }
     for (const verdict_line& l : lines) {
         if (l.unlikely.empty()) continue;
         s.notes.push_back(fmt::format("Possible, but unlikely: {}. The largest code is {}.",
-                                      joined(l.labels), l.unlikely));
+                                      base::joined(l.labels, ", "), l.unlikely));
     }
     if (rare) {
         s.notes.push_back(
@@ -317,10 +314,10 @@ report::section verdict_of(const std::string& kind,
             "logarithms have a density with a single peak in every tensor.");
     }
     if (any.compared) {
-        s.notes.push_back(
-            identical.empty()
-                ? "None of these recipes gives these bytes for the original."
-                : "These give exactly these bytes for the original: " + joined(identical) + ".");
+        s.notes.push_back(identical.empty()
+                              ? "None of these recipes gives these bytes for the original."
+                              : "These give exactly these bytes for the original: " +
+                                    base::joined(identical, ", ") + ".");
     }
     return s;
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/stages_view.hpp"
 
@@ -58,7 +59,7 @@ std::string ratios(const result_list& some) {
         words.push_back(fmt::format("{} {}{}", row_of(*r).title, in_figures(r->over_first->value),
                                     unsure ? " (unsure)" : ""));
     }
-    return fmt::format("{}", fmt::join(words, ", "));
+    return base::joined(words, ", ");
 }
 
 std::string breaking(const result_list& plain) {

@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 #include "libmx/report/cells.hpp"
 

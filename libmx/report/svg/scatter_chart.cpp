@@ -15,8 +15,8 @@ namespace {
 
 using mark = scatter_chart::mark;
 
-constexpr double plot_height = 280;
-constexpr double longest_name = 170;
+constexpr double scatter_height = 280;
+constexpr double longest_label = 170;
 constexpr std::size_t most_names = 120;  // more could not be told apart
 
 bool finite(const std::pair<double, double>& at) {
@@ -51,7 +51,7 @@ class scatter_drawer {
         f_.y = scale_of(p_.y, ys_, 6);
         f_.left = room_for_ticks(f_.y);
         f_.width = d_.width - f_.left - 20;
-        f_.height = plot_height;
+        f_.height = scatter_height;
         draw_axes(out(), f_, p_.x, p_.y, p_.zones, true);
         draw_path();
         draw_levels(out(), f_, p_.y, p_.levels);
@@ -138,7 +138,7 @@ class scatter_drawer {
         const area bounds{f_.left + 2, f_.top - 6, d_.width - 2, f_.bottom() - 1};
         name_places places(bounds, std::move(points), radius_);
         for (const mark* m : named) {
-            const std::string name = fitted(m->at.label, longest_name, small_size);
+            const std::string name = fitted(m->at.label, longest_label, small_size);
             const double wide = width_of(name, small_size);
             const double x = x_of(*m);
             const double y = y_of(*m);

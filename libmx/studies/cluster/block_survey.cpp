@@ -42,6 +42,8 @@ using report::share;
 // Tallies at work at a time: they hold tens of kilobytes each.
 constexpr std::size_t jobs_at_once = 256;
 
+}  // namespace
+
 // A quantized block.
 struct surveyed_block {
     std::uint64_t index;
@@ -224,8 +226,6 @@ class block_tally {
     std::vector<bad_block> worst_;
     std::optional<near_block> nearest_;
 };
-
-}  // namespace
 
 struct shared_survey {
     std::mutex guard;

@@ -29,8 +29,7 @@ target find_target(const cast_request& request) {
     const format::element_format* e = format::find_element_format(request.element);
     const format::scale_format* s = format::find_scale_format(request.element);
     if (e == nullptr && (s == nullptr || !s->has_codes())) {
-        throw base::error(base::error_kind::usage,
-                          base::unknown("element format", request.element, castable_formats()));
+        base::refuse(base::unknown("element format", request.element, castable_formats()));
     }
     target t{};
     t.type_name = e != nullptr ? e->safetensors : s->safetensors;

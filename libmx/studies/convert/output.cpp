@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/io/safetensors_header.hpp"
@@ -28,18 +29,16 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
     std::set<std::string> names;
     for (const io::planned_array& a : plan) {
         if (names.insert(a.name).second) continue;
-        throw base::error(base::error_kind::usage,
-                          fmt::format("two tensors would both be written as '{}'; convert the "
-                                      "input files one at a time",
-                                      base::printable(a.name)));
+        base::refuse(
+            "two tensors would both be written as '{}'; convert the input files one at a time",
+            base::printable(a.name));
     }
     if (io::has_ending(path, ".npy")) {
         if (plan.size() != 1) {
-            throw base::error(base::error_kind::usage,
-                              fmt::format("a .npy file holds one array, this would write {}; "
-                                          "choose one with --tensor or write .safetensors",
-                                          plan.size()),
-                              {path, "", {}});
+            base::refuse(fmt::format("a .npy file holds one array, this would write {}; choose one "
+                                     "with --tensor or write .safetensors",
+                                     plan.size()),
+                         {path, "", {}});
         }
         return io::create_npy(path, plan.front());
     }
@@ -109,9 +108,7 @@ conversion output::finish(const engine::run_control& control) {
         const std::uint64_t size = k.tensor.info().bytes;
         const std::unique_ptr<io::byte_source> source = k.tensor.file->open(k.tensor.index);
         for (std::uint64_t at = 0; at < size; at += copied_at_once) {
-            if (control.cancel != nullptr && control.cancel->load()) {
-                throw base::error(base::error_kind::cancelled, "stopped before the end");
-            }
+            base::stop_if(control.cancel);
             bytes.resize(static_cast<std::size_t>(std::min(copied_at_once, size - at)));
             source->read(at, bytes);
             writer_->write(k.array, at, bytes);

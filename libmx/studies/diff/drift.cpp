@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::diff {
@@ -55,7 +56,7 @@ std::string path_of(const std::vector<T>& values, const char* format) {
         if (values.size() > most_in_a_sentence && i > 0 && i + 1 < values.size()) continue;
         words.push_back(fmt::format(fmt::runtime(format), values[i]));
     }
-    return fmt::format("{}", fmt::join(words, " -> "));
+    return base::joined(words, " -> ");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "libmx/studies/plan/knapsack.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 

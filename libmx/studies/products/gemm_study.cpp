@@ -8,7 +8,6 @@
 #include <span>
 
 #include "libmx/base/status.hpp"
-#include "libmx/gemm/accumulators.hpp"
 #include "libmx/studies/products/conversions.hpp"
 #include "libmx/studies/products/products.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
@@ -20,10 +19,6 @@ namespace {
 constexpr std::size_t growth_unit = 128;
 constexpr std::size_t growth_parts[] = {8, 4, 2};
 
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 void require_shapes(const matrix& a, const matrix& b, const matrix* c, const gemm_request& r) {
     const std::size_t ka = operand_depth(a, r.over_a);
     const std::size_t kb = operand_depth(b, r.over_b);
@@ -32,13 +27,13 @@ void require_shapes(const matrix& a, const matrix& b, const matrix* c, const gem
         const char* hint = "";
         if (other && r.over_b == reduction::first) hint = "; --transpose-b fits: B is NxK";
         if (other && r.over_b == reduction::last) hint = "; without --transpose-b it fits";
-        refuse(fmt::format("A is {}x{} and B is {}x{}, so K would be {} and {}{}", a.rows, a.cols,
-                           b.rows, b.cols, ka, kb, hint));
+        base::refuse("A is {}x{} and B is {}x{}, so K would be {} and {}{}", a.rows, a.cols, b.rows,
+                     b.cols, ka, kb, hint);
     }
     const std::size_t m = operand_rows(a, r.over_a);
     const std::size_t n = operand_rows(b, r.over_b);
     if (c != nullptr && (c->rows != m || c->cols != n)) {
-        refuse(fmt::format("C is {}x{}, the product {}x{}", c->rows, c->cols, m, n));
+        base::refuse("C is {}x{}, the product {}x{}", c->rows, c->cols, m, n);
     }
 }
 

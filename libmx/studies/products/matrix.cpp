@@ -27,12 +27,12 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
                           fmt::format("no matrix of numbers: {}", skipped.front().reason), place);
     }
     if (info.elements == 0) {
-        throw base::error(base::error_kind::usage, "it is empty; a product needs elements", place);
+        base::refuse("it is empty; a product needs elements", place);
     }
     if (info.elements > largest_matrix) {
         throw base::error(base::error_kind::input,
-                          fmt::format("{} elements are more than the {} that a matrix of a "
-                                      "product may have; take a part of it",
+                          fmt::format("{} elements are more than the {} that a matrix of a product "
+                                      "may have; take a part of it",
                                       info.elements, largest_matrix),
                           place);
     }
@@ -47,9 +47,7 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
     std::vector<std::byte> scratch;
     // It grows with what was read: a header's word alone allocates nothing.
     for (std::uint64_t at = 0; at < info.elements; at += piece) {
-        if (control.cancel != nullptr && control.cancel->load()) {
-            throw base::error(base::error_kind::cancelled, "stopped before the end");
-        }
+        base::stop_if(control.cancel);
         const std::uint64_t count = std::min(piece, info.elements - at);
         m.values.resize(static_cast<std::size_t>(at + count));
         m.inexact +=

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
@@ -79,7 +80,7 @@ std::string fitting_models(const gemm::accumulator& near, const quantized_operan
     if (fit.size() > models_named) fit.resize(models_named);
     std::vector<std::string_view> names;
     for (const gemm::accumulator* m : fit) names.push_back(m->name);
-    return fmt::format("{}", fmt::join(names, ", "));
+    return base::joined(names, ", ");
 }
 
 }  // namespace
@@ -105,11 +106,9 @@ form_pair forms_for(const gemm::accumulator& model, const quantized_operand& a,
                     const quantized_operand& b) {
     if (takes_codes(model, a, b)) return {codes_of(a), codes_of(b)};
     if (!takes_values(model)) {
-        throw base::error(
-            base::error_kind::usage,
-            fmt::format("{} does not multiply {} by {}; models that do: {} (mx accumulators)",
-                        gemm::to_string(model), to_string(a.recipe), to_string(b.recipe),
-                        fitting_models(model, a, b)));
+        base::refuse("{} does not multiply {} by {}; models that do: {} (mx accumulators)",
+                     gemm::to_string(model), to_string(a.recipe), to_string(b.recipe),
+                     fitting_models(model, a, b));
     }
     const std::string_view format = value_format(model, a, b);
     return {values_of(a, format), values_of(b, format)};

@@ -31,10 +31,6 @@ constexpr std::array rows{
     element_row("e2m1", "FP4, to nearest even, saturating"),
 };
 
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 const plain_format* find_plain(std::string_view name) {
     if (name == "none") return rows.data();
     for (const plain_format& p : rows) {
@@ -54,22 +50,22 @@ std::vector<std::string_view> known_names() {
 void require_fitting(const codec::recipe& r) {
     const std::string text = codec::to_string(r);
     if (r.axis.what != codec::axis_choice::kind::last) {
-        refuse(
-            fmt::format("recipe '{}': blocks of a product lie along the axis that is summed "
-                        "over; leave axis out",
-                        text));
+        base::refuse(
+            "recipe '{}': blocks of a product lie along the axis that is summed over; leave axis "
+            "out",
+            text);
     }
     if (r.block.rows > 1 && r.block.cols == 1) {
-        refuse(
-            fmt::format("recipe '{}': blocks of a product lie along the axis that is summed "
-                        "over; give block=1x{}",
-                        text, r.block.rows));
+        base::refuse(
+            "recipe '{}': blocks of a product lie along the axis that is summed over; give "
+            "block=1x{}",
+            text, r.block.rows);
     }
     if (codec::bumps_positions(r)) {
-        refuse(
-            fmt::format("recipe '{}': its scale differs inside a block, so that no product has "
-                        "such operands; choose another rule (mx rules)",
-                        text));
+        base::refuse(
+            "recipe '{}': its scale differs inside a block, so that no product has such operands; "
+            "choose another rule (mx rules)",
+            text);
     }
 }
 
@@ -83,7 +79,7 @@ operand_recipe parse_operand_recipe(const std::string& text) {
     r.plain = find_plain(name);
     if (r.plain == nullptr) {
         if (format::find_block_format(name) == nullptr) {
-            refuse(base::unknown("recipe", name, known_names()));
+            base::refuse(base::unknown("recipe", name, known_names()));
         }
         r.blocks = codec::parse_recipe(text);
         require_fitting(*r.blocks);
@@ -92,10 +88,9 @@ operand_recipe parse_operand_recipe(const std::string& text) {
     const std::string rest = text.substr(name.size());
     if (rest.empty()) return r;
     if (rest != tensor_scale_key || r.plain->element == nullptr) {
-        refuse(fmt::format("recipe '{}': {}", text,
-                           r.plain->element == nullptr
-                               ? "a format without blocks takes no keys"
-                               : "the only key without blocks is scale=tensor"));
+        base::refuse("recipe '{}': {}", text,
+                     r.plain->element == nullptr ? "a format without blocks takes no keys"
+                                                 : "the only key without blocks is scale=tensor");
     }
     r.tensor_scaled = true;
     return r;
@@ -122,11 +117,11 @@ transform::rotation common_rotation(const operand_recipe& a, const operand_recip
     if (!a.blocks) return b.rotation();
     if (!b.blocks) return a.rotation();
     if (!(a.rotation() == b.rotation())) {
-        refuse(
-            fmt::format("'{}' and '{}': the operands of a product are rotated alike or not at "
-                        "all, else the rotations do not cancel; give both the same transform, "
-                        "transform_size and transform_seed",
-                        to_string(a), to_string(b)));
+        base::refuse(
+            "'{}' and '{}': the operands of a product are rotated alike or not at all, else the "
+            "rotations do not cancel; give both the same transform, transform_size and "
+            "transform_seed",
+            to_string(a), to_string(b));
     }
     return a.rotation();
 }

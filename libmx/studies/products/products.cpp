@@ -17,10 +17,9 @@ std::vector<float> product_runner::multiply(const gemm::operand& a, const gemm::
                                             const gemm::accumulator& model,
                                             const gemm::arrangement& how) {
     if (a.rows > largest_product / b.rows) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("a product of {}x{} elements is more than memory should hold "
-                                      "({}); take fewer rows",
-                                      a.rows, b.rows, largest_product));
+        base::refuse(
+            "a product of {}x{} elements is more than memory should hold ({}); take fewer rows",
+            a.rows, b.rows, largest_product);
     }
     const bool halves = gemm::gives_f16(model);
     std::vector<std::uint32_t> start(c.size());

@@ -11,6 +11,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
+#include "libmx/engine/prologue.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/operand_formats.hpp"
@@ -27,15 +28,6 @@ struct place_in_operand {
     std::size_t k(std::size_t r, std::size_t c) const { return over == reduction::last ? c : r; }
     std::size_t at(std::size_t r, std::size_t c) const { return row(r, c) * depth + k(r, c); }
 };
-
-std::uint32_t amax_bits(std::span<const float> x) {
-    std::uint32_t most = 0;
-    for (const float v : x) {
-        const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
-        if (magnitude < base::f32_infinity) most = std::max(most, magnitude);
-    }
-    return most;
-}
 
 // The kind of scales that models know, or 0.
 std::uint32_t scaling_of(const codec::recipe& r, std::size_t block) {
@@ -66,7 +58,7 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
     const std::size_t length = wide;
     if (one_dimensional && over == reduction::first) std::swap(high, wide);
 
-    const codec::block_params params = codec::params_of(r, {amax_bits(x)});
+    const codec::block_params params = codec::params_of(r, {engine::finite_amax(x)});
     const place_in_operand to{q.depth, over};
     const gemm::operand_format* format = gemm::find_operand_format(r.element->name);
     const std::uint32_t scaling = one_dimensional ? scaling_of(r, length) : 0;
@@ -132,7 +124,7 @@ void cast_elements(std::span<const float> x, const operand_recipe& r, quantized_
     const format::element_params params = format::params_of(f, false);
     const format::rounding_mode mode{format::rounding::rtne, format::tie_rule::up, 32};
     const float largest = format::decode(f, f.max_code());
-    const std::uint32_t amax = amax_bits(x);
+    const std::uint32_t amax = engine::finite_amax(x);
     // A subnormal quotient would lose bits of the scale; no tensor of interest is that small.
     const float scale = r.tensor_scaled && amax != 0
                             ? std::max(base::float_from_bits(amax) / largest, 0x1p-126f)

@@ -17,23 +17,18 @@
 namespace mx::products {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 void require_shapes(const layer_tensors& layer) {
     const products::matrix& x = *layer.x;
     const products::matrix& w = *layer.w;
     if (x.cols != w.cols) {
-        refuse(fmt::format("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols,
-                           w.rows, w.cols,
-                           x.cols == w.rows ? "; --transpose-w fits: W is in x out" : ""));
+        base::refuse("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols, w.rows,
+                     w.cols, x.cols == w.rows ? "; --transpose-w fits: W is in x out" : "");
     }
     if (layer.dy == nullptr) return;
     const products::matrix& dy = *layer.dy;
     if (dy.rows != x.rows || dy.cols != w.rows) {
-        refuse(fmt::format("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols,
-                           x.rows, x.cols, w.rows, w.cols, x.rows, w.rows));
+        base::refuse("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols, x.rows,
+                     x.cols, w.rows, w.cols, x.rows, w.rows);
     }
 }
 
@@ -215,10 +210,6 @@ class layer_study {
     error_sums first_;  // of the first result of the stage under way
 };
 
-report::value member(const std::optional<double>& x) {
-    return x ? report::value(*x) : report::value();
-}
-
 }  // namespace
 
 const products::matrix& layer_tensors::of(layer_tensor t) const {
@@ -263,16 +254,16 @@ report::record stage_record(const stage_result& r) {
         {"m", report::tally(r.m)},
         {"n", report::tally(r.n)},
         {"k", report::tally(r.k)},
-        {"nrmse_a", member(r.operands[0].nrmse())},
-        {"nrmse_b", member(r.operands[1].nrmse())},
-        {"gain_a", member(r.operands[0].gain())},
-        {"gain_b", member(r.operands[1].gain())},
-        {"expected_nrmse", member(r.expected_nrmse())},
-        {"zeta", member(r.zeta())},
-        {"gain_standard_error", member(r.gain_error)},
+        {"nrmse_a", report::to_value(r.operands[0].nrmse())},
+        {"nrmse_b", report::to_value(r.operands[1].nrmse())},
+        {"gain_a", report::to_value(r.operands[0].gain())},
+        {"gain_b", report::to_value(r.operands[1].gain())},
+        {"expected_nrmse", report::to_value(r.expected_nrmse())},
+        {"zeta", report::to_value(r.zeta())},
+        {"gain_standard_error", report::to_value(r.gain_error)},
         {"over_first", r.over_first ? report::value(r.over_first->value) : report::value()},
         {"over_first_standard_error",
-         r.over_first ? member(r.over_first->standard_error) : report::value()}};
+         r.over_first ? report::to_value(r.over_first->standard_error) : report::value()}};
     products::append_errors(out, "accumulation_", r.errors.accumulation);
     products::append_errors(out, "total_", r.errors.total);
     return out;

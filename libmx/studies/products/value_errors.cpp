@@ -20,10 +20,6 @@ std::int64_t rank_of(float x) {
     return (bits & base::f32_sign_mask) != 0 ? -magnitude : magnitude;
 }
 
-report::value member(const std::optional<double>& x) {
-    return x ? report::value(*x) : report::value();
-}
-
 // The exact sums behind one figure each, and the double sums of the run under way.
 struct accumulating {
     std::array<base::exact_sum, 5> total;
@@ -120,15 +116,15 @@ void append_errors(report::record& to, const std::string& prefix, const value_er
     add("elements", report::tally(e.elements));
     add("non_finite", report::tally(e.non_finite));
     add("differing", report::tally(e.differing));
-    add("rmse", member(e.rmse()));
-    add("nrmse", member(e.nrmse()));
-    add("sqnr_db", member(e.sqnr_db()));
+    add("rmse", report::to_value(e.rmse()));
+    add("nrmse", report::to_value(e.nrmse()));
+    add("sqnr_db", report::to_value(e.sqnr_db()));
     add("max_abs_error", e.counted() == 0 ? report::value() : report::value(e.max_abs));
     add("max_ulp", report::tally(e.max_ulp));
-    add("mean_error", member(e.mean_error()));
-    add("gain", member(e.gain()));
-    add("bias_share", member(e.bias_share()));
-    add("cosine", member(e.cosine()));
+    add("mean_error", report::to_value(e.mean_error()));
+    add("gain", report::to_value(e.gain()));
+    add("bias_share", report::to_value(e.bias_share()));
+    add("cosine", report::to_value(e.cosine()));
     report::list histogram;
     std::size_t used = e.ulps.size();
     while (used != 0 && e.ulps[used - 1] == 0) --used;

@@ -29,15 +29,14 @@ engine::tensor_ref need(const reader_list& files, std::string_view option,
             names.emplace_back(file->tensors()[i].name);
         }
     }
-    throw base::error(base::error_kind::usage,
-                      fmt::format("{}: {}", option, base::unknown("array", name, names)));
+    base::refuse("{}: {}", option, base::unknown("array", name, names));
 }
 
 const format::element_format& element_named(const std::string& name) {
     if (const format::element_format* f = format::find_element_format(name)) return *f;
     std::vector<std::string_view> names;
     for (const format::element_format& f : format::element_formats) names.push_back(f.name);
-    throw base::error(base::error_kind::usage, base::unknown("element format", name, names));
+    base::refuse(base::unknown("element format", name, names));
 }
 
 // The element format that a dtype names, or nullptr for bytes.
@@ -127,10 +126,8 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
         const format::element_format* element = element_of(codes.info().type);
         if (!how.element.empty()) element = &element_named(how.element);
         if (element == nullptr) {
-            throw base::error(base::error_kind::usage,
-                              fmt::format("--elements {}: bytes do not say their format; name it "
-                                          "with --element",
-                                          how.elements));
+            base::refuse("--elements {}: bytes do not say their format; name it with --element",
+                         how.elements);
         }
         found.push_back(named_pair(codes, scales, *element));
         return found;

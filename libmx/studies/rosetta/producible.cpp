@@ -104,9 +104,7 @@ block_top top_of(const format::element_format& f, std::span<const std::uint8_t> 
 }
 
 producible::producible(const codec::recipe& r) {
-    const auto refuse = [&](const char* why) {
-        throw base::error(base::error_kind::usage, codec::to_string(r) + ": " + why);
-    };
+    const auto refuse = [&](const char* why) { base::refuse(codec::to_string(r) + ": " + why); };
     if (r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic) {
         refuse("what it leaves behind depends on random numbers");
     }

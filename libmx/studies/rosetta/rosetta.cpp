@@ -226,7 +226,7 @@ class pair_visitor final : public engine::visitor {
 
 void check(const std::vector<codec::recipe>& recipes) {
     const auto refuse = [](const codec::recipe& r, std::string_view why) {
-        throw base::error(base::error_kind::usage, codec::to_string(r) + ": " + std::string(why));
+        base::refuse(codec::to_string(r) + ": " + std::string(why));
     };
     for (const codec::recipe& r : recipes) {
         if (r.offset != codec::offset_kind::none)
@@ -243,7 +243,7 @@ void check(const std::vector<codec::recipe>& recipes) {
         }
     }
     if (recipes.size() < 2) {
-        throw base::error(base::error_kind::usage, "give at least two recipes to compare");
+        base::refuse("give at least two recipes to compare");
     }
 }
 
