@@ -10,7 +10,7 @@ namespace mx::pages {
 class_trades trades_of(const std::string& role, const evidence& e,
                        const std::vector<std::size_t>& among) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
-    class_trades all{role, {}};
+    class_trades all{role, {}, among};
     const compare::ranking ranks =
         compare::rank(e.table, e.plan, among, 0, compare::pooling::equal_rms);
     for (std::size_t cell = 0; cell < e.plan.cells.size(); ++cell) {

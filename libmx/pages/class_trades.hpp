@@ -29,6 +29,7 @@ struct candidate {
 struct class_trades {
     std::string role;  ///< empty: all tensors
     std::vector<candidate> candidates;
+    std::vector<std::size_t> tensors = {};  ///< of the class, indices into the board
 };
 
 /// Over the tensors `among` that were measured under every recipe that measured any of them.

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "libmx/engine/roles.hpp"
+#include "libmx/policy/policy.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/studies/compare/board.hpp"
@@ -170,12 +170,13 @@ void add_lines(const evidence& e, const tensor_class& c, const layered& l, const
 }  // namespace
 
 report::section layers_section(const evidence& e) {
+    const policy::policy by = policy::find_policy("training");
     report::section s{.heading = "Layer by layer"};
     std::size_t lines = 0;
     for (const tensor_class& c : e.classes) {
         const layered l = layers_of(e, c);
         if (l.layers.size() < 2) continue;
-        const bool kept = engine::keeps_precision(c.role);
+        const bool kept = by.kept(c.role) != nullptr;
         for (const layer_metric& m : layer_metrics) add_heat_map(e, c, l, m, kept, s);
         if (l.layers.size() < least_points) continue;
         for (const layer_metric& m : layer_metrics) add_lines(e, c, l, m, kept || lines > 0, s);

@@ -128,68 +128,66 @@ std::string subtitle_of(const evidence& e) {
            fmt::format("{} in {}", bytes_text(bytes), report::plural(e.inputs.size(), "file"));
 }
 
-void put(std::vector<report::section>& to, std::vector<report::section> more) {
-    for (report::section& s : more) pages::put(to, std::move(s));
-    // NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
-    std::vector<std::string> warnings_of(const evidence& e) {
-        std::vector<std::string> said;
-        std::size_t non_finite = 0, inexact = 0;
-        std::string first;
-        for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
-            for (const analysis::result* r : e.table.tensors[i].at) {
-                if (r == nullptr || r->elements == 0) continue;
-                if (r->nan + r->inf > 0 && non_finite++ == 0) first = e.tensor_name(i);
-                inexact += r->inexact_inputs > 0 ? 1u : 0u;
-                break;
-            }
+// NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
+std::vector<std::string> warnings_of(const evidence& e) {
+    std::vector<std::string> said;
+    std::size_t non_finite = 0, inexact = 0;
+    std::string first;
+    for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
+        for (const analysis::result* r : e.table.tensors[i].at) {
+            if (r == nullptr || r->elements == 0) continue;
+            if (r->nan + r->inf > 0 && non_finite++ == 0) first = e.tensor_name(i);
+            inexact += r->inexact_inputs > 0 ? 1u : 0u;
+            break;
         }
-        if (non_finite > 0) {
-            said.push_back(fmt::format(
-                "{} {} NaN or Inf ({}{}): the other elements of their blocks are poisoned "
-                "and left out of every figure.",
-                report::plural(non_finite, "tensor"), non_finite == 1 ? "holds" : "hold", first,
-                non_finite == 1 ? "" : ", ..."));
-        }
-        if (inexact > 0) {
-            said.push_back(
-                fmt::format("{} {} values that float32 does not hold; they were rounded to it once "
-                            "(inexact_inputs).",
-                            report::plural(inexact, "tensor"), inexact == 1 ? "holds" : "hold"));
-        }
-        if (e.repeated > 0) {
-            said.push_back(fmt::format("{} {} in more than one document; the first counts.",
-                                       report::plural(e.repeated, "result"),
-                                       e.repeated == 1 ? "is" : "are"));
-        }
-        return said;
     }
+    if (non_finite > 0) {
+        said.push_back(
+            fmt::format("{} {} NaN or Inf ({}{}): the other elements of their blocks are poisoned "
+                        "and left out of every figure.",
+                        report::plural(non_finite, "tensor"), non_finite == 1 ? "holds" : "hold",
+                        first, non_finite == 1 ? "" : ", ..."));
+    }
+    if (inexact > 0) {
+        said.push_back(
+            fmt::format("{} {} values that float32 does not hold; they were rounded to it once "
+                        "(inexact_inputs).",
+                        report::plural(inexact, "tensor"), inexact == 1 ? "holds" : "hold"));
+    }
+    if (e.repeated > 0) {
+        said.push_back(fmt::format("{} {} in more than one document; the first counts.",
+                                   report::plural(e.repeated, "result"),
+                                   e.repeated == 1 ? "is" : "are"));
+    }
+    return said;
+}
 
-    // The board's rows of the tensors that a recipe harms, worst first.
-    std::vector<std::size_t> worst_first(const evidence& e, const policy::judged_model& m) {
-        std::map<std::pair<std::string_view, std::string_view>, std::size_t> rows;
-        for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
-            const analysis::tensor_identity& of = *e.table.tensors[i].of;
-            rows.emplace(std::pair(std::string_view(of.file), std::string_view(of.tensor)), i);
-        }
-        std::vector<std::size_t> order;
-        for (const policy::risk& r : m.says.risks) {
-            const policy::measured_tensor& t = m.tensors[r.tensor];
-            const auto at = rows.find({t.file, t.name});
-            if (at != rows.end()) order.push_back(at->second);
-        }
-        return order;
+// The board's rows of the tensors that a recipe harms, worst first.
+std::vector<std::size_t> worst_first(const evidence& e, const policy::judged_model& m) {
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> rows;
+    for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
+        const analysis::tensor_identity& of = *e.table.tensors[i].of;
+        rows.emplace(std::pair(std::string_view(of.file), std::string_view(of.tensor)), i);
     }
+    std::vector<std::size_t> order;
+    for (const policy::risk& r : m.says.risks) {
+        const policy::measured_tensor& t = m.tensors[r.tensor];
+        const auto at = rows.find({t.file, t.name});
+        if (at != rows.end()) order.push_back(at->second);
+    }
+    return order;
+}
 
-    report::list input_members(const evidence& e) {
-        report::list inputs;
-        for (const input_file& f : e.inputs) {
-            inputs.emplace_back(
-                report::record{{"path", f.path},
-                               {"bytes", f.bytes},
-                               {"sha256", f.sha256.empty() ? report::value() : f.sha256}});
-        }
-        return inputs;
+report::list input_members(const evidence& e) {
+    report::list inputs;
+    for (const input_file& f : e.inputs) {
+        inputs.emplace_back(
+            report::record{{"path", f.path},
+                           {"bytes", f.bytes},
+                           {"sha256", f.sha256.empty() ? report::value() : f.sha256}});
     }
+    return inputs;
+}
 
 }  // namespace
 
