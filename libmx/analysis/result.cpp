@@ -34,15 +34,15 @@ struct result_member {
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
 // error_members where the error is decomposed.
-constexpr std::array result_members{
+constexpr std::array described_members{
     result_member{"file", &tensor_identity::file, "path of the file, as it was given"},
     result_member{"tensor", &tensor_identity::tensor,
-           "name of the tensor in the file, and of its part where it was split"},
+                  "name of the tensor in the file, and of its part where it was split"},
     result_member{"dtype", &tensor_identity::dtype, "stored dtype, in the spelling of safetensors"},
     result_member{"shape", &tensor_identity::shape, "extents, slowest first; [] is a scalar"},
     result_member{"role", &tensor_identity::role, "what the tensor is in its model"},
     result_member{"layer", &tensor_identity::layer,
-           "number of the layer in the tensor's name; null without one"},
+                  "number of the layer in the tensor's name; null without one"},
     result_member{"recipe", &named_recipe::name, "the recipe, spelt canonically"},
     result_member{"phase", &result::phase, "index into phases; with --phase-sweep only"},
     result_member{"elements", &result::elements, "elements, whatever they hold"},
@@ -51,10 +51,10 @@ constexpr std::array result_members{
     result_member{"inf", &result::inf, "infinite elements"},
     result_member{"poisoned", &result::poisoned, "finite elements of a block whose scale is NaN"},
     result_member{"inexact_inputs", &result::inexact_inputs,
-           "stored values that float32 does not hold, rounded to it once"},
+                  "stored values that float32 does not hold, rounded to it once"},
     result_member{"passes", &result::passes, "passes over the tensor's data"},
     result_member{"tensor_scale", &result::tensor_scale,
-           "scale of the whole tensor; null where the recipe has none"},
+                  "scale of the whole tensor; null where the recipe has none"},
 };
 constexpr std::array error_members{
     result_member{"squared_error", &result::squared_error},
@@ -138,7 +138,7 @@ bool read_member(result& r, tensor_identity& of, std::string_view name, const re
         r.*(metric->member) = figure_in(v);
         return true;
     }
-    const result_member* m = find(result_members, name);
+    const result_member* m = find(described_members, name);
     if (m == nullptr) {
         m = find(error_members, name);
         if (m == nullptr) return false;
@@ -176,7 +176,7 @@ report::record record_of(const result& r) {
         const auto value_at = [&](auto where) { return written(part_of(r, where)); };
         to.emplace_back(m.name, std::visit(value_at, m.where));
     };
-    for (const result_member& m : result_members) {
+    for (const result_member& m : described_members) {
         if (r.phase || m.where != decltype(m.where)(&result::phase)) write(m);
     }
     for (const metrics::metric& m : metrics::all()) {
@@ -255,14 +255,15 @@ std::vector<result> results_of(const report::record_list& records, const std::st
 }
 
 std::vector<member_facts> result_members() {
-    const auto type_of = [](const member& m) {
+    const auto type_of = [](const result_member& m) {
         using enum member_type;
         constexpr std::array types{text,           extents, optional_count, text,
                                    optional_count, count,   figure};
         return types.at(m.where.index());
     };
     std::vector<member_facts> facts;
-    for (const member& m : members) facts.push_back({m.name, type_of(m), m.definition});
+    for (const result_member& m : described_members)
+        facts.push_back({m.name, type_of(m), m.definition});
     return facts;
 }
 

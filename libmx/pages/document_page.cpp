@@ -24,19 +24,19 @@ using report::record;
 using report::section;
 using report::text_of;
 
-constexpr std::size_t most_rows = 100;
-constexpr std::size_t most_bars = 15;
-constexpr std::size_t most_marks = 600;
-constexpr std::size_t most_points = 400;
-constexpr std::size_t most_panels = 8;
-constexpr std::size_t most_named = 6;
+constexpr std::size_t most_listed_rows = 100;
+constexpr std::size_t most_page_bars = 15;
+constexpr std::size_t most_page_marks = 600;
+constexpr std::size_t most_page_points = 400;
+constexpr std::size_t most_page_panels = 8;
+constexpr std::size_t most_page_named = 6;
 
 // The first rows of a list, with a note that says so.
 void fill(section& s, const std::vector<record>& rows, const std::string& what) {
-    s.rows.assign(rows.begin(),
-                  rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), most_rows)));
-    if (rows.size() > most_rows) {
-        s.notes.push_back(fmt::format("The first {} of {}; --json has all.", most_rows,
+    s.rows.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(
+                                                   std::min(rows.size(), most_listed_rows)));
+    if (rows.size() > most_listed_rows) {
+        s.notes.push_back(fmt::format("The first {} of {}; --json has all.", most_listed_rows,
                                       report::plural(rows.size(), what)));
     }
 }
@@ -68,15 +68,15 @@ void add_error_by_tensor(const report::record_list& results, section& to) {
     chart.value = axis_of("share of the squared error, as stored", "", false, true);
     double others = 0;
     for (std::size_t i = 0; i < bars.size(); ++i) {
-        if (i >= most_bars) {
+        if (i >= most_page_bars) {
             others += bars[i].error;
             continue;
         }
         chart.categories.push_back(end_of_name(bars[i].tensor));
         chart.cells.push_back({bars[i].error});
     }
-    if (bars.size() > most_bars) {
-        chart.categories.push_back(fmt::format("{} others", bars.size() - most_bars));
+    if (bars.size() > most_page_bars) {
+        chart.categories.push_back(fmt::format("{} others", bars.size() - most_page_bars));
         chart.cells.push_back({others});
     }
     add_figure(to, "waterfall", "Error by tensor under the plan",
@@ -107,7 +107,7 @@ std::vector<section> plan_sections(const document_parts& d) {
         add(r, text_of(r, "recipe"), "one recipe for all");
     }
     const std::vector<record> curve = records_in(d.tail, "curve");
-    const std::size_t stride = curve.size() / most_points + 1;
+    const std::size_t stride = curve.size() / most_page_points + 1;
     for (std::size_t i = 0; i < curve.size(); i += stride) {
         const auto sqnr = number_of(curve[i], "sqnr_db");
         if (sqnr) chart.path.emplace_back(number(curve[i], "bits_per_element"), *sqnr);
@@ -211,12 +211,12 @@ std::vector<section> diff_sections_of(const document_parts& d) {
         rows, [&](const record& a, const record& b) { return change(a) > change(b); });
     for (const record& r : rows) {
         const auto churn = number_of(r, "scale_churn");
-        if (chart.marks.size() == most_marks || !churn || !(change(r) > 0)) continue;
+        if (chart.marks.size() == most_page_marks || !churn || !(change(r) > 0)) continue;
         chart.marks.push_back({{change(r), churn,
                                 fmt::format("{}, {} to {}", end_of_name(text_of(r, "tensor")),
                                             text_of(r, "label_a"), text_of(r, "label_b"))},
                                text_of(r, "recipe"),
-                               chart.marks.size() < most_named});
+                               chart.marks.size() < most_page_named});
     }
     if (!chart.marks.empty()) {
         add_figure(moved, "moved", "Values against scales",
@@ -336,7 +336,7 @@ std::vector<section> gemm_sections_of(const document_parts& d) {
     for (const record& r : d.results) {
         rows.push_back(r);
         const auto* bins = report::member<report::list>(r, "accumulation_ulp_histogram");
-        if (bins == nullptr || ulps.panels.size() == most_panels) continue;
+        if (bins == nullptr || ulps.panels.size() == most_page_panels) continue;
         report::bar_chart::series s;
         s.name = text_of(r, "model");
         for (std::size_t i = 0; i < bins->size(); ++i) {

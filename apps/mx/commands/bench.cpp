@@ -17,7 +17,7 @@ namespace mx::app {
 namespace {
 
 // Without --recipe: what a kernel can find easy or hard.
-constexpr std::array default_recipes{
+constexpr std::array bench_recipes{
     "mxfp4:scale=floor",      "mxfp4:scale=ceil", "mxfp4:scale=even", "mxfp4:scale=rceil",
     "mxfp4:round=stochastic", "mxfp4:block=32x1", "mxfp4:block=4x4",  "mxfp4:offset=fp16",
     "mxfp8:scale=floor",      "mxfp8:scale=ceil", "mxfp8:scale=even", "mxfp8:scale=rceil",
@@ -111,7 +111,7 @@ int run_bench(const bench_options& o) {
     if (o.products) return run_products(o);
     if (o.trainings) return run_trainings(o);
     bench::throughput_request request = o.request;
-    request.recipes = recipes_of(o.recipes, default_recipes);
+    request.recipes = recipes_of(o.recipes, bench_recipes);
     request.type = dtype_of(o.dtype);
     request.backends = backends_of(o.backend, codec::backends(), codec::backend_named);
     request.threads = threads_of(o.threads);

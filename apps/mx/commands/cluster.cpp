@@ -15,7 +15,7 @@
 namespace mx::app {
 namespace {
 
-constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
+constexpr std::array cluster_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
 struct cluster_options : measuring_options {
     std::optional<double> fail_above;
@@ -73,7 +73,7 @@ int run_cluster(const cluster_options& o) {
     if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
     measured_model m(o, request);
     // Without --recipe: behind the rule that clamps, what the policy judges.
-    if (o.recipes.empty()) put_before(request.recipes, recipes_of({}, default_recipes));
+    if (o.recipes.empty()) put_before(request.recipes, recipes_of({}, cluster_recipes));
     cluster::cluster_report report = cluster::diagnose(m.tensors, request, m.control);
     engine::require_any(analysis::has_elements(report.measured), report.skipped);
     const std::string failure = o.fail_above ? failure_of(report, *o.fail_above) : std::string();

@@ -17,7 +17,7 @@ namespace mx::app {
 namespace {
 
 // Without --recipe: under floor, both formats have a clamp zone.
-constexpr std::array default_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
+constexpr std::array diff_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
 struct diff_options {
     input_options in;
@@ -85,7 +85,7 @@ int run_diff(const diff_options& o) {
     const std::vector<std::string> given = io::matched_paths(o.in.files);
     request.paths = ordered(o, given);
     request.labels = diff::label_dumps(request.paths, o.labels);
-    request.recipes = recipes_of(o.recipes, default_recipes);
+    request.recipes = recipes_of(o.recipes, diff_recipes);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
     const engine::run_control control = control_of(o.run, request.recipes);

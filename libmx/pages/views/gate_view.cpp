@@ -26,8 +26,8 @@ report::value limit_of(const analysis::gate_rule& rule) {
     return rule.compare == nullptr ? undefined() : real(rule.limit);
 }
 
-report::list rule_list(const std::vector<analysis::gate_rule>& rules,
-                       const gate::gate_verdict& verdict) {
+report::list listed_rules(const std::vector<analysis::gate_rule>& rules,
+                          const gate::gate_verdict& verdict) {
     report::list list;
     for (std::size_t i = 0; i < rules.size(); ++i) {
         const analysis::gate_rule& rule = rules[i];
@@ -163,7 +163,7 @@ report::document gate_document(const std::vector<analysis::gate_rule>& rules,
     d.head.emplace_back("records", integer(verdict.records));
     d.head.emplace_back("tensors", integer(verdict.tensors));
     d.head.emplace_back("recipes", integer(verdict.recipes));
-    report::list list = rule_list(rules, verdict);
+    report::list list = listed_rules(rules, verdict);
     for (const gate::breach& b : verdict.breaches) {
         const analysis::gate_rule& rule = rules[b.rule];
         d.results.push_back({{"rule", rule.text},
