@@ -115,7 +115,7 @@ void replay(const std::string& from, const chip& c, device& d, recording& out) {
     const std::size_t total = size_of(file, "k_total", 1, 1 << 16);
     const std::size_t steps = total / i.what.instruction_k;
     if (steps == 0 || steps > chain_steps || steps * i.what.instruction_k != total) {
-        file.fail(fmt::format("its metadata says k_total={}", total));
+        file.fail("its metadata says k_total={}", total);
     }
     mma_case what = i.what;
     what.steps = steps;

@@ -13,10 +13,10 @@ std::vector<report::record> records_in(const report::record& of, std::string_vie
     return all;
 }
 
-void add_verdict(report::document& d) {
+void add_verdict(report::document& d, std::string_view heading) {
     report::list lines;
     for (const report::section& s : d.sections) {
-        if (s.heading != verdict_heading) continue;
+        if (s.heading != heading) continue;
         for (const std::string& note : s.notes) {
             lines.emplace_back(note.rfind("- ", 0) == 0 ? note.substr(2) : note);
         }

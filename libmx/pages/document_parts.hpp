@@ -21,9 +21,9 @@ struct document_parts {
 /// The records of a list that is a member; none where there is no such list.
 std::vector<report::record> records_in(const report::record& of, std::string_view name);
 
-/// The member `verdict` of a document's tail: what the command said, a line each.
+/// The member `verdict` of a document's tail: what the command said under `heading`, a line each.
 inline constexpr const char* verdict_heading = "Verdict";
-void add_verdict(report::document& d);
+void add_verdict(report::document& d, std::string_view heading = verdict_heading);
 /// The section with these lines.
 report::section verdict_of(const report::record& tail);
 

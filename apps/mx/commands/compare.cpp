@@ -101,7 +101,7 @@ int run_compare(const compare_options& o) {
     report::document d;
     d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
     d.tail = comparison_members(plan, c);
-    pages::add_verdict(d);
+    pages::add_verdict(d, pages::ranking_heading);
     d.results = records_of(a.results);
     m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
     return exit_code::fine;

@@ -402,7 +402,7 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
         put(sections, worst_section(plan, c));
     }
     put(sections, left_out_of(plan, c, skipped));
-    put(sections, {.heading = "What the ranking says", .notes = compare_verdict(plan, c)});
+    put(sections, {.heading = ranking_heading, .notes = compare_verdict(plan, c)});
     return sections;
 }
 

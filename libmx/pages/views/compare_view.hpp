@@ -15,6 +15,9 @@ struct compare_view_options {
     bool layers = false;   ///< layer by layer, also where there are several series
 };
 
+/// Of the section with what the ranking says in words.
+inline constexpr const char* ranking_heading = "What the ranking says";
+
 /// The sections of the human table and of Markdown.
 std::vector<report::section> compare_sections(const compare::sweep_plan& plan,
                                               const compare::comparison& c,
