@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "libmx/policy/policy.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/policy/policy.hpp"
 #include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 
