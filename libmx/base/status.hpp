@@ -3,7 +3,9 @@
 // offset), and what to do, in one line; the application turns its kind into an exit code.
 #pragma once
 
+#ifndef __CUDACC__  // nvcc cannot compile fmt's checks
 #include <fmt/core.h>
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -50,12 +52,14 @@ class error : public std::runtime_error {
 
 /// Throws an error of the kind usage.
 [[noreturn]] void refuse(std::string message, error_place place = {});
+#ifndef __CUDACC__
 /// The same with a message put together as by fmt::format.
 template <typename... Values>
 requires(sizeof...(Values) > 0)
     [[noreturn]] void refuse(fmt::format_string<Values...> text, Values&&... values) {
     refuse(fmt::format(text, std::forward<Values>(values)...));
 }
+#endif
 
 /// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 when it is not one.
 std::size_t utf8_length(const std::string& text, std::size_t at);
