@@ -171,7 +171,7 @@ class quantize_visitor final : public engine::visitor {
   public:
     explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
-    codec::recipe_request wanted(const engine::run_job& j) const override {
+    codec::recipe_request wanted(const engine::run_job&) const override {
         return {nullptr, codec::detail::codes, false, !job_.packed};
     }
     void begin(const engine::run_batch& b) override {
