@@ -16,7 +16,7 @@ using namespace conformance::vectors;
 using namespace conformance::verify;
 
 // Tiles made and multiplied at a time.
-constexpr std::size_t batch = 1024;
+constexpr std::size_t pairs_per_batch = 1024;
 
 struct plan {
     instruction i;
@@ -35,8 +35,8 @@ std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, d
     std::vector<std::uint32_t> outputs;
     std::vector<std::uint64_t> hashes(groups);
     std::uint64_t inputs = 0;
-    for (std::size_t first = 0; first < count; first += batch) {
-        std::vector<mma_tile> tiles(std::min(batch, count - first));
+    for (std::size_t first = 0; first < count; first += pairs_per_batch) {
+        std::vector<mma_tile> tiles(std::min(pairs_per_batch, count - first));
         std::vector<std::uint64_t> made(tiles.size());
         base::parallel_for(tiles.size(), 0, nullptr, [&](std::uint64_t t, int) {
             tiles[t] = generate_mma_tile(p.what, dist, p.seed, first + t);

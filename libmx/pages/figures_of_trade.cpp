@@ -132,7 +132,7 @@ void add_plane(const evidence& e, const std::vector<class_trades>& all, report::
     report::scatter_chart chart;
     chart.x = axis_of("overflow", "", true, true);
     chart.y = axis_of("underflow", "", true, true);
-    constexpr std::size_t named_marks = 5;
+    constexpr std::size_t plane_names = 5;
     for (const class_trades& r : all) {
         for (const candidate& c : r.candidates) {
             const auto over = c.rate("overflow_rate");
@@ -149,7 +149,7 @@ void add_plane(const evidence& e, const std::vector<class_trades>& all, report::
     std::ranges::stable_sort(chart.marks,
                              [&](const auto& a, const auto& b) { return lost(a) > lost(b); });
     if (chart.marks.empty() || lost(chart.marks.front()) <= 0) return;
-    for (std::size_t i = 0; i < std::min(named_marks, chart.marks.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(plane_names, chart.marks.size()); ++i) {
         chart.marks[i].named = lost(chart.marks[i]) > 0;
     }
     add_figure(to, "plane", "Overflow against underflow",
