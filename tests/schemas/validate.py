@@ -29,7 +29,7 @@ VECTORS = SOURCE / "datasets" / "vectors"
 # Names of this form that are of files in other formats, or inside of one.
 NO_DOCUMENTS = {"blocks", "cast", "checkpoint", "dump", "packed", "probes"}
 # Objects whose members are named by the user, a file or another tool: no name is wrong there.
-OPEN = [r"mx\.run/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks)",
+OPEN = [r"mx\.run/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks|gains)",
         r"mx\.plan/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups)",
         r"mx\.scores/1 results"]
 

@@ -57,7 +57,8 @@ report::record figures(const report::record& r) {
     report::record out;
     for (const auto& [name, value] : r) {
         const bool says_what = name == "tensor" || name == "recipe" || name == "phase" ||
-                               name == "role" || name == "passes";
+                               name == "role" || name == "passes" ||
+                               name == "spread_error";  // over the deviation before a rotation
         if (!says_what) out.emplace_back(name, value);
     }
     return out;
