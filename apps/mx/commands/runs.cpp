@@ -97,9 +97,8 @@ told_probe probe_of(const told_run& r, const record& probe) {
     if (gains == nullptr || !std::holds_alternative<record>(*gains)) return p;
     for (const auto& [tensor, figures] : std::get<record>(*gains)) {
         if (!std::holds_alternative<record>(figures)) continue;
-        const auto number = [&](const char* name) {
-            return report::number_of(std::get<record>(figures), name);
-        };
+        const record& of = std::get<record>(figures);
+        const auto number = [&](const char* name) { return report::number_of(of, name); };
         const auto least = number("least"), median = number("median"), largest = number("largest");
         if (!least || !median || !largest) continue;
         p.gains.push_back({tensor, *least, *median, *largest, number("clamp_zone_from")});
