@@ -192,15 +192,15 @@ def plain_look(s, name):
 
 
 def first_screen(s, name):
-    """Of a review: the verdict is what a reader sees first, whole; then the table of classes."""
-    s.cdp("Emulation.setDeviceMetricsOverride", width=1100, height=900, deviceScaleFactor=1,
+    """Of a review: the verdict fits the first screen; the table of classes follows at once."""
+    s.cdp("Emulation.setDeviceMetricsOverride", width=1100, height=800, deviceScaleFactor=1,
           mobile=False)
     s.js("scrollTo(0, 0)")
-    for what, edge in [("main section:nth-of-type(1)", "bottom"),
-                       ("main section:nth-of-type(2) table", "top")]:
+    for what, edge, limit in [("main section:nth-of-type(1)", "bottom", 800),
+                              ("main section:nth-of-type(2) table", "top", 840)]:
         at = s.js("return document.querySelector(arguments[0])"
                   ".getBoundingClientRect()[arguments[1]]", what, edge)
-        s.require(f"{name}: {edge} of {what} at {at}", at <= 900)
+        s.require(f"{name}: {edge} of {what} at {at}", at <= limit)
     s.cdp("Emulation.clearDeviceMetricsOverride")
 
 
