@@ -82,8 +82,8 @@ def test_hostile_files(model, tmp_path):
                 elif kind == 2:
                     del data[at:at + draw.randint(1, 64)]
                 else:
-                    data = data[:max(8, at * len(data) // head)]
-                    head = min(len(data), 400)
+                    data = data[:max(80, at * len(data) // head)]
+                head = min(len(data), 400)
             path = tmp_path / f"hostile{seed.suffix}"
             path.write_bytes(data)
             try:
