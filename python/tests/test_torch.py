@@ -5,7 +5,6 @@ import json
 import math
 import pickle
 import subprocess
-import warnings
 
 import numpy as np
 import pytest
@@ -367,30 +366,39 @@ def test_parts_of_a_batch_and_processes_merge_to_the_same_bytes():
 def test_norms_that_cluster_are_told_of_before_they_clamp():
     m = model(norm=True)
     g = m[1].weight
-    found = []
-    w = mxt.watch_norms(m, ["mxfp8", "mxfp8:scale=rceil"], found.append)
+    told = []
+    w = mxt.watch_norms(m, ["mxfp8", "mxfp8:scale=rceil"], told.append)
+    assert not w.step()  # gains of 1
     with torch.no_grad():
-        for step, top in enumerate((0.700, 0.701, 0.702, 0.950)):
+        for top in (0.830, 0.840, 0.850, 0.960):
             g.copy_(top - 0.01 * torch.rand(64))
             g[::32] = top
             w.step()
-    kinds = [(a.what, a.step, a.recipe.partition(",")[0]) for a in found if "rceil" not in a.recipe]
-    told = [a for a in found if "rceil" not in a.recipe]
-    assert [(a.what, a.step) for a in told if a.what != "collapses"] == [
-        ("approaches", 2), ("saturates", 3)], kinds
-    # From 0.700 to 0.702 in two steps: the zone of e4m3 begins at 0.875, 2 * log(0.875/0.702)/... on.
-    rate = math.log2(0.702 / 0.700) / 2
-    assert abs(told[0].crossing - (2 + math.log2(0.875 / 0.702) / rate)) <= 1 or \
-        told[0].what != "approaches"
-    assert told[-1].saturated_block_rate == 1 and "largest code" in str(told[-1])
-    assert not [a for a in found if "rceil" in a.recipe and a.what == "saturates"]
+    assert [(a.what, a.step, a.recipe) for a in told] == [
+        ("approaches", 3, "mxfp8"), ("saturates", 4, "mxfp8")]
+    # The zone of e4m3 begins at 0.875 = 448/512; maxima move from 0.830 to 0.850 in two steps.
+    rate = math.log2(0.850 / 0.830) / 2
+    assert told[0].crossing == 3 + math.ceil(math.log2(0.875 / 0.850) / rate)
+    assert told[0].distance == pytest.approx(math.log2(0.850 / 0.875))
+    assert told[1].saturated_block_rate == 1 and "largest code" in str(told[1])
     assert not w.step()  # told once
-    with pytest.raises(libmx.Error):
-        mxt.watch_norms(model(), ["mxfp8"])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with torch.no_grad():
+        g.copy_(1 + 0.001 * torch.rand(64))
+        g[0] = g[32] = 1.001
+    all_of_it = mxt.watch_norms(m, "mxfp8", told.append, what=["collapses"])
+    assert [a.what for a in all_of_it.step()] == ["collapses"]
+    with torch.no_grad():
+        for top in (1.03, 1.02, 1.01):  # from above: at 1 the zone is entered at its end
+            g.fill_(top)
+            last = w.step()
+    assert [(a.what, a.crossing) for a in last] == [("approaches", 10)]
+    for wrong in (dict(model=model()), dict(what=["explodes"]), dict(every=0)):
+        with pytest.raises(libmx.Error):
+            mxt.watch_norms(**{"model": m, "recipes": "mxfp8", **wrong})
+    with torch.no_grad():
+        g.fill_(0.96)
+    with pytest.warns(UserWarning, match="1.weight under mxfp8: 100.0% of blocks"):
         mxt.watch_norms(m, "mxfp8").step()
-    assert any("1.weight" in str(c.message) for c in caught)
 
 
 @pytest.mark.skipif(not hasattr(torch.library, "opcheck"), reason="PyTorch before 2.4")

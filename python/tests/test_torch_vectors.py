@@ -27,11 +27,12 @@ def layouts(x):
 @pytest.mark.parametrize("path", files, ids=lambda p: p.stem)
 def test_blocks(path):
     meta, v = read(path)
-    text = (f"{meta.get('format', 'mxfp8')}:element={meta['element']},scale={meta['scale']},"
-            f"round={meta['round']},block={meta['block']}")
-    if "format" in meta:
-        text += f",dialect={meta['dialect']}"
-    recipe = libmx.recipe(text)
+    if meta.get("format") == "nvfp4":
+        levels = "two-level" if meta["scale"] == "two-level" else "single-level"
+        text = f"nvfp4:scale={levels},dialect={meta['dialect']}"
+    else:
+        text = f"mxfp8:element={meta['element']},scale={meta['scale']}"
+    recipe = libmx.recipe(f"{text},round={meta['round']},block={meta['block']}")
     x = torch.from_numpy(v["input"].copy())
     finite = np.isfinite(v["dequant"]).all(1)
     for same in layouts(x):

@@ -224,6 +224,8 @@ class _LinearFunction(torch.autograd.Function):
 
 def _autocast_type(device: str) -> Optional[torch.dtype]:
     """What autocast would compute a linear layer in."""
+    if hasattr(torch, "get_autocast_dtype"):  # 2.4 and later
+        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
     if device == "cpu":
         return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
@@ -346,13 +348,8 @@ def _is_norm(module: torch.nn.Module) -> bool:
         and weight.dim() == 1
 
 
-class _BackwardFlag:
-    """Whether a backward pass is under way, where PyTorch does not say (before 2.0)."""
-
-    depth = 0
-
-
 def _in_backward() -> bool:
+    """False in PyTorch before 2.0, which does not say."""
     task = getattr(torch._C, "_current_graph_task_id", None)
     return task is not None and task() != -1
 
@@ -533,8 +530,8 @@ class capture:
 @dataclass(frozen=True)
 class NormAlert:
     """What the gains of a norm do under a recipe. what: "approaches" (block maxima drift towards
-    where the recipe clamps), "collapses" (a block whose gains differ takes one code), "saturates" (a
-    whole block takes the largest code). Shares are of blocks. distance: mean log2 of the block
+    where the recipe clamps), "saturates" (whole blocks take the largest code), "collapses" (whole
+    blocks take one other code). Shares are of blocks. distance: mean log2 of the block
     maxima's mantissas over the lower edge of the clamp zone; negative below it, None where the
     recipe has no such zone. crossing: the step that a straight line through the distances gives."""
 
@@ -560,18 +557,20 @@ def _zone(by: Recipe) -> Tuple[int, Optional[float]]:
     """The block of a vector, and the mantissa from which on its maximum clamps."""
     ones = np.ones(4096, np.float32)
     histogram = analyze({"": ones}, by, histograms=True).records[0]["amax_mantissa_histogram"]
-    zone = histogram["clamp_zone"]
     block = 4096 // int(np.prod(quantize(ones, by).scales.shape))
-    return block, zone[0] if zone[0] < zone[1] else None
+    return block, histogram["clamp_zone"][0] if histogram["clamp_zone"] else None
 
 
 class NormWatch:
     """Looks after the gains of norms; made by watch_norms()."""
 
     def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
-                 callback: Callable[[NormAlert], Any], every: int) -> None:
+                 callback: Callable[[NormAlert], Any], every: int, what: Sequence[str]) -> None:
         if every < 1:
             raise Error(f"every={every}: at least 1 is called for")
+        for unknown in sorted(set(what) - {"approaches", "saturates", "collapses"}):
+            raise Error(f"{unknown!r} is none of approaches, saturates, collapses")
+        self.what = tuple(what)
         self.gains = {name + ".weight": module.weight for name, module in model.named_modules()
                       if _is_norm(module)}
         if not self.gains:
@@ -616,10 +615,11 @@ class NormWatch:
                 crossing = self._crossing(kept, place, math.log2(edge))
         saturated = float(record["saturated_block_rate"] or 0)
         collapsed = float(record["collapsed_block_rate"] or 0)
-        for what, holds in (("approaches", crossing is not None), ("saturates", saturated > 0),
-                            ("collapses", collapsed > 0)):
+        holds = {"approaches": crossing is not None, "saturates": saturated > 0,
+                 "collapses": collapsed > saturated and not record["exact"]}
+        for what in self.what:
             key = name, r, what
-            if not holds:
+            if not holds[what]:
                 self._told.discard(key)
             elif key not in self._told:
                 self._told.add(key)
@@ -645,9 +645,11 @@ def _warn(alert: NormAlert) -> None:
 
 
 def watch_norms(model: torch.nn.Module, recipes: Sequence[RecipeLike],
-                callback: Callable[[NormAlert], Any] = _warn, every: int = 1) -> NormWatch:
-    """Looks after the gains of every norm (LayerNorm, RMSNorm, ...) in every `every`-th step, before
-    they diverge from what a format can hold: call .step() once a step. `callback` gets a NormAlert
-    when blocks begin to saturate, to collapse, or to drift towards the clamp zone, once each until it
-    has passed. `records` has the latest figures, members of mx.analysis/1."""
-    return NormWatch(model, recipes, callback, every)
+                callback: Callable[[NormAlert], Any] = _warn, every: int = 1,
+                what: Sequence[str] = ("approaches", "saturates")) -> NormWatch:
+    """Looks at the gains of every norm (LayerNorm, RMSNorm, ...) in every `every`-th step: call
+    .step() once a step. `callback` gets a NormAlert when blocks of a norm begin to do one of `what`,
+    once until it has passed; without a callback, a warning is given. "collapses" is left out unless
+    asked for, since the gains of a new model all lie near 1. `records` has the latest figures, members
+    of mx.analysis/1. Raises Error for a model without norms."""
+    return NormWatch(model, recipes, callback, every, what)
