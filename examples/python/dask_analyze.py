@@ -7,7 +7,7 @@ of this machine where none is connected:
 import sys
 from typing import Sequence
 
-import dask
+from dask.delayed import delayed
 
 import libmx
 from parts import analyze_part, together
@@ -15,9 +15,8 @@ from parts import analyze_part, together
 
 def analyze(path: str, recipes: Sequence[str], n: int) -> libmx.Analysis:
     """`n` parts: several times as many as there are workers, so that none waits long."""
-    task = dask.delayed(analyze_part)
-    parts = dask.compute(*(task(path, recipes, i, n) for i in range(n)), scheduler="processes")
-    return together(path, parts)
+    parts = delayed(list)([delayed(analyze_part)(path, recipes, i, n) for i in range(n)])
+    return together(path, parts.compute(scheduler="processes"))
 
 
 if __name__ == "__main__":

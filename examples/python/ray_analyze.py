@@ -19,6 +19,4 @@ def analyze(path: str, recipes: Sequence[str], n: int) -> libmx.Analysis:
 
 
 if __name__ == "__main__":
-    ray.init()
-    workers = int(ray.cluster_resources()["CPU"])
-    analyze(sys.argv[1], sys.argv[3:], 4 * workers).save(sys.argv[2])
+    analyze(sys.argv[1], sys.argv[3:], 64).save(sys.argv[2])

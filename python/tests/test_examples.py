@@ -97,8 +97,20 @@ def test_parts_are_the_whole(name, checkpoint, monkeypatch, tmp_path):
             ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True, runtime_env={
                 "env_vars": {"PYTHONPATH": ":".join(filter(None, sys.path))}})
     else:
-        stand_in(monkeypatch, "dask", delayed=lambda f: lambda *a: lambda: f(*a),
-                 compute=lambda *tasks, scheduler: tuple(t() for t in tasks))
+        class Delayed:
+            def __init__(self, f):
+                self.f, self.a = f, ()
+
+            def __call__(self, *a):
+                self.a = a
+                return self
+
+            def compute(self, scheduler):
+                made = [[t.compute(scheduler) for t in x] if isinstance(x, list) else x
+                        for x in self.a]
+                return self.f(*made)
+
+        stand_in(monkeypatch, "dask.delayed", delayed=Delayed)
     recipes = ["mxfp8", "nvfp4"]
     libmx.analyze(checkpoint, recipes).save(tmp_path / "whole.json")
     load(name + "_analyze").analyze(checkpoint, recipes, 4).save(tmp_path / "parts.json")

@@ -44,9 +44,9 @@ if hasattr(torch.library, "custom_op"):  # 2.4 and later: torch.compile takes it
     _round_trip = torch.library.custom_op(
         "libmx::fake_quantize", _round_trip, mutates_args=(),
         schema="(Tensor x, str recipe, str name) -> Tensor")
-    _round_trip.register_fake(  # type: ignore[attr-defined]
+    _round_trip.register_fake(
         lambda x, recipe, name: torch.empty(x.shape, dtype=x.dtype, device=x.device))
-    _round_trip.register_autograd(  # type: ignore[attr-defined]
+    _round_trip.register_autograd(
         lambda ctx, dy: (dy, None, None))
 
 
@@ -206,7 +206,7 @@ class _LinearFunction(torch.autograd.Function):
         return y.reshape(*x.shape[:-1], w.shape[0])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> Tuple[Any, ...]:
         x, w = ctx.saved_tensors
         config: LinearConfig = ctx.config
@@ -243,15 +243,13 @@ class Linear(torch.nn.Linear):
         self.config = config
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        x, w, b = input, self.weight, self.bias
-        to = _autocast_type(x.device.type)
-        if to is not None:
-            x, w, b = x.to(to), w.to(to), None if b is None else b.to(to)
-            with torch.autocast(x.device.type, enabled=False):
-                y: torch.Tensor = _LinearFunction.apply(x, w, self.config)
-        else:
-            y = _LinearFunction.apply(x, w, self.config)
-        return y if b is None else y + b
+        to = _autocast_type(input.device.type)
+        if to is None:
+            y: torch.Tensor = _LinearFunction.apply(input, self.weight, self.config)
+            return y if self.bias is None else y + self.bias
+        with torch.autocast(input.device.type, enabled=False):
+            y = _LinearFunction.apply(input.to(to), self.weight.to(to), self.config)
+            return y if self.bias is None else y + self.bias.to(to)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, {self.config}"
@@ -389,7 +387,8 @@ class _Hooks:
         if "activation" in self._kinds and inputs:
             self._take("activation", name + ".input", inputs[0])
         if "gradient" in self._kinds and isinstance(output, torch.Tensor) and output.requires_grad:
-            output.register_hook(functools.partial(self._take, "gradient", name + ".output.grad"))
+            output.register_hook(functools.partial(  # type: ignore[no-untyped-call]
+                self._take, "gradient", name + ".output.grad"))
 
     def end_step(self) -> None:
         self._direct.clear()
@@ -487,7 +486,7 @@ def save(path: Any, tensors: Mapping[str, torch.Tensor]) -> None:
         f.write(struct.pack("<Q", len(text)) + text)
         for x in tensors.values():
             flat = _on_host(x).contiguous().reshape(-1)
-            f.write(memoryview(flat.view(torch.uint8).numpy()))
+            f.write(flat.view(torch.uint8).numpy().data)
     os.replace(unfinished, path)
 
 
@@ -596,9 +595,7 @@ class NormWatch:
                 kept = self._maxima.setdefault((name, block), [])
                 kept.append((at, np.log2(np.maximum(a, 2.0 ** -126))))
                 del kept[:-3]
-        alerts = []
-        for record in self.records:
-            alerts += self._alerts(at, record)
+        alerts = [alert for record in self.records for alert in self._alerts(at, record)]
         for alert in alerts:
             self.callback(alert)
         return alerts
