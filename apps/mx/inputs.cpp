@@ -9,7 +9,6 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/joined.hpp"
-#include "libmx/files/file_digest.hpp"
 #include "libmx/io/readers.hpp"
 
 namespace mx::app {
@@ -66,60 +65,6 @@ void declare_roles(parser& cmd, role_options& o) {
     cmd.add_option("--norm-bias X", o.norm_bias,
                    "added to the values of norm tensors: 1 where a model stores gamma - 1 (Gemma)")
         ->finite();
-}
-
-engine::role_finder finder_of(const role_options& o) {
-    std::vector<engine::role_override> overrides;
-    for (const std::string& p : o.patterns) {
-        overrides.push_back(engine::parse_role_override(p));
-    }
-    return engine::role_finder(std::move(overrides));
-}
-
-std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tensors,
-                                           const role_options& o,
-                                           const engine::role_finder& finder) {
-    if (o.roles.empty()) return tensors;
-    const std::vector<std::string_view> known = names_of(engine::roles());
-    for (const std::string& role : o.roles) {
-        if (std::find(known.begin(), known.end(), role) == known.end()) {
-            refuse(base::unknown("role", role, known));
-        }
-    }
-    const auto unwanted = [&](const engine::tensor_ref& t) {
-        return std::find(o.roles.begin(), o.roles.end(), finder.role_of(t.info())) == o.roles.end();
-    };
-    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), unwanted), tensors.end());
-    if (tensors.empty()) {
-        refuse(fmt::format("--role {}: no tensor has it; name them with --role-pattern ROLE=GLOB",
-                           base::joined(o.roles, ",")));
-    }
-    return tensors;
-}
-
-report::list input_list(const engine::model& model, bool sha256) {
-    report::list files;
-    for (const auto& [path, bytes] : model.files()) {
-        report::record file{{"path", path}, {"bytes", integer(bytes)}};
-        if (sha256) file.emplace_back("sha256", io::sha256_of(path, &interrupted()));
-        files.emplace_back(std::move(file));
-    }
-    return files;
-}
-
-report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
-    return list_of(skipped, [](const engine::skipped_tensor& s) {
-        report::record r{{"file", s.file},
-                         {"tensor", s.tensor},
-                         {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
-                         {"reason", s.reason}};
-        if (s.dtype.empty()) return r;
-        r.insert(r.end(), {{"dtype", s.dtype},
-                           {"shape", shape_value(s.shape)},
-                           {"elements", integer(s.elements)},
-                           {"bytes", integer(s.bytes)}});
-        return r;
-    });
 }
 
 report::list shape_value(const tensor::shape& shape) { return integers_of(shape); }

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include "apps/mx/options.hpp"
-#include "libmx/analysis/results_input.hpp"
 
 namespace mx::app {
 
@@ -23,29 +22,6 @@ void declare_judging(parser& cmd, judging_options& o) {
         "--eval FILE", o.eval,
         "metrics of a task by recipe (mx.scores/1): what was measured takes the place of "
         "\"needs evaluation\"");
-}
-
-policy::basis basis_of(const judging_options& o) {
-    policy::basis b;
-    if (!o.policy.empty()) b.by = policy_of(o.policy);
-    b.on = &target_of(o.target);
-    if (!o.eval.empty()) {
-        b.scores = policy::parse_scores(analysis::open_results(o.eval).content, o.eval);
-    }
-    return b;
-}
-
-policy::policy policy_of(const std::string& name) {
-    if (name.find_first_of("./") != std::string::npos) {
-        return policy::parse_policy(analysis::open_results(name).content, name);
-    }
-    return policy::find_policy(name);
-}
-
-const policy::target& target_of(const std::string& name) {
-    if (name.empty()) return policy::targets.front();
-    require_one_of("--target", "target", name, names_of(policy::targets));
-    return policy::find_target(name);
 }
 
 }  // namespace mx::app

@@ -10,6 +10,7 @@
 #include "apps/mx/help.hpp"
 #include "libmx/analysis/result_members.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/documents/reference.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/report/writers.hpp"
@@ -114,7 +115,7 @@ std::string man_page() {
 // Path below the docs folder and text of every page.
 std::vector<std::pair<std::string, std::string>> manual_pages() {
     return {{"reference/commands.md", commands_page()},
-            {"reference/formats.md", page_of("Formats", formats_document())},
+            {"reference/formats.md", page_of("Formats", documents::formats())},
             {"reference/metrics.md", metrics_page()},
             {"reference/schemas/members.json", members_schema()},
             {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},

@@ -17,7 +17,6 @@ namespace mx::app {
 void write_manual(const std::string& directory);
 
 // What commands print or know that the pages show.
-report::document formats_document();
 report::document rules_document();
 std::string dialects_page();      ///< its disagreements are answered by running the code
 std::string accumulators_page();  ///< docs/design/gemm.md

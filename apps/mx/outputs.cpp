@@ -145,6 +145,10 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
 
 void finish_with_page(outputs& to, report::document& d, bool quiet) {
     pages::add_verdict(d);
+    write_with_page(to, d, quiet);
+}
+
+void write_with_page(outputs& to, const report::document& d, bool quiet) {
     if (!to.wants("html")) return to.finish(d, quiet);
     const report::document page = pages::document_page(d);
     to.finish(d, quiet, {{"html", &page}});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/mx/cli.hpp"
+#include "libmx/documents/lists.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/writers.hpp"
@@ -18,23 +19,13 @@
 namespace mx::app {
 
 // Shorthands for members of records and columns of tables.
+using documents::integers_of;
+using documents::list_of;
 using pages::integer;
 using pages::real;
 using pages::text;
 using pages::undefined;
 using report::cell;
-
-/// make(x) of every x of a range, in a record.
-template <typename Range, typename Make>
-report::list list_of(const Range& range, Make make) {
-    report::list list;
-    for (const auto& x : range) list.emplace_back(make(x));
-    return list;
-}
-template <typename Range>
-report::list integers_of(const Range& range) {
-    return list_of(range, [](auto n) { return integer(n); });
-}
 
 /// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
 struct output_options {
@@ -82,8 +73,9 @@ class outputs {
     std::vector<destination> files_;
 };
 
-/// Finishes a command whose page is made of its document (pages::document_page): adds the verdict
-/// to the document's tail, from the section of that name.
+/// Finishes a command whose page is made of its document (pages::document_page).
+void write_with_page(outputs& to, const report::document& d, bool quiet);
+/// The same once the verdict is added to the document's tail, from the section of that name.
 void finish_with_page(outputs& to, report::document& d, bool quiet);
 
 /// All of a command that only prints what make() returns. Returns the exit code.

@@ -105,7 +105,7 @@ products::matrix matrix_reader::read(const matrix_argument& m, const std::string
     const engine::model model({at.path}, open, views);
     const engine::tensor_ref tensor = find_tensor(model, at, option);
     require_distinct(paths_of(model), to.paths());
-    for (report::value& file : input_list(model)) inputs.push_back(std::move(file));
+    for (report::value& file : input_list(model.files())) inputs.push_back(std::move(file));
     if (info != nullptr) *info = tensor.info();
     return products::read_matrix(tensor, control);
 }

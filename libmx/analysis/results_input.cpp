@@ -24,14 +24,14 @@ results_input open_results(const std::string& path, const report::read_options& 
 
 std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
                                          const std::string& command,
-                                         const report::read_options& options,
-                                         std::string_view more) {
+                                         const report::read_options& options, std::string_view more,
+                                         const results_opener& open) {
     if (std::count(paths.begin(), paths.end(), io::standard_input) > 1) {
         throw base::error(base::error_kind::usage, "standard input ('-') can be read once");
     }
     std::vector<results_input> inputs;
     for (const std::string& path : paths) {
-        inputs.push_back(open_results(path, options));
+        inputs.push_back(open(path, options));
         const std::string& kind = inputs.back().content.kind;
         if (kind != "analysis" && kind != more) {
             throw base::error(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ struct results_input {
 /// input. Throws base::error (input).
 results_input open_results(const std::string& path, const report::read_options& options = {});
 
+/// What opens results: the above, or what has them in memory.
+using results_opener =
+    std::function<results_input(const std::string& path, const report::read_options& options)>;
+
 /// As open_results, for every path, each of which must hold what analyze, compare or cluster
 /// wrote: one record per tensor and recipe. `more` is the kind of another document that is fine
 /// (mx.diff: "diff"), `command` is who asks, for the message. Throws base::error (usage) for two
@@ -29,6 +34,7 @@ results_input open_results(const std::string& path, const report::read_options& 
 std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
                                          const std::string& command,
                                          const report::read_options& options = {},
-                                         std::string_view more = {});
+                                         std::string_view more = {},
+                                         const results_opener& open = open_results);
 
 }  // namespace mx::analysis

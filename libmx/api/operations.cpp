@@ -8,6 +8,7 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/base/glob.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/backends.hpp"
@@ -71,6 +72,42 @@ void write(const view& x, const recipe& r, convert::quantized_form form,
     require_taken(convert::quantize_model({x.ref()}, r, form, make, control_of(how)), x);
 }
 
+// binary16 and bfloat16 bits of float32, to nearest even; beyond the largest value Inf.
+std::uint16_t to_half(float x) {
+    const std::uint32_t u = base::bits_of(x), sign = u >> 16 & 0x8000u;
+    const std::uint32_t magnitude = u & base::f32_magnitude_mask;
+    if (magnitude > base::f32_infinity) return static_cast<std::uint16_t>(sign | 0x7e00u);
+    if (magnitude >= base::bits_of(65520.0f)) return static_cast<std::uint16_t>(sign | 0x7c00u);
+    return base::half_saturated(x);
+}
+std::uint16_t to_bf16(float x) {
+    const std::uint32_t u = base::bits_of(x);
+    const bool nan = (u & base::f32_magnitude_mask) > base::f32_infinity;
+    return static_cast<std::uint16_t>(nan ? (u >> 16 & 0x8000u) | 0x7fc0u
+                                          : (u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+// An array of 16-bit values of the caller's in place of one of float32.
+class narrow_writer final : public io::array_writer {
+  public:
+    narrow_writer(dtype type, std::uint16_t* to) : type_(type), to_(to) {}
+    void write(std::size_t, std::uint64_t offset, std::span<const std::byte> bytes) override {
+        const auto each = [&](auto narrow) {
+            for (std::size_t i = 0; i < bytes.size(); i += sizeof(float)) {
+                float x;
+                std::memcpy(&x, bytes.data() + i, sizeof x);
+                to_[(offset + i) / sizeof x] = narrow(x);
+            }
+        };
+        type_ == dtype::bf16 ? each(to_bf16) : each(to_half);
+    }
+    void commit() override {}
+
+  private:
+    dtype type_;
+    std::uint16_t* to_;
+};
+
 template <typename T>
 std::span<std::byte> sized(std::vector<T>& v, const io::planned_array& a) {
     v.resize(static_cast<std::size_t>(*tensor::element_count(a.shape)));
@@ -100,57 +137,76 @@ blocks quantize(const view& x, const recipe& r, const run_options& how) {
         if (a.name.ends_with(".global_scale")) {
             return std::as_writable_bytes(std::span(&tensor_scale, 1));
         }
-        return sized(q.codes_, a);
+        q.packed_.resize(
+            static_cast<std::size_t>(block::packed_bytes(r.element->bits(), x.elements())));
+        return q.packed_;
     };
-    write(x, r, convert::quantized_form::codes, room_for, how);
+    write(x, r, convert::quantized_form::packed, room_for, how);
     if (codec::needs_tensor_facts(r)) q.tensor_scale_ = tensor_scale;
-    for (const std::uint8_t code : q.scale_codes_) {
-        q.scales_.push_back(format::decode_scale(*r.scale_format, code));
-    }
     return q;
 }
+
+namespace {
+
+void need(bool holds, std::string_view what, std::uint64_t count) {
+    if (!holds) base::refuse("blocks: {} {} are called for", count, what);
+}
+
+}  // namespace
 
 blocks blocks::from_parts(const mx::recipe& r, shape extents, std::vector<std::uint8_t> codes,
                           std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                           std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale) {
-    const auto need = [](bool holds, std::string_view what, std::uint64_t count) {
-        if (holds) return;
-        base::refuse("blocks: {} {} are called for", count, what);
-    };
+    const auto elements = tensor::element_count(extents);
+    need(elements == codes.size(), "codes", elements.value_or(0));
+    std::vector<std::byte> packed(
+        static_cast<std::size_t>(block::packed_bytes(r.element->bits(), codes.size())));
+    block::pack(r.element->bits(), codes, packed);
+    return from_packed(r, std::move(extents), std::move(packed), std::move(scale_codes),
+                       std::move(scales), std::move(offsets), tensor_scale);
+}
+
+blocks blocks::from_packed(const mx::recipe& r, shape extents, std::vector<std::byte> packed,
+                           std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
+                           std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale) {
     blocks q;
     q.recipe_ = r;
     q.grid_ = layout_of(extents, r).grid_shape;
     const std::uint64_t elements = *tensor::element_count(extents);
     const std::uint64_t count = *tensor::element_count(q.grid_);
     const bool coded = codec::scales_have_codes(r);
-    need(codes.size() == elements, "codes", elements);
+    const std::uint64_t bytes = block::packed_bytes(r.element->bits(), elements);
+    need(packed.size() == bytes, "bytes of codes", bytes);
     need(scale_codes.size() == (coded ? count : 0), "scale codes", coded ? count : 0);
     need(coded || scales.size() == count, "scales", count);
     const bool has_offset = r.offset == codec::offset_kind::fp16;
     need(offsets.size() == (has_offset ? count : 0), "offsets", has_offset ? count : 0);
     need(tensor_scale.has_value() == codec::needs_tensor_facts(r), "tensor scales",
          codec::needs_tensor_facts(r) ? 1 : 0);
-    if (coded) {
-        scales.clear();
-        for (const std::uint8_t code : scale_codes) {
-            scales.push_back(format::decode_scale(*r.scale_format, code));
-        }
-    }
+    q.recipe_ = r;
     q.extents_ = std::move(extents);
-    q.codes_ = std::move(codes);
+    q.packed_ = std::move(packed);
     q.scale_codes_ = std::move(scale_codes);
-    q.scales_ = std::move(scales);
+    if (!coded) q.scales_ = std::move(scales);
     q.offsets_ = std::move(offsets);
     q.tensor_scale_ = tensor_scale;
     return q;
 }
 
-std::vector<std::byte> blocks::packed_codes() const {
-    const int bits = recipe_.element->bits();
-    std::vector<std::byte> bytes(
-        static_cast<std::size_t>(block::packed_bytes(bits, codes_.size())));
-    block::pack(bits, codes_, bytes);
-    return bytes;
+std::vector<std::uint8_t> blocks::codes() const {
+    std::vector<std::uint8_t> codes(static_cast<std::size_t>(*tensor::element_count(extents_)));
+    block::unpack(recipe_.element->bits(), packed_, codes);
+    return codes;
+}
+
+std::vector<float> blocks::scales() const {
+    if (scale_codes_.empty()) return scales_;
+    std::vector<float> scales;
+    scales.reserve(scale_codes_.size());
+    for (const std::uint8_t code : scale_codes_) {
+        scales.push_back(format::decode_scale(*recipe_.scale_format, code));
+    }
+    return scales;
 }
 
 std::vector<float> dequantize(const blocks& q, const run_options& how) {
@@ -162,12 +218,13 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
         return io::memory_tensor(span.data(), type, {span.size()}, {})->open(0);
     };
     const bool coded = codec::scales_have_codes(r);
+    const std::vector<float> scales = coded ? std::vector<float>() : q.scales();
     const auto decoded = engine::open_blocks(
-        r, params, g, 8,
-        {source(q.codes(), dtype::u8),
-         coded ? source(q.scale_codes(), dtype::u8) : source(q.scales(), dtype::f32),
+        r, params, g, r.element->bits(),
+        {source(q.packed_codes(), dtype::u8),
+         coded ? source(q.scale_codes(), dtype::u8) : source(scales, dtype::f32),
          q.offsets().empty() ? nullptr : source(q.offsets(), dtype::f16)});
-    std::vector<float> values(q.codes().size());
+    std::vector<float> values(static_cast<std::size_t>(*tensor::element_count(q.extents())));
     engine::for_each_piece(g, how.threads, how.cancel,
                            [&](std::uint64_t first, std::uint64_t count) {
                                const auto piece = std::span(values).subspan(first, count);
@@ -189,6 +246,22 @@ std::vector<float> fake_quantize(const view& x, const recipe& r, const run_optio
     std::vector<float> to(static_cast<std::size_t>(x.elements()));
     fake_quantize(x, r, to, how);
     return to;
+}
+
+void fake_quantize(const view& x, const recipe& r, dtype type, void* to, const run_options& how) {
+    if (type == dtype::f32) {
+        const auto count = static_cast<std::size_t>(x.elements());
+        return fake_quantize(x, r, std::span(static_cast<float*>(to), count), how);
+    }
+    if (type != dtype::bf16 && type != dtype::f16) {
+        base::refuse("results are F32, BF16 or F16, not {}", tensor::row_of(type).name);
+    }
+    const auto make = [&](const std::vector<io::planned_array>&, const io::metadata_map&) {
+        return std::make_unique<narrow_writer>(type, static_cast<std::uint16_t*>(to));
+    };
+    require_taken(convert::quantize_model({x.ref()}, r, convert::quantized_form::values, make,
+                                          control_of(how)),
+                  x);
 }
 
 std::vector<row> measure(const view& x, std::span<const recipe> recipes, const run_options& how) {

@@ -27,18 +27,24 @@ view view::named(std::string name) const {
     return {std::move(file), 0};
 }
 
-std::vector<float> view::values() const {
+std::vector<float> view::values() const { return values(0, elements()); }
+
+std::vector<float> view::values(std::uint64_t first, std::uint64_t count) const {
+    if (first > elements() || count > elements() - first) {
+        base::refuse(fmt::format("values {} to {} of {}", first, first + count, elements()),
+                     {info().file, info().name, {}});
+    }
     std::vector<engine::skipped_tensor> skipped;
     if (engine::numeric_only({ref()}, skipped).empty()) {
         throw error(error_kind::input, skipped.front().reason, {info().file, info().name, {}});
     }
-    std::vector<float> x(static_cast<std::size_t>(elements()));
+    std::vector<float> x(static_cast<std::size_t>(count));
     std::vector<std::byte> room;
     const auto source = file_->open(index_);
     constexpr std::size_t at_once = std::size_t{1} << 20;
     for (std::size_t at = 0; at < x.size(); at += at_once) {
         const auto part = std::span(x).subspan(at, std::min(at_once, x.size() - at));
-        io::read_f32(*source, type(), at, part, room);
+        io::read_f32(*source, type(), first + at, part, room);
     }
     return x;
 }

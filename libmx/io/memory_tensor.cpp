@@ -95,6 +95,26 @@ class memory_reader final : public reader {
     std::map<std::string, std::string> metadata_;
 };
 
+class tensors_together final : public reader {
+  public:
+    using place = std::pair<std::shared_ptr<const reader>, std::size_t>;
+
+    explicit tensors_together(std::vector<place> of) : of_(std::move(of)) {
+        for (const auto& [from, index] : of_) infos_.push_back(from->tensors()[index]);
+    }
+    const std::vector<tensor_info>& tensors() const override { return infos_; }
+    std::unique_ptr<byte_source> open(std::size_t index) const override {
+        return of_.at(index).first->open(of_[index].second);
+    }
+    const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+    std::vector<std::pair<std::string, std::uint64_t>> files() const override { return {}; }
+
+  private:
+    std::vector<place> of_;
+    std::vector<tensor_info> infos_;
+    std::map<std::string, std::string> metadata_;
+};
+
 bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& strides) {
     std::int64_t step = 1;
     for (std::size_t k = extents.size(); k-- > 0;) {
@@ -131,6 +151,11 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
     array_in_memory of{static_cast<const std::byte*>(data), std::move(extents), std::move(strides),
                        static_cast<std::size_t>(bits / 8)};
     return std::make_shared<memory_reader>(std::move(of), std::move(info));
+}
+
+std::shared_ptr<const reader> together(
+    std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors) {
+    return std::make_shared<tensors_together>(std::move(tensors));
 }
 
 std::shared_ptr<const reader> renamed(const reader& file, std::string name) {

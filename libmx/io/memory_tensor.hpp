@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/io/reader.hpp"
@@ -21,5 +22,9 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
 
 /// The same array by another name; nullptr for what is no array in memory.
 std::shared_ptr<const reader> renamed(const reader& file, std::string name);
+
+/// Tensors of several readers as those of one, which keeps the readers.
+std::shared_ptr<const reader> together(
+    std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors);
 
 }  // namespace mx::io

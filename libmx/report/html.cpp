@@ -11,6 +11,7 @@
 
 #include "libmx/report/cells.hpp"
 #include "libmx/report/figure_data.hpp"
+#include "libmx/report/fragment.hpp"
 #include "libmx/report/html/assets.hpp"
 #include "libmx/report/html/explorer.hpp"
 #include "libmx/report/html/text.hpp"
@@ -360,6 +361,28 @@ void write_html(const document& d, const layout& l, const sink& out) {
     out("</div>\n<script>");
     out(html::page_js().text);
     out("</script>\n</body>\n</html>\n");
+}
+
+std::string fragment_of(const std::vector<section>& sections, const std::string& id) {
+    document d;
+    d.sections = sections;
+    const html::row_links no_links({}, {});
+    const shared_ranges ranges(d);
+    std::string text =
+        "<div class=\"libmx\">\n<style>" + std::string(svg::style_sheet()) + "</style>\n";
+    const sink out = [&](std::string_view piece) { text += piece; };
+    for (const section& s : sections) {
+        if (!s.heading.empty()) out(fmt::format("<h4>{}</h4>\n", shown(s.heading)));
+        if (!s.columns.empty()) write_body(s, no_links, out);
+        write_notes(s.notes, out);
+        for (const figure& given : s.figures) {
+            figure f = ranges.over_range(given);
+            f.id = id + f.id;
+            out(fmt::format("<p><strong>{}</strong> {}</p>\n{}{}\n", shown(f.title),
+                            shown(f.caption), svg::legend_of(f), svg::element_of(f)));
+        }
+    }
+    return text + "</div>\n";
 }
 
 }  // namespace mx::report

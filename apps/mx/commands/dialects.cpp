@@ -1,193 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-
 #include "apps/mx/options.hpp"
-#include "libmx/codec/dialect_columns.hpp"
+#include "libmx/documents/reference.hpp"
 
 namespace mx::app {
 namespace {
-
-using codec::dialect;
-using codec::dialect_column;
-using codec::dialect_columns;
-
-// What a dialect dialect_offers, as questions of their own.
-struct offer {
-    std::string_view name;
-    std::string_view question;
-    std::string_view dialect::*list;
-};
-constexpr std::array dialect_offers{
-    offer{"rules", "Which scale rules does it have, the default first?", &dialect::rules},
-    offer{"roundings", "Which element roundings does it have, the default first?",
-          &dialect::roundings},
-    offer{"elements", "Which element formats does it have?", &dialect::elements},
-};
-
-std::string offer_words(const dialect& d, const offer& o) {
-    if (!d.blocks && o.list == &dialect::rules) return "none: it converts single values only";
-    const std::string_view list = d.*o.list;
-    return list.empty() ? "all" : std::string(list);
-}
-
-std::string_view mark_of(const codec::evidence e) { return codec::words_of(e).word; }
-
-std::string with_mark(const codec::dialect_answer& a, std::string_view words) {
-    return fmt::format("{} [{}]", words, mark_of(a.mark));
-}
-
-report::record record_of(const dialect& d) {
-    report::record r{{"name", text(d.name)},
-                     {"summary", text(d.summary)},
-                     {"source", text(d.source)},
-                     {"verified_by", text(d.verified_by)},
-                     {"blocks", d.blocks}};
-    for (const offer& o : dialect_offers) r.emplace_back(o.name, offer_words(d, o));
-    for (const dialect_column& c : dialect_columns()) {
-        const codec::dialect_answer a = c.answer(d);
-        r.emplace_back(c.name, a.applies ? text(a.words.word) : undefined());
-        r.emplace_back(fmt::format("{}_evidence", c.name),
-                       a.applies ? text(mark_of(a.mark)) : undefined());
-    }
-    return r;
-}
-
-std::string mark_legend() {
-    std::string out = "Evidence:";
-    for (const codec::evidence e : codec::evidence_marks()) {
-        const codec::trait_words w = codec::words_of(e);
-        out += fmt::format(" {} {};", w.word, w.meaning);
-    }
-    out.back() = '.';
-    return out;
-}
-
-// Columns of the overview, besides the rules.
-constexpr std::array<std::string_view, 5> overview_columns{"log2", "inf_amax", "nan_amax",
-                                                           "zero_block", "sign_of_zero"};
-
-// "255 R": the answer of a column in short, with its evidence mark.
-std::string short_answer(const dialect& d, std::string_view column) {
-    const dialect_column* c = codec::find_dialect_column(column);
-    const codec::dialect_answer a = c->answer(d);
-    return a.applies ? fmt::format("{} {}", a.words.word, mark_of(a.mark)) : "-";
-}
-
-// Every dialect with every answer; the table shows the questions asked most.
-report::document dialects_document() {
-    report::document doc;
-    doc.head = pages::document_head("mx.dialects/1");
-    std::vector<report::record> rows;
-    for (const dialect& d : codec::dialects()) {
-        doc.results.push_back(record_of(d));
-        report::record row{{"name", text(d.name)},
-                           {"rules", d.blocks ? text(d.rules) : text("(conversions only)")}};
-        for (const std::string_view c : overview_columns) row.emplace_back(c, short_answer(d, c));
-        rows.push_back(std::move(row));
-    }
-    std::vector<report::column> columns{{"name", "dialect"}, {"rules", "scale rules"}};
-    for (const std::string_view c : overview_columns) {
-        columns.push_back({std::string(c), std::string(codec::find_dialect_column(c)->title)});
-    }
-    doc.sections.push_back(
-        {"Dialects: whose exact behaviour a recipe follows (dialect=NAME)",
-         std::move(columns),
-         std::move(rows),
-         {},
-         {"The first rule is the default. Inf, NaN and zero block: the code of the scale.",
-          mark_legend(),
-          "'mx dialects NAME' gives every answer with its source, 'mx dialects A B' what two "
-          "answer differently; docs/design/dialects.md is the whole table."}});
-    return doc;
-}
-
-// One dialect: every question, its answer and the evidence for it.
-report::document dialect_document(const dialect& d) {
-    report::document doc;
-    doc.head = pages::document_head("mx.dialect/1");
-    doc.head.emplace_back("dialect", record_of(d));
-    std::vector<report::record> rows;
-    for (const offer& o : dialect_offers) {
-        rows.push_back({{"name", text(o.name)},
-                        {"question", text(o.question)},
-                        {"answer", offer_words(d, o)},
-                        {"evidence", text(mark_of(codec::evidence::source))}});
-    }
-    for (const dialect_column& c : dialect_columns()) {
-        const codec::dialect_answer a = c.answer(d);
-        rows.push_back({{"name", text(c.name)},
-                        {"question", text(c.question)},
-                        {"answer", a.applies ? text(a.words.meaning)
-                                             : report::value(fmt::format("({})", a.words.word))},
-                        {"evidence", text(mark_of(a.mark))}});
-    }
-    for (const report::record& r : rows) doc.results.push_back(r);
-    doc.sections.push_back({fmt::format("{}: {}", d.name, d.summary),
-                            {{"question", "question"}, {"answer", "answer"}, {"evidence", ""}},
-                            std::move(rows),
-                            {},
-                            {fmt::format("Source: {}.", d.source),
-                             fmt::format("Verified by {}.", d.verified_by), mark_legend()}});
-    return doc;
-}
-
-// The questions that `a` and `b` answer differently.
-report::document dialect_differences(const dialect& a, const dialect& b) {
-    std::vector<report::record> rows;
-    const auto add = [&](std::string_view name, std::string_view question, std::string of_a,
-                         std::string of_b) {
-        rows.push_back({{"name", text(name)},
-                        {"question", text(question)},
-                        {"a", std::move(of_a)},
-                        {"b", std::move(of_b)}});
-    };
-    for (const offer& o : dialect_offers) {
-        const std::string of_a = offer_words(a, o);
-        const std::string of_b = offer_words(b, o);
-        if (of_a != of_b) add(o.name, o.question, of_a, of_b);
-    }
-    for (const dialect_column& c : dialect_columns()) {
-        const codec::dialect_answer of_a = c.answer(a);
-        const codec::dialect_answer of_b = c.answer(b);
-        if (of_a.words.word == of_b.words.word) continue;
-        const auto cell = [](const codec::dialect_answer& x) {
-            return x.applies ? with_mark(x, x.words.meaning) : fmt::format("({})", x.words.word);
-        };
-        add(c.name, c.question, cell(of_a), cell(of_b));
-    }
-    report::document doc;
-    doc.head = pages::document_head("mx.dialect_differences/1");
-    doc.head.emplace_back("a", record_of(a));
-    doc.head.emplace_back("b", record_of(b));
-    for (const report::record& r : rows) doc.results.push_back(r);
-    const std::string verdict =
-        rows.empty() ? fmt::format("{} and {} answer every question alike", a.name, b.name)
-                     : fmt::format("What {} and {} answer differently", a.name, b.name);
-    doc.sections.push_back(
-        {verdict,
-         {{"question", "question"}, {"a", std::string(a.name)}, {"b", std::string(b.name)}},
-         std::move(rows),
-         {},
-         {mark_legend()}});
-    if (doc.results.empty()) doc.sections.front().columns.clear();
-    return doc;
-}
 
 struct dialects_options {
     std::vector<std::string> names;
     output_options out;
 };
-
-const codec::dialect& named(const std::string& name) {
-    if (const codec::dialect* d = codec::find_dialect(name)) return *d;
-    refuse(base::unknown("dialect", name, names_of(codec::dialects())));
-}
-
-report::document describe(const dialects_options& o) {
-    if (o.names.empty()) return dialects_document();
-    if (o.names.size() == 1) return dialect_document(named(o.names[0]));
-    return dialect_differences(named(o.names[0]), named(o.names[1]));
-}
 
 }  // namespace
 
@@ -204,7 +25,7 @@ runner declare_dialects(parser& cmd) {
         "mx dialects\n"
         "mx dialects torchao\n"
         "mx dialects torchao fbgemm\n");
-    return [o] { return print_document(o->out, [&] { return describe(*o); }); };
+    return [o] { return print_document(o->out, [&] { return documents::dialects(o->names); }); };
 }
 
 }  // namespace mx::app

@@ -1,67 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/ranges.h>
-
-#include <array>
-#include <utility>
+#include <memory>
+#include <optional>
 
 #include "apps/mx/fail_above.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/io/input_paths.hpp"
-#include "libmx/pages/views/diff_view.hpp"
+#include "libmx/documents/diff.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
-#include "libmx/studies/diff/diff.hpp"
 
 namespace mx::app {
 namespace {
 
-// Without --recipe: under floor, both formats have a clamp zone.
-constexpr std::array diff_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
-
-struct diff_options {
-    input_options in;
+struct diff_command {
+    documents::diff_options options;
     output_options out;
     run_options run;
-    role_options roles;
-    std::vector<std::string> recipes;
-    std::vector<std::string> labels;
     std::vector<std::string> fail_above;
-    bool as_given = false;
-    bool all = false;
 };
-
-report::list finding_list(const diff::diff_result& d, const diff::dump_labels& labels) {
-    report::list list;
-    for (const diff::drift_finding& f : d.findings) {
-        const bool known = f.forecast.has_value();
-        list.emplace_back(
-            report::record{{"tensor", f.tensor},
-                           {"recipe", f.recipe},
-                           {"blocks", integer(f.blocks)},
-                           {"clamp_zone_blocks", integers_of(f.in_zone)},
-                           {"direction", text(f.falling ? "falling" : "rising")},
-                           {"clamp_zone_distance", list_of(f.distance, real)},
-                           {"extrapolated_arrival", known ? real(f.forecast->at) : undefined()},
-                           {"extrapolation_r2", known ? real(f.forecast->r2) : undefined()},
-                           {"finding", diff::sentence_of(f, labels)}});
-    }
-    return list;
-}
-
-// The dumps in the order in which they are compared. A shell puts step1000 before step200, which
-// makes a collapse look like a recovery; but two dumps that are named are in the order meant.
-std::vector<std::string> ordered(const diff_options& o, const std::vector<std::string>& given) {
-    if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
-    std::vector<std::string> paths = diff::by_number(given);
-    if (paths != given && !o.labels.empty()) {
-        refuse(
-            fmt::format("--labels: the dumps are not in the order of their numbers ({}); name them "
-                        "in that order, or keep this one with --as-given",
-                        fmt::join(diff::label_dumps(given, {}).text, ", ")));
-    }
-    return paths;
-}
 
 // The sentence for a limit that is exceeded or that nothing was held against; else empty.
 std::string failure_of(const report::record_list& results, const fail_limit& limit) {
@@ -78,57 +34,29 @@ std::string failure_of(const report::record_list& results, const fail_limit& lim
                        report::significant_text(check.value, 4), limit.text);
 }
 
-int run_diff(const diff_options& o) {
+int run_diff(const diff_command& o) {
     std::vector<fail_limit> limits;
     for (const std::string& text : o.fail_above) limits.push_back(parse_fail_limit(text));
-    diff::diff_request request;
-    const std::vector<std::string> given = io::matched_paths(o.in.files);
-    request.paths = ordered(o, given);
-    request.labels = diff::label_dumps(request.paths, o.labels);
-    request.recipes = recipes_of(o.recipes, diff_recipes);
-    request.roles = finder_of(o.roles);
-    request.norm_bias = o.roles.norm_bias;
-    const engine::run_control control = control_of(o.run, request.recipes);
-    outputs to(o.out, o.in.files);
+    std::optional<outputs> to;
+    const auto control = [&](std::span<const codec::recipe> recipes) {
+        engine::run_control c = control_of(o.run, recipes);
+        to.emplace(o.out, o.options.in.files);
+        return c;
+    };
     // Each input is a model of its own, be it one file or many.
-    std::vector<engine::model> models;
-    std::vector<const io::reader*> dumps;
-    report::list inputs;
-    for (const std::string& path : request.paths) {
-        models.emplace_back(std::vector{path}, o.in.open, o.in.views);
-        require_distinct(paths_of(models.back()), to.paths());
-        dumps.push_back(&models.back().reader());
-        for (report::value& file : input_list(models.back())) inputs.push_back(std::move(file));
-    }
-    const std::vector<engine::tensor_ref> chosen =
-        with_roles(engine::select(dumps, o.in.globs), o.roles, request.roles);
-    diff::diff_result result = diff::diff(dumps, chosen, request, control);
-
+    const auto open = [&](const std::string& path) -> documents::opened_dump {
+        const auto model = std::make_shared<const engine::model>(
+            std::vector{path}, o.options.in.open, o.options.in.views);
+        require_distinct(paths_of(*model), to->paths());
+        return {{model, &model->reader()}, model->files()};
+    };
+    const report::document d = documents::diff(o.options, {control, open});
     std::vector<std::string> failures;
     for (const fail_limit& limit : limits) {
-        const std::string failure = failure_of(result.results, limit);
+        const std::string failure = failure_of(d.results, limit);
         if (!failure.empty()) failures.push_back(failure);
     }
-    report::document d;
-    const bool reordered = request.paths != given;
-    d.sections = pages::diff_sections(result, request.labels, o.all);
-    d.sections.insert(
-        d.sections.begin(),
-        pages::order_section(request.labels, reordered ? diff::label_dumps(given, {}).text
-                                                       : std::vector<std::string>()));
-    d.head = pages::document_head("mx.diff/1");
-    d.head.emplace_back("inputs", std::move(inputs));
-    const std::vector<std::string>& labels = request.labels.text;
-    d.head.emplace_back("labels", report::list(labels.begin(), labels.end()));
-    d.head.emplace_back("steps", integers_of(request.labels.steps));
-    d.head.emplace_back("reordered", reordered);
-    d.head.emplace_back("identical", result.identical);
-    d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));
-    d.tail.emplace_back("findings", finding_list(result, request.labels));
-    d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
-    d.tail.emplace_back("left_out", skipped_list(result.left_out));
-    d.results = std::move(result.results);
-    finish_with_page(to, d, o.run.quiet);
+    write_with_page(*to, d, o.run.quiet);
     for (const std::string& failure : failures) remark(failure);
     return failures.empty() ? exit_code::fine : exit_code::difference;
 }
@@ -136,21 +64,21 @@ int run_diff(const diff_options& o) {
 }  // namespace
 
 runner declare_diff(parser& cmd) {
-    const auto o = std::make_shared<diff_options>();
-    declare_inputs(cmd, o->in);
-    declare_roles(cmd, o->roles);
+    const auto o = std::make_shared<diff_command>();
+    declare_inputs(cmd, o->options.in);
+    declare_roles(cmd, o->options.roles);
     cmd.group("Comparison");
-    cmd.add_option("-r,--recipe RECIPE", o->recipes,
+    cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
                    "what codes and scales are of, e.g. mxfp4:scale=even; repeatable");
-    cmd.add_option("--labels LABEL,...", o->labels,
+    cmd.add_option("--labels LABEL,...", o->options.labels,
                    "what the dumps are called, in their order; growing whole numbers are steps")
         ->delimiter(',');
-    cmd.add_flag("--as-given", o->as_given,
+    cmd.add_flag("--as-given", o->options.as_given,
                  "compare the dumps in the order given, not in that of the numbers in their names");
     cmd.add_option("--fail-above FIGURE=LIMIT", o->fail_above,
                    "exit with 1 when this figure of any tensor is above LIMIT (nrmse=0.01, "
                    "codes_moved=5%), or when no tensor has it; repeatable");
-    cmd.add_flag("--all", o->all, "show every tensor, in the order of the first dump");
+    cmd.add_flag("--all", o->options.all, "show every tensor, in the order of the first dump");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
     cmd.description(

@@ -1,150 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
-#include <optional>
-#include <utility>
+#include <fmt/ranges.h>
 
-#include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
-#include "libmx/format/block_formats.hpp"
-#include "libmx/pages/views/format_facts.hpp"
-#include "libmx/pages/views/recipe_words.hpp"
+#include "libmx/documents/reference.hpp"
+#include "libmx/policy/targets.hpp"
 
 namespace mx::app {
 namespace {
 
-struct explain_options {
-    std::string subject;
-    std::vector<std::string> codes;  ///< of `policy`: the name or file of one
-    std::string target;
+struct explain_command {
+    documents::explain_options options;
     output_options out;
 };
-
-// 0x7f, 0b0111 or 127; none when the text is something else.
-std::optional<std::uint32_t> parse_code(const std::string& text) {
-    int radix = 10;
-    std::string digits = text;
-    const std::string prefix = text.substr(0, 2);
-    if (prefix == "0x" || prefix == "0X") radix = 16;
-    if (prefix == "0b" || prefix == "0B") radix = 2;
-    if (radix != 10) digits = text.substr(2);
-    std::uint32_t value = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [stop, failure] = std::from_chars(digits.data(), end, value, radix);
-    if (failure != std::errc{} || stop != end) return std::nullopt;
-    return value;
-}
-
-// Every code of the format, or those asked for.
-template <typename Format>
-std::vector<report::record> meanings(const Format& f, const explain_options& o) {
-    const std::uint32_t count = 1u << f.bits();
-    std::vector<report::record> rows;
-    for (const std::string& text : o.codes) {
-        const std::optional<std::uint32_t> code = parse_code(text);
-        if (!code || *code >= count) {
-            refuse(fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text,
-                               f.name, pages::hex_code(f.bits(), 0),
-                               pages::hex_code(f.bits(), count - 1)));
-        }
-        rows.push_back(pages::meaning_of(f, *code));
-    }
-    for (std::uint32_t code = 0; o.codes.empty() && code < count; ++code) {
-        rows.push_back(pages::meaning_of(f, code));
-    }
-    return rows;
-}
-
-template <typename Format>
-report::document code_document(const Format& f, const explain_options& o, std::string heading) {
-    std::vector<report::record> rows = meanings(f, o);
-    report::document d;
-    d.head = pages::document_head("mx.codes/1");
-    d.head.emplace_back("format", pages::limits_of(f));
-    std::vector<std::string> notes;
-    for (const report::record& r : rows) {
-        // A 2^-127 has ninety digits: too many for a column, not for a line.
-        const auto& exact = std::get<std::string>(*report::find(r, "exact"));
-        if (!o.codes.empty() && exact.size() > 24) {
-            notes.push_back(fmt::format("{} is exactly {}",
-                                        std::get<std::string>(*report::find(r, "code")), exact));
-        }
-    }
-    d.sections.push_back({std::move(heading),
-                          {{"code", "code"},
-                           {"decimal_code", "decimal", cell::integer},
-                           {"fields", "bits"},
-                           {"arithmetic", "meaning"},
-                           {"value", "value", cell::shortest},
-                           {"hex", "hexadecimal"},
-                           {"class", "class"}},
-                          rows,
-                          {},
-                          std::move(notes)});
-    d.results = rows;
-    return d;
-}
-
-report::document recipe_document(const std::string& subject) {
-    const codec::recipe r = codec::parse_recipe(subject);
-    report::document d;
-    d.head = pages::document_head("mx.recipe/1");
-    const std::vector<report::record> rows = pages::recipe_words(r);
-    d.results = rows;
-    d.sections.push_back({{}, {{"part", "part"}, {"meaning", "meaning"}}, rows, {}, {}});
-    return d;
-}
-
-report::document policy_document(const explain_options& o) {
-    if (o.codes.size() > 1) refuse("explain policy takes one name or file");
-    report::document d = policy::document_of(
-        policy_of(o.codes.empty() ? "inference" : o.codes.front()), target_of(o.target));
-    report::record head = pages::document_head("mx.policy/1");
-    head.insert(head.end(), d.head.begin() + 1, d.head.end());
-    d.head = std::move(head);
-    return d;
-}
-
-report::document explain(const explain_options& o) {
-    if (o.subject == "policy") return policy_document(o);
-    if (!o.target.empty()) refuse("--target is an option of 'mx explain policy'");
-    if (const format::element_format* f = format::find_element_format(o.subject)) {
-        return code_document(
-            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
-    }
-    if (const format::scale_format* f = format::find_scale_format(o.subject)) {
-        if (!f->has_codes()) {
-            refuse(fmt::format("{}: {}; 'mx formats' has its limits", f->name, f->summary));
-        }
-        return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
-    }
-    if (!o.codes.empty()) {
-        refuse(
-            fmt::format("'{}' is no element or scale format, so it has no code "
-                        "'{}'; 'mx formats' lists them",
-                        o.subject, o.codes.front()));
-    }
-    if (o.subject.find(':') == std::string::npos &&
-        format::find_block_format(o.subject) == nullptr) {
-        std::vector<std::string_view> names = names_of(format::block_formats);
-        for (const std::string_view name : names_of(format::element_formats)) names.push_back(name);
-        for (const std::string_view name : names_of(format::scale_formats)) names.push_back(name);
-        refuse(base::unknown("recipe or format", o.subject, names));
-    }
-    return recipe_document(o.subject);
-}
 
 }  // namespace
 
 runner declare_explain(parser& cmd) {
-    const auto o = std::make_shared<explain_options>();
+    const auto o = std::make_shared<explain_command>();
     cmd.group("Input");
-    cmd.add_option("WHAT", o->subject,
+    cmd.add_option("WHAT", o->options.subject,
                    "a recipe, the name of an element or scale format, or 'policy'")
         ->required();
-    cmd.add_option("WHICH", o->codes,
+    cmd.add_option("WHICH", o->options.codes,
                    "codes of that format: 0x7, 0b0111 or 7; all when left out. Of 'policy': "
                    "inference (when left out), training or a file, whose name has a '.' or '/'");
-    cmd.add_option("--target TARGET", o->target,
+    cmd.add_option("--target TARGET", o->options.target,
                    fmt::format("of 'policy': also says what is native there: {}",
                                fmt::join(names_of(policy::targets), ", ")));
     declare_outputs(cmd, o->out);
@@ -156,7 +36,7 @@ runner declare_explain(parser& cmd) {
         "mx explain e2m1 0x7\n"
         "mx explain e4m3\n"
         "mx explain policy training --target b200\n");
-    return [o] { return print_document(o->out, [&] { return explain(*o); }); };
+    return [o] { return print_document(o->out, [&] { return documents::explain(o->options); }); };
 }
 
 }  // namespace mx::app

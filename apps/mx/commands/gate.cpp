@@ -2,101 +2,80 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/documents/gate.hpp"
 #include "libmx/io/input_stream.hpp"
 #include "libmx/pages/views/gate_ci.hpp"
-#include "libmx/pages/views/gate_view.hpp"
-#include "libmx/policy/judged_inputs.hpp"
 
 namespace mx::app {
 namespace {
 
-struct gate_options {
+struct gate_command {
+    documents::gate_options options;
     std::vector<std::string> files;
-    std::vector<std::string> rules;
-    std::vector<std::string> rule_files;
-    std::vector<std::string> recipes;
-    std::size_t top = 5;
     std::string junit;
     std::string annotations;
-    judging_options judging;
     output_options out;
     bool quiet = false;
 };
 
-std::vector<analysis::gate_rule> rules_of(const gate_options& o) {
-    std::vector<analysis::gate_rule> rules;
-    for (const std::string& text : o.rules) rules.push_back(analysis::parse_gate_rule(text));
-    for (const std::string& path : o.rule_files) {
-        for (analysis::gate_rule& rule : analysis::read_gate_rules(path)) {
-            rules.push_back(std::move(rule));
-        }
-    }
-    if (rules.empty()) {
-        refuse("gate: no rule; give --rule 'clamp_rate<0.001' or --rules FILE");
-    }
-    return rules;
-}
-
-int run_gate(const gate_options& o) {
+int run_gate(const gate_command& o) {
     std::vector<std::string> read = o.files;
-    read.insert(read.end(), o.rule_files.begin(), o.rule_files.end());
+    read.insert(read.end(), o.options.rule_files.begin(), o.options.rule_files.end());
     if (std::count(read.begin(), read.end(), io::standard_input) > 1) {
         refuse("gate: standard input ('-') can be read once");
     }
     if (!o.annotations.empty()) {
         require_one_of("--annotations", "kind", o.annotations, {"github"});
     }
-    const std::vector<analysis::gate_rule> rules = rules_of(o);
-    const analysis::recipe_filter recipes(o.recipes);
-    const policy::basis by = basis_of(o.judging);
-    outputs to(o.out, read, o.junit.empty() ? std::vector<std::string>() : std::vector{o.junit});
+    std::optional<outputs> to;
     std::optional<io::output_file> junit;
-    if (!o.junit.empty()) junit.emplace(o.junit);
-    const gate::gate_inputs inputs = gate::open_for_gate(o.files, rules);
-    std::optional<policy::judged_model> judged;
-    if (gate::asks_policy(rules)) judged = policy::judge_inputs(inputs.files, by);
-    const gate::gate_verdict verdict =
-        gate::apply_gate(rules, inputs, recipes, judged ? &*judged : nullptr);
+    const documents::gated g = documents::gate(o.options, [&](const auto& rules) {
+        to.emplace(o.out, read,
+                   o.junit.empty() ? std::vector<std::string>() : std::vector{o.junit});
+        if (!o.junit.empty()) junit.emplace(o.junit);
+        return gate::open_for_gate(o.files, rules);
+    });
     if (junit) {
-        junit->append(pages::gate_junit(rules, inputs, verdict, o.top));
+        junit->append(pages::gate_junit(g.rules, g.inputs, g.verdict, o.options.top));
         junit->commit();
     }
-    report::document d = pages::gate_document(rules, inputs, verdict, o.top);
-    finish_with_page(to, d, o.quiet);
+    write_with_page(*to, g.document, o.quiet);
     if (!o.annotations.empty()) {
         // GitHub reads both streams, and standard output may be JSON.
-        for (const std::string& line : pages::gate_annotations(rules, inputs, verdict, o.top)) {
+        for (const std::string& line :
+             pages::gate_annotations(g.rules, g.inputs, g.verdict, o.options.top)) {
             std::fputs((line + "\n").c_str(), stderr);
         }
     }
-    return verdict.holds() ? exit_code::fine : exit_code::difference;
+    return g.verdict.holds() ? exit_code::fine : exit_code::difference;
 }
 
 }  // namespace
 
 runner declare_gate(parser& cmd) {
-    const auto o = std::make_shared<gate_options>();
+    const auto o = std::make_shared<gate_command>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files,
                    "what analyze, compare, cluster or diff wrote with --json ('-': standard input)")
         ->required();
     cmd.group("Rules");
-    cmd.add_option("--rule RULE", o->rules,
+    cmd.add_option("--rule RULE", o->options.rules,
                    "[CLASS:]METRIC OP NUMBER with OP < <= > >= == !=; CLASS is a role, the name of "
                    "tensors (*, ?, [set]), or summary; or [CLASS:]policy: no tensor reaches a "
                    "limit of the policy; repeatable");
-    cmd.add_option("--rules FILE", o->rule_files,
+    cmd.add_option("--rules FILE", o->options.rule_files,
                    "rules from a file ('-': standard input), one per line; # comments");
-    cmd.add_option("-r,--recipe RECIPE", o->recipes,
+    cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
                    "only results of this recipe, or of recipes that match; repeatable");
-    cmd.add_option("--top N", o->top,
+    cmd.add_option("--top N", o->options.top,
                    "show the N results of each rule that are farthest from it; default 5")
         ->in_range(1, 1000000);
-    declare_judging(cmd, o->judging);
+    declare_judging(cmd, o->options.judging);
     declare_outputs(cmd, o->out);
     cmd.add_option("--junit FILE", o->junit, "JUnit XML: a test case per rule")->file_name();
     cmd.add_option("--annotations KIND", o->annotations,

@@ -88,7 +88,7 @@ int run_rosetta(const rosetta_options& o) {
         rosetta::find_coded_tensors(model, {o.element, o.elements, o.scales});
     report::document d;
     d.head = pages::document_head(coded.empty() ? "mx.rosetta/1" : "mx.origins/1");
-    d.head.emplace_back("inputs", input_list(model));
+    d.head.emplace_back("inputs", input_list(model.files()));
     if (coded.empty()) {
         compare(o, model, d);
     } else {

@@ -135,7 +135,7 @@ int run(const options& o) {
 
     report::document d;
     d.head = pages::document_head("mx.show/1");
-    d.head.emplace_back("inputs", input_list(model));
+    d.head.emplace_back("inputs", input_list(model.files()));
     std::vector<report::record> rows;
     for (const show::tensor_view& v : views) {
         for (const show::block_view& b : v.blocks) rows.push_back(show::block_record(v, b));

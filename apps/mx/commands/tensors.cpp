@@ -103,7 +103,7 @@ int run_tensors(const tensors_options& o) {
 
     report::document d;
     d.head = pages::document_head("mx.tensors/1");
-    d.head.emplace_back("inputs", input_list(model));
+    d.head.emplace_back("inputs", input_list(model.files()));
     std::vector<report::record> rows;
     bool noted = false;
     bool decoded = false;

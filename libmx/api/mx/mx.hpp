@@ -67,10 +67,13 @@ class view {
     /// What the file's header says about it.
     const io::tensor_info& info() const { return file_->tensors()[index_]; }
     io::tensor_ref ref() const { return {file_.get(), index_}; }
+    const std::shared_ptr<const io::reader>& file() const { return file_; }
 
     /// All values as float32 in C order; those that float32 does not hold are rounded once. Throws
     /// mx::error (input) where they are no real numbers.
     std::vector<float> values() const;
+    /// `count` of them from the one at `first` on. Throws mx::error (usage) beyond the last.
+    std::vector<float> values(std::uint64_t first, std::uint64_t count) const;
 
   private:
     std::shared_ptr<const io::reader> file_;
@@ -92,14 +95,14 @@ class blocks {
     /// The number of blocks along each axis.
     const shape& grid() const { return grid_; }
 
-    /// One code per element in C order, right-aligned.
-    std::span<const std::uint8_t> codes() const { return codes_; }
     /// The codes as files hold them: 4-bit codes two to a byte, low nibble first; 6-bit codes four
     /// in three bytes; others one to a byte.
-    std::vector<std::byte> packed_codes() const;
-    /// One scale per block in C order of the grid, without the tensor scale. NaN: the block has a
-    /// NaN or Inf.
-    std::span<const float> scales() const { return scales_; }
+    const std::vector<std::byte>& packed_codes() const { return packed_; }
+    /// One code per element in C order, right-aligned: unpacked by each call.
+    std::vector<std::uint8_t> codes() const;
+    /// One scale per block in C order of the grid, without the tensor scale: decoded by each call.
+    /// NaN: the block has a NaN or Inf.
+    std::vector<float> scales() const;
     /// The scales' own codes (E8M0, UE4M3); empty where scales are float32.
     std::span<const std::uint8_t> scale_codes() const { return scale_codes_; }
     /// Bits of binary16 offsets, one per block; empty without.
@@ -107,18 +110,27 @@ class blocks {
     /// What all scales are multiplied with, as the dialect stores it; none without.
     std::optional<float> tensor_scale() const { return tensor_scale_; }
 
-    /// Takes parts that were stored apart. Throws mx::error (usage) where sizes do not fit.
+    /// Takes parts that were stored apart; of the scales, codes where the format has them. Throws
+    /// mx::error (usage) where sizes do not fit.
     static blocks from_parts(const mx::recipe& r, shape extents, std::vector<std::uint8_t> codes,
                              std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                              std::vector<std::uint16_t> offsets = {},
                              std::optional<float> tensor_scale = {});
+    /// The same with packed codes.
+    static blocks from_packed(const mx::recipe& r, shape extents, std::vector<std::byte> packed,
+                              std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
+                              std::vector<std::uint16_t> offsets = {},
+                              std::optional<float> tensor_scale = {});
+    /// Hands the packed codes over; the blocks are without afterwards.
+    std::vector<std::byte> take_packed_codes() { return std::move(packed_); }
 
   private:
     friend blocks quantize(const view&, const mx::recipe&, const run_options&);
     mx::recipe recipe_;
     shape extents_, grid_;
-    std::vector<std::uint8_t> codes_, scale_codes_;
-    std::vector<float> scales_;
+    std::vector<std::byte> packed_;
+    std::vector<std::uint8_t> scale_codes_;
+    std::vector<float> scales_;  // where the format has no codes
     std::vector<std::uint16_t> offsets_;
     std::optional<float> tensor_scale_;
 };
@@ -138,6 +150,10 @@ std::vector<float> fake_quantize(const view& x, const recipe& r, const run_optio
 /// The same into memory of the caller's, as many values. It may be the input's, if that is float32
 /// in C order.
 void fake_quantize(const view& x, const recipe& r, std::span<float> to,
+                   const run_options& how = {});
+/// The same as `type`, F32, BF16 or F16, where `to` has room for as many values: the float32 result
+/// is rounded once, to nearest even. Throws mx::error (usage) for other types.
+void fake_quantize(const view& x, const recipe& r, dtype type, void* to,
                    const run_options& how = {});
 
 /// The figures of a tensor under a recipe: those of `mx analyze`.

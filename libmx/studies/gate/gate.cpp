@@ -205,7 +205,8 @@ bool gate_verdict::holds() const {
 }
 
 gate_inputs open_for_gate(const std::vector<std::string>& paths,
-                          const std::vector<analysis::gate_rule>& rules) {
+                          const std::vector<analysis::gate_rule>& rules,
+                          const analysis::results_opener& open) {
     gate_inputs inputs;
     report::read_options options;
     const bool figures = asks_policy(rules);
@@ -219,7 +220,7 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
                    return analysis::first_member(r.metric) == name;
                });
     };
-    inputs.files = analysis::open_analyses(paths, "gate", options, "diff");
+    inputs.files = analysis::open_analyses(paths, "gate", options, "diff", open);
     return inputs;
 }
 

@@ -54,7 +54,8 @@ struct gate_inputs {
     std::set<std::string> members;
 };
 gate_inputs open_for_gate(const std::vector<std::string>& paths,
-                          const std::vector<analysis::gate_rule>& rules);
+                          const std::vector<analysis::gate_rule>& rules,
+                          const analysis::results_opener& open = analysis::open_results);
 
 /// Whether one of the rules is about the policy.
 bool asks_policy(const std::vector<analysis::gate_rule>& rules);

@@ -8,19 +8,22 @@ Every result has the bytes that the command `mx` writes, whatever the number of 
 
 from __future__ import annotations
 
-import builtins
-import json
+import os
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _libmx
-from ._arrays import as_view, like
+from ._arrays import as_view, like, narrow_type, of_bits, bits_of
+from ._documents import (Analysis, Document, Gate, Model, Texts, dumps_of, gate, name_of, open,
+                         reading_options, report, sha256_of, source_of, texts)
 
 Error = _libmx.Error
 __version__ = "0.1.0"
-__all__ = ["Analysis", "Blocks", "Error", "Model", "Recipe", "analyze", "cast", "dialects",
-           "dequantize", "fake_quantize", "formats", "matmul", "open", "quantize", "recipe"]
+__all__ = ["Analysis", "Blocks", "Document", "Error", "Gate", "Model", "Recipe", "Statistics",
+           "analyze", "cast", "cluster", "compare", "dequantize", "dialects", "diff", "explain",
+           "fake_quantize", "formats", "gate", "matmul", "open", "quantize", "recipe", "report",
+           "statistics"]
 
 
 class Recipe:
@@ -63,85 +66,116 @@ class Blocks:
     codes: uint8, packed as `mx quantize --packed` stores them (4-bit codes two to a byte, low nibble
     first; 6-bit codes four in three bytes), one axis. scales: one per block in the shape of the grid,
     uint8 codes of the scale format, or float32 where scales have no codes. offsets: uint16 bits of
-    binary16, or None. tensor_scale: a number, or None.
+    binary16, or None. tensor_scale: a number, or None. elements: one code to a byte, in x's shape;
+    unpacked when it is first asked for, and what dequantize() reads from then on.
     """
 
-    __slots__ = ("recipe", "shape", "codes", "scales", "offsets", "tensor_scale", "elements")
+    __slots__ = ("recipe", "shape", "codes", "scales", "offsets", "tensor_scale", "_elements")
 
-    def __init__(self, by: Recipe, shape: Sequence[int], codes: np.ndarray, scales: np.ndarray,
-                 offsets: Optional[np.ndarray] = None, tensor_scale: Optional[float] = None) -> None:
-        self.recipe = by
+    def __init__(self, by: RecipeLike, shape: Sequence[int], codes: Any, scales: Any,
+                 offsets: Any = None, tensor_scale: Optional[float] = None) -> None:
+        self.recipe = recipe(by)
         self.shape = tuple(int(n) for n in shape)
         self.codes, self.scales = codes, scales
         self.offsets, self.tensor_scale = offsets, tensor_scale
-        count = 1
-        for n in self.shape:
-            count *= n
-        self.elements = _libmx.unpack(by._core.bits(), np.ascontiguousarray(codes), count)
+        self._elements: Optional[np.ndarray[Any, Any]] = None
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    @property
+    def elements(self) -> np.ndarray[Any, Any]:
+        if self._elements is None:
+            count = int(np.prod(self.shape, dtype=np.int64))
+            self._elements = _libmx.unpack(self.recipe._core.bits(), _flat(self.codes, np.uint8),
+                                           count).reshape(self.shape)
+        return self._elements
+
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.codes, self.scales))
 
     def __repr__(self) -> str:
         return f"<libmx.Blocks {self.shape} {self.recipe}>"
 
-    def dequantize(self, dtype: Any = None, threads: int = 0) -> np.ndarray:
-        """The values in float32, or rounded once to `dtype`."""
-        coded = self.scales.dtype == np.uint8
-        empty = np.zeros(0, np.uint8)
+    def __getstate__(self) -> Tuple[Any, ...]:
+        return (self.recipe, self.shape, self.codes, self.scales, self.offsets,
+                self.tensor_scale, self._elements)
+
+    def __setstate__(self, state: Tuple[Any, ...]) -> None:
+        for name, value in zip(self.__slots__, state):
+            setattr(self, name, value)
+
+    def dequantize(self, dtype: Any = None, threads: int = 0) -> Any:
+        """The values in float32, or rounded once to `dtype`, a type of NumPy or ml_dtypes: offset +
+        tensor_scale * scale * value, turned back where the recipe rotates. Raises Error where the
+        parts do not fit the shape."""
+        packed = self.codes if self._elements is None else _libmx.pack(
+            self.recipe._core.bits(), _flat(self._elements, np.uint8))
+        scales = np.asarray(self.scales)
+        coded = scales.dtype == np.uint8
         y = _libmx.dequantize(
-            self.recipe._core, list(self.shape), self.elements.ravel(),
-            np.ascontiguousarray(self.scales).ravel() if coded else empty,
-            np.zeros(0, np.float32) if coded else np.ascontiguousarray(self.scales).ravel(),
-            np.zeros(0, np.uint16) if self.offsets is None else self.offsets.ravel(),
-            self.tensor_scale, threads)
+            self.recipe._core, list(self.shape), _flat(packed, np.uint8),
+            _flat(scales if coded else (), np.uint8), _flat(() if coded else scales, np.float32),
+            _flat(() if self.offsets is None else self.offsets, np.uint16), self.tensor_scale,
+            threads)
         return y if dtype is None else y.astype(dtype)
 
 
+def _flat(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(x, dtype).reshape(-1)
+
+
 def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:
-    """Codes and scales of an array. Stochastic rounding draws by `name` and index, as the command
-    does by the tensor's name."""
+    """Codes and scales of an array under a recipe, of any shape that has the recipe's axis: the
+    bytes of `mx quantize --packed`. Stochastic rounding draws by `name` and index, as the command
+    does by the tensor's name. A block with NaN or Inf has the scale NaN. Raises Error for types that
+    are no real numbers, for arrays without the recipe's axis, and for recipes whose scales differ
+    inside a block."""
     by = recipe(r)
     v = as_view(x, name)
-    codes, packed, scales, offsets, tensor_scale = _libmx.quantize(v, by._core, threads)
-    q = Blocks.__new__(Blocks)
-    q.recipe, q.shape, q.codes, q.scales = by, codes.shape, packed, scales
-    q.offsets, q.tensor_scale, q.elements = offsets, tensor_scale, codes
-    return q
+    return Blocks(by, v.shape, *_libmx.quantize(v, by._core, threads))
 
 
-def dequantize(q: Blocks, dtype: Any = None, threads: int = 0) -> np.ndarray:
-    """The values that codes and scales stand for."""
+def dequantize(q: Blocks, dtype: Any = None, threads: int = 0) -> Any:
+    """The values that codes and scales stand for; see Blocks.dequantize."""
     return q.dequantize(dtype, threads)
 
 
 def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, threads: int = 0) -> Any:
-    """What becomes of the values: quantized and back, in x's own type and library. 16-bit types get
-    the float32 result rounded once to nearest even. With `out`, the result is written there; it may
-    be x."""
+    """What becomes of the values: quantized and back, in x's shape, type and library; float32 for
+    integers. bfloat16 and float16 get the float32 result rounded once to nearest even. Takes every
+    recipe; blocks with NaN or Inf become NaN. `out`, of x's shape and any type, gets the result; it
+    may be x. Raises Error as quantize does, and where `out` has another shape."""
     by = recipe(r)
     v = as_view(x, name)
-    if out is None:
-        return like(x, _libmx.fake_quantize(v, by._core, threads))
-    if isinstance(out, np.ndarray) and out.dtype == np.float32 and out.flags.c_contiguous:
-        _libmx.fake_quantize_into(v, by._core, out, threads)
+    if out is not None and tuple(out.shape) != v.shape:
+        raise Error(f"out has the shape {tuple(out.shape)}; {v.shape} is called for")
+    target = bits_of(out, x)
+    if target is not None:
+        _libmx.fake_quantize_into(v, by._core, target, narrow_type(out), threads)
         return out
-    y = like(out, _libmx.fake_quantize(v, by._core, threads))
+    to = x if out is None else out
+    kind = narrow_type(to)
+    y = like(to, of_bits(_libmx.fake_quantize(v, by._core, kind, threads), kind))
+    if out is None:
+        return y
     out[...] = y
     return out
 
 
 def cast(x: Any, element: str, round: str = "rtne", saturate: bool = True, seed: int = 0,
-         name: str = "", threads: int = 0) -> np.ndarray:
+         name: str = "", threads: int = 0) -> Any:
     """Values cast to an element or scale format ("e4m3", "e2m1", "ue4m3", ...) without a scale, as
-    float32. `saturate=False`: NaN or Inf beyond the largest value, where there is one."""
+    float32 in x's shape. round: a row of `mx rules`; stochastic rounding draws by seed, name and
+    index. saturate=False: NaN or Inf beyond the largest value, where there is one. Raises Error for
+    unknown names."""
     return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads)
 
 
 def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
-           accumulate: str = "exact", threads: int = 0) -> np.ndarray:
-    """a @ b as a matrix unit computes it: a (M, K) and b (K, N), both quantized along K, added up as
-    the model `accumulate` says ("exact", "sm100.mxf8f6f4", ...; `mx accumulators` lists them)."""
+           accumulate: str = "exact", threads: int = 0) -> Any:
+    """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along K,
+    by one recipe or by one each, added up as the model `accumulate` says ("exact",
+    "sm100.mxf8f6f4", ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random roundings
+    draw by the names "a" and "b". Raises Error for other shapes and for operands that the model does
+    not take."""
     ra, rb = r if isinstance(r, tuple) else (r, r)
     ra, rb = recipe(ra), recipe(rb)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
@@ -150,107 +184,160 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
                            threads)
 
 
-class Model:
-    """An opened checkpoint: a mapping from names to tensors that are read when they are used."""
+class Statistics:
+    """The figures of arrays that are seen one after another or by several processes: counts, maxima
+    and exact sums. Merging in any order and grouping gives the same bits. Can be pickled."""
 
-    def __init__(self, path: str) -> None:
-        self._views: Dict[str, Any] = {v.name: v for v in _libmx.open(str(path))}
+    __slots__ = ("recipe", "name", "_core")
 
-    def __enter__(self) -> "Model":
-        return self
+    def __init__(self, r: RecipeLike, name: str = "") -> None:
+        self.recipe, self.name = recipe(r), name
+        self._core = _libmx.Statistics(self.recipe._core, name)
 
-    def __exit__(self, *_: Any) -> None:
-        self._views = {}
+    def update(self, x: Any, threads: int = 0) -> None:
+        """Adds an array. Blocks do not reach from one array into the next, and the tensor scale of
+        recipes that have one is each array's own. Raises Error as quantize does; then nothing was
+        added."""
+        self._core.update(as_view(x, self.name), threads)
 
-    def keys(self) -> List[str]:
-        return list(self._views)
+    def merge(self, other: "Statistics") -> None:
+        """Adds what another one saw. Raises Error where the recipes differ."""
+        self._core.merge(other._core)
 
-    def __len__(self) -> int:
-        return len(self._views)
+    def record(self) -> Dict[str, Any]:
+        """The figures of all that was seen, a record as those of analyze. Of several arrays the
+        shape is the number of elements, and tensor_scale and spread_error are None."""
+        record: Dict[str, Any] = self._core.record()
+        return record
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._views)
+    def to_sum_max(self) -> Tuple[Any, Any]:
+        """Two arrays of float64 for processes to reduce: the first by SUM, the second by MAX, both
+        in float64. from_sum_max of what comes out is what merge would give, bit for bit, for up to
+        2**20 processes and 2**53 elements. The reduction in any order is exact, as the sums are
+        whole numbers."""
+        return self._core.sums(), self._core.maxima()
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._views
+    @classmethod
+    def from_sum_max(cls, r: RecipeLike, sums: Any, maxima: Any, name: str = "") -> "Statistics":
+        """The way back. Raises Error for arrays that to_sum_max does not give."""
+        s = cls(r, name)
+        s._core = _libmx.Statistics.with_numbers(s.recipe._core, name, _flat(sums, np.float64),
+                                                 _flat(maxima, np.float64))
+        return s
 
-    def view(self, name: str) -> Any:
-        """The tensor without reading it: `.dtype`, `.shape`, and an input of every function here."""
-        if name not in self._views:
-            raise KeyError(name)
-        return self._views[name]
+    def __getstate__(self) -> Tuple[Any, ...]:
+        return (str(self.recipe), self.name, *self.to_sum_max(), self._core.shape)
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        """All values, decoded, as float32."""
-        values: np.ndarray = self.view(name).values()
-        return values
-
-
-def open(path: Any) -> Model:
-    """Opens a safetensors, NPY, GGUF or raw file, a directory or a pattern; only headers are
-    read."""
-    return Model(path)
-
-
-class Analysis:
-    """What an analysis found: `records` has a dictionary per tensor and recipe, with the members of
-    the schema mx.analysis/1; undefined figures are None."""
-
-    def __init__(self, records: List[Dict[str, Any]], skipped: List[Dict[str, str]]) -> None:
-        self.records, self.skipped = records, skipped
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def column(self, member: str) -> List[Any]:
-        return [r.get(member) for r in self.records]
-
-    def table(self, members: Sequence[str] = ("sqnr_db", "underflow_rate", "saturated_block_rate",
-                                              "gain")) -> str:
-        """A text table with one line per tensor and recipe."""
-        head = ["tensor", "recipe", *members]
-        rows = [[str(r["tensor"]), str(r["recipe"]),
-                 *("-" if r.get(m) is None else f"{r[m]:.4g}" for m in members)]
-                for r in self.records]
-        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-        def line(row: Sequence[str]) -> str:
-            return "  ".join(c.ljust(w) if i < 2 else c.rjust(w)
-                             for i, (c, w) in enumerate(zip(row, widths))).rstrip()
-        return "\n".join([line(head), line(["-" * w for w in widths]), *map(line, rows)])
-
-    __str__ = table
-
-    def _repr_html_(self) -> str:
-        from html import escape
-        lines = self.table().splitlines()
-        return "<pre>" + escape("\n".join(lines)) + "</pre>"
-
-    def save(self, path: Any) -> None:
-        """Writes the records as mx.analysis/1, which `mx report`, `mx gate` and `mx diff` read."""
-        with builtins.open(path, "w", encoding="utf-8") as f:
-            json.dump({"schema": "mx.analysis/1", "version": __version__, "results": self.records,
-                       "skipped": self.skipped}, f, indent=1, allow_nan=False)
-            f.write("\n")
+    def __setstate__(self, state: Tuple[Any, ...]) -> None:
+        text, name, sums, maxima, shape = state
+        same = Statistics.from_sum_max(text, sums, maxima, name)
+        self.recipe, self.name, self._core = same.recipe, name, same._core
+        self._core.shape = shape
 
 
-def analyze(tensors: Any, recipes: Union[RecipeLike, Iterable[RecipeLike]], *,
-            histograms: bool = False, decompose: bool = False, threads: int = 0) -> Analysis:
-    """Every metric of every tensor under every recipe, with one read. `tensors`: a path, a Model, or
-    a dictionary from names to arrays."""
-    rs = [recipe(r) for r in ([recipes] if isinstance(recipes, (str, Recipe)) else recipes)]
-    if isinstance(tensors, Mapping):
-        views = [as_view(x, name) for name, x in tensors.items()]
-    else:
-        model = tensors if isinstance(tensors, Model) else Model(tensors)
-        views = [model.view(name) for name in model]
-    return Analysis(*_libmx.analyze(views, [r._core for r in rs], histograms, decompose, threads))
+def statistics(r: RecipeLike, name: str = "") -> Statistics:
+    """Statistics of no array yet. Results call the tensor `name`, by which random roundings draw."""
+    return Statistics(r, name)
 
 
-def formats() -> List[str]:
-    """The element formats by name; `mx formats` describes them."""
-    return _libmx.elements()
+def _measuring(recipes: Any, tensors: Texts, roles: Texts, role_patterns: Texts, norm_bias: float,
+               reading: Mapping[str, Any]) -> Dict[str, Any]:
+    return {"recipes": texts(recipes), "tensors": texts(tensors), "roles": texts(roles),
+            "role_patterns": texts(role_patterns), "norm_bias": float(norm_bias),
+            **reading_options(reading)}
 
 
-def dialects() -> List[str]:
-    """Whose exact behaviour a recipe can follow; `mx dialects` describes them."""
-    return _libmx.dialects()
+def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> Dict[str, Any]:
+    options: Dict[str, Any] = {"policy": policy, "target": target, "eval": os.fspath(eval), "page": page}
+    if sha256 or page:
+        options["digest"] = sha256_of
+    return options
+
+
+def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
+            role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
+            decompose: bool = False, page: bool = False, policy: str = "", target: str = "",
+            eval: str = "", sha256: bool = False, threads: int = 0, **reading: Any) -> Analysis:
+    """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
+    save() writes byte for byte.
+
+    source: a path, directory or pattern, several of them, an opened Model, or a mapping from names
+    to arrays, none of which is copied. recipes: one or several; none: what the policy judges.
+    tensors, roles: patterns of names, and roles, of the tensors that are taken (--tensor, --role).
+    histograms, decompose, role_patterns, norm_bias, sha256: as the command's options. page: also
+    measure what the page of a review shows. policy, target, eval: what the verdict in the table
+    rests on. Other keyword arguments are those of open(). Raises Error; a run that measures nothing
+    is an error."""
+    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
+               **_judging(policy, target, eval, sha256, page),
+               "histograms": histograms, "decompose": decompose}
+    return Analysis(*_libmx.analyze(source_of(source), options, threads))
+
+
+def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]] = None,
+            baseline: Any = "", seeds: int = 5, phase_sweep: bool = False, tensors: Texts = (),
+            roles: Texts = (), role_patterns: Texts = (), norm_bias: float = 0.0,
+            page: bool = False, policy: str = "", target: str = "", eval: str = "",
+            sha256: bool = False, threads: int = 0, **reading: Any) -> Analysis:
+    """Ranks every combination of axes of recipes: `mx compare`. axes: from keys of recipes
+    ("element", "scale_format", "dialect", "transform", "transform_size", "offset", "axis", "block",
+    "round", "scale") to the values that are tried; recipes: what they are applied to. The rest is
+    as of analyze and of the command."""
+    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
+               **_judging(policy, target, eval, sha256, page), "baseline": str(baseline),
+               "seeds": seeds, "phase_sweep": phase_sweep}
+    for key, values in (axes or {}).items():
+        if key not in _sweep_keys:
+            raise Error(f"compare: unknown axis {key!r}; there are {', '.join(_sweep_keys)}")
+        options[key + "_axis"] = texts(values)
+    return Analysis(*_libmx.compare(source_of(source), options, threads))
+
+
+_sweep_keys = ("element", "scale_format", "dialect", "transform", "transform_size", "offset",
+               "axis", "block", "round", "scale")
+
+
+def cluster(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
+            role_patterns: Texts = (), norm_bias: float = 0.0, page: bool = False,
+            policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
+            threads: int = 0, **reading: Any) -> Analysis:
+    """Finds blocks that lose what told their elements apart, says why, and measures what would mend
+    them: `mx cluster`, with arguments as of analyze. content["findings"] has them."""
+    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
+               **_judging(policy, target, eval, sha256, page)}
+    return Analysis(*_libmx.cluster(source_of(source), options, threads))
+
+
+def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_given: bool = False,
+         tensors: Texts = (), roles: Texts = (), role_patterns: Texts = (), norm_bias: float = 0.0,
+         threads: int = 0, **reading: Any) -> Analysis:
+    """Compares dumps of one model, each with the next: `mx diff`. dumps: paths, opened Models or
+    mappings from names to arrays; the latter two are called by their place (0, 1, ...) and stay in
+    the order given. The rest is as of analyze and of the command."""
+    options = _measuring(recipes, tensors, roles, role_patterns, norm_bias, reading)
+    options.update(labels=texts(labels), as_given=as_given)
+    names = [name_of(d, at) for at, d in enumerate(dumps)]
+    return Analysis(*_libmx.diff(names, dumps_of(dumps), options, threads))
+
+
+def _by_name(texts_of: Tuple[bytes, str]) -> Dict[str, Dict[str, Any]]:
+    return {str(r["name"]): r for r in Document(*texts_of).records}
+
+
+def formats() -> Dict[str, Dict[str, Any]]:
+    """Element, scale and block formats by name, with their exact limits: the records of
+    `mx formats`."""
+    return _by_name(_libmx.formats())
+
+
+def dialects() -> Dict[str, Dict[str, Any]]:
+    """Whose exact behaviour a recipe can follow (dialect=NAME), by name, with every answer to every
+    question about it: the records of `mx dialects`."""
+    return _by_name(_libmx.dialects([]))
+
+
+def explain(what: Any, *which: Any, target: str = "") -> Document:
+    """Says what a recipe does, what the codes of a format mean, or with "policy" by which rules
+    recipes are recommended: `mx explain`. which: codes of the format, or the name of a policy.
+    Raises Error for unknown names."""
+    return Document(*_libmx.explain(str(what), texts(which), target))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _names = {
 _carriers = {1: "uint8", 2: "int16"}  # of types that no exchange protocol has
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     raise _libmx.Error(message)
 
 
@@ -64,20 +64,65 @@ def as_view(x: Any, name: str) -> Any:
             x = x.view(_carriers[x.dtype.itemsize])
         return _libmx.View.of(x, _names[spelled], name)
     if hasattr(x, "__dlpack__"):
-        return as_view(np.from_dlpack(x), name)
+        spelled = str(getattr(x, "dtype", "")).rpartition(".")[2]
+        if spelled not in _names:
+            _fail(f"{type(x).__name__} of {getattr(x, 'dtype', 'no dtype')} is no array of numbers "
+                  "that libmx reads")
+        try:
+            return _libmx.View.of(x, _names[spelled], name)
+        except TypeError:
+            _fail(f"{type(x).__name__} does not give its memory by DLPack: it is on another device, "
+                  "or of a type that DLPack lacks")
     try:
         return as_view(np.asarray(memoryview(x)), name)
-    except TypeError:
+    except (TypeError, ValueError):
         _fail(f"{type(x).__name__} is no array: it has neither DLPack nor the buffer protocol")
 
 
-def like(x: Any, y: np.ndarray) -> Any:
-    """float32 `y` in the library and floating type of x; float32 for integers."""
+def dtype_name(x: Any) -> str:
+    """The type of x by the names that files use; "" for others."""
+    spelled = str(x.dtype).rpartition(".")[2] if is_torch(x) else getattr(x, "dtype", None)
+    spelled = getattr(spelled, "name", str(spelled))
+    return _names.get(spelled, "")
+
+
+def narrow_type(x: Any) -> str:
+    """In which type results for x leave the compiled part."""
+    known = is_torch(x) or isinstance(x, (np.ndarray, np.generic))
+    return dtype_name(x) if known and dtype_name(x) in ("BF16", "F16") else "F32"
+
+
+def of_bits(y: Any, kind: str) -> Any:
+    """Results of the compiled part, bits of bfloat16 as int16 for torch and ml_dtypes to view."""
+    return y.view(np.float16) if kind == "F16" else y.view(np.int16) if kind == "BF16" else y
+
+
+def bits_of(out: Any, x: Any) -> Any:
+    """A NumPy array over the memory of `out` to be written in place, None where that cannot be:
+    tensors of PyTorch, which keep count of changes, other types and layouts than results have, and
+    memory that is x's in part."""
+    if not isinstance(out, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
+        return None
+    if dtype_name(out) not in ("F32", "BF16", "F16"):
+        return None
+    if isinstance(x, np.ndarray) and np.may_share_memory(x, out):
+        if x.ctypes.data != out.ctypes.data or x.strides != out.strides or x.dtype != out.dtype:
+            return None
+    return out if out.dtype == np.float32 else out.view(np.int16)
+
+
+def like(x: Any, y: Any) -> Any:
+    """Results in the library and floating type of x: `y` is of it already, has the bits of it, or is
+    float32, which stays for integers."""
     if is_torch(x):
         torch = _torch()
         t = torch.from_numpy(y)
+        if y.dtype == np.int16:
+            return t.view(torch.bfloat16)
         return t.to(x.dtype) if x.dtype.is_floating_point else t
     if isinstance(x, (np.ndarray, np.generic)):
+        if y.dtype == np.int16:
+            return y.view(x.dtype)
         if x.dtype.kind == "f" or _names.get(x.dtype.name, "").startswith(("BF", "F")):
             return y.astype(x.dtype, copy=False)
     return y

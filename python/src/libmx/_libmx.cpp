@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,17 +22,24 @@
 #include <variant>
 #include <vector>
 
-#include "libmx/analysis/analyze.hpp"
+#include "libmx/analysis/statistics.hpp"
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
-#include "libmx/codec/dialects.hpp"
+#include "libmx/documents/diff.hpp"
+#include "libmx/documents/gate.hpp"
+#include "libmx/documents/reference.hpp"
+#include "libmx/documents/report.hpp"
+#include "libmx/documents/studies.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/memory_tensor.hpp"
+#include "libmx/report/fragment.hpp"
+#include "libmx/report/writers.hpp"
 
 namespace nb = nanobind;
+namespace doc = mx::documents;
 
 namespace {
 
@@ -43,6 +52,21 @@ nb::object to_numpy(std::vector<T> values, std::vector<std::size_t> shape) {
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner),
                     nb::rv_policy::reference);
+}
+
+nb::object bytes_to_numpy(std::vector<std::byte> bytes) {
+    auto* kept = new std::vector<std::byte>(std::move(bytes));
+    const nb::capsule owner(
+        kept, [](void* p) noexcept { delete static_cast<std::vector<std::byte>*>(p); });
+    const std::size_t count = kept->size();
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(kept->data(), 1, &count, owner),
+                    nb::rv_policy::reference);
+}
+
+// Names in files may be any bytes.
+nb::str to_text(std::string_view s) {
+    return nb::steal<nb::str>(
+        PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
 }
 
 std::vector<std::size_t> extents_of(const mx::shape& s) { return {s.begin(), s.end()}; }
@@ -103,7 +127,7 @@ nb::object to_python(const mx::report::value& v) {
     if (const auto* b = std::get_if<bool>(&v)) return nb::bool_(*b);
     if (const auto* i = std::get_if<std::int64_t>(&v)) return nb::int_(*i);
     if (const auto* d = std::get_if<double>(&v)) return nb::float_(*d);
-    if (const auto* s = std::get_if<std::string>(&v)) return nb::str(s->data(), s->size());
+    if (const auto* s = std::get_if<std::string>(&v)) return to_text(*s);
     if (const auto* l = std::get_if<mx::report::list>(&v)) {
         nb::list items;
         for (const mx::report::value& item : *l) items.append(to_python(item));
@@ -112,7 +136,7 @@ nb::object to_python(const mx::report::value& v) {
     if (const auto* r = std::get_if<mx::report::record>(&v)) {
         nb::dict members;
         for (const auto& [name, member] : *r) {
-            members[nb::str(name.data(), name.size())] = to_python(member);
+            members[to_text(name)] = to_python(member);
         }
         return members;
     }
@@ -131,27 +155,39 @@ mx::view view_of(const array& x, std::string_view dtype, std::string name) {
         .named(std::move(name));
 }
 
+nb::object values_of(const mx::view& v, std::uint64_t begin, std::optional<std::uint64_t> end) {
+    std::vector<std::size_t> extents = extents_of(v.extents());
+    if (extents.empty()) {
+        return to_numpy(run(1, 1, [&](const mx::run_options&) { return v.values(); }), extents);
+    }
+    const std::uint64_t rows = extents.front(), last = std::min(end.value_or(rows), rows);
+    const std::uint64_t first = std::min(begin, last);
+    const std::uint64_t row = rows == 0 ? 0 : v.elements() / rows;
+    extents.front() = static_cast<std::size_t>(last - first);
+    return to_numpy(
+        run((last - first) * row, 1,
+            [&](const mx::run_options&) { return v.values(first * row, (last - first) * row); }),
+        extents);
+}
+
+// Packed codes, scales, offsets, tensor scale.
 nb::tuple quantize(const mx::view& x, const mx::recipe& r, int threads) {
-    const mx::blocks q = run(x.elements(), threads,
-                             [&](const mx::run_options& how) { return mx::quantize(x, r, how); });
-    const auto bytes = [](const auto& span) {
-        return std::vector<std::uint8_t>(span.begin(), span.end());
-    };
-    std::vector<std::uint8_t> packed;
-    for (const std::byte b : q.packed_codes()) packed.push_back(static_cast<std::uint8_t>(b));
+    mx::blocks q = run(x.elements(), threads,
+                       [&](const mx::run_options& how) { return mx::quantize(x, r, how); });
     const std::vector<std::size_t> grid = extents_of(q.grid());
-    const std::size_t count = packed.size();
-    return nb::make_tuple(
-        to_numpy(bytes(q.codes()), extents_of(q.extents())), to_numpy(std::move(packed), {count}),
-        q.scale_codes().empty()
-            ? to_numpy(std::vector<float>(q.scales().begin(), q.scales().end()), grid)
-            : to_numpy(bytes(q.scale_codes()), grid),
-        q.offsets().empty() ? nb::object(nb::none())
-                            : to_numpy(std::vector<std::uint16_t>(q.offsets().begin(),
-                                                                  q.offsets().end()),
-                                       grid),
-        q.tensor_scale() ? nb::object(nb::float_(static_cast<double>(*q.tensor_scale())))
-                         : nb::object(nb::none()));
+    const bool coded = mx::codec::scales_have_codes(r);
+    nb::object scales =
+        coded ? to_numpy(std::vector<std::uint8_t>(q.scale_codes().begin(), q.scale_codes().end()),
+                         grid)
+              : to_numpy(q.scales(), grid);
+    nb::object offsets =
+        q.offsets().empty()
+            ? nb::object(nb::none())
+            : to_numpy(std::vector<std::uint16_t>(q.offsets().begin(), q.offsets().end()), grid);
+    nb::object tensor_scale = q.tensor_scale()
+                                  ? nb::object(nb::float_(static_cast<double>(*q.tensor_scale())))
+                                  : nb::object(nb::none());
+    return nb::make_tuple(bytes_to_numpy(q.take_packed_codes()), scales, offsets, tensor_scale);
 }
 
 template <typename T>
@@ -162,28 +198,68 @@ std::vector<T> copied(const flat<T>& x) {
     return {x.data(), x.data() + x.size()};
 }
 
-nb::object dequantize(const mx::recipe& r, const mx::shape& extents, const flat<std::uint8_t>& codes,
-                      const flat<std::uint8_t>& scale_codes, const flat<float>& scales,
-                      const flat<std::uint16_t>& offsets, std::optional<float> tensor_scale,
-                      int threads) {
+std::span<const std::byte> bytes_of(const flat<std::uint8_t>& x) {
+    return std::as_bytes(std::span(x.data(), x.size()));
+}
+
+nb::object dequantize(const mx::recipe& r, const mx::shape& extents,
+                      const flat<std::uint8_t>& packed, const flat<std::uint8_t>& scale_codes,
+                      const flat<float>& scales, const flat<std::uint16_t>& offsets,
+                      std::optional<float> tensor_scale, int threads) {
+    const std::span<const std::byte> bytes = bytes_of(packed);
     const mx::blocks q =
-        mx::blocks::from_parts(r, extents, copied(codes), copied(scale_codes), copied(scales),
-                               copied(offsets), tensor_scale);
-    return to_numpy(run(codes.size(), threads,
+        mx::blocks::from_packed(r, extents, {bytes.begin(), bytes.end()}, copied(scale_codes),
+                                copied(scales), copied(offsets), tensor_scale);
+    return to_numpy(run(packed.size(), threads,
                         [&](const mx::run_options& how) { return mx::dequantize(q, how); }),
                     extents_of(extents));
 }
 
-nb::object fake_quantize(const mx::view& x, const mx::recipe& r, int threads) {
-    return to_numpy(run(x.elements(), threads,
-                        [&](const mx::run_options& how) { return mx::fake_quantize(x, r, how); }),
-                    extents_of(x.extents()));
+nb::object pack(int bits, const flat<std::uint8_t>& codes) {
+    std::vector<std::byte> packed(
+        static_cast<std::size_t>(mx::block::packed_bytes(bits, codes.size())));
+    mx::block::pack(bits, std::span(codes.data(), codes.size()), packed);
+    return bytes_to_numpy(std::move(packed));
 }
 
+nb::object unpack(int bits, const flat<std::uint8_t>& packed, std::size_t count) {
+    if (packed.size() != mx::block::packed_bytes(bits, count)) {
+        mx::base::refuse("{} codes take {} bytes, not {}", count,
+                         mx::block::packed_bytes(bits, count), packed.size());
+    }
+    std::vector<std::uint8_t> codes(count);
+    mx::block::unpack(bits, bytes_of(packed), codes);
+    return to_numpy(std::move(codes), {count});
+}
+
+// The values as F32, or the bits of BF16 or F16.
+nb::object fake_quantize(const mx::view& x, const mx::recipe& r, std::string_view dtype,
+                         int threads) {
+    const mx::dtype type = mx::io::parse_dtype("dtype", dtype);
+    const auto made = [&](auto values) {
+        run(x.elements(), threads, [&](const mx::run_options& how) {
+            mx::fake_quantize(x, r, type, values.data(), how);
+            return true;
+        });
+        return to_numpy(std::move(values), extents_of(x.extents()));
+    };
+    const auto count = static_cast<std::size_t>(x.elements());
+    return type == mx::dtype::f32 ? made(std::vector<float>(count))
+                                  : made(std::vector<std::uint16_t>(count));
+}
+
+// Into an array of the same layout: float32, or the bits of another type.
 void fake_quantize_into(const mx::view& x, const mx::recipe& r,
-                        const nb::ndarray<float, nb::c_contig, nb::device::cpu>& out, int threads) {
+                        const nb::ndarray<nb::c_contig, nb::device::cpu>& out,
+                        std::string_view dtype, int threads) {
+    const mx::dtype type = mx::io::parse_dtype("dtype", dtype);
+    const auto width = static_cast<std::size_t>(mx::tensor::row_of(type).bits / 8);
+    if (out.size() != x.elements() || out.itemsize() != width) {
+        mx::base::refuse("out has {} values of {} bytes; {} of {} are called for", out.size(),
+                         out.itemsize(), x.elements(), width);
+    }
     run(x.elements(), threads, [&](const mx::run_options& how) {
-        mx::fake_quantize(x, r, std::span(out.data(), out.size()), how);
+        mx::fake_quantize(x, r, type, out.data(), how);
         return true;
     });
 }
@@ -219,37 +295,283 @@ nb::object multiply(const mx::view& a, const mx::recipe& ra, const mx::view& b,
                     extents);
 }
 
-// Results and what was left out, as the members of mx.analysis/1.
-nb::tuple analyze(const std::vector<mx::view>& tensors, const std::vector<mx::recipe>& recipes,
-                  bool histograms, bool decompose, int threads) {
-    std::vector<mx::io::tensor_ref> refs;
-    std::uint64_t elements = 0;
-    for (const mx::view& v : tensors) {
-        refs.push_back(v.ref());
-        elements += v.elements();
+mx::engine::run_control control_of(const mx::run_options& how) {
+    mx::engine::run_control control;
+    control.threads = how.threads;
+    control.cancel = how.cancel;
+    return control;
+}
+
+// Options by name; those without keep their defaults.
+template <typename T>
+void take(const nb::dict& from, const char* name, T& to) {
+    if (from.contains(name)) to = nb::cast<T>(from[name]);
+}
+
+void take_inputs(const nb::dict& o, doc::input_options& in, doc::role_options& roles) {
+    take(o, "tensors", in.globs);
+    take(o, "as", in.open.as);
+    take(o, "shape", in.open.shape);
+    take(o, "dtype", in.open.dtype);
+    take(o, "offset", in.open.offset);
+    take(o, "raw", in.views.raw);
+    take(o, "integers", in.views.integers);
+    take(o, "swizzled", in.views.swizzled);
+    take(o, "splits", in.views.splits);
+    take(o, "transposed", in.views.transposed);
+    take(o, "roles", roles.roles);
+    take(o, "role_patterns", roles.patterns);
+    take(o, "norm_bias", roles.norm_bias);
+}
+
+void take_judging(const nb::dict& o, doc::judging_options& by) {
+    take(o, "policy", by.policy);
+    take(o, "target", by.target);
+    take(o, "eval", by.eval);
+}
+
+// SHA-256 by Python's hashlib, on whatever thread.
+doc::digest_function digest_by(const nb::dict& o) {
+    if (!o.contains("digest")) return {};
+    nb::object by = nb::borrow(o["digest"]);
+    return [held = by.ptr()](const std::string& path) {
+        const nb::gil_scoped_acquire acquire;
+        return nb::cast<std::string>(nb::handle(held)(path));
+    };
+}
+
+void take_measuring(const nb::dict& o, doc::measuring_options& to) {
+    take_inputs(o, to.in, to.roles);
+    take_judging(o, to.judging);
+    take(o, "recipes", to.recipes);
+    take(o, "page", to.page);
+    to.digest = digest_by(o);
+}
+
+// A checkpoint: an opened one (Files), paths that a run opens, or arrays (views).
+struct files {
+    std::shared_ptr<const mx::engine::model> model;
+};
+struct tensor_source {
+    std::vector<std::string> paths;
+    std::shared_ptr<const mx::engine::model> model;
+    std::vector<mx::view> arrays;
+
+    explicit tensor_source(nb::handle from) {
+        if (nb::isinstance<files>(from)) {
+            model = nb::cast<files>(from).model;
+        } else if (nb::isinstance<nb::list>(from) && nb::len(from) > 0 &&
+                   nb::isinstance<nb::str>(from[0])) {
+            paths = nb::cast<std::vector<std::string>>(from);
+        } else {
+            arrays = nb::cast<std::vector<mx::view>>(from);
+        }
     }
-    mx::analysis::analysis_request request;
-    request.recipes = recipes;
-    request.histograms = histograms;
-    request.decompose = decompose;
-    mx::analysis::analysis a = run(elements, threads, [&](const mx::run_options& how) {
-        mx::engine::run_control control;
-        control.threads = how.threads;
-        control.cancel = how.cancel;
-        return mx::analysis::analyze(refs, request, control);
+    void open(const doc::input_options& in) {
+        if (!paths.empty()) {
+            model = std::make_shared<const mx::engine::model>(paths, in.open, in.views);
+        }
+    }
+    doc::opened_tensors tensors(const std::vector<std::string>& globs) const {
+        if (model) return {model->select(globs), model->files()};
+        const auto all = reader();
+        const mx::io::reader* const one = all.get();
+        kept_ = all;
+        return {mx::engine::select(std::span(&one, 1), globs), {}};
+    }
+    std::shared_ptr<const mx::io::reader> reader() const {
+        if (model) return {model, &model->reader()};
+        std::vector<std::pair<std::shared_ptr<const mx::io::reader>, std::size_t>> places;
+        for (const mx::view& v : arrays) places.emplace_back(v.file(), v.ref().index);
+        return mx::io::together(std::move(places));
+    }
+
+  private:
+    mutable std::shared_ptr<const mx::io::reader> kept_;
+};
+
+// What a call makes of a document: the text that --json writes, and the terminal's table.
+std::string written(void (*write)(const mx::report::document&, const mx::report::layout&,
+                                  const mx::report::sink&),
+                    const mx::report::document& d, const std::string& title = {}) {
+    std::string text;
+    write(d, {100, title}, [&](std::string_view piece) { text += piece; });
+    return text;
+}
+struct texts {
+    std::string json, table;
+    explicit texts(const mx::report::document& d)
+        : json(written(mx::report::write_json, d)), table(written(mx::report::write_table, d)) {}
+};
+nb::tuple to_python(const texts& t) {
+    return nb::make_tuple(nb::bytes(t.json.data(), t.json.size()), to_text(t.table));
+}
+
+constexpr std::uint64_t long_work = short_work + 1;
+
+template <typename Options>
+nb::tuple study(const nb::object& from, const nb::dict& named, int threads, Options o,
+                doc::measured (*find)(const Options&, const doc::surroundings&)) {
+    take_measuring(named, o);
+    tensor_source source(from);
+    return to_python(run(long_work, threads, [&](const mx::run_options& how) {
+        const auto open = [&] {
+            source.open(o.in);
+            return source.tensors(o.in.globs);
+        };
+        return texts(find(o, {open, [&](auto) { return control_of(how); }}).document);
+    }));
+}
+
+nb::tuple analyze(const nb::object& from, const nb::dict& named, int threads) {
+    doc::analyze_options o;
+    take(named, "histograms", o.histograms);
+    take(named, "decompose", o.decompose);
+    return study(from, named, threads, std::move(o), doc::analyze);
+}
+
+nb::tuple compare(const nb::object& from, const nb::dict& named, int threads) {
+    doc::compare_options o;
+    for (std::size_t i = 0; i < doc::sweep_keys.size(); ++i) {
+        take(named, std::string(doc::sweep_keys[i]).append("_axis").c_str(), o.axes[i]);
+    }
+    take(named, "baseline", o.baseline);
+    take(named, "seeds", o.seeds);
+    take(named, "phase_sweep", o.phase_sweep);
+    return study(from, named, threads, std::move(o), doc::compare);
+}
+
+nb::tuple cluster(const nb::object& from, const nb::dict& named, int threads) {
+    doc::cluster_options o;
+    o.in.views.vectors = true;
+    return study(from, named, threads, std::move(o), doc::cluster);
+}
+
+// Dumps are called by `names`; those that are paths stand for themselves.
+nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, const nb::dict& named,
+               int threads) {
+    doc::diff_options o;
+    take_inputs(named, o.in, o.roles);
+    take(named, "recipes", o.recipes);
+    take(named, "labels", o.labels);
+    take(named, "as_given", o.as_given);
+    o.in.files = names;
+    std::map<std::string, tensor_source> sources;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (!nb::isinstance<nb::str>(dumps[i])) sources.emplace(names[i], dumps[i]);
+    }
+    return to_python(run(long_work, threads, [&](const mx::run_options& how) {
+        doc::dump_surroundings around;
+        around.control = [&](auto) { return control_of(how); };
+        around.open = [&](const std::string& path) -> doc::opened_dump {
+            const auto known = sources.find(path);
+            if (known != sources.end()) {
+                const auto& model = known->second.model;
+                return {known->second.reader(), model ? model->files() : doc::file_sizes()};
+            }
+            const auto model =
+                std::make_shared<const mx::engine::model>(std::vector{path}, o.in.open, o.in.views);
+            return {{model, &model->reader()}, model->files()};
+        };
+        around.on_disk = sources.empty();
+        return texts(doc::diff(o, around));
+    }));
+}
+
+// Results by name: their text, or that of the file of this name where there is none.
+using kept_results = std::vector<std::pair<std::string, std::optional<nb::bytes>>>;
+
+mx::analysis::results_opener opener_of(const kept_results& results) {
+    return [&](const std::string& name, const mx::report::read_options& options) {
+        for (const auto& [known, text] : results) {
+            if (known != name || !text) continue;
+            const std::string_view json(text->c_str(), text->size());
+            return mx::analysis::results_input{name, json.size(),
+                                               mx::report::read_results(json, name, options)};
+        }
+        return mx::analysis::open_results(name, options);
+    };
+}
+
+std::vector<std::string> names_of(const kept_results& results) {
+    std::vector<std::string> names;
+    for (const auto& [name, text] : results) names.push_back(name);
+    return names;
+}
+
+nb::tuple gate(const kept_results& results, const nb::dict& named) {
+    doc::gate_options o;
+    take(named, "rules", o.rules);
+    take(named, "rule_files", o.rule_files);
+    take(named, "recipes", o.recipes);
+    take_judging(named, o.judging);
+    bool holds = false;
+    const texts t = run(long_work, 1, [&](const mx::run_options&) {
+        const doc::gated g = doc::gate(o, [&](const auto& rules) {
+            return mx::gate::open_for_gate(names_of(results), rules, opener_of(results));
+        });
+        holds = g.verdict.holds();
+        return texts(g.document);
     });
-    nb::list records, skipped;
-    for (const mx::report::record r : mx::analysis::records_of(a.results)) {
-        records.append(to_python(r));
+    return nb::make_tuple(nb::bytes(t.json.data(), t.json.size()), to_text(t.table), holds);
+}
+
+// The page as HTML, the beginning of it for a notebook, and the verdict in one line.
+nb::tuple report(const kept_results& results, const nb::dict& named, const std::string& title,
+                 const std::string& id) {
+    doc::report_options o;
+    o.files = names_of(results);
+    o.open = opener_of(results);
+    o.digest = digest_by(named);
+    take_judging(named, o.judging);
+    struct pages {
+        std::string html, fragment, summary;
+    };
+    const pages p = run(long_work, 1, [&](const mx::run_options&) {
+        const doc::reported r = doc::report(o);
+        const mx::report::document& page = r.page ? *r.page : r.screen;
+        return pages{written(mx::report::write_html, page, title),
+                     mx::report::fragment_of(doc::beginning_of(r), id), r.summary};
+    });
+    return nb::make_tuple(nb::bytes(p.html.data(), p.html.size()), to_text(p.fragment),
+                          to_text(p.summary));
+}
+
+files open(const std::vector<std::string>& paths, const nb::dict& named) {
+    doc::input_options in;
+    doc::role_options roles;
+    take_inputs(named, in, roles);
+    return run(long_work, 1, [&](const mx::run_options&) {
+        return files{std::make_shared<const mx::engine::model>(paths, in.open, in.views)};
+    });
+}
+
+nb::list views_of(const files& f) {
+    std::vector<mx::engine::skipped_tensor> left_out;
+    nb::list views;
+    for (const mx::io::tensor_ref& t : mx::engine::numeric_only(f.model->select({}), left_out)) {
+        views.append(
+            nb::cast(mx::view(std::shared_ptr<const mx::io::reader>(f.model, t.file), t.index)));
     }
-    for (const mx::engine::skipped_tensor& s : a.skipped) {
-        nb::dict one;
-        one["tensor"] = s.tensor;
-        one["recipe"] = s.recipe;
-        one["reason"] = s.reason;
-        skipped.append(one);
+    return views;
+}
+
+nb::dict left_out_of(const files& f) {
+    std::vector<mx::engine::skipped_tensor> left_out;
+    mx::engine::numeric_only(f.model->select({}), left_out);
+    nb::dict reasons;
+    for (const mx::engine::skipped_tensor& s : left_out) {
+        reasons[to_text(s.tensor)] = to_text(s.reason);
     }
-    return nb::make_tuple(records, skipped);
+    return reasons;
+}
+
+nb::dict metadata_of(const files& f) {
+    nb::dict all;
+    for (const auto& file : f.model->readers()) {
+        for (const auto& [key, value] : file->metadata()) all[to_text(key)] = to_text(value);
+    }
+    return all;
 }
 
 // libmx.Error, and where it happened.
@@ -258,9 +580,9 @@ void translate(const std::exception_ptr& failure, void* type) {
         std::rethrow_exception(failure);
     } catch (const mx::error& e) {
         const nb::handle error(static_cast<PyObject*>(type));
-        const nb::object made = error(e.what());
+        const nb::object made = error(to_text(e.what()));
         const auto text = [](const std::string& s) {
-            return s.empty() ? nb::object(nb::none()) : nb::object(nb::str(s.data(), s.size()));
+            return s.empty() ? nb::object(nb::none()) : nb::object(to_text(s));
         };
         static constexpr const char* kinds[] = {"usage",       "input",     "output",
                                                 "unavailable", "cancelled", "closed_pipe"};
@@ -293,46 +615,82 @@ NB_MODULE(_libmx, m) {
     nb::class_<mx::view>(m, "View")
         .def_static("of", &view_of, nb::arg("x").noconvert(), nb::arg("dtype"), nb::arg("name"),
                     nb::keep_alive<0, 1>())
-        .def("named", &mx::view::named)
-        .def_prop_ro("name", &mx::view::name)
-        .def_prop_ro("dtype",
-                     [](const mx::view& v) { return std::string(mx::tensor::row_of(v.type()).name); })
+        .def("named", &mx::view::named, nb::keep_alive<0, 1>())
+        .def_prop_ro("name", [](const mx::view& v) { return to_text(v.name()); })
+        .def_prop_ro("file", [](const mx::view& v) { return to_text(v.info().file); })
+        .def_prop_ro(
+            "dtype",
+            [](const mx::view& v) { return std::string(mx::tensor::row_of(v.type()).name); })
         .def_prop_ro("shape", [](const mx::view& v) { return nb::tuple(nb::cast(v.extents())); })
-        .def("values", [](const mx::view& v) {
-            return to_numpy(run(v.elements(), 1,
-                                [&](const mx::run_options&) { return v.values(); }),
-                            extents_of(v.extents()));
-        });
+        .def("values", &values_of, nb::arg("begin") = 0, nb::arg("end") = nb::none());
 
-    m.def("open", [](const std::string& path) {
-        nb::list tensors;
-        for (const mx::view& v : mx::open(path)) tensors.append(nb::cast(v));
-        return tensors;
-    });
+    nb::class_<files>(m, "Files")
+        .def(nb::init<const files&>())
+        .def("views", &views_of)
+        .def("left_out", &left_out_of)
+        .def("metadata", &metadata_of)
+        .def("sizes", [](const files& f) { return f.model->files(); });
+
+    nb::class_<mx::analysis::statistics>(m, "Statistics")
+        .def(nb::init<const mx::recipe&, std::string>())
+        .def("update",
+             [](mx::analysis::statistics& s, const mx::view& x, int threads) {
+                 run(x.elements(), threads, [&](const mx::run_options& how) {
+                     s.update(x.ref(), control_of(how));
+                     return true;
+                 });
+             })
+        .def("merge", &mx::analysis::statistics::merge)
+        .def("record",
+             [](const mx::analysis::statistics& s) {
+                 return to_python(mx::report::value(mx::analysis::record_of(s.figures())));
+             })
+        .def("sums",
+             [](const mx::analysis::statistics& s) {
+                 std::vector<double> n = s.sums();
+                 const std::size_t count = n.size();
+                 return to_numpy(std::move(n), {count});
+             })
+        .def("maxima",
+             [](const mx::analysis::statistics& s) {
+                 std::vector<double> n = s.maxima();
+                 const std::size_t count = n.size();
+                 return to_numpy(std::move(n), {count});
+             })
+        .def_static("with_numbers",
+                    [](const mx::recipe& r, std::string name, const flat<double>& sums,
+                       const flat<double>& maxima) {
+                        return mx::analysis::statistics::with_numbers(
+                            r, std::move(name), std::span(sums.data(), sums.size()),
+                            std::span(maxima.data(), maxima.size()));
+                    })
+        .def_prop_rw("shape", &mx::analysis::statistics::shape,
+                     &mx::analysis::statistics::set_shape, nb::for_setter(nb::arg("shape").none()));
+
+    m.def("open", &open);
     m.def("quantize", &quantize);
-    m.def("dequantize", &dequantize, nb::arg("recipe"), nb::arg("shape"), nb::arg("codes"),
+    m.def("dequantize", &dequantize, nb::arg("recipe"), nb::arg("shape"), nb::arg("packed"),
           nb::arg("scale_codes"), nb::arg("scales"), nb::arg("offsets"),
           nb::arg("tensor_scale").none(), nb::arg("threads"));
+    m.def("pack", &pack);
+    m.def("unpack", &unpack);
     m.def("fake_quantize", &fake_quantize);
     m.def("fake_quantize_into", &fake_quantize_into, nb::arg("x"), nb::arg("recipe"),
-          nb::arg("out").noconvert(), nb::arg("threads"));
+          nb::arg("out").noconvert(), nb::arg("dtype"), nb::arg("threads"));
     m.def("cast", &cast);
     m.def("multiply", &multiply);
     m.def("analyze", &analyze);
-    m.def("unpack", [](int bits, const flat<std::uint8_t>& packed, std::size_t count) {
-        std::vector<std::uint8_t> codes(count);
-        const auto bytes = std::as_bytes(std::span(packed.data(), packed.size()));
-        mx::block::unpack(bits, bytes, codes);
-        return to_numpy(std::move(codes), {count});
+    m.def("compare", &compare);
+    m.def("cluster", &cluster);
+    m.def("diff", &diff);
+    m.def("gate", &gate);
+    m.def("report", &report);
+    m.def("formats", [] { return to_python(texts(doc::formats())); });
+    m.def("dialects", [](const std::vector<std::string>& names) {
+        return to_python(texts(doc::dialects(names)));
     });
-    m.def("elements", [] {
-        std::vector<std::string> names;
-        for (const auto& f : mx::format::element_formats) names.emplace_back(f.name);
-        return names;
-    });
-    m.def("dialects", [] {
-        std::vector<std::string> names;
-        for (const auto& d : mx::codec::dialects()) names.emplace_back(d.name);
-        return names;
+    m.def("explain", [](const std::string& what, const std::vector<std::string>& which,
+                        const std::string& target) {
+        return to_python(texts(doc::explain({what, which, target})));
     });
 }

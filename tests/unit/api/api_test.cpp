@@ -120,11 +120,9 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
             convert::dequantize_model(*file, unpacked, {});
             const std::vector<float> d = array_of<float>(*io::open_model(unpacked), "w");
             CHECK(same(dequantize(q, how), d));
-            const blocks again =
-                blocks::from_parts(r, q.extents(), {q.codes().begin(), q.codes().end()},
-                                   {q.scale_codes().begin(), q.scale_codes().end()},
-                                   {q.scales().begin(), q.scales().end()},
-                                   {q.offsets().begin(), q.offsets().end()}, q.tensor_scale());
+            const blocks again = blocks::from_parts(
+                r, q.extents(), q.codes(), {q.scale_codes().begin(), q.scale_codes().end()},
+                q.scales(), {q.offsets().begin(), q.offsets().end()}, q.tensor_scale());
             CHECK(same(dequantize(again), d));
         }
     }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "libmx/documents/studies.hpp"
+
+namespace mx::documents {
+
+measured analyze(const analyze_options& o, const surroundings& around) {
+    analysis::analysis_request request;
+    if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
+    request.histograms = o.histograms;
+    request.distributions = o.histograms;
+    request.blocks_path = o.blocks;
+    const measured_model m(o, request, around);
+    request.decompose = o.decompose || o.page;
+    if (!o.blocks.empty() && m.control.notices && m.control.chosen_backend().takes != nullptr) {
+        m.control.notices->detail(fmt::format(
+            "--blocks: by backend scalar, as backend {} has no kernels for what it writes",
+            m.control.chosen_backend().name));
+    }
+    analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
+    engine::require_any(analysis::has_elements(a.results), a.skipped);
+    if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);
+
+    const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
+    report::document d;
+    d.sections = pages::analysis_sections(a, summary, o.view);
+    report::list totals;
+    for (const pages::recipe_summary& s : summary) totals.emplace_back(s.members);
+    d.tail.emplace_back("summary", std::move(totals));
+    d.results = records_of(a.results);
+    return m.finish(std::move(d), a.results, a.skipped, a.sums, true);
+}
+
+}  // namespace mx::documents

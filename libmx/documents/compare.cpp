@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "libmx/documents/studies.hpp"
+#include "libmx/pages/document_parts.hpp"
+#include "libmx/studies/compare/comparison.hpp"
+
+namespace mx::documents {
+namespace {
+
+using namespace compare;
+
+// Without --recipe: the elements of the OCP formats under the rules that the literature compares.
+constexpr std::array default_elements{"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"};
+constexpr std::array default_rules{"floor", "ceil", "even", "rceil"};
+// Says nothing that the axis of elements would not replace.
+constexpr const char* blank_recipe = "mxfp8";
+
+const std::vector<std::string>& values_of(const compare_options& o, std::string_view key) {
+    std::size_t i = 0;
+    while (sweep_keys[i] != key) ++i;
+    return o.axes[i];
+}
+
+sweep_request request_of(const compare_options& o) {
+    sweep_request request{o.recipes, {}, o.baseline, o.seeds};
+    for (std::size_t i = 0; i < sweep_keys.size(); ++i) {
+        request.axes.push_back({std::string(sweep_keys[i]), o.axes[i]});
+    }
+    if (!o.recipes.empty()) return request;
+    request.bases = {blank_recipe};
+    // A dialect or another scale format has rules of its own.
+    const bool own_rules =
+        !values_of(o, "dialect").empty() || !values_of(o, "scale_format").empty();
+    for (axis& a : request.axes) {
+        if (!a.values.empty()) continue;
+        if (a.key == "element") a.values.assign(default_elements.begin(), default_elements.end());
+        if (a.key == "scale" && !own_rules) {
+            a.values.assign(default_rules.begin(), default_rules.end());
+        }
+    }
+    return request;
+}
+
+// Without a sweep of the user's: what the verdict needs is measured as well.
+bool by_default(const compare_options& o) {
+    return o.recipes.empty() &&
+           std::all_of(o.axes.begin(), o.axes.end(), [](const auto& a) { return a.empty(); });
+}
+
+}  // namespace
+
+measured compare(const compare_options& o, const surroundings& around) {
+    sweep_request sweep = request_of(o);
+    sweep_plan plan = plan_sweep(sweep);
+    const bool verdict = by_default(o);
+    analysis::analysis_request request;
+    if (!verdict) request = compare::request_of(plan, o.phase_sweep);
+    const measured_model m(o, request, around);
+    if (verdict) {
+        sweep.more = request.recipes;
+        plan = plan_sweep(sweep);
+        const analysis::analysis_request wanted = compare::request_of(plan, o.phase_sweep);
+        request.recipes = wanted.recipes;
+        request.factors = wanted.factors;
+        request.scale_groups = wanted.scale_groups;
+        request.decompose = wanted.decompose;
+    }
+    analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
+    engine::require_any(analysis::has_elements(a.results), a.skipped);
+    const comparison c = evaluate(plan, a, o.phase_sweep);
+
+    report::document d;
+    d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
+    d.tail = comparison_members(plan, c);
+    pages::add_verdict(d, pages::ranking_heading);
+    d.results = records_of(a.results);
+    return m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
+}
+
+}  // namespace mx::documents

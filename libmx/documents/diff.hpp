@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mx diff finds, as a document (schema mx.diff/1).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/documents/inputs.hpp"
+#include "libmx/engine/control.hpp"
+#include "libmx/report/document.hpp"
+
+namespace mx::documents {
+
+struct diff_options {
+    input_options in;  ///< files: the dumps
+    role_options roles;
+    std::vector<std::string> recipes;  ///< none: mxfp8 and mxfp4 with the scale rule floor
+    std::vector<std::string> labels;   ///< of the dumps in their order
+    bool as_given = false;             ///< not in the order of the numbers in their names
+    bool all = false;                  ///< sections show every tensor
+};
+
+/// A dump: a model of its own, be it one file or many.
+struct opened_dump {
+    std::shared_ptr<const io::reader> tensors;
+    file_sizes files;
+};
+
+/// Where dumps and threads come from; the control is asked for first.
+struct dump_surroundings {
+    std::function<engine::run_control(std::span<const codec::recipe>)> control;
+    std::function<opened_dump(const std::string& path)> open;
+    bool on_disk = true;  ///< paths may be patterns, which are expanded
+};
+
+/// Compares each dump with the next. The page is document_page's. Throws base::error.
+report::document diff(const diff_options& o, const dump_surroundings& around);
+
+}  // namespace mx::documents

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "libmx/codec/recipe.hpp"
+#include "libmx/documents/reference.hpp"
+#include "libmx/format/block_formats.hpp"
+#include "libmx/format/element_formats.hpp"
+#include "libmx/format/scale_formats.hpp"
+#include "libmx/pages/views/format_facts.hpp"
+#include "libmx/pages/views/values.hpp"
+
+namespace mx::documents {
+namespace {
+
+using pages::integer;
+using pages::real;
+using pages::text;
+using report::cell;
+using report::column;
+
+const std::vector<column> element_limits = {
+    {"name", "name"},
+    {"bits", "bits", cell::integer},
+    {"layout", "s/e/m"},
+    {"bias", "bias", cell::integer},
+    {"emax", "emax", cell::integer},
+    {"max", "max", cell::shortest},
+    {"min_normal", "min normal", cell::shortest},
+    {"min_subnormal", "min subnormal", cell::shortest},
+    {"summary", ""},
+};
+
+const std::vector<column> scale_limits = {
+    {"name", "name"},
+    {"bits", "bits", cell::integer},
+    {"bias", "bias", cell::integer},
+    {"emax", "emax", cell::integer},
+    {"max", "max", cell::shortest},
+    {"min_normal", "min normal", cell::shortest},
+    {"min_subnormal", "min subnormal", cell::shortest},
+};
+
+const std::vector<column> hex_limits = {
+    {"name", "name"},
+    {"max_code", "code\nof max"},
+    {"max_hex", "max"},
+    {"min_normal_hex", "min normal"},
+    {"min_subnormal_hex", "min\nsubnormal"},
+    {"finite_codes", "finite\ncodes", cell::integer},
+    {"codes", "of", cell::integer},
+    {"specials", "specials"},
+    {"safetensors", "safetensors\ndtype"},
+};
+
+const std::vector<column> summary_columns = {{"name", "name"}, {"summary", "what its codes mean"}};
+
+report::record preset_record(const format::block_format& b) {
+    const auto recipe = codec::parse_recipe(b.name);
+    const double bits = recipe.element->bits() + static_cast<double>(recipe.scale_format->bits()) /
+                                                     (recipe.block.rows * recipe.block.cols);
+    return {{"kind", text("block")},
+            {"name", text(b.name)},
+            {"bits_per_element", real(bits)},
+            {"alias", text(b.alias)},
+            {"element", text(b.element)},
+            {"scale_format", text(b.scale)},
+            {"block", fmt::format("{}x{}", b.block_rows, b.block_cols)},
+            {"summary", text(b.summary)}};
+}
+
+}  // namespace
+
+report::document formats() {
+    std::vector<report::record> elements;
+    for (const auto& f : format::element_formats) elements.push_back(pages::limits_of(f));
+    std::vector<report::record> scales;
+    for (const auto& f : format::scale_formats) scales.push_back(pages::limits_of(f));
+    std::vector<report::record> presets;
+    for (const auto& b : format::block_formats) presets.push_back(preset_record(b));
+
+    report::document d;
+    d.head = pages::document_head("mx.formats/1");
+    for (const auto* part : {&elements, &scales, &presets}) {
+        for (const report::record& r : *part) d.results.push_back(r);
+    }
+    d.sections.push_back({"Element formats", element_limits, elements});
+    d.sections.push_back({"Element formats, hexadecimal", hex_limits, elements});
+    d.sections.push_back({"Scale formats", scale_limits, scales});
+    d.sections.push_back({"Scale formats, hexadecimal", hex_limits, scales});
+    d.sections.push_back({{}, summary_columns, scales});
+    d.sections.push_back({"Block formats (presets of recipes)",
+                          {{"name", "name"},
+                           {"alias", "also"},
+                           {"element", "element"},
+                           {"scale_format", "scale"},
+                           {"block", "block"},
+                           {"bits_per_element", "bits per\nelement", cell::shortest},
+                           {"summary", ""}},
+                          presets});
+    return d;
+}
+
+}  // namespace mx::documents

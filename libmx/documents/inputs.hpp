@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors that a document is about: how files are opened, what is chosen of them, and the
+// members that say so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libmx/engine/model.hpp"
+#include "libmx/engine/roles.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/engine/views.hpp"
+#include "libmx/io/reader.hpp"
+#include "libmx/report/record.hpp"
+
+namespace mx::documents {
+
+/// Files, the choice of tensors, what a file cannot say about itself, and how tensors are seen.
+struct input_options {
+    std::vector<std::string> files;
+    std::vector<std::string> globs;
+    io::open_options open;
+    engine::view_request views;
+};
+
+/// The choice of tensors by what they are in the model.
+struct role_options {
+    std::vector<std::string> roles;     ///< none: tensors of every role
+    std::vector<std::string> patterns;  ///< ROLE=GLOB
+    float norm_bias = 0;
+};
+
+/// The finder with the user's patterns. Throws base::error (usage).
+engine::role_finder finder_of(const role_options& o);
+
+/// Those of `tensors` that have one of the roles asked for. Throws base::error (usage) for an
+/// unknown role, and naming the roles when none of them has a tensor.
+std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tensors,
+                                           const role_options& o,
+                                           const engine::role_finder& finder);
+
+/// How tensors were selected and seen, as options: the member `selection`. Empty: all as they are.
+std::string selection_text(const input_options& in, const role_options& roles);
+
+/// Path and bytes of files, in order; none for arrays in memory.
+using file_sizes = std::vector<std::pair<std::string, std::uint64_t>>;
+
+/// Tensors and the files that they are of; none for arrays. What is opened outlives the call.
+struct opened_tensors {
+    std::vector<engine::tensor_ref> tensors;
+    file_sizes files;
+};
+
+/// Gives the SHA-256 of a file in hexadecimal digits.
+using digest_function = std::function<std::string(const std::string& path)>;
+
+/// [{"path", "bytes"}] of every file read, with its digest where there is a function for it.
+report::list input_list(const file_sizes& files, const digest_function& digest = {});
+
+/// [{"file", "tensor", "recipe", "reason"}] of what a run left out; of tensors that are no real
+/// numbers, or no weights, also "dtype", "shape", "elements" and "bytes".
+report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped);
+
+}  // namespace mx::documents

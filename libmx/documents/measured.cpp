@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/documents/measured.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "libmx/documents/build_facts.hpp"
+#include "libmx/pages/views/values.hpp"
+
+namespace mx::documents {
+namespace {
+
+analysis::analysis_request& with_finder(analysis::analysis_request& request,
+                                        const role_options& o) {
+    request.roles = finder_of(o);
+    request.norm_bias = o.norm_bias;
+    return request;
+}
+
+// What the policy judges. Names and shapes decide which one that is.
+std::vector<codec::recipe> recipes_for(const policy::basis& by,
+                                       const std::vector<engine::tensor_ref>& tensors,
+                                       const engine::role_finder& roles) {
+    std::vector<policy::measured_tensor> of;
+    for (const engine::tensor_ref& t : tensors) {
+        const io::tensor_info& info = t.info();
+        if (!engine::why_left_out(info).empty()) continue;
+        policy::measured_tensor& m = of.emplace_back();
+        m.name = info.name;
+        m.role = std::string(roles.role_of(info));
+        m.shape.assign(info.shape.begin(), info.shape.end());
+    }
+    const policy::policy p = by.by ? *by.by : policy::find_policy(policy::default_policy(of));
+    return policy::recipes_to_measure(p, *by.on, of);
+}
+
+const std::vector<codec::recipe>& with_recipes(std::vector<codec::recipe>& recipes,
+                                               const measuring_options& o,
+                                               const std::vector<engine::tensor_ref>& tensors,
+                                               const engine::role_finder& roles) {
+    if (recipes.empty()) recipes = recipes_for(basis_of(o.judging), tensors, roles);
+    return recipes;
+}
+
+opened_tensors chosen(opened_tensors opened, const role_options& o,
+                      const engine::role_finder& finder) {
+    opened.tensors = with_roles(std::move(opened.tensors), o, finder);
+    return opened;
+}
+
+}  // namespace
+
+pages::review review_of(std::span<const pages::result_set> sets, const judging_options& o,
+                        bool with_page) {
+    pages::review_options options;
+    options.judged_by = basis_of(o);
+    options.judging = judging_text(o);
+    options.made_by = fmt::format("mx {}, {}, {}", version, compiler, build_type);
+    pages::review r = pages::make_review(sets, options, with_page);
+    report::record head = pages::document_head("mx.report/2");
+    for (auto& member : r.page.head) head.push_back(std::move(member));
+    r.page.head = std::move(head);
+    return r;
+}
+
+measured_model::measured_model(const measuring_options& o, analysis::analysis_request& r,
+                               const surroundings& around)
+    : options(o),
+      request(with_finder(r, o.roles)),
+      opened(chosen(around.open(), o.roles, r.roles)),
+      control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles))) {
+    basis_of(o.judging);  // what cannot be read ends a run before it begins
+    r.distributions = r.distributions || o.page;
+}
+
+measured measured_model::finish(report::document d, const std::vector<analysis::result>& results,
+                                const std::vector<engine::skipped_tensor>& skipped,
+                                const analysis::distributions& sums, bool verdict_first) const {
+    d.head = pages::document_head("mx.analysis/1");
+    d.head.emplace_back("inputs", input_list(opened.files, options.digest));
+    const std::string selection = selection_text(options.in, options.roles);
+    if (!selection.empty()) d.head.emplace_back("selection", selection);
+    d.tail.emplace_back("skipped", skipped_list(skipped));
+    if (request.distributions) d.tail.emplace_back("distributions", sums.members());
+    measured m{std::move(d), {}};
+    if (!options.page && !verdict_first && !options.summary) return m;
+    const pages::result_set set{"", &m.document.head, &results, &m.document.tail};
+    m.review = review_of({&set, 1}, options.judging, options.page);
+    if (verdict_first) {
+        std::vector<report::section>& to = m.document.sections;
+        std::vector<report::section>& first = m.review.first_screen;
+        to.insert(to.begin(), std::make_move_iterator(first.begin()),
+                  std::make_move_iterator(first.end()));
+    }
+    return m;
+}
+
+}  // namespace mx::documents

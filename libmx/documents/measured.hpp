@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Documents of what is measured of a model, schema mx.analysis/1: the ground that analyze, compare
+// and cluster share.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+#include "libmx/documents/inputs.hpp"
+#include "libmx/documents/judging.hpp"
+#include "libmx/pages/review.hpp"
+
+namespace mx::documents {
+
+struct measuring_options {
+    input_options in;
+    role_options roles;
+    std::vector<std::string> recipes;  ///< none: what the policy judges, and more as the study says
+    judging_options judging;
+    bool page = false;       ///< make the page of a review, and measure what it shows
+    bool summary = false;    ///< the verdict in one line is asked for
+    digest_function digest;  ///< none: inputs are listed without SHA-256
+};
+
+/// Where tensors and threads come from: asked in this order, once the options have been understood.
+struct surroundings {
+    std::function<opened_tensors()> open;
+    std::function<engine::run_control(std::span<const codec::recipe>)> control;
+};
+
+/// A document, and the verdict on its results where the document begins with it or it was asked
+/// for.
+struct measured {
+    report::document document;
+    pages::review review;
+};
+
+/// Opened tensors and what they are measured by.
+struct measured_model {
+    /// Completes `request` with roles, with distributions where there is a page, and, where it has
+    /// no recipe, with those that the policy judges.
+    measured_model(const measuring_options& o, analysis::analysis_request& request,
+                   const surroundings& around);
+
+    /// Completes `d` with its head, what was skipped and the distributions. With `verdict_first`
+    /// the sections begin with the verdict.
+    measured finish(report::document d, const std::vector<analysis::result>& results,
+                    const std::vector<engine::skipped_tensor>& skipped,
+                    const analysis::distributions& sums, bool verdict_first) const;
+
+    const measuring_options& options;
+    const analysis::analysis_request& request;
+    opened_tensors opened;
+    engine::run_control control;
+};
+
+/// The verdict on results, and the page where it is asked for, with its head.
+pages::review review_of(std::span<const pages::result_set> sets, const judging_options& o,
+                        bool with_page);
+
+}  // namespace mx::documents

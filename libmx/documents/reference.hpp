@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mx formats, dialects and explain say, as documents. Throws base::error (usage) for unknown
+// names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmx/report/document.hpp"
+
+namespace mx::documents {
+
+/// Every element, scale and block format with its exact limits.
+report::document formats();
+
+/// Every dialect without names, one with all its answers, or what two answer differently.
+report::document dialects(const std::vector<std::string>& names);
+
+struct explain_options {
+    std::string subject;             ///< a recipe, an element or scale format, or "policy"
+    std::vector<std::string> codes;  ///< of a format; of "policy": the name or file of one
+    std::string target;              ///< of "policy"
+};
+
+/// What a recipe does, what codes mean, or by which rules a policy recommends.
+report::document explain(const explain_options& o);
+
+}  // namespace mx::documents

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mx analyze, compare and cluster find, as documents: the command writes them, and so do
+// other programs that have tensors in memory. Throws base::error.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/documents/measured.hpp"
+#include "libmx/pages/views/analysis_view.hpp"
+#include "libmx/pages/views/compare_view.hpp"
+
+namespace mx::documents {
+
+struct analyze_options : measuring_options {
+    pages::view_options view;
+    std::string blocks;  ///< "" or the HDF5 file for per-block arrays
+    bool histograms = false;
+    bool decompose = false;
+    /// Takes the place of figures, where it is set: `mx analyze --exact`.
+    std::function<void(analysis::analysis&, const std::vector<engine::tensor_ref>&,
+                       const analysis::analysis_request&, const engine::run_control&)>
+        recompute;
+};
+measured analyze(const analyze_options& o, const surroundings& around);
+
+/// The axes of a sweep: recipe keys, the last of which varies fastest.
+inline constexpr std::array<std::string_view, 10> sweep_keys{
+    "element", "scale_format", "dialect", "transform", "transform_size",
+    "offset",  "axis",         "block",   "round",     "scale"};
+
+struct compare_options : measuring_options {
+    pages::compare_view_options view;
+    std::array<std::vector<std::string>, sweep_keys.size()> axes;  ///< values by key
+    std::string baseline;  ///< a recipe; empty: the first cell
+    std::uint64_t seeds = 5;
+    bool phase_sweep = false;
+};
+measured compare(const compare_options& o, const surroundings& around);
+
+struct cluster_options : measuring_options {
+    bool all = false;
+};
+/// Where files are opened for it, input_options::views::vectors should be set: gains are vectors,
+/// however many axes of length 1 they have.
+measured cluster(const cluster_options& o, const surroundings& around);
+
+}  // namespace mx::documents

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mx finds, as documents: the JSON of the command, its tables and its pages."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import json
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _libmx
+from ._arrays import as_view
+
+Texts = Union[str, Iterable[str]]
+
+
+def texts(x: Any) -> List[str]:
+    """One text or several, as a list; recipes and paths count as texts."""
+    if isinstance(x, (str, os.PathLike)) or not isinstance(x, Iterable):
+        x = [x]
+    return [os.fspath(t) if isinstance(t, os.PathLike) else str(t) for t in x]
+
+
+def sha256_of(path: str) -> str:
+    digest = hashlib.sha256()
+    with builtins.open(path, "rb") as f:
+        while piece := f.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+_reading = {"as_": "as", "shape": "shape", "dtype": "dtype", "offset": "offset", "raw": "raw",
+            "integers": "integers", "swizzled": "swizzled", "splits": "splits",
+            "transposed": "transposed"}
+
+
+def reading_options(given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Keyword arguments that say how files are read, by the names of the compiled part."""
+    options: Dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in _reading:
+            raise TypeError(f"unknown keyword argument {key!r}")
+        if key in ("splits", "transposed"):
+            value = texts(value)
+        elif key == "shape" and not isinstance(value, str):
+            value = "x".join(str(int(n)) for n in value)
+        options[_reading[key]] = value
+    return options
+
+
+class Document:
+    """A result of mx: `records` as dictionaries, undefined figures as None; `content` has all of
+    it. Printing shows the table of the command. Documents can be pickled."""
+
+    def __init__(self, text: bytes, table: str) -> None:
+        self._text, self._table = text, table
+        self._content: Optional[Dict[str, Any]] = None
+
+    @property
+    def content(self) -> Dict[str, Any]:
+        """The whole JSON object; docs/reference/schemas describes its members."""
+        if self._content is None:
+            self._content = json.loads(self._text)
+        return self._content
+
+    @property
+    def records(self) -> List[Dict[str, Any]]:
+        """The member `results`: pandas.DataFrame(a.records) makes a table of it."""
+        records: List[Dict[str, Any]] = self.content["results"]
+        return records
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def table(self) -> str:
+        """What the command prints, 100 columns wide."""
+        return self._table
+
+    def __str__(self) -> str:
+        return self._table
+
+    def __repr__(self) -> str:
+        return f"<libmx document {self.content['schema']}: {len(self)} results>"
+
+    def __getstate__(self) -> Tuple[bytes, str]:
+        return self._text, self._table
+
+    def __setstate__(self, state: Tuple[bytes, str]) -> None:
+        self._text, self._table = state
+        self._content = None
+
+    def save(self, path: Any) -> None:
+        """Writes the JSON that the command writes with --json: `mx report`, `mx gate` and others
+        read it."""
+        with builtins.open(path, "wb") as f:
+            f.write(self._text)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+        return f"<pre>{escape(self._table)}</pre>"
+
+
+class Gate(Document):
+    """What became of rules; true where all of them hold."""
+
+    def __init__(self, text: bytes, table: str, holds: bool) -> None:
+        super().__init__(text, table)
+        self.holds = holds
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __getstate__(self) -> Any:
+        return self._text, self._table, self.holds
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state[:2])
+        self.holds = state[2]
+
+
+class Analysis(Document):
+    """What analyze, compare, cluster and diff found."""
+
+    def __init__(self, text: Any, table: Any = "") -> None:
+        # Records that were made elsewhere become a document as well.
+        if not isinstance(text, bytes):
+            content = {"schema": "mx.analysis/1", "tool": {"name": "mx", "version": "0.1.0"},
+                       "inputs": [], "results": list(text), "skipped": list(table)}
+            text, table = json.dumps(content, indent=1, allow_nan=False).encode() + b"\n", ""
+        super().__init__(text, table)
+
+    def column(self, member: str) -> List[Any]:
+        """A member of every record."""
+        return [r.get(member) for r in self.records]
+
+    def report(self, path: Any = None, *, title: str = "", policy: str = "", target: str = "",
+               eval: str = "") -> str:
+        """Writes the page that `mx report` makes of these results, for a browser, to `path`.
+        Returns the verdict in one line. The page has all of its figures where the results come from
+        analyze(..., page=True): it is the page of `mx analyze --html` then. policy, target, eval:
+        as --policy, --target and --eval."""
+        return report([self], path, title=title, policy=policy, target=target, eval=eval)
+
+    def gate(self, rules: Texts, *, recipes: Any = (), policy: str = "", target: str = "",
+             eval: str = "") -> Gate:
+        """Holds the results against rules, as `mx gate`: "clamp_rate<0.001",
+        "norm:saturated_block_rate==0 or null", "policy"."""
+        return gate([self], rules, recipes=recipes, policy=policy, target=target, eval=eval)
+
+    def _repr_html_(self) -> str:
+        fragment: str = _libmx.report(_kept([self]), {}, "", f"libmx-{id(self):x}-")[1]
+        return fragment
+
+
+def _kept(results: Any) -> List[Tuple[str, Optional[bytes]]]:
+    if isinstance(results, (Document, str, os.PathLike)):
+        results = [results]
+    kept: List[Tuple[str, Optional[bytes]]] = []
+    for at, r in enumerate(results):
+        if isinstance(r, Document):
+            kept.append((f"results {at + 1}" if at else "results", r._text))
+        else:
+            kept.append((os.fspath(r), None))
+    return kept
+
+
+def report(results: Any, path: Any = None, *, title: str = "", policy: str = "",
+           target: str = "", eval: str = "") -> str:
+    """The page of a review of several results, documents or paths of files that the command wrote,
+    as `mx report`. Writes it to `path` and returns the verdict in one line."""
+    options = {"policy": policy, "target": target, "eval": os.fspath(eval), "digest": sha256_of}
+    page, _, summary = _libmx.report(_kept(results), options, title, "")
+    if path is not None:
+        with builtins.open(path, "wb") as f:
+            f.write(page)
+    said: str = summary
+    return said
+
+
+def gate(results: Any, rules: Texts, *, recipes: Any = (), policy: str = "", target: str = "",
+         eval: str = "") -> Gate:
+    """Holds results, documents or paths, against rules, as `mx gate`."""
+    return Gate(*_libmx.gate(_kept(results), {
+        "rules": texts(rules), "recipes": texts(recipes), "policy": policy, "target": target,
+        "eval": os.fspath(eval)}))
+
+
+class Model:
+    """An opened checkpoint: a mapping from names to tensors that are read when they are used."""
+
+    def __init__(self, paths: Any, **reading: Any) -> None:
+        self.paths = texts(paths)
+        self._files: Any = _libmx.open(self.paths, reading_options(reading))
+        self._views: Dict[str, Any] = {v.name: v for v in self._files.views()}
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        self._files, self._views = None, {}
+
+    def keys(self) -> List[str]:
+        """Names of the tensors that hold real numbers, in the order of the files."""
+        return list(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __iter__(self) -> Any:
+        return iter(self._views)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._views
+
+    @property
+    def left_out(self) -> Dict[str, str]:
+        """Tensors that are no real numbers, or no weights, and why."""
+        return dict(self._files.left_out()) if self._files else {}
+
+    @property
+    def metadata(self) -> Dict[str, str]:
+        """Text members of the files' headers."""
+        return dict(self._files.metadata()) if self._files else {}
+
+    @property
+    def files(self) -> List[Tuple[str, int]]:
+        """Paths and bytes of the files."""
+        return list(self._files.sizes()) if self._files else []
+
+    def view(self, name: str) -> Any:
+        """The tensor without reading it: `.dtype`, `.shape`, and an input of every function here.
+        Raises KeyError."""
+        if name not in self._views:
+            raise KeyError(name)
+        return self._views[name]
+
+    def __getitem__(self, name: str) -> Any:
+        """All values, decoded, as float32."""
+        return self.view(name).values()
+
+    def rows(self, name: str, begin: int, end: Optional[int] = None) -> Any:
+        """The values from row `begin` to before row `end` of the first axis, as float32; nothing
+        else is read."""
+        return self.view(name).values(begin, end)
+
+
+def open(paths: Any, **reading: Any) -> Model:
+    """Opens safetensors, GGUF, NPY or raw files; only headers are read. `paths`: a file, a
+    directory, a pattern, or several, which are one model then. Keyword arguments are those of the
+    command: as_ ("bf16"), raw, integers, swizzled, splits ("qkv=q:64,k:64,v:64"), transposed
+    (patterns); of raw files shape ((64, 128)), dtype ("BF16") and offset (bytes). Quantized tensors
+    show what they decode to. Raises Error with `file`, `tensor` and `offset`."""
+    return Model(paths, **reading)
+
+
+def source_of(source: Any) -> Any:
+    """Paths, an opened model or arrays, for the compiled part."""
+    if isinstance(source, Mapping):
+        return [as_view(x, str(name)) for name, x in source.items()]
+    if isinstance(source, Model):
+        return source._files
+    return texts(source)
+
+
+def name_of(dump: Any, at: int) -> str:
+    """What a dump is called."""
+    return str(at) if isinstance(dump, (Mapping, Model)) else os.fspath(dump)
+
+
+def dumps_of(dumps: Sequence[Any]) -> List[Any]:
+    """Dumps for the compiled part: paths stay paths."""
+    return [source_of(d) if isinstance(d, (Mapping, Model)) else os.fspath(d) for d in dumps]

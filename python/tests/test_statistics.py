@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics: merges in any order, through pickles and through SUM and MAX, to the same bits."""
+import itertools
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import libmx
+
+RECIPES = ["mxfp8:scale=floor", "mxfp4:scale=even", "nvfp4", "mxint8", "mxfp4:offset=fp16",
+           "mxfp4:round=stochastic", "mxfp4:dialect=torchao"]
+
+
+def arrays(count=4):
+    rng = np.random.default_rng(3)
+    return [(rng.standard_normal((8 + 8 * i, 64)) * 10.0 ** (i * 4 - 8)).astype(np.float32)
+            for i in range(count)]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", ["w", "layers.3.norm.weight", "layers.3.mlp.up.weight"])
+def test_one_array_is_an_analysis(recipe, name):
+    for x in (arrays()[1], arrays()[2].astype(ml_dtypes.bfloat16), arrays()[0][0]):
+        s = libmx.statistics(recipe, name)
+        s.update(x)
+        assert s.record() == libmx.analyze({name: x}, recipe).records[0]
+        assert pickle.loads(pickle.dumps(s)).record() == s.record()
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_merges_in_any_order(recipe):
+    def seen(*indices):
+        s = libmx.statistics(recipe, "w")
+        for i in indices:
+            s.update(arrays()[i])
+        return s
+
+    expected = seen(0, 1, 2, 3).record()
+    for order in itertools.permutations(range(4)):
+        assert seen(*order).record() == expected
+        s, other = seen(*order[:1]), seen(*order[2:])
+        other.merge(seen(order[1]))
+        s.merge(pickle.loads(pickle.dumps(other)))
+        assert s.record() == expected
+    assert expected["elements"] == sum(x.size for x in arrays())
+    assert expected["shape"] == [expected["elements"]]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_reductions_are_exact(recipe):
+    parts = []
+    whole = libmx.statistics(recipe, "w")
+    for x in arrays() + [np.full((2, 64), np.nan, np.float32)]:
+        parts.append(libmx.statistics(recipe, "w"))
+        parts[-1].update(x)
+        whole.merge(parts[-1])
+    parts.append(libmx.statistics(recipe, "w"))  # a process without data
+    for order in itertools.islice(itertools.permutations(parts), 0, 720, 97):
+        sums = sum(s.to_sum_max()[0] for s in order)
+        maxima = np.max([s.to_sum_max()[1] for s in order], axis=0)
+        reduced = libmx.Statistics.from_sum_max(recipe, sums, maxima, name="w")
+        assert reduced.record() == whole.record()
+        reduced.merge(parts[0])  # and they go on
+    assert sums.dtype == np.float64 and np.array_equal(sums, np.trunc(sums))
+
+
+def test_sums_are_exact():
+    # The sum of the squares is that of exact arithmetic, rounded once.
+    from fractions import Fraction
+    xs = [np.full((1, 32), v, np.float32) for v in (1e18, 1.5, 1e-20, -3e9)]
+    s = libmx.statistics("mxfp8", "w")
+    for x in xs:
+        s.update(x)
+    through = libmx.Statistics.from_sum_max("mxfp8", *s.to_sum_max(), name="w")
+    for one in (s, through):
+        squares = sum(Fraction(float(v)) ** 2 for x in xs for v in x.reshape(-1))
+        assert one.record()["rms"] == pytest.approx(float(squares / 128) ** 0.5, rel=1e-15)
+
+
+def test_refusals():
+    s = libmx.statistics("mxfp8", "w")
+    with pytest.raises(libmx.Error):
+        s.merge(libmx.statistics("mxfp4", "w"))
+    with pytest.raises(libmx.Error):
+        s.update(np.array(["a"]))
+    sums, maxima = s.to_sum_max()
+    assert s.record()["elements"] == 0 and s.record()["sqnr_db"] is None
+    for wrong in (sums[:-1], sums + 0.5, sums * np.nan, sums - 1, sums + 1e300):
+        with pytest.raises(libmx.Error):
+            libmx.Statistics.from_sum_max("mxfp8", wrong, maxima)
+    with pytest.raises(libmx.Error):
+        libmx.Statistics.from_sum_max("mxfp8", sums, maxima * np.nan)
