@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the Python package, each figure beside what it is held against, in one run:
+
+    PYTHONPATH=build/release/python MX=build/release/apps/mx/mx python3 python/benchmarks.py
+
+What is compared runs by turns, on the same number of threads, and the best turn of each counts, so that
+other work on the machine disturbs least. Exits with 1 where a limit is not kept. The last two need
+PyTorch."""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+import libmx
+
+turns = 7
+failed = []
+
+
+def show(what, figure, unit, limit, least):
+    kept = figure >= limit if least else figure <= limit
+    print(f"{what:<62} {figure:8.3f} {unit:<4} {'at least' if least else 'at most'} {limit:g}"
+          f"{'' if kept else '   NOT KEPT'}", flush=True)
+    if not kept:
+        failed.append(what)
+
+
+def seconds(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def by_turns(*calls):
+    """The fewest seconds of each, after one call of each that does not count."""
+    for call in calls:
+        call()
+    times = [[seconds(call) for call in calls] for _ in range(turns)]
+    return [min(column) for column in zip(*times)]
+
+
+def bits_of_bf16(n, seed=1):
+    x = np.random.default_rng(seed).standard_normal(n, dtype=np.float32).view(np.uint32)
+    return ((x + 0x7FFF + (x >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def bf16(n):
+    import ml_dtypes
+    return bits_of_bf16(n).view(ml_dtypes.bfloat16).reshape(-1, 4096)
+
+
+def bench(mx, n, recipes):
+    """Elements per second of `mx bench` on one thread."""
+    arguments = [a for r in recipes for a in ("--recipe", r)]
+    out = subprocess.run([mx, "bench", "--threads", "1", "--dtype", "BF16", "--size", str(n),
+                          "--seconds", "4", "-q", "--json", "-", *arguments],
+                         check=True, capture_output=True, text=True).stdout
+    return {r["recipe"]: r["elements_per_second"] for r in json.loads(out)["results"]}
+
+
+def arrays(mx):
+    n, recipes = 1 << 25, ["mxfp4", "mxfp8"]
+    x = bf16(n)
+    out = np.empty_like(x)
+    for recipe in recipes:
+        analyzed, faked, rates = [], [], []
+        for _ in range(3):  # by turns with the command
+            rates.append(bench(mx, n, [recipe])[recipe])
+            a, f = by_turns(lambda: libmx.analyze({"x": x}, recipe, threads=1),
+                            lambda: libmx.fake_quantize(x, recipe, out=out, threads=1))
+            analyzed.append(n / a)
+            faked.append(n / f)
+        rate = max(rates)
+        print(f"mx bench, {recipe}, bfloat16, one thread: {rate / 1e9:.2f} G elements/s")
+        show(f"analyze of an array over mx bench, {recipe}",
+             max(analyzed) / rate, "", 0.9, True)
+        show(f"fake_quantize of bfloat16 over mx bench, {recipe}",
+             max(faked) / rate, "", 0.5, True)
+
+
+def two_threads():
+    x = bf16(1 << 24)
+    calls = 8
+
+    def work(times):
+        for _ in range(times):
+            libmx.fake_quantize(x, "mxfp4", threads=1)
+
+    def both():
+        others = [threading.Thread(target=work, args=(calls // 2,)) for _ in range(2)]
+        for t in others:
+            t.start()
+        for t in others:
+            t.join()
+
+    one, two = by_turns(lambda: work(calls), both)
+    show("two Python threads over one, fake_quantize", one / two, "", 1.7, True)
+
+
+def memory():
+    """Of a process of its own, since a peak does not go back."""
+    probe = """
+import resource, numpy as np, libmx
+x = np.ones((1 << 18, 1 << 10), np.float32)
+libmx.quantize(x[:64], "mxfp4")
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before = peak()
+q = libmx.quantize(x, "mxfp4")
+print(peak() - before)
+"""
+    added = float(subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True,
+                                 text=True).stdout)
+    show("memory that quantizing 1 GiB of float32 to mxfp4 adds", added, "MiB", 160, False)
+
+
+def training():
+    try:
+        import torch
+    except ImportError:
+        print("no PyTorch here: watch and Linear are not measured")
+        return
+    import libmx.torch as mxt
+    torch.set_num_threads(os.cpu_count() or 1)
+    print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
+
+    def step(layer, x, dy):
+        layer.zero_grad()
+        x.grad = None
+        layer(x).backward(dy)
+
+    plain = torch.nn.Linear(1024, 1024)
+    config = mxt.LinearConfig("mxfp8", "mxfp8", "mxfp8")
+    ours = mxt.Linear(1024, 1024, config=config)
+    x, dy = torch.randn(2048, 1024).requires_grad_(), torch.randn(2048, 1024)
+    theirs, mine = by_turns(lambda: step(plain, x, dy), lambda: step(ours, x, dy))
+    print(f"Linear 1024x1024, batch 2048, forward and backward: float32 {1000 * theirs:.0f} ms, "
+          f"six operands in mxfp8 {1000 * mine:.0f} ms")
+    show("Linear with six operands in mxfp8 over float32", mine / theirs, "", 1.6, False)
+
+    layers = [m for _ in range(10) for m in (torch.nn.LayerNorm(1024), torch.nn.Linear(1024, 1024),
+                                             torch.nn.GELU())]
+    model = torch.nn.Sequential(*layers)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    x = torch.randn(512, 1024)
+
+    def train():
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    # In turns of a step that is measured and one that is not: the cost of one in fifty.
+    watch = mxt.watch(model, ["mxfp8", "mxfp4"], every=2)
+
+    def measured():
+        train()
+        list(watch.scalars())
+
+    train()
+    pairs = [(seconds(measured), seconds(measured)) for _ in range(turns)]
+    watch.close()
+    bare = min(seconds(train) for _ in range(turns))
+    extra, between = (min(column) - bare for column in zip(*pairs))
+    count = sum(p.numel() for p in model.parameters())
+    print(f"a step of {count / 1e6:.1f} M parameters, batch 512: {1000 * bare:.0f} ms; measured under "
+          f"two recipes: {1000 * extra:.0f} ms more; the others: {1000 * between:.1f} ms more")
+    share = (max(extra, 0) + 49 * max(between, 0)) / (50 * bare)
+    show("watch(every=50): share of the wall time of training", 100 * share, "%", 2, False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
+    mx = os.environ.get("MX") or shutil.which("mx")
+    if not mx:
+        sys.exit("no mx command: set MX")
+    arrays(mx)
+    two_threads()
+    memory()
+    training()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

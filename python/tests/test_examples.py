@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples: the notebook is executed, and the adapters run with the libraries they are for where
+those are, otherwise with stand-ins of the same signatures."""
+import importlib
+import json
+import pathlib
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import libmx
+
+folder = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
+pytestmark = pytest.mark.skipif(not folder.exists(), reason="not in a checkout")
+
+
+@pytest.fixture(autouse=True)
+def on_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def present(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def stand_in(monkeypatch, name, **members):
+    """A module `name`, and its parents, where the real one is not installed."""
+    if present(name):
+        return False
+    parts = name.split(".")
+    for i in range(1, len(parts) + 1):
+        module = types.ModuleType(".".join(parts[:i]))
+        module.__path__ = []
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        if i > 1:
+            setattr(sys.modules[".".join(parts[:i - 1])], parts[i - 1], module)
+    for key, value in members.items():
+        setattr(sys.modules[name], key, value)
+    return True
+
+
+def load(name):
+    sys.modules.pop(name, None)
+    return importlib.import_module(name)
+
+
+def test_adapters_are_short():
+    lines = {p.name: len(p.read_text().splitlines()) for p in folder.glob("*.py")}
+    assert len(lines) >= 6 and max(lines.values()) < 40, lines
+
+
+def test_the_notebook_runs(mx, monkeypatch, capsys):
+    pytest.importorskip("torch")
+    monkeypatch.setenv("MX", mx)
+    path = folder / "norms_and_training.ipynb"
+    if present("nbclient") and present("ipykernel"):
+        import nbclient
+        import nbformat
+        nbclient.NotebookClient(nbformat.read(path, 4), timeout=300).execute()
+        return
+    names = {"__name__": "__main__"}
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        lines = "".join(cell["source"]).splitlines()
+        exec(compile("\n".join(lines), str(path), "exec"), names)
+        if lines[-1].isidentifier():  # what a notebook would display
+            page = names[lines[-1]]._repr_html_()
+            assert "<" in page and "<script" not in page
+    said = capsys.readouterr().out
+    assert "largest difference of losses" in said and "largest code whole" in said
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    torch = pytest.importorskip("torch")
+    import libmx.torch as mxt
+    path = tmp_path_factory.mktemp("parts") / "model.safetensors"
+    generator = torch.Generator().manual_seed(1)
+    mxt.save(path, {f"layers.{i}.{name}.weight": torch.randn(*shape, generator=generator)
+                    for i in range(3) for name, shape in (("up", (96, 64)), ("down", (64, 96)),
+                                                          ("norm", (64,)))})
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["ray", "dask"])
+def test_parts_are_the_whole(name, checkpoint, monkeypatch, tmp_path):
+    if name == "ray":
+        if not stand_in(monkeypatch, "ray", get=list,
+                        remote=lambda f: types.SimpleNamespace(remote=f)):
+            import ray
+            ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True, runtime_env={
+                "env_vars": {"PYTHONPATH": ":".join(filter(None, sys.path))}})
+    else:
+        class Delayed:
+            def __init__(self, f):
+                self.f, self.a = f, ()
+
+            def __call__(self, *a):
+                self.a = a
+                return self
+
+            def compute(self, scheduler):
+                made = [[t.compute(scheduler) for t in x] if isinstance(x, list) else x
+                        for x in self.a]
+                return self.f(*made)
+
+        stand_in(monkeypatch, "dask.delayed", delayed=Delayed)
+    recipes = ["mxfp8", "nvfp4"]
+    libmx.analyze(checkpoint, recipes).save(tmp_path / "whole.json")
+    load(name + "_analyze").analyze(checkpoint, recipes, 4).save(tmp_path / "parts.json")
+    whole, parts = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("whole", "parts"))
+    assert whole["results"] == parts["results"] and len(whole["results"]) == 18
+
+
+def test_megatron_metric(monkeypatch):
+    torch = pytest.importorskip("torch")
+    module = "megatron.training.tensor_metrics"
+    stand_in(monkeypatch, module, LogicalReductionMetric=object)
+    metric = load("megatron_metric").SaturatedBlocks("mxfp8")
+    x = 0.94 + 0.05 * torch.rand(8, 64)
+    x[2:] = torch.randn(6, 64)
+    alone = libmx.analyze({"x": x}, "mxfp8").records[0]["saturated_block_rate"]
+    assert alone == 0.25
+    ranks = [metric.contribution(x[:3]), metric.contribution(x[3:]), metric.contribution(x[:0])]
+    assert float(metric.finalize(sum(ranks))) == alone
+    assert torch.isnan(metric.finalize(ranks[2]))
+    if hasattr(sys.modules[module], "TensorMetricExecutor"):
+        tm = sys.modules[module]
+        value = tm.MetricTensor(x, (tm.MetricSite("x", "parameter"),))
+        (result,) = tm.TensorMetricExecutor({}).run(metric, [value])
+        assert float(result.tensor) == alone
+        assert not tm.TensorMetricExecutor({}).run(
+            metric, [tm.MetricTensor(x, (tm.MetricSite("x", "activation"),))])
+
+
+def test_torchtitan_metric():
+    torch = pytest.importorskip("torch")
+    example = load("torchtitan_metric")
+    x = torch.randn(8, 64)
+    found = example.mx_metrics([("w", x), ("empty", x[:0])], "mxfp4")
+    alone = libmx.analyze({"w": x}, "mxfp4").records[0]
+    assert {k.rpartition("/")[2]: v for k, v in found.items() if "/w/" in k} == {
+        k: alone[k] for k in example.FIGURES}
+
+
+def small():
+    import torch
+    return torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.LayerNorm(32),
+                               torch.nn.Linear(32, 1))
+
+
+def test_transformers_callback(monkeypatch, tmp_path):
+    torch = pytest.importorskip("torch")
+    faked = stand_in(monkeypatch, "transformers", TrainerCallback=object, TrainerControl=object,
+                     TrainerState=object, TrainingArguments=object)
+    written = []
+    callback = load("transformers_callback").MxCallback(
+        ["mxfp8"], lambda *a: written.append(a), str(tmp_path / "f.json"), every=2)
+    model = small()
+    if faked:
+        state = types.SimpleNamespace(global_step=0)
+        callback.on_train_begin(None, state, None, model=model)
+        for _ in range(4):
+            model(torch.randn(8, 32)).sum().backward()
+            state.global_step += 1
+            callback.on_step_end(None, state, None, model=model)
+        callback.on_train_end(None, state, None, model=model)
+    else:
+        import transformers
+
+        class Regression(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = model
+
+            def forward(self, x, labels=None):
+                y = self.inner(x)
+                return {"loss": (y - labels).square().mean(), "logits": y}
+
+        data = [{"x": torch.randn(32), "labels": torch.randn(1)} for _ in range(32)]
+        transformers.Trainer(
+            Regression(), transformers.TrainingArguments(
+                str(tmp_path), per_device_train_batch_size=4, gradient_accumulation_steps=2,
+                max_steps=4, report_to=[], use_cpu=True, save_strategy="no",
+                disable_tqdm=True), train_dataset=data, callbacks=[callback]).train()
+    assert {step for _, _, step in written} == {1, 3}
+    assert any("saturated_block_rate" in tag for tag, _, _ in written)
+    assert len(json.loads((tmp_path / "f.json").read_text())["results"]) == 7
+
+
+def test_lightning_callback(monkeypatch):
+    torch = pytest.importorskip("torch")
+    base = types.SimpleNamespace(Callback=object, Trainer=object, LightningModule=object)
+    faked = stand_in(monkeypatch, "lightning.pytorch", **vars(base))
+    logged = {}
+    callback = load("lightning_callback").MxCallback(["mxfp8"], every=2)
+    if faked:
+        model, trainer = small(), types.SimpleNamespace(global_step=0)
+        model.log_dict = logged.update
+        callback.on_train_start(trainer, model)
+        for i in range(4):
+            model(torch.randn(8, 32)).sum().backward()
+            trainer.global_step = (i + 1) // 2
+            callback.on_train_batch_end(trainer, model, None, None, i)
+        callback.on_train_end(trainer, model)
+    else:
+        import lightning.pytorch as pl
+
+        class Module(pl.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.inner = small()
+
+            def training_step(self, batch, index):
+                return self.inner(batch[0]).square().mean()
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.01)
+
+            def log_dict(self, values, **more):
+                logged.update(values)
+                super().log_dict(values, **more)
+
+        data = torch.utils.data.DataLoader(
+            torch.utils.data.TensorDataset(torch.randn(32, 32)), batch_size=4)
+        pl.Trainer(max_steps=4, accelerator="cpu", logger=False, enable_checkpointing=False,
+                   enable_progress_bar=False, enable_model_summary=False,
+                   accumulate_grad_batches=2, callbacks=[callback]).fit(Module(), data)
+    assert any(tag.endswith("weight/sqnr_db") for tag in logged)
+    assert all(np.isfinite(v) for v in logged.values())

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples, which use most of the package, pass mypy --strict; the stub says what the module has."""
+import ast
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import libmx
+
+examples = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
+
+
+def mypy(*arguments, tmp_path):
+    pytest.importorskip("mypy")
+    where = {"MYPYPATH": str(pathlib.Path(libmx.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True,
+                          env={**os.environ, **where}, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not examples.exists(), reason="not in a checkout")
+def test_examples_are_typed(tmp_path):
+    mypy("mypy", "--config-file", examples / "mypy.ini", examples, tmp_path=tmp_path)
+
+
+def test_stub(tmp_path):
+    """stubtest takes nanobind's functions and classes for objects of other kinds: of what is on both
+    sides it can only say that. What a function takes is compared by making the stub anew."""
+    from libmx import _libmx
+    stub = pathlib.Path(libmx.__file__).with_name("_libmx.pyi")
+    stated = {n.name for n in ast.parse(stub.read_text()).body if hasattr(n, "name")}
+    kinds = [n for n in sorted(stated) if type(getattr(_libmx, n, None)).__name__[:3] == "nb_"]
+    (tmp_path / "allowed").write_text("".join(rf"libmx\._libmx\.{n}(\..*)?" + "\n" for n in kinds))
+    mypy("mypy.stubtest", "libmx._libmx", "--allowlist", "allowed", tmp_path=tmp_path)
