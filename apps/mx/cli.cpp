@@ -54,7 +54,7 @@ std::string why_no_name(const std::string& text) {
 
 // CLI11 words some failures over several lines.
 std::string one_line(std::string text) {
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::ranges::replace(text, '\n', ' ');
     return text;
 }
 

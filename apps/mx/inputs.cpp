@@ -70,9 +70,7 @@ void declare_roles(parser& cmd, role_options& o) {
 
 engine::role_finder finder_of(const role_options& o) {
     std::vector<engine::role_override> overrides;
-    for (const std::string& p : o.patterns) {
-        overrides.push_back(engine::parse_role_override(p));
-    }
+    for (const std::string& p : o.patterns) overrides.push_back(engine::parse_role_override(p));
     return engine::role_finder(std::move(overrides));
 }
 
@@ -82,17 +80,17 @@ std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tenso
     if (o.roles.empty()) return tensors;
     const std::vector<std::string_view> known = names_of(engine::roles());
     for (const std::string& role : o.roles) {
-        if (std::find(known.begin(), known.end(), role) == known.end()) {
+        if (std::ranges::find(known, role) == known.end()) {
             refuse(base::unknown("role", role, known));
         }
     }
     const auto unwanted = [&](const engine::tensor_ref& t) {
-        return std::find(o.roles.begin(), o.roles.end(), finder.role_of(t.info())) == o.roles.end();
+        return std::ranges::find(o.roles, finder.role_of(t.info())) == o.roles.end();
     };
-    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), unwanted), tensors.end());
+    std::erase_if(tensors, unwanted);
     if (tensors.empty()) {
-        refuse(fmt::format("--role {}: no tensor has it; name them with --role-pattern ROLE=GLOB",
-                           base::joined(o.roles, ",")));
+        refuse("--role {}: no tensor has it; name them with --role-pattern ROLE=GLOB",
+               base::joined(o.roles, ","));
     }
     return tensors;
 }
@@ -108,7 +106,7 @@ report::list input_list(const engine::model& model, bool sha256) {
 }
 
 report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
-    return list_of(skipped, [](const engine::skipped_tensor& s) {
+    return to_list(skipped, [](const engine::skipped_tensor& s) {
         report::record r{{"file", s.file},
                          {"tensor", s.tensor},
                          {"recipe", s.recipe.empty() ? undefined() : report::value(s.recipe)},
@@ -122,7 +120,7 @@ report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
     });
 }
 
-report::list shape_value(const tensor::shape& shape) { return integers_of(shape); }
+report::list shape_value(const tensor::shape& shape) { return to_list(shape); }
 
 std::vector<std::string> paths_of(const engine::model& model) {
     std::vector<std::string> paths;

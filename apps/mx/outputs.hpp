@@ -12,6 +12,7 @@
 #include "apps/mx/cli.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/report/writers.hpp"
 #include "libmx/studies/convert/convert.hpp"
 
@@ -23,18 +24,7 @@ using pages::real;
 using pages::text;
 using pages::undefined;
 using report::cell;
-
-/// make(x) of every x of a range, in a record.
-template <typename Range, typename Make>
-report::list list_of(const Range& range, Make make) {
-    report::list list;
-    for (const auto& x : range) list.emplace_back(make(x));
-    return list;
-}
-template <typename Range>
-report::list integers_of(const Range& range) {
-    return list_of(range, [](auto n) { return integer(n); });
-}
+using report::to_list;
 
 /// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
 struct output_options {

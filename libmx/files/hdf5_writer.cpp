@@ -139,7 +139,7 @@ H5FD_class_t driver() {
     d.read = read_stage;
     d.write = write_stage;
     d.truncate = resize_stage;
-    std::fill(std::begin(d.fl_map), std::end(d.fl_map), H5FD_MEM_SUPER);
+    std::ranges::fill(d.fl_map, H5FD_MEM_SUPER);
     d.fl_map[H5FD_MEM_DRAW] = H5FD_MEM_DRAW;
     d.fl_map[H5FD_MEM_GHEAP] = H5FD_MEM_DRAW;
     return d;

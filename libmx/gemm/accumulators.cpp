@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "libmx/base/named.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/gemm/terms.hpp"
 
@@ -240,10 +241,7 @@ bool mixes(const operand_format& f) { return (f.member & small) != 0 || f.member
 std::span<const accumulator> accumulators() { return accumulator_rows; }
 
 const accumulator* find_accumulator(std::string_view name) {
-    for (const accumulator& row : accumulator_rows) {
-        if (row.name == name) return &row;
-    }
-    return nullptr;
+    return base::find_named(accumulator_rows, name);
 }
 
 bool gives_f16(const accumulator& a) { return gives_f16(a.convert); }

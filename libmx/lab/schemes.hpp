@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "libmx/base/named.hpp"
+
 namespace mx::lab {
 
 /// A name for settings. `su.coded.NAME` is what the code published with arXiv 2506.20752 does
@@ -89,10 +91,7 @@ inline constexpr std::array schemes{
 
 /// The scheme named `name`, or nullptr.
 constexpr const scheme* find_scheme(std::string_view name) {
-    for (const scheme& s : schemes) {
-        if (s.name == name) return &s;
-    }
-    return nullptr;
+    return base::find_named(schemes, name);
 }
 
 }  // namespace mx::lab

@@ -92,9 +92,7 @@ report::record record_of(const accumulator& m) {
     // What models without steps round with.
     if (!gemm::has_steps(m.how)) {
         for (auto& [name, value] : r) {
-            if (name == "convert") {
-                value = text(word_of(gemm::conversion_words, m.convert).name);
-            }
+            if (name == "convert") value = text(word_of(gemm::conversion_words, m.convert).name);
         }
     }
     accumulator compared = m;
@@ -222,9 +220,7 @@ report::document accumulator_document(const accumulator& m) {
     rows.push_back(policy("intake", gemm::intake_words, m.enters));
     rows.push_back(fact("scales", scales_text(m), scale_meaning(m)));
     for (const accumulator_key& key : gemm::accumulator_keys()) {
-        if (key.applies(m.how)) {
-            rows.push_back(fact(key.name, key.get(m), key_meaning(m, key)));
-        }
+        if (key.applies(m.how)) rows.push_back(fact(key.name, key.get(m), key_meaning(m, key)));
     }
     if (!gemm::has_steps(m.how)) {
         rows.push_back(policy("convert", gemm::conversion_words, m.convert));

@@ -55,15 +55,15 @@ std::string failure_of(const cluster::cluster_report& report, double limit) {
                            report::text_of(*check.worst, "recipe"),
                            report::percent_text(check.value), limit);
     }
-    const bool judged = std::any_of(report.summaries.begin(), report.summaries.end(),
-                                    [](const cluster::recipe_summary& s) { return s.judged > 0; });
+    const bool judged = std::ranges::any_of(
+        report.summaries, [](const cluster::recipe_summary& s) { return s.judged > 0; });
     return judged ? ""
                   : "--fail-above has nothing to check: no tensor has a block that can saturate";
 }
 
 void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> first) {
     for (const codec::recipe& r : recipes) {
-        if (std::find(first.begin(), first.end(), r) == first.end()) first.push_back(r);
+        if (std::ranges::find(first, r) == first.end()) first.push_back(r);
     }
     recipes = std::move(first);
 }
@@ -80,7 +80,7 @@ int run_cluster(const cluster_options& o) {
 
     report::document d;
     d.sections = pages::cluster_sections(report, request, o.all);
-    d.tail = {{"findings", list_of(report.findings,
+    d.tail = {{"findings", to_list(report.findings,
                                    [&](const cluster::finding& f) {
                                        return cluster::finding_record(f, request.roles);
                                    })},

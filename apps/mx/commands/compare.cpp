@@ -75,7 +75,7 @@ sweep_request request_of(const compare_options& o) {
 // Without a sweep of the user's: what the verdict needs is measured as well.
 bool by_default(const compare_options& o) {
     return o.recipes.empty() &&
-           std::all_of(o.axes.begin(), o.axes.end(), [](const auto& a) { return a.empty(); });
+           std::ranges::all_of(o.axes, [](const auto& a) { return a.empty(); });
 }
 
 int run_compare(const compare_options& o) {

@@ -179,8 +179,7 @@ struct dialects_options {
 };
 
 const codec::dialect& named(const std::string& name) {
-    if (const codec::dialect* d = codec::find_dialect(name)) return *d;
-    refuse(base::unknown("dialect", name, names_of(codec::dialects())));
+    return base::row_named(codec::dialects(), "dialect", name);
 }
 
 report::document describe(const dialects_options& o) {

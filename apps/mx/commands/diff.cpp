@@ -39,9 +39,9 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
             report::record{{"tensor", f.tensor},
                            {"recipe", f.recipe},
                            {"blocks", integer(f.blocks)},
-                           {"clamp_zone_blocks", integers_of(f.in_zone)},
+                           {"clamp_zone_blocks", to_list(f.in_zone)},
                            {"direction", text(f.falling ? "falling" : "rising")},
-                           {"clamp_zone_distance", list_of(f.distance, real)},
+                           {"clamp_zone_distance", to_list(f.distance, real)},
                            {"extrapolated_arrival", known ? real(f.forecast->at) : undefined()},
                            {"extrapolation_r2", known ? real(f.forecast->r2) : undefined()},
                            {"finding", diff::sentence_of(f, labels)}});
@@ -56,9 +56,9 @@ std::vector<std::string> ordered(const diff_options& o, const std::vector<std::s
     std::vector<std::string> paths = diff::by_number(given);
     if (paths != given && !o.labels.empty()) {
         refuse(
-            fmt::format("--labels: the dumps are not in the order of their numbers ({}); name them "
-                        "in that order, or keep this one with --as-given",
-                        fmt::join(diff::label_dumps(given, {}).text, ", ")));
+            "--labels: the dumps are not in the order of their numbers ({}); name them "
+            "in that order, or keep this one with --as-given",
+            fmt::join(diff::label_dumps(given, {}).text, ", "));
     }
     return paths;
 }
@@ -120,7 +120,7 @@ int run_diff(const diff_options& o) {
     d.head.emplace_back("inputs", std::move(inputs));
     const std::vector<std::string>& labels = request.labels.text;
     d.head.emplace_back("labels", report::list(labels.begin(), labels.end()));
-    d.head.emplace_back("steps", integers_of(request.labels.steps));
+    d.head.emplace_back("steps", to_list(request.labels.steps));
     d.head.emplace_back("reordered", reordered);
     d.head.emplace_back("identical", result.identical);
     d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
@@ -27,11 +27,7 @@ std::optional<std::uint32_t> parse_code(const std::string& text) {
     if (prefix == "0x" || prefix == "0X") radix = 16;
     if (prefix == "0b" || prefix == "0B") radix = 2;
     if (radix != 10) digits = text.substr(2);
-    std::uint32_t value = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [stop, failure] = std::from_chars(digits.data(), end, value, radix);
-    if (failure != std::errc{} || stop != end) return std::nullopt;
-    return value;
+    return base::parsed<std::uint32_t>(digits, radix);
 }
 
 // Every code of the format, or those asked for.
@@ -42,9 +38,8 @@ std::vector<report::record> meanings(const Format& f, const explain_options& o) 
     for (const std::string& text : o.codes) {
         const std::optional<std::uint32_t> code = parse_code(text);
         if (!code || *code >= count) {
-            refuse(fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text,
-                               f.name, pages::hex_code(f.bits(), 0),
-                               pages::hex_code(f.bits(), count - 1)));
+            refuse("'{}' is no code of {}: give {} to {}, 0b... or decimal", text, f.name,
+                   pages::hex_code(f.bits(), 0), pages::hex_code(f.bits(), count - 1));
         }
         rows.push_back(pages::meaning_of(f, *code));
     }
@@ -112,16 +107,14 @@ report::document explain(const explain_options& o) {
             *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
     }
     if (const format::scale_format* f = format::find_scale_format(o.subject)) {
-        if (!f->has_codes()) {
-            refuse(fmt::format("{}: {}; 'mx formats' has its limits", f->name, f->summary));
-        }
+        if (!f->has_codes()) refuse("{}: {}; 'mx formats' has its limits", f->name, f->summary);
         return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
     }
     if (!o.codes.empty()) {
         refuse(
-            fmt::format("'{}' is no element or scale format, so it has no code "
-                        "'{}'; 'mx formats' lists them",
-                        o.subject, o.codes.front()));
+            "'{}' is no element or scale format, so it has no code "
+            "'{}'; 'mx formats' lists them",
+            o.subject, o.codes.front());
     }
     if (o.subject.find(':') == std::string::npos &&
         format::find_block_format(o.subject) == nullptr) {

@@ -35,21 +35,17 @@ std::vector<analysis::gate_rule> rules_of(const gate_options& o) {
             rules.push_back(std::move(rule));
         }
     }
-    if (rules.empty()) {
-        refuse("gate: no rule; give --rule 'clamp_rate<0.001' or --rules FILE");
-    }
+    if (rules.empty()) refuse("gate: no rule; give --rule 'clamp_rate<0.001' or --rules FILE");
     return rules;
 }
 
 int run_gate(const gate_options& o) {
     std::vector<std::string> read = o.files;
     read.insert(read.end(), o.rule_files.begin(), o.rule_files.end());
-    if (std::count(read.begin(), read.end(), io::standard_input) > 1) {
+    if (std::ranges::count(read, io::standard_input) > 1) {
         refuse("gate: standard input ('-') can be read once");
     }
-    if (!o.annotations.empty()) {
-        require_one_of("--annotations", "kind", o.annotations, {"github"});
-    }
+    if (!o.annotations.empty()) require_one_of("--annotations", "kind", o.annotations, {"github"});
     const std::vector<analysis::gate_rule> rules = rules_of(o);
     const analysis::recipe_filter recipes(o.recipes);
     const policy::basis by = basis_of(o.judging);

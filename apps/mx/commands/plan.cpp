@@ -27,9 +27,7 @@ output_options outputs_of(const plan_options& o) {
     output_options out = o.out;
     if (o.output.empty()) return out;
     std::string& path = out.path_of("json");
-    if (!path.empty()) {
-        refuse("plan: -o and --json are one; give one of them");
-    }
+    if (!path.empty()) refuse("plan: -o and --json are one; give one of them");
     path = o.output;
     return out;
 }

@@ -80,9 +80,7 @@ void say_computed(report::document& page, const digests& computed) {
 int run_report(const report_options& o) {
     output_options out = o.out;
     std::string& html = out.path_of("html");
-    if (!o.page.empty() && !html.empty()) {
-        refuse("--output and --html: give one of them");
-    }
+    if (!o.page.empty() && !html.empty()) refuse("--output and --html: give one of them");
     if (!o.page.empty()) html = o.page;
     outputs to(out, o.files);
     std::vector<analysis::results_input> read;

@@ -49,7 +49,7 @@ report::record file_record(const verification& v) {
                      {"differences", integer(v.differences)},
                      {"skipped_because", std::move(reasons)}};
     if (v.differences != 0 && !v.tensors.empty()) {
-        r.emplace_back("tensors", list_of(v.tensors, [](const tensor_differences& t) {
+        r.emplace_back("tensors", to_list(v.tensors, [](const tensor_differences& t) {
                            return report::record{{"tensor", t.tensor},
                                                  {"compared", integer(t.compared)},
                                                  {"differences", integer(t.differences)}};
@@ -138,8 +138,8 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
     for (const verification& v : files) {
         if (v.fit) notes.push_back(fit_text(v));
         for (const skipped_values& s : v.skipped) {
-            auto same = std::find_if(all.begin(), all.end(),
-                                     [&](const auto& a) { return a.reason == s.reason; });
+            auto same =
+                std::ranges::find_if(all, [&](const auto& a) { return a.reason == s.reason; });
             if (same == all.end()) {
                 all.push_back({s.reason, 0, 0});
                 same = all.end() - 1;

@@ -103,9 +103,7 @@ void wire_reader::fail(const std::string& message, const std::string& tensor) co
 }
 
 void wire_reader::skip_to(std::uint64_t place) {
-    if (!stream_->coded.Skip(static_cast<int>(place - position()))) {
-        fail("the message ends early");
-    }
+    if (!stream_->coded.Skip(static_cast<int>(place - position()))) fail("the message ends early");
 }
 
 bool wire_reader::next() {

@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -269,7 +270,7 @@ gguf_tensor read_tensor(file_cursor& at, std::uint64_t alignment) {
     }
     for (std::uint32_t k = 0; k < axes; ++k) tensor.shape.push_back(at.number<std::uint64_t>());
     const std::uint64_t row = axes == 0 ? 1 : tensor.shape.front();
-    std::reverse(tensor.shape.begin(), tensor.shape.end());
+    std::ranges::reverse(tensor.shape);
     tensor.type_id = at.number<std::uint32_t>();
     tensor.type = find_gguf_type(tensor.type_id);
     tensor.begin = at.number<std::uint64_t>();
@@ -299,9 +300,7 @@ void check_places(const input_file& file, const gguf_header& header) {
     for (const gguf_tensor& tensor : header.tensors) {
         if (tensor.bytes != 0) order.push_back(&tensor);
     }
-    std::sort(order.begin(), order.end(), [](const gguf_tensor* a, const gguf_tensor* b) {
-        return std::pair(a->begin, a->name) < std::pair(b->begin, b->name);
-    });
+    std::ranges::sort(order, {}, [](const gguf_tensor* t) { return std::tie(t->begin, t->name); });
     for (std::size_t i = 1; i < order.size(); ++i) {
         const gguf_tensor& before = *order[i - 1];
         if (before.begin + before.bytes > order[i]->begin) {
