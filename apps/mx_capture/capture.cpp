@@ -98,15 +98,13 @@ device_facts from_lines(const std::string& text) {
     for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
         lines.push_back(text.substr(at, end - at));
     }
-    device_facts f;
-    f.name = lines.at(0);
-    f.major = std::stoi(lines.at(1));
-    f.minor = std::stoi(lines.at(2));
-    f.driver = lines.at(3);
-    f.runtime = lines.at(4);
-    f.cublaslt = lines.at(5);
-    f.hardware = true;
-    return f;
+    return {lines.at(0),
+            std::stoi(lines.at(1)),
+            std::stoi(lines.at(2)),
+            lines.at(3),
+            lines.at(4),
+            lines.at(5),
+            true};
 }
 
 device_facts card_facts() {

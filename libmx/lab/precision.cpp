@@ -100,8 +100,7 @@ constexpr std::array precision_rows{
             p.norm_bias_trains = v == "trained";
         }},
     precision_key{"ln-gain", a_recipe,
-                  "gains as layer norms multiply by them; the gradient passes "
-                  "straight through",
+                  "gains as layer norms multiply by them; the gradient passes straight through",
                   [](precision& p, const std::string& v) { p.gain = parse_rule(v); }},
     precision_key{"ln-input", a_recipe, "what enters layer norms",
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},

@@ -5,8 +5,6 @@
 #include <array>
 #include <string_view>
 
-#include "libmx/base/named.hpp"
-
 namespace mx::lab {
 
 /// A name for settings. `su.coded.NAME` is what the code published with arXiv 2506.20752 does
@@ -88,10 +86,5 @@ inline constexpr std::array schemes{
 #undef MX_SU_E5M2
 #undef MX_SU_TOLD
 #undef MX_SU_FORWARD_ONLY
-
-/// The scheme named `name`, or nullptr.
-constexpr const scheme* find_scheme(std::string_view name) {
-    return base::find_named(schemes, name);
-}
 
 }  // namespace mx::lab

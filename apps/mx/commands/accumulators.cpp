@@ -15,7 +15,7 @@ using gemm::accumulator_key;
 namespace {
 
 struct chip {
-    std::string_view prefix;
+    std::string_view name;
     std::string_view parts;
 };
 constexpr std::array chips{
@@ -49,12 +49,8 @@ std::string scales_text(const accumulator& m) {
 }
 
 std::string chip_text(const accumulator& m) {
-    for (const chip& c : chips) {
-        if (m.name.substr(0, m.name.find('.')) == c.prefix) {
-            return fmt::format("{}: {}", c.prefix, c.parts);
-        }
-    }
-    return "software";
+    const chip* c = base::find_named(chips, m.name.substr(0, m.name.find('.')));
+    return c != nullptr ? fmt::format("{}: {}", c->name, c->parts) : "software";
 }
 
 std::string evidence_text(const accumulator& m) {
@@ -66,10 +62,8 @@ std::string evidence_text(const accumulator& m) {
 }
 
 std::string field_text(const accumulator& m, std::string_view key) {
-    for (const accumulator_key& k : gemm::accumulator_keys()) {
-        if (k.name == key) return k.applies(m.how) ? k.get(m) : "-";
-    }
-    return "-";
+    const accumulator_key* k = base::find_named(gemm::accumulator_keys(), key);
+    return k != nullptr && k->applies(m.how) ? k->get(m) : "-";
 }
 
 namespace {

@@ -45,9 +45,7 @@ int run_analyze(const analyze_options& o) {
     const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
     report::document d;
     d.sections = pages::analysis_sections(a, summary, o.view);
-    report::list totals;
-    for (const pages::recipe_summary& s : summary) totals.emplace_back(s.members);
-    d.tail.emplace_back("summary", std::move(totals));
+    d.tail.emplace_back("summary", to_list(summary, [](const auto& s) { return s.members; }));
     d.results = records_of(a.results);
     m.finish(std::move(d), a.results, a.skipped, a.sums, true);
     return exit_code::fine;
@@ -80,9 +78,8 @@ runner declare_analyze(parser& cmd) {
     cmd.description(
         "Measures what quantization does to every tensor, in one pass over the file however many "
         "recipes are asked for, and says what to ship: a recipe for each class of tensors, what "
-        "keeps "
-        "its precision, the cost, the risks, and what was not measured. Without --recipe: what "
-        "the policy judges, of which mx explain policy prints the rules; for weights "
+        "keeps its precision, the cost, the risks, and what was not measured. Without --recipe: "
+        "what the policy judges, of which mx explain policy prints the rules; for weights "
         "mxfp8:scale=rceil, mxfp6:scale=even, nvfp4 and mxfp4:scale=even. JSON, CSV and Markdown "
         "hold every tensor.");
     cmd.examples(

@@ -112,8 +112,7 @@ report::document explain(const explain_options& o) {
     }
     if (!o.codes.empty()) {
         refuse(
-            "'{}' is no element or scale format, so it has no code "
-            "'{}'; 'mx formats' lists them",
+            "'{}' is no element or scale format, so it has no code '{}'; 'mx formats' lists them",
             o.subject, o.codes.front());
     }
     if (o.subject.find(':') == std::string::npos &&

@@ -73,8 +73,7 @@ runner declare_plan(parser& cmd) {
         ->finite();
     cmd.add_option(
            "--sqnr DB", o->sqnr,
-           "floor: SQNR in dB of what is quantized, all tensors together; the bits are made "
-           "fewest")
+           "floor: SQNR in dB of what is quantized, all tensors together; the bits are made fewest")
         ->finite();
     cmd.add_option("-r,--recipe RECIPE", o->request.recipes,
                    "choose among this recipe, or recipes that match, instead of those that the "

@@ -143,10 +143,8 @@ std::vector<job> jobs_of(const train_options& o) {
         }
         for (const auto& [name, text] : o.precision) {
             if (text.empty()) continue;
-            refuse(
-                "--{}: a resumed run keeps what it began with; change it with --at "
-                "STEP {}={}",
-                name == "all" ? "recipe" : name, name, text);
+            refuse("--{}: a resumed run keeps what it began with; change it with --at STEP {}={}",
+                   name == "all" ? "recipe" : name, name, text);
         }
         if (!o.seeds.empty() || o.cosine || !o.model.empty()) {
             refuse("--resume takes no model, --seeds or --cosine: the checkpoint has them");

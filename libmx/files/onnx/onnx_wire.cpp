@@ -86,8 +86,7 @@ wire_reader::wire_reader(shared_file file, std::uint64_t begin, std::uint64_t en
     : file_(std::move(file)), start_(begin) {
     if (end - begin > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
         input_error(
-            "is larger than the 2 GiB of a protobuf message; keep its weights as external "
-            "data",
+            "is larger than the 2 GiB of a protobuf message; keep its weights as external data",
             {file_->path(), {}, {}});
     }
     stream_ = std::make_unique<stream>(*file_, begin, end);

@@ -127,14 +127,14 @@ void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::rec
     }
     if (const std::optional<defect> what = danger_of(s)) {
         ++h.in_danger;
-        finding f;
-        f.tensor = tensor;
-        f.recipe = recipe;
-        f.what = *what;
-        f.survey = s;
-        f.collapsed_block_rate = report::to_value(r.collapsed_block_rate);
-        f.nrmse = report::to_value(r.nrmse);
-        to.findings.push_back(std::move(f));
+        to.findings.push_back({tensor,
+                               recipe,
+                               *what,
+                               s,
+                               report::to_value(r.collapsed_block_rate),
+                               report::to_value(r.nrmse),
+                               {},
+                               0});
         return;
     }
     // The first of equals: tensors come in order.

@@ -76,8 +76,7 @@ class gatherer {
         for (std::size_t i = 0; i < request_.rules.size(); ++i) {
             if (rule_checked_[i]) continue;
             base::refuse(
-                "rule '{}': no result to plan with has that figure, or "
-                "none is of that class",
+                "rule '{}': no result to plan with has that figure, or none is of that class",
                 base::printable(request_.rules[i].text));
         }
         const auto stored = static_cast<std::uint32_t>(all_.recipes.size());
@@ -331,15 +330,12 @@ candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
                              const candidate_request& request, const policy::judged_model& judged) {
     for (const analysis::gate_rule& rule : request.rules) {
         if (rule.compare == nullptr) {
-            base::refuse(
-                "rule '{}': every plan goes by the policy; this rule is "
-                "for mx gate",
-                base::printable(rule.text));
+            base::refuse("rule '{}': every plan goes by the policy; this rule is for mx gate",
+                         base::printable(rule.text));
         }
         if (rule.subject == analysis::rule_subject::totals) {
             base::refuse(
-                "rule '{}': a plan chooses per tensor; rules over the "
-                "summary are for mx gate",
+                "rule '{}': a plan chooses per tensor; rules over the summary are for mx gate",
                 base::printable(rule.text));
         }
     }

@@ -33,15 +33,7 @@ void require_shapes(const layer_tensors& layer) {
 }
 
 matrix with_values(const matrix& m, std::vector<float> values) {
-    matrix copy;
-    copy.file = m.file;
-    copy.name = m.name;
-    copy.type = m.type;
-    copy.shape = m.shape;
-    copy.rows = m.rows;
-    copy.cols = m.cols;
-    copy.values = std::move(values);
-    return copy;
+    return {m.file, m.name, m.type, m.shape, m.rows, m.cols, std::move(values)};
 }
 
 class layer_study {

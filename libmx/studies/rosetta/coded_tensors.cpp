@@ -60,14 +60,8 @@ coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
     }
     const std::uint64_t size = elements / s.elements;
     const std::uint64_t along = s.shape.empty() ? 1 : s.shape.back();
-    coded_tensor t;
-    t.name = c.name;
-    t.codes = codes;
-    t.scales = scales;
-    t.element = &element;
-    t.grid = {{1, s.elements / along, along * size}, 1, size};
-    t.block = fmt::format("1x{}", size);
-    return t;
+    const block::grid grid{{1, s.elements / along, along * size}, 1, size};
+    return {c.name, codes, scales, &element, grid, fmt::format("1x{}", size), {}, false};
 }
 
 // What the layouts of io/quantized confirm.
@@ -101,16 +95,15 @@ coded_tensor of_packed(const io::reader& file, const engine::packed_tensor& p) {
             {engine::path_of(file), p.name, {}});
     }
     std::string reason;
-    coded_tensor t;
-    t.name = p.name;
-    t.codes = {&file, p.codes};
-    t.scales = {&file, p.scales};
-    t.element = r.element;
-    t.grid = engine::lay_out(p.shape, r, reason)->grid;
-    t.block = fmt::format("{}x{}", r.block.rows, r.block.cols);
-    t.recipe = r;
-    t.has_recipe = true;
-    return t;
+    const block::grid grid = engine::lay_out(p.shape, r, reason)->grid;
+    return {p.name,
+            {&file, p.codes},
+            {&file, p.scales},
+            r.element,
+            grid,
+            fmt::format("{}x{}", r.block.rows, r.block.cols),
+            r,
+            true};
 }
 
 std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
