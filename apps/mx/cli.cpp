@@ -54,75 +54,45 @@ std::string why_no_name(const std::string& text) {
 
 // CLI11 words some failures over several lines.
 std::string one_line(std::string text) {
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::ranges::replace(text, '\n', ' ');
     return text;
 }
 
 }  // namespace
 
-option* option::required() {
-    of_->required();
-    return this;
-}
+option* option::required() { return after(of_->required()); }
 
-option* option::expected(int n) {
-    of_->allow_extra_args(true)->expected(n);
-    return this;
-}
+option* option::expected(int n) { return after(of_->allow_extra_args(true)->expected(n)); }
 
-option* option::expected(int least, int most) {
-    of_->expected(least, most);
-    return this;
-}
+option* option::expected(int least, int most) { return after(of_->expected(least, most)); }
 
-option* option::delimiter(char c) {
-    of_->delimiter(c);
-    return this;
-}
+option* option::delimiter(char c) { return after(of_->delimiter(c)); }
 
-option* option::needs(option* other) {
-    of_->needs(other->of_);
-    return this;
-}
+option* option::needs(option* other) { return after(of_->needs(other->of_)); }
 
-option* option::excludes(option* other) {
-    of_->excludes(other->of_);
-    return this;
-}
+option* option::excludes(option* other) { return after(of_->excludes(other->of_)); }
 
 template <class T>
 option* option::in_range(T least, T most) {
-    of_->check(CLI::Range(least, most));
-    return this;
+    return after(of_->check(CLI::Range(least, most)));
 }
 template option* option::in_range(int, int);
 template option* option::in_range(std::uint64_t, std::uint64_t);
 template option* option::in_range(double, double);
 
 option* option::one_of(std::initializer_list<int> values) {
-    of_->check(CLI::IsMember(values));
-    return this;
+    return after(of_->check(CLI::IsMember(values)));
 }
 
-option* option::finite() {
-    of_->check(check(why_not_finite));
-    return this;
-}
+option* option::finite() { return after(of_->check(check(why_not_finite))); }
 
-option* option::not_negative() {
-    of_->check(check(why_negative));
-    return this;
-}
+option* option::not_negative() { return after(of_->check(check(why_negative))); }
 
-option* option::file_name() {
-    of_->check(check(why_no_name));
-    return this;
-}
+option* option::file_name() { return after(of_->check(check(why_no_name))); }
 
+// The last transformation runs first.
 option* option::size_in_bytes() {
-    // The last transformation runs first.
-    of_->transform(CLI::AsSizeValue(true))->transform(check(why_negative));
-    return this;
+    return after(of_->transform(CLI::AsSizeValue(true))->transform(check(why_negative)));
 }
 
 struct parser::state {

@@ -53,6 +53,9 @@ class option {
 
   private:
     friend class parser;
+    /// This one, once CLI11's has changed.
+    option* after(CLI::Option*) { return this; }
+
     CLI::Option* of_;
 };
 

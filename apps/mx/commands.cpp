@@ -17,28 +17,21 @@ runner print_later(std::string text) {
 
 }  // namespace
 
-const command& command_named(const std::string& name) {
-    for (const command& c : commands) {
-        if (c.name == name) return c;
-    }
-    refuse(base::unknown("command", name, names_of(commands)));
-}
-
 runner parse_command_line(int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "--help";
     if (first == "-h" || first == "--help") return print_later(overview());
     if (first == "--version") return print_later(fmt::format("mx {}\n", MX_VERSION));
     if (first.rfind('-', 0) == 0) {
-        refuse(fmt::format("{}: options come after the command; 'mx help' lists commands", first));
+        refuse("{}: options come after the command; 'mx help' lists commands", first);
     }
-    const command& chosen = command_named(first);
+    const command& chosen = base::row_named(commands, "command", first);
     parser cmd;
     runner run = chosen.declare(cmd);
     set_up(cmd, chosen);
     try {
         if (!cmd.parse(argc - 1, argv + 1)) return print_later(help_text(cmd, chosen));
     } catch (const base::error& e) {
-        refuse(fmt::format("{}: {}; see 'mx help {}'", chosen.name, e.message(), chosen.name));
+        refuse("{}: {}; see 'mx help {}'", chosen.name, e.message(), chosen.name);
     }
     return run;
 }

@@ -117,9 +117,6 @@ inline constexpr std::array commands{
     command{"help", "About", "what mx does; help COMMAND for one command", declare_help},
 };
 
-/// The row named `name`. Throws base::error (usage).
-const command& command_named(const std::string& name);
-
 /// Parses and returns what to run (help and --version included). Throws base::error (usage) with
 /// one line: what is wrong and where help is.
 runner parse_command_line(int argc, char** argv);

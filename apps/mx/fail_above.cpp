@@ -25,7 +25,7 @@ fail_limit parse_fail_limit(const std::string& text) {
         } catch (const base::error&) {  // of another form than is asked for here
         }
     }
-    refuse(fmt::format("--fail-above {}: give FIGURE=LIMIT, as in nrmse=0.01", text));
+    refuse("--fail-above {}: give FIGURE=LIMIT, as in nrmse=0.01", text);
 }
 
 limit_check check_limit(const report::record_list& results, const fail_limit& limit) {

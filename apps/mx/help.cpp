@@ -43,8 +43,8 @@ std::vector<option_line> option_lines(const parser& cmd) {
                           [](const option_line& l) { return l.positional; });
     std::vector<option_line> sorted;
     for (const option_line& l : lines) {
-        const bool seen = std::any_of(sorted.begin(), sorted.end(),
-                                      [&](const option_line& s) { return s.group == l.group; });
+        const bool seen =
+            std::ranges::any_of(sorted, [&](const option_line& s) { return s.group == l.group; });
         if (seen) continue;
         std::copy_if(lines.begin(), lines.end(), std::back_inserter(sorted),
                      [&](const option_line& s) { return s.group == l.group; });

@@ -67,7 +67,7 @@ void declare_roles(parser& cmd, role_options& o) {
         ->finite();
 }
 
-report::list shape_value(const tensor::shape& shape) { return integers_of(shape); }
+report::list shape_value(const tensor::shape& shape) { return report::to_list(shape); }
 
 std::vector<std::string> paths_of(const engine::model& model) {
     std::vector<std::string> paths;

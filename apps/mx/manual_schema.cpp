@@ -7,6 +7,7 @@
 
 #include "apps/mx/manual.hpp"
 #include "libmx/analysis/result_members.hpp"
+#include "libmx/base/named.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/tensor/dtypes.hpp"
@@ -58,9 +59,7 @@ constexpr std::array nested_metrics{
 };
 
 std::string_view keywords_of(const metrics::metric& m) {
-    for (const nested_metric& n : nested_metrics) {
-        if (n.name == m.name) return n.keywords;
-    }
+    if (const auto* n = base::find_named(nested_metrics, m.name)) return n->keywords;
     if (m.member == &metrics::row::exact) return R"("type": ["boolean", "null"])";
     if (m.unit == "share") return R"("type": ["number", "null"], "minimum": 0, "maximum": 1)";
     if (m.unit == "count") return R"("type": ["integer", "null"], "minimum": 0)";

@@ -55,14 +55,12 @@ std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
 
 void unknown_name(std::string_view option, std::string_view what, const std::string& name,
                   const std::vector<std::string_view>& valid) {
-    refuse(fmt::format("{}: {}", option, base::unknown(what, name, valid)));
+    refuse("{}: {}", option, base::unknown(what, name, valid));
 }
 
 void require_one_of(std::string_view option, std::string_view what, const std::string& name,
                     const std::vector<std::string_view>& valid) {
-    if (std::find(valid.begin(), valid.end(), name) == valid.end()) {
-        unknown_name(option, what, name, valid);
-    }
+    if (std::ranges::find(valid, name) == valid.end()) unknown_name(option, what, name, valid);
 }
 
 }  // namespace mx::app

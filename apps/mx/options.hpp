@@ -40,20 +40,15 @@ engine::run_control control_of(const run_options& run, std::span<const codec::re
 /// -o, --output FILE of a converting command.
 void declare_destination(parser& cmd, std::string& out, const std::string& what);
 
-/// Throws base::error (usage), of a file where one is named.
-[[noreturn]] void refuse(const std::string& message, const std::string& file = {});
+using base::refuse;
+/// The same about a file.
+[[noreturn]] void refuse(const std::string& message, const std::string& file);
 
 /// The recipes of --recipe, each once (two spellings of one recipe are one); `defaults` without it.
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
                                       std::span<const char* const> defaults);
 
-/// The names of the rows of a list.
-template <typename List>
-std::vector<std::string_view> names_of(const List& list) {
-    std::vector<std::string_view> names;
-    for (const auto& row : list) names.push_back(row.name);
-    return names;
-}
+using base::names_of;
 
 /// Refuses: "--round: unknown rounding 'foo'; did you mean 'x'? ...".
 [[noreturn]] void unknown_name(std::string_view option, std::string_view what,

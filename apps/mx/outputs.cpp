@@ -80,13 +80,12 @@ void require_distinct(const std::vector<std::string>& inputs,
         if (!replaceable(outputs[i])) continue;
         for (const std::string& input : inputs) {
             if (same_file(input, outputs[i])) {
-                refuse(
-                    fmt::format("{}: is an input and an output; name another output", outputs[i]));
+                refuse("{}: is an input and an output; name another output", outputs[i]);
             }
         }
         for (std::size_t k = 0; k < i; ++k) {
             if (same_file(outputs[k], outputs[i])) {
-                refuse(fmt::format("{}: is named for two outputs; name another", outputs[i]));
+                refuse("{}: is named for two outputs; name another", outputs[i]);
             }
         }
     }
@@ -99,8 +98,8 @@ outputs::outputs(const output_options& options, const std::vector<std::string>& 
         const std::string& path = options.paths[i];
         if (path == "-") {
             if (on_stdout_ != nullptr) {
-                refuse(fmt::format("--{} - and --{} -: only one output can be stdout",
-                                   on_stdout_->name, report::writers[i].name));
+                refuse("--{} - and --{} -: only one output can be stdout", on_stdout_->name,
+                       report::writers[i].name);
             }
             on_stdout_ = &report::writers[i];
         } else if (!path.empty()) {
@@ -118,7 +117,7 @@ outputs::outputs(const output_options& options, const std::vector<std::string>& 
 bool outputs::wants(std::string_view writer) const {
     const auto is_it = [&](const destination& to) { return to.writer->name == writer; };
     return (on_stdout_ != nullptr && on_stdout_->name == writer) ||
-           std::any_of(files_.begin(), files_.end(), is_it);
+           std::ranges::any_of(files_, is_it);
 }
 
 void outputs::finish(const report::document& d, bool quiet, const std::vector<page>& pages) {

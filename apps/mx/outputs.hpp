@@ -10,22 +10,21 @@
 #include <vector>
 
 #include "apps/mx/cli.hpp"
-#include "libmx/documents/lists.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/report/writers.hpp"
 #include "libmx/studies/convert/convert.hpp"
 
 namespace mx::app {
 
 // Shorthands for members of records and columns of tables.
-using documents::integers_of;
-using documents::list_of;
 using pages::integer;
 using pages::real;
 using pages::text;
 using pages::undefined;
 using report::cell;
+using report::to_list;
 
 /// --json, --csv, --markdown: one option per writer but the table, in the order of the list.
 struct output_options {

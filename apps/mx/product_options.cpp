@@ -125,7 +125,7 @@ void declare_products(parser& cmd, product_options& o, const std::string& withou
 std::vector<codec::recipe> block_recipes(const std::vector<products::operand_recipe>& recipes) {
     std::vector<codec::recipe> list;
     for (const products::operand_recipe& r : recipes) {
-        if (!r.blocks || std::find(list.begin(), list.end(), *r.blocks) != list.end()) continue;
+        if (!r.blocks || std::ranges::find(list, *r.blocks) != list.end()) continue;
         list.push_back(*r.blocks);
     }
     return list;
@@ -137,7 +137,7 @@ std::vector<gemm::accumulator> models_of(const product_options& o) {
     for (const std::string& text : o.models) {
         const gemm::accumulator m = gemm::parse_accumulator(text);
         const std::string spelling = gemm::to_string(m);
-        if (std::find(spellings.begin(), spellings.end(), spelling) != spellings.end()) continue;
+        if (std::ranges::find(spellings, spelling) != spellings.end()) continue;
         spellings.push_back(spelling);
         models.push_back(m);
     }

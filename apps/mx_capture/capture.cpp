@@ -43,49 +43,45 @@ struct manifest {
     std::vector<failure> failures;
 
     // Takes size and SHA-256 of `folder`/`file`.
-    void add_file(const std::string& folder, const std::string& file);
-    void write(const std::string& path) const;
-};
-
-void manifest::add_file(const std::string& folder, const std::string& file) {
-    const std::string path = (fs::path(folder) / file).string();
-    files.push_back(
-        {{"file", file}, {"bytes", tally(fs::file_size(path))}, {"sha256", io::sha256_of(path)}});
-}
-
-void manifest::write(const std::string& path) const {
-    report::document d;
-    d.head = {{"schema", std::string("mx.capture/1")},
-              {"tool", report::record{{"name", std::string("mx_capture")},
-                                      {"version", std::string(MX_VERSION)},
-                                      {"sha256", program}}},
-              {"recorded_from_hardware", facts.hardware},
-              {"date", date},
-              {"device", facts.name},
-              {"compute_capability",
-               facts.hardware
-                   ? report::value(std::to_string(facts.major) + "." + std::to_string(facts.minor))
-                   : report::value()},
-              {"arch", std::string(target.name)},
-              {"driver", facts.driver},
-              {"cuda_runtime", facts.runtime},
-              {"cublaslt", facts.cublaslt},
-              {"only", only.empty() ? report::value() : report::value(only)},
-              {"seed", tally(how_much.seed)},
-              {"tiles", tally(how_much.tiles)},
-              {"hash_groups", tally(how_much.hash_groups)},
-              {"cell_stride", tally(how_much.cell_stride)},
-              {"stochastic_inputs", tally(how_much.stochastic)}};
-    d.results = files;
-    report::list missing;
-    for (const failure& f : failures) {
-        missing.emplace_back(report::record{{"part", f.part}, {"reason", f.reason}});
+    void add_file(const std::string& folder, const std::string& file) {
+        const std::string path = (fs::path(folder) / file).string();
+        files.push_back({{"file", file},
+                         {"bytes", tally(fs::file_size(path))},
+                         {"sha256", io::sha256_of(path)}});
     }
-    d.tail = {{"not_recorded", std::move(missing)}};
-    io::output_file file(path);
-    report::write_json(d, {}, [&](std::string_view text) { file.append(text); });
-    file.commit();
-}
+
+    void write(const std::string& path) const {
+        report::document d;
+        d.head = {
+            {"schema", std::string("mx.capture/1")},
+            {"tool", report::record{{"name", std::string("mx_capture")},
+                                    {"version", std::string(MX_VERSION)},
+                                    {"sha256", program}}},
+            {"recorded_from_hardware", facts.hardware},
+            {"date", date},
+            {"device", facts.name},
+            {"compute_capability", facts.hardware ? report::value(std::to_string(facts.major) +
+                                                                  "." + std::to_string(facts.minor))
+                                                  : report::value()},
+            {"arch", std::string(target.name)},
+            {"driver", facts.driver},
+            {"cuda_runtime", facts.runtime},
+            {"cublaslt", facts.cublaslt},
+            {"only", only.empty() ? report::value() : report::value(only)},
+            {"seed", tally(how_much.seed)},
+            {"tiles", tally(how_much.tiles)},
+            {"hash_groups", tally(how_much.hash_groups)},
+            {"cell_stride", tally(how_much.cell_stride)},
+            {"stochastic_inputs", tally(how_much.stochastic)}};
+        d.results = files;
+        d.tail = {{"not_recorded", report::to_list(failures, [](const failure& f) {
+                       return report::record{{"part", f.part}, {"reason", f.reason}};
+                   })}};
+        io::output_file file(path);
+        report::write_json(d, {}, [&](std::string_view text) { file.append(text); });
+        file.commit();
+    }
+};
 
 constexpr unsigned part_seconds = 300;
 // A card that answers no more is not asked for hours.
@@ -102,15 +98,13 @@ device_facts from_lines(const std::string& text) {
     for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
         lines.push_back(text.substr(at, end - at));
     }
-    device_facts f;
-    f.name = lines.at(0);
-    f.major = std::stoi(lines.at(1));
-    f.minor = std::stoi(lines.at(2));
-    f.driver = lines.at(3);
-    f.runtime = lines.at(4);
-    f.cublaslt = lines.at(5);
-    f.hardware = true;
-    return f;
+    return {lines.at(0),
+            std::stoi(lines.at(1)),
+            std::stoi(lines.at(2)),
+            lines.at(3),
+            lines.at(4),
+            lines.at(5),
+            true};
 }
 
 device_facts card_facts() {
@@ -122,15 +116,6 @@ device_facts card_facts() {
     const outcome o = run_isolated(ask, part_seconds);
     if (!o.fine) throw base::error(base::error_kind::unavailable, o.text);
     return from_lines(o.text);
-}
-
-const chip& chip_named(const std::string& name) {
-    std::vector<std::string_view> names;
-    for (const chip& c : chips) {
-        if (c.name == name) return c;
-        names.push_back(c.name);
-    }
-    base::refuse(base::unknown("chip", name, names));
 }
 
 std::string date_text(const char* format) {
@@ -249,7 +234,8 @@ std::size_t capture(const request& what) {
     manifest m;
     m.facts =
         emulated ? device_facts{"emulated " + what.emulate, 0, 0, "", "", "", false} : card_facts();
-    const chip* c = emulated ? &chip_named(what.emulate) : find_chip(m.facts.major, m.facts.minor);
+    const chip* c = emulated ? &base::row_named(chips, "chip", what.emulate)
+                             : find_chip(m.facts.major, m.facts.minor);
     if (c == nullptr) {
         throw base::error(
             base::error_kind::unavailable,
@@ -266,13 +252,9 @@ std::size_t capture(const request& what) {
     append_instructions(parts, *c, what.how_much);
     append_products(parts, *c, what.how_much);
     if (!what.replay.empty()) append_replays(parts, *c, what.replay);
-    parts.erase(
-        std::remove_if(parts.begin(), parts.end(),
-                       [&](const part& p) { return p.file.find(what.only) == std::string::npos; }),
-        parts.end());
-    if (parts.empty()) {
-        base::refuse("no part has '{}' in its file name", what.only);
-    }
+    std::erase_if(parts,
+                  [&](const part& p) { return p.file.find(what.only) == std::string::npos; });
+    if (parts.empty()) base::refuse("no part has '{}' in its file name", what.only);
     const std::string folder =
         !what.out.empty()
             ? what.out

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "libmx/base/named.hpp"
+
 namespace mx::capture {
 
 struct chip {
@@ -43,11 +45,6 @@ constexpr const chip* find_chip(int major, int minor) {
 }
 
 /// The row of this name, or nullptr.
-constexpr const chip* find_chip(std::string_view name) {
-    for (const chip& c : chips) {
-        if (c.name == name) return &c;
-    }
-    return nullptr;
-}
+constexpr const chip* find_chip(std::string_view name) { return base::find_named(chips, name); }
 
 }  // namespace mx::capture

@@ -26,8 +26,8 @@ class emulated_device final : public device {
         std::vector<std::uint32_t> outputs(tiles.size() * mma_tile_outputs);
         base::parallel_for(tiles.size(), 0, nullptr, [&](std::uint64_t t, int) {
             const auto d = multiply_tile(what, tiles[t], accumulate, model);
-            std::copy(d.begin(), d.end(),
-                      outputs.begin() + static_cast<std::ptrdiff_t>(t * mma_tile_outputs));
+            std::ranges::copy(d,
+                              outputs.begin() + static_cast<std::ptrdiff_t>(t * mma_tile_outputs));
         });
         return outputs;
     }

@@ -28,8 +28,7 @@ constexpr std::array descriptor_formats{
 
 std::uint32_t descriptor_code(const vectors::mma_case& what, const gemm::operand_format& f) {
     if (what.instruction_k == 64) return 1;  // e2m1 of the 4-bit kinds
-    const auto row = std::find_if(descriptor_formats.begin(), descriptor_formats.end(),
-                                  [&](const descriptor_format& d) { return d.name == f.name; });
+    const auto row = std::ranges::find(descriptor_formats, f.name, &descriptor_format::name);
     return row->code;
 }
 

@@ -41,7 +41,6 @@ std::vector<instruction> instructions_of(const chip& c);
 /// 64 x 8: a tile takes part of them.
 inline constexpr std::size_t tcgen05_rows = 128;
 inline constexpr std::size_t tcgen05_columns = 16;
-inline constexpr std::size_t wgmma_rows = 64;
 
 /// Bytes of K of one row in one instruction, whatever the elements.
 inline constexpr std::size_t slice_bytes = 32;

@@ -88,9 +88,7 @@ std::optional<int> status_of(pid_t child) {
 
 std::string why(arrival how, const std::optional<int>& status, unsigned seconds) {
     if (how == arrival::late) return fmt::format("was not done in {} seconds", seconds);
-    if (status && WIFSIGNALED(*status)) {
-        return fmt::format("ended by signal {}", WTERMSIG(*status));
-    }
+    if (status && WIFSIGNALED(*status)) return fmt::format("ended by signal {}", WTERMSIG(*status));
     return "ended without an answer";
 }
 

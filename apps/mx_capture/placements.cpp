@@ -58,9 +58,7 @@ std::vector<placement> placements_of(const instruction& i) {
             }
         }
     }
-    std::stable_sort(list.begin(), list.end(), [](const placement& x, const placement& y) {
-        return deviations(x) < deviations(y);
-    });
+    std::ranges::stable_sort(list, {}, deviations);
     return list;
 }
 

@@ -78,18 +78,13 @@ void append_products(std::vector<part>& parts, const chip& c, const amounts& a) 
             for (const std::size_t depth : depths) {
                 if (depth > a.largest_product) continue;
                 for (const bool bf16 : {false, true}) {
-                    library_problem p;
-                    p.what = {gemm::find_operand_format(kind.a),
-                              gemm::find_operand_format(kind.b),
-                              gemm::find_operand_scale(kind.scale, kind.block),
-                              false,
-                              kind.instruction_k,
-                              depth / kind.instruction_k};
-                    p.seed = a.seed;
-                    p.rows = s.rows;
-                    p.columns = s.columns;
-                    p.bf16 = bf16;
-                    p.fast_accumulation = kind.fast;
+                    const mma_case what{gemm::find_operand_format(kind.a),
+                                        gemm::find_operand_format(kind.b),
+                                        gemm::find_operand_scale(kind.scale, kind.block),
+                                        false,
+                                        kind.instruction_k,
+                                        depth / kind.instruction_k};
+                    const library_problem p{what, a.seed, s.rows, s.columns, bf16, kind.fast};
                     parts.push_back(
                         {fmt::format("gemm/{}.{}x{}x{}.{}.safetensors", kind.name, s.rows,
                                      s.columns, depth, bf16 ? "bf16" : "f32"),

@@ -64,7 +64,7 @@ void replay_distribution(const vector_file& file, const std::string& dist, const
     const std::size_t tiles = shape[0], rows = shape[1], cols = shape[2];
     const auto a = mma_codes(file, dist + ".A", *i.what.a);
     const auto b = mma_codes(file, dist + ".B", *i.what.b);
-    const auto c = accumulator_bits(file, dist + ".C", i.what.f16, tiles * rows * cols);
+    const auto c = file.words(dist + ".C", i.what.f16 ? 16 : 32, tiles * rows * cols);
     if (a.size() != tiles * rows * depth || b.size() != tiles * cols * depth) {
         file.fail("does not fit its operands", dist + ".D");
     }

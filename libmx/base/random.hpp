@@ -53,9 +53,7 @@ MX_HD inline std::uint32_t random_u32(const random_key& key, std::uint64_t index
 /// on which other tensors or files are read.
 constexpr std::uint64_t tensor_id(std::string_view name) {
     std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const char c : name) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    }
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     return hash;
 }
 

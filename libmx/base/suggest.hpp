@@ -6,6 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/base/named.hpp"
+#include "libmx/base/status.hpp"
+
 namespace mx::base {
 
 /// The candidate with the smallest edit distance to `word` (insert, delete, replace, swap of
@@ -16,5 +19,12 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
 /// unknown("scale rule", "flor", names).
 std::string unknown(std::string_view what, std::string_view word,
                     const std::vector<std::string_view>& candidates);
+
+/// The row named `name`. Throws base::error (usage) with that sentence where there is none.
+template <typename Rows>
+const auto& row_named(const Rows& rows, std::string_view what, std::string_view name) {
+    if (const auto* row = find_named(rows, name)) return *row;
+    refuse(unknown(what, name, names_of(rows)));
+}
 
 }  // namespace mx::base

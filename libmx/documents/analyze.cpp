@@ -27,9 +27,8 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
     report::document d;
     d.sections = pages::analysis_sections(a, summary, o.view);
-    report::list totals;
-    for (const pages::recipe_summary& s : summary) totals.emplace_back(s.members);
-    d.tail.emplace_back("summary", std::move(totals));
+    d.tail.emplace_back("summary",
+                        report::to_list(summary, [](const auto& s) { return s.members; }));
     d.results = records_of(a.results);
     return m.finish(std::move(d), a.results, a.skipped, a.sums, true);
 }

@@ -3,9 +3,9 @@
 #include <array>
 #include <utility>
 
-#include "libmx/documents/lists.hpp"
 #include "libmx/documents/studies.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::documents {
@@ -59,10 +59,10 @@ measured cluster(const cluster_options& o, const surroundings& around) {
 
     report::document d;
     d.sections = pages::cluster_sections(report, request, o.all);
-    d.tail = {{"findings", list_of(report.findings,
-                                   [&](const cluster::finding& f) {
-                                       return cluster::finding_record(f, request.roles);
-                                   })},
+    d.tail = {{"findings", report::to_list(report.findings,
+                                           [&](const cluster::finding& f) {
+                                               return cluster::finding_record(f, request.roles);
+                                           })},
               {"health", health_list(report, request)},
               {"norms_around_zero",
                report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};

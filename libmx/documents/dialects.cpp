@@ -183,10 +183,7 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
 }
 
 const dialect& dialect_named(const std::string& name) {
-    if (const dialect* d = codec::find_dialect(name)) return *d;
-    std::vector<std::string_view> known;
-    for (const dialect& d : codec::dialects()) known.push_back(d.name);
-    base::refuse(base::unknown("dialect", name, known));
+    return base::row_named(codec::dialects(), "dialect", name);
 }
 
 }  // namespace

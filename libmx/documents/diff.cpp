@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/documents/lists.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/views/diff_view.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/diff/diff.hpp"
 
 namespace mx::documents {
@@ -27,9 +27,9 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
             {"tensor", f.tensor},
             {"recipe", f.recipe},
             {"blocks", pages::integer(f.blocks)},
-            {"clamp_zone_blocks", integers_of(f.in_zone)},
+            {"clamp_zone_blocks", report::to_list(f.in_zone)},
             {"direction", pages::text(f.falling ? "falling" : "rising")},
-            {"clamp_zone_distance", list_of(f.distance, pages::real)},
+            {"clamp_zone_distance", report::to_list(f.distance, pages::real)},
             {"extrapolated_arrival", known ? pages::real(f.forecast->at) : pages::undefined()},
             {"extrapolation_r2", known ? pages::real(f.forecast->r2) : pages::undefined()},
             {"finding", diff::sentence_of(f, labels)}});
@@ -90,7 +90,7 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     d.head.emplace_back("inputs", std::move(inputs));
     const std::vector<std::string>& labels = request.labels.text;
     d.head.emplace_back("labels", report::list(labels.begin(), labels.end()));
-    d.head.emplace_back("steps", integers_of(request.labels.steps));
+    d.head.emplace_back("steps", report::to_list(request.labels.steps));
     d.head.emplace_back("reordered", reordered);
     d.head.emplace_back("identical", result.identical);
     d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));

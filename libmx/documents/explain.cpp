@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/recipe.hpp"
@@ -22,13 +22,6 @@
 namespace mx::documents {
 namespace {
 
-template <typename List>
-std::vector<std::string_view> names_in(const List& list) {
-    std::vector<std::string_view> names;
-    for (const auto& row : list) names.push_back(row.name);
-    return names;
-}
-
 // 0x7f, 0b0111 or 127; none when the text is something else.
 std::optional<std::uint32_t> parse_code(const std::string& text) {
     int radix = 10;
@@ -37,11 +30,7 @@ std::optional<std::uint32_t> parse_code(const std::string& text) {
     if (prefix == "0x" || prefix == "0X") radix = 16;
     if (prefix == "0b" || prefix == "0B") radix = 2;
     if (radix != 10) digits = text.substr(2);
-    std::uint32_t value = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [stop, failure] = std::from_chars(digits.data(), end, value, radix);
-    if (failure != std::errc{} || stop != end) return std::nullopt;
-    return value;
+    return base::parsed<std::uint32_t>(digits, radix);
 }
 
 // Every code of the format, or those asked for.
@@ -52,9 +41,8 @@ std::vector<report::record> meanings(const Format& f, const explain_options& o) 
     for (const std::string& text : o.codes) {
         const std::optional<std::uint32_t> code = parse_code(text);
         if (!code || *code >= count) {
-            base::refuse(fmt::format("'{}' is no code of {}: give {} to {}, 0b... or decimal", text,
-                                     f.name, pages::hex_code(f.bits(), 0),
-                                     pages::hex_code(f.bits(), count - 1)));
+            base::refuse("'{}' is no code of {}: give {} to {}, 0b... or decimal", text, f.name,
+                         pages::hex_code(f.bits(), 0), pages::hex_code(f.bits(), count - 1));
         }
         rows.push_back(pages::meaning_of(f, *code));
     }
@@ -125,21 +113,22 @@ report::document explain(const explain_options& o) {
     }
     if (const format::scale_format* f = format::find_scale_format(o.subject)) {
         if (!f->has_codes()) {
-            base::refuse(fmt::format("{}: {}; 'mx formats' has its limits", f->name, f->summary));
+            base::refuse("{}: {}; 'mx formats' has its limits", f->name, f->summary);
         }
         return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
     }
     if (!o.codes.empty()) {
         base::refuse(
-            fmt::format("'{}' is no element or scale format, so it has no code "
-                        "'{}'; 'mx formats' lists them",
-                        o.subject, o.codes.front()));
+            "'{}' is no element or scale format, so it has no code '{}'; 'mx formats' lists them",
+            o.subject, o.codes.front());
     }
     if (o.subject.find(':') == std::string::npos &&
         format::find_block_format(o.subject) == nullptr) {
-        std::vector<std::string_view> names = names_in(format::block_formats);
-        for (const std::string_view name : names_in(format::element_formats)) names.push_back(name);
-        for (const std::string_view name : names_in(format::scale_formats)) names.push_back(name);
+        std::vector<std::string_view> names = base::names_of(format::block_formats);
+        for (const std::string_view name : base::names_of(format::element_formats))
+            names.push_back(name);
+        for (const std::string_view name : base::names_of(format::scale_formats))
+            names.push_back(name);
         base::refuse(base::unknown("recipe or format", o.subject, names));
     }
     return recipe_document(o.subject);

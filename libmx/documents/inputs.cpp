@@ -9,8 +9,8 @@
 #include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
-#include "libmx/documents/lists.hpp"
 #include "libmx/policy/missing.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::documents {
 
@@ -71,7 +71,7 @@ std::string selection_text(const input_options& in, const role_options& roles) {
 }
 
 report::list input_list(const file_sizes& files, const digest_function& digest) {
-    return list_of(files, [&](const auto& f) {
+    return report::to_list(files, [&](const auto& f) {
         report::record file{{"path", f.first}, {"bytes", pages::integer(f.second)}};
         if (digest) file.emplace_back("sha256", digest(f.first));
         return file;
@@ -79,7 +79,7 @@ report::list input_list(const file_sizes& files, const digest_function& digest) 
 }
 
 report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
-    return list_of(skipped, [](const engine::skipped_tensor& s) {
+    return report::to_list(skipped, [](const engine::skipped_tensor& s) {
         report::record r{
             {"file", s.file},
             {"tensor", s.tensor},
@@ -87,7 +87,7 @@ report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
             {"reason", s.reason}};
         if (s.dtype.empty()) return r;
         r.insert(r.end(), {{"dtype", s.dtype},
-                           {"shape", integers_of(s.shape)},
+                           {"shape", report::to_list(s.shape)},
                            {"elements", pages::integer(s.elements)},
                            {"bytes", pages::integer(s.bytes)}});
         return r;

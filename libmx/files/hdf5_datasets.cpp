@@ -110,8 +110,7 @@ class tree_walk {
             if (list.failure) std::rethrow_exception(list.failure);
             fail(prefix, fmt::format("cannot list the group: {}", hdf5_problem()));
         }
-        std::sort(list.links.begin(), list.links.end(),
-                  [](const link& a, const link& b) { return a.name < b.name; });
+        std::ranges::sort(list.links, {}, &link::name);
         for (const link& each : list.links) follow(id, each, prefix + each.name, depth);
     }
 

@@ -43,9 +43,35 @@ class hdf5_stage {
     }
 
     // For the driver's functions.
-    void read(haddr_t at, std::span<std::byte> bytes) const;
-    void write(haddr_t at, std::span<const std::byte> bytes) noexcept;
-    void resize(haddr_t size) noexcept;
+    void read(haddr_t at, std::span<std::byte> bytes) const {
+        stage_->read_at(at, bytes);
+        for (const auto& [start, part] : unwritten_) {
+            const haddr_t from = std::max(at, start);
+            const haddr_t to = std::min(at + bytes.size(), start + part.size());
+            if (from < to) {
+                std::copy_n(part.begin() + static_cast<std::ptrdiff_t>(from - start), to - from,
+                            bytes.begin() + static_cast<std::ptrdiff_t>(from - at));
+            }
+        }
+    }
+    void write(haddr_t at, std::span<const std::byte> bytes) noexcept {
+        if (!failure_) {
+            try {
+                return stage_->write_at(at, bytes);
+            } catch (...) {
+                failure_ = std::current_exception();
+            }
+        }
+        unwritten_.emplace_back(at, std::vector(bytes.begin(), bytes.end()));
+    }
+    void resize(haddr_t size) noexcept {
+        if (failure_) return;
+        try {
+            stage_->reserve(size);
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+    }
 
   private:
     staged_output* stage_;
@@ -139,7 +165,7 @@ H5FD_class_t driver() {
     d.read = read_stage;
     d.write = write_stage;
     d.truncate = resize_stage;
-    std::fill(std::begin(d.fl_map), std::end(d.fl_map), H5FD_MEM_SUPER);
+    std::ranges::fill(d.fl_map, H5FD_MEM_SUPER);
     d.fl_map[H5FD_MEM_DRAW] = H5FD_MEM_DRAW;
     d.fl_map[H5FD_MEM_GHEAP] = H5FD_MEM_DRAW;
     return d;
@@ -151,38 +177,6 @@ hdf5_stage::hdf5_stage(staged_output& stage) : stage_(&stage) {
     access_ = {H5Pcreate(H5P_FILE_ACCESS), H5Pclose};
     const hdf5_stage* const self = this;
     H5Pset_driver(access_.get(), driver_.get(), static_cast<const void*>(&self));
-}
-
-void hdf5_stage::read(haddr_t at, std::span<std::byte> bytes) const {
-    stage_->read_at(at, bytes);
-    for (const auto& [start, part] : unwritten_) {
-        const haddr_t from = std::max(at, start);
-        const haddr_t to = std::min(at + bytes.size(), start + part.size());
-        if (from < to) {
-            std::copy_n(part.begin() + static_cast<std::ptrdiff_t>(from - start), to - from,
-                        bytes.begin() + static_cast<std::ptrdiff_t>(from - at));
-        }
-    }
-}
-
-void hdf5_stage::write(haddr_t at, std::span<const std::byte> bytes) noexcept {
-    if (!failure_) {
-        try {
-            return stage_->write_at(at, bytes);
-        } catch (...) {
-            failure_ = std::current_exception();
-        }
-    }
-    unwritten_.emplace_back(at, std::vector(bytes.begin(), bytes.end()));
-}
-
-void hdf5_stage::resize(haddr_t size) noexcept {
-    if (failure_) return;
-    try {
-        stage_->reserve(size);
-    } catch (...) {
-        failure_ = std::current_exception();
-    }
 }
 
 class layout_writer {

@@ -203,9 +203,7 @@ void isolated_worker::run_child(int socket, const std::function<service()>& make
             if (!answer) answer = make();
             reply = answer(request, window);
             failed = reply.size() > answer_limit;
-            if (failed) {
-                reply = refusal("lists more than any real file");
-            }
+            if (failed) reply = refusal("lists more than any real file");
         } catch (const base::error& e) {
             reply = encode(e);
         } catch (const std::bad_alloc&) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "libmx/base/named.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/files/zip_archive.hpp"
 #include "libmx/io/readers.hpp"
@@ -18,17 +19,10 @@ namespace {
 constexpr std::string_view weights_entry = "model.weights.h5";
 constexpr std::uint64_t keras_piece = 1 << 20;
 
-const zip_entry* find_weights(const zip_archive& archive) {
-    for (const zip_entry& entry : archive.entries()) {
-        if (entry.name == weights_entry) return &entry;
-    }
-    return nullptr;
-}
-
 // HDF5 wants a file of its own: the entry becomes one without a name.
 shared_file unpacked_file(const shared_file& file) {
     const auto archive = zip_archive::open(file);
-    const zip_entry* const entry = find_weights(*archive);
+    const zip_entry* const entry = base::find_named(archive->entries(), weights_entry);
     if (entry == nullptr || entry->encrypted) {
         input_error(fmt::format("has no readable {}", weights_entry), {file->path(), {}, {}});
     }
@@ -71,7 +65,7 @@ class keras_reader final : public file_reader {
 bool looks_like_keras(const file_probe& probe) {
     if (!looks_like_zip(probe)) return false;
     try {
-        return find_weights(*zip_archive::open(probe.file)) != nullptr;
+        return base::find_named(zip_archive::open(probe.file)->entries(), weights_entry) != nullptr;
     } catch (const base::error&) {
         return false;  // the npz reader says what is wrong with the archive
     }

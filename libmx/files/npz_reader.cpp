@@ -63,9 +63,7 @@ class npz_reader final : public file_reader {
     std::string foreign() const {
         for (const zip_entry& entry : archive_->entries()) {
             for (const foreign_archive& known : foreign_archives) {
-                if (entry.name.ends_with(known.entry)) {
-                    return complaint(known.name, known.advice);
-                }
+                if (entry.name.ends_with(known.entry)) return complaint(known.name, known.advice);
             }
         }
         return "is a zip archive without .npy arrays";

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "libmx/base/macros.hpp"
+#include "libmx/base/named.hpp"
 
 namespace mx::format {
 
@@ -109,10 +110,7 @@ inline constexpr std::array element_formats{
 
 /// The row named `name`, or nullptr.
 constexpr const element_format* find_element_format(std::string_view name) {
-    for (const element_format& f : element_formats) {
-        if (f.name == name) return &f;
-    }
-    return nullptr;
+    return base::find_named(element_formats, name);
 }
 
 }  // namespace mx::format

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "libmx/base/named.hpp"
+
 namespace mx::format {
 
 enum class rounding : std::uint8_t { rtne, away, zero, up, down, stochastic, ties_to_zero };
@@ -40,10 +42,7 @@ constexpr const rounding_row& row_of(rounding id) {
 }
 
 constexpr const rounding_row* find_rounding(std::string_view name) {
-    for (const rounding_row& row : roundings) {
-        if (row.name == name) return &row;
-    }
-    return nullptr;
+    return base::find_named(roundings, name);
 }
 
 }  // namespace mx::format

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "libmx/base/named.hpp"
 #include "libmx/format/element_formats.hpp"
 
 namespace mx::format {
@@ -55,10 +56,7 @@ inline constexpr std::array scale_formats{
 
 /// The row named `name`, or nullptr.
 constexpr const scale_format* find_scale_format(std::string_view name) {
-    for (const scale_format& f : scale_formats) {
-        if (f.name == name) return &f;
-    }
-    return nullptr;
+    return base::find_named(scale_formats, name);
 }
 
 }  // namespace mx::format

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <vector>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -15,12 +15,9 @@ namespace {
 
 template <int accumulator::*field>
 void set_integer(accumulator& a, std::string_view text) {
-    int n = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (status != std::errc{} || end != text.data() + text.size()) {
-        base::refuse("'{}' is not an integer in an accumulator's spelling", text);
-    }
-    a.*field = n;
+    const std::optional<int> n = base::parsed<int>(text);
+    if (!n) base::refuse("'{}' is not an integer in an accumulator's spelling", text);
+    a.*field = *n;
 }
 
 template <int accumulator::*field>
@@ -30,15 +27,7 @@ std::string get_integer(const accumulator& a) {
 
 template <auto field, const auto& words>
 void set_word(accumulator& a, std::string_view text) {
-    std::vector<std::string_view> names;
-    for (const auto& w : words) {
-        if (w.name == text) {
-            a.*field = w.value;
-            return;
-        }
-        names.push_back(w.name);
-    }
-    base::refuse(base::unknown("policy of an accumulator", text, names));
+    a.*field = base::row_named(words, "policy of an accumulator", text).value;
 }
 
 template <auto field, const auto& words>
@@ -152,13 +141,7 @@ void validate(const accumulator& a) {
 accumulator parse_accumulator(std::string_view text) {
     const std::size_t colon = text.find(':');
     const std::string_view name = text.substr(0, colon);
-    const accumulator* row = find_accumulator(name);
-    if (row == nullptr) {
-        std::vector<std::string_view> names;
-        for (const accumulator& a : accumulators()) names.push_back(a.name);
-        base::refuse(base::unknown("accumulator", name, names));
-    }
-    accumulator a = *row;
+    accumulator a = base::row_named(accumulators(), "accumulator", name);
     std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
     while (!rest.empty()) {
         const std::size_t comma = rest.find(',');

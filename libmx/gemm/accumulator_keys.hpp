@@ -38,8 +38,7 @@ inline constexpr std::array intake_words{
     policy_word{intake::float32, "float32", "dequantized to float32"},
     policy_word{intake::bfloat16, "bfloat16", "dequantized and rounded to bfloat16"},
     policy_word{intake::halves, "f16-halves",
-                "widened to f16; of every four k a step takes the first two, the next the "
-                "others"},
+                "widened to f16; of every four k a step takes the first two, the next the others"},
 };
 inline constexpr std::array conversion_words{
     policy_word{conversion::rz_fp32, "rz-fp32", "to float32, toward zero"},

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "libmx/base/named.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/gemm/terms.hpp"
 
@@ -40,8 +41,7 @@ constexpr std::string_view recorded_fp8_f16_sm100 =
 constexpr std::string_view recorded_fp8_f16_sm90 =
     "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow range; "
     "they hardly depend on F); two f16 instructions and an addition in the machine code which "
-    "ptxas 13.0 makes, those "
-    "as sm90.mma.f16.f16acc";
+    "ptxas 13.0 makes, those as sm90.mma.f16.f16acc";
 constexpr std::string_view compiled_fp8_sm90 =
     "the machine code which ptxas 13.0 makes: operands widened to f16, two f16 instructions as "
     "sm90.mma.f16 and an addition. sm90.mma.fp8 is what others recorded";
@@ -240,19 +240,10 @@ bool mixes(const operand_format& f) { return (f.member & small) != 0 || f.member
 std::span<const accumulator> accumulators() { return accumulator_rows; }
 
 const accumulator* find_accumulator(std::string_view name) {
-    for (const accumulator& row : accumulator_rows) {
-        if (row.name == name) return &row;
-    }
-    return nullptr;
+    return base::find_named(accumulator_rows, name);
 }
 
 bool gives_f16(const accumulator& a) { return gives_f16(a.convert); }
-
-evidence evidence_of(const accumulator& m, const operand_format& a, const operand_format& b) {
-    const bool compared = (m.compared & a.member) != 0 && (m.compared & b.member) != 0;
-    const bool same = a.name == b.name;
-    return compared && (same || m.mixed_compared) ? m.known_from : evidence::extrapolated;
-}
 
 bool takes(const accumulator& m, const operand_format& a, const operand_format& b,
            std::uint32_t scaling) {

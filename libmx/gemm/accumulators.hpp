@@ -24,9 +24,6 @@ void validate(const accumulator& a);
 /// Whether the model's accumulators and results are f16.
 bool gives_f16(const accumulator& a);
 
-/// Where the model of a product of two formats comes from: known_from, or extrapolated.
-evidence evidence_of(const accumulator& m, const operand_format& a, const operand_format& b);
-
 /// Whether the model takes a product of these formats under scales of the set `scaling` (0: none).
 /// Matrix units take two formats at once only among fp8, fp6 and fp4; block-scaled kinds read
 /// operands without scales as scaled by 1.

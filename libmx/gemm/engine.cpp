@@ -38,7 +38,7 @@ float sum_pairwise(const float* a, const float* b, const step_range& steps, floa
     static thread_local std::vector<float> products;
     products.resize(steps.count);
     for (std::size_t k = 0; k < steps.count; ++k) products[k] = a[k] * b[k];
-    if (steps.descending) std::reverse(products.begin(), products.end());
+    if (steps.descending) std::ranges::reverse(products);
     return products.empty() ? sum : sum + add_tree(products.data(), products.size());
 }
 

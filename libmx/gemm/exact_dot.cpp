@@ -88,9 +88,7 @@ plain_sum add_plainly(const double* a, const double* b, std::size_t count, float
 
 float exact_dot(const double* a, const double* b, std::size_t count, float c) {
     const compensated s = add_products(a, b, count, c);
-    if (!std::isfinite(s.magnitude)) {
-        return static_cast<float>(add_plainly(a, b, count, c).sum);
-    }
+    if (!std::isfinite(s.magnitude)) return static_cast<float>(add_plainly(a, b, count, c).sum);
     if (s.magnitude == 0) return add_plainly(a, b, count, c).minus_zeros ? -0.0F : 0.0F;
     // Each of the n + 1 corrections is at most 2^-53 of a partial sum, and adding them up errs by
     // 2^-53 of theirs each time: n^2 2^-106 of the magnitudes, with room to spare.

@@ -136,7 +136,7 @@ void walk_promoting(const engine& e, const plan& p, const tile& where, const ste
         const std::size_t count = std::min(p.promoted, range.count - done);
         const std::size_t first =
             p.descending ? range.first + range.count - done - count : range.first + done;
-        std::fill(acc.begin(), acc.end(), 0u);
+        std::ranges::fill(acc, 0u);
         e.walk(where, {first, count, p.descending}, acc.data());
         for (std::size_t i = 0; i < acc.size(); ++i) {
             sum[i] += as_float(p, acc[i]);
@@ -164,7 +164,7 @@ std::vector<std::uint32_t> sums_of(const engine& e, const plan& p, const tile& w
     std::vector<float> sum(acc.size());
     for (std::size_t i = 0; i < acc.size(); ++i) sum[i] = as_float(p, acc[i]);
     for (std::size_t first = p.slice; first < p.steps; first += p.slice) {
-        std::fill(acc.begin(), acc.end(), 0u);
+        std::ranges::fill(acc, 0u);
         const std::size_t count = std::min(p.slice, p.steps - first);
         walk_promoting(e, p, where, {first, count, p.descending}, acc);
         for (std::size_t i = 0; i < acc.size(); ++i) sum[i] += as_float(p, acc[i]);

@@ -255,9 +255,7 @@ MX_HD inline std::size_t groups_of(const step_kind& s) {
 MX_HD inline std::uint32_t one_step(const step_kind& s, const factor* a, const factor* b,
                                     const scale_factor* sa, const scale_factor* sb,
                                     std::uint32_t c) {
-    if (s.how == algorithm::grouped) {
-        return grouped_step(s.rule, s.least_exponent, a, b, sa, sb, c);
-    }
+    if (s.how == algorithm::grouped) return grouped_step(s.rule, s.least_exponent, a, b, sa, sb, c);
     if (s.how == algorithm::two_sided) return two_sided_step(s.rule, a, b, c);
     if (s.how == algorithm::interleaved) return interleaved_step(s.rule, a, b, c);
     return fused_step(s.rule, a, b, c);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "libmx/base/macros.hpp"
+#include "libmx/base/named.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/gemm/accumulator.hpp"
 
@@ -67,10 +68,7 @@ inline constexpr std::array operand_formats{
 
 /// The row named `name`, or nullptr.
 constexpr const operand_format* find_operand_format(std::string_view name) {
-    for (const operand_format& f : operand_formats) {
-        if (f.name == name) return &f;
-    }
-    return nullptr;
+    return base::find_named(operand_formats, name);
 }
 
 /// Scales as the units name them; the bit, the scale format's row and the block.

@@ -101,9 +101,7 @@ MX_HD inline std::uint32_t round_to(const target& t, std::uint64_t magnitude, in
 MX_HD inline std::uint32_t convert_sum(const step_rule& r, std::int64_t sum, int q,
                                        bool minus_zeros) {
     const target t = target_of(r.convert);
-    if (sum == 0) {
-        return minus_zeros && r.zero == zero_sign::kept ? 1u << t.sign_position : 0u;
-    }
+    if (sum == 0) return minus_zeros && r.zero == zero_sign::kept ? 1u << t.sign_position : 0u;
     const bool negative = sum < 0;
     const auto magnitude = static_cast<std::uint64_t>(negative ? -sum : sum);
     return round_to(t, magnitude, q, negative, r.underflow);

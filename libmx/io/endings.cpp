@@ -31,7 +31,7 @@ bool has_ending(std::string_view path, std::string_view ending) {
 
 void check_ending(const std::string& path, std::initializer_list<std::string_view> own) {
     const auto ends_path = [&](std::string_view ending) { return has_ending(path, ending); };
-    if (std::any_of(own.begin(), own.end(), ends_path)) return;
+    if (std::ranges::any_of(own, ends_path)) return;
     const auto refuse = [&](std::string_view ending) {
         if (!ends_path(ending)) return;
         base::refuse(fmt::format("cannot write {} here; the name may end with {}", ending,

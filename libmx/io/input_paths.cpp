@@ -28,7 +28,7 @@ std::vector<std::string> matches_of(const std::string& pattern) {
     if (status == GLOB_NOMATCH) fail(pattern, "no file matches this pattern");
     if (status != 0) fail(pattern, "the pattern cannot be expanded; memory or rights are missing");
     std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    std::sort(paths.begin(), paths.end());  // the same order under every locale
+    std::ranges::sort(paths);  // the same order under every locale
     return paths;
 }
 
@@ -97,14 +97,14 @@ std::vector<std::string> paths_in(const std::string& directory) {
         paths.push_back(it->path().string());
     }
     if (failure) fail(directory, fmt::format("cannot list: {}", failure.message()));
-    std::sort(paths.begin(), paths.end());
+    std::ranges::sort(paths);
     return paths;
 }
 
 bool stays_inside(const std::string& path) {
     const fs::path parts(path);
     if (path.empty() || parts.is_absolute() || path.find('\0') != std::string::npos) return false;
-    return std::find(parts.begin(), parts.end(), "..") == parts.end();
+    return std::ranges::find(parts, "..") == parts.end();
 }
 
 }  // namespace mx::io

@@ -57,8 +57,7 @@ void set_type(npy_layout& layout, std::string_view descr, std::optional<dtype> a
     const bool has_order = std::string_view("<>|=").find(descr.front()) != std::string_view::npos;
     const char order = has_order ? descr.front() : '|';
     const std::string_view code = descr.substr(has_order ? 1 : 0);
-    const auto found = std::find_if(npy_types.begin(), npy_types.end(),
-                                    [&](const npy_type& row) { return row.code == code; });
+    const auto found = std::ranges::find(npy_types, code, &npy_type::code);
     const bool bare = code.starts_with('V');
     if (bare && as && order != '>' && code == fmt::format("V{}", tensor::row_of(*as).bits / 8)) {
         layout.type = *as;
@@ -222,7 +221,7 @@ class literal_parser {
 };
 
 bool order_matters(const tensor::shape& shape) {
-    return std::count_if(shape.begin(), shape.end(), [](std::uint64_t n) { return n > 1; }) > 1;
+    return std::ranges::count_if(shape, [](std::uint64_t n) { return n > 1; }) > 1;
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::string model_in(const std::string& directory) {
 }
 
 bool looks_like_text(std::string_view head) {
-    return std::all_of(head.begin(), head.end(), [](char c) {
+    return std::ranges::all_of(head, [](char c) {
         const auto u = static_cast<unsigned char>(c);
         return u == '\n' || u == '\r' || u == '\t' || (u >= 0x20 && u != 0x7f);
     });
@@ -67,7 +67,7 @@ foreign_format content_of(std::string_view head) {
             return foreign;
         }
     }
-    if (std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; })) {
+    if (std::ranges::all_of(head, [](char c) { return c == '\0'; })) {
         return {0, {}, "zero bytes only"};
     }
     return {0, {}, looks_like_text(head) ? text_content : unknown_content};

@@ -91,18 +91,18 @@ class sharded_reader final : public file_reader {
         shards_.push_back(open_safetensors(input_file::open(path), options));
         files_.push_back(shards_.back()->files().front());
         const std::vector<tensor_info>& held = shards_.back()->tensors();
-        std::sort(names.begin(), names.end());
+        std::ranges::sort(names);
         std::size_t found = 0;
         for (std::size_t i = 0; i < held.size(); ++i) {
-            if (!std::binary_search(names.begin(), names.end(), held[i].name)) continue;
+            if (!std::ranges::binary_search(names, held[i].name)) continue;
             places_.emplace_back(shards_.size() - 1, i);
             tensors_.push_back(held[i]);
             ++found;
         }
         if (found == names.size()) return;
         for (const std::string& name : names) {
-            const bool present = std::any_of(held.begin(), held.end(),
-                                             [&](const tensor_info& t) { return t.name == name; });
+            const bool present =
+                std::ranges::any_of(held, [&](const tensor_info& t) { return t.name == name; });
             if (!present) fail(name, fmt::format("is not in its shard '{}'", path));
         }
     }

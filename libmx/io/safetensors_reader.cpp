@@ -221,9 +221,7 @@ safetensors_header read_header(const shared_file& file) {
     }
     std::array<std::byte, 1> first{};
     if (length > 0) file->read(8, first);
-    if (first[0] != std::byte{'{'}) {
-        fail(*file, {}, 8, "the header does not begin with '{'");
-    }
+    if (first[0] != std::byte{'{'}) fail(*file, {}, 8, "the header does not begin with '{'");
 
     safetensors_header header;
     header.data_start = 8 + length;
@@ -232,10 +230,8 @@ safetensors_header read_header(const shared_file& file) {
 
     const std::uint64_t data_bytes = file->size() - header.data_start;
     for (header_entry& entry : header.entries) check_entry(*file, entry, data_bytes);
-    std::stable_sort(header.entries.begin(), header.entries.end(),
-                     [](const header_entry& a, const header_entry& b) {
-                         return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-                     });
+    std::ranges::stable_sort(header.entries, {},
+                             [](const header_entry& e) { return std::pair(e.begin, e.end); });
     check_cover(*file, header, data_bytes);
     return header;
 }

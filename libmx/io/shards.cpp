@@ -38,9 +38,8 @@ class assembled {
           opened_(std::make_shared<source_cache>(open_limit, std::move(open))),
           order_(boxes_.size()) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
-        std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
-            return boxes_[a].origin < boxes_[b].origin;
-        });
+        std::ranges::sort(
+            order_, {}, [this](std::size_t i) -> auto& { return boxes_[i].origin; });
     }
 
     void operator()(std::uint64_t first, std::span<std::byte> out) const {
@@ -119,8 +118,7 @@ std::string check_shards(const tensor::shape& shape, const std::vector<shard_box
         if (__builtin_add_overflow(covered, count, &covered)) return "its shards overlap";
         order.push_back(&box);
     }
-    std::sort(order.begin(), order.end(),
-              [](const shard_box* a, const shard_box* b) { return a->origin < b->origin; });
+    std::ranges::sort(order, {}, &shard_box::origin);
     // In the order of their first axis, only boxes that begin before this one ends can meet it.
     for (std::size_t i = 0; i < order.size() && !shape.empty(); ++i) {
         for (std::size_t j = i + 1; j < order.size(); ++j) {

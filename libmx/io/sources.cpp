@@ -43,8 +43,7 @@ std::unique_ptr<byte_source> make_element_source(std::size_t width, read_functio
 
 shared_source source_cache::get(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
-    const auto known = std::find_if(opened_.begin(), opened_.end(),
-                                    [number](const auto& o) { return o.first == number; });
+    const auto known = std::ranges::find(opened_, number, [](const auto& o) { return o.first; });
     if (known != opened_.end()) {
         opened_.splice(opened_.begin(), opened_, known);
     } else {

@@ -66,8 +66,7 @@ spool::~spool() {
 
 void spool::write(std::uint64_t offset, std::span<const std::byte> bytes) {
     if (descriptor_ < 0) {
-        std::copy(bytes.begin(), bytes.end(),
-                  memory_.begin() + static_cast<std::ptrdiff_t>(offset));
+        std::ranges::copy(bytes, memory_.begin() + static_cast<std::ptrdiff_t>(offset));
         return;
     }
     if (!write_fully(descriptor_, offset, bytes)) fail("cannot write");

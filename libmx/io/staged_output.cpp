@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/io/spool.hpp"
 
 namespace mx::io {
@@ -43,10 +43,8 @@ int descriptor_named(const std::string& path) {
     if (path == "/dev/stderr") return STDERR_FILENO;
     for (const std::string_view prefix : {"/dev/fd/", "/proc/self/fd/"}) {
         if (!path.starts_with(prefix)) continue;
-        int number = -1;
-        const char* const end = path.data() + path.size();
-        const auto [next, problem] = std::from_chars(path.data() + prefix.size(), end, number);
-        if (problem == std::errc{} && next == end && number >= 0) return number;
+        const auto number = base::parsed<int>(path.substr(prefix.size()));
+        if (number && *number >= 0) return *number;
     }
     return -1;
 }
@@ -162,9 +160,7 @@ void staged_output::fail(std::string_view what, int error_number) const {
 }
 
 void staged_output::resolve() {
-    if (path_.empty()) {
-        output_error("the output's name is empty", {});
-    }
+    if (path_.empty()) output_error("the output's name is empty", {});
     direct_ = descriptor_named(path_);
     if (direct_ >= 0) {
         if (::fcntl(direct_, F_GETFD) < 0) fail("cannot write", errno);
@@ -231,7 +227,7 @@ void staged_output::read_at(std::uint64_t offset, std::span<std::byte> bytes) co
         bytes = bytes.subspan(static_cast<std::size_t>(got));
         offset += static_cast<std::uint64_t>(got);
     }
-    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    std::ranges::fill(bytes, std::byte{0});
 }
 
 void staged_output::commit(std::uint64_t tail_offset, std::string_view tail) {

@@ -243,9 +243,7 @@ std::unique_ptr<spool> rearrange(const byte_source& source, const layout& view, 
     // The order in which the elements lie in the source: smallest steps first, repeats last.
     std::vector<std::size_t> reading(shape.size());
     std::iota(reading.begin(), reading.end(), std::size_t{0});
-    std::stable_sort(reading.begin(), reading.end(), [&](std::size_t a, std::size_t b) {
-        return view.steps[a] - 1 < view.steps[b] - 1;
-    });
+    std::ranges::stable_sort(reading, {}, [&](std::size_t k) { return view.steps[k] - 1; });
     const tensor::shape box = rearranging_box(shape, reading, box_bytes / width);
     box_mover mover(source, *out, view, reading, width);
     tensor::shape origin(shape.size(), 0);
@@ -296,7 +294,7 @@ tensor::shape rearranging_box(const tensor::shape& shape, const std::vector<std:
 std::unique_ptr<byte_source> from_strided(shared_source source, const tensor::shape& shape,
                                           const std::vector<std::uint64_t>& strides,
                                           std::size_t width) {
-    const bool empty = std::any_of(shape.begin(), shape.end(), [](auto n) { return n == 0; });
+    const bool empty = std::ranges::any_of(shape, [](auto n) { return n == 0; });
     layout view = joined(shape, strides);
     if (empty || view.shape.empty() || (view.shape.size() == 1 && view.steps[0] == 1)) {
         return source_window(std::move(source), 0);

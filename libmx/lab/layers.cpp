@@ -128,9 +128,7 @@ void norm_forward(const layer_context& c, const norm_layer& l, const float* x, f
     float* const gain = c.room.gain.room_for(2 * l.width);
     float* const bias = gain + l.width;
     prepared(c, l, c.how.norm_statistics, l.gain, c.how.gain, gain);
-    if (l.bias != nullptr) {
-        c.on.kernels().round(c.how.norm_statistics, l.bias, l.width, bias);
-    }
+    if (l.bias != nullptr) c.on.kernels().round(c.how.norm_statistics, l.bias, l.width, bias);
     x = quantized(c.on, c.how.norm_input, {}, {x, l.tokens, l.width, draws_of(c, l.name, "input")},
                   axis::last, c.room.copy)
             .data;

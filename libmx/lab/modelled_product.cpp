@@ -39,7 +39,7 @@ void multiply_by_model(const precision& p, stage which, const matrix_view& a, ax
     products::product_runner run(control, {}, 0);
     const std::vector<float> values =
         run.multiply(forms.first.operand, forms.second.operand, {}, *p.accumulate, {});
-    std::copy(values.begin(), values.end(), c);
+    std::ranges::copy(values, c);
 }
 
 }  // namespace mx::lab

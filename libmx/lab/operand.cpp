@@ -153,7 +153,7 @@ operand_view quantized(machine& on, const operand_rule& rule, const transform::r
             as_matrix(m),
             over == axis::last ? products::reduction::last : products::reduction::first,
             *rule.recipe, {}, engine::run_control());
-        std::copy(q.values.begin(), q.values.end(), to);
+        std::ranges::copy(q.values, to);
         return {to, q.rows, q.depth, false};
     }
     const codec::recipe& r = *rule.recipe->blocks;
@@ -181,7 +181,7 @@ const float* quantized_copy(machine& on, const operand_rule& rule,
     if (over == axis::first && !v.transposed) {
         std::vector<float> turned(m.rows * m.cols);
         transpose(v.data, m.cols, m.rows, turned.data());
-        std::copy(turned.begin(), turned.end(), to);
+        std::ranges::copy(turned, to);
     }
     if (rotate.what != transform::kind::none) {
         transform::rotate_back(rotate, {to, m.rows, m.cols, m.cols},

@@ -35,14 +35,9 @@ rounding parse_rounding(const std::string& value) {
 }
 
 void set_scheme(precision& p, const std::string& value) {
-    const scheme* s = find_scheme(value);
-    if (s == nullptr) {
-        std::vector<std::string_view> names;
-        for (const scheme& row : schemes) names.push_back(row.name);
-        base::refuse(base::unknown("scheme", value, names));
-    }
+    const scheme& s = base::row_named(schemes, "scheme", value);
     p = precision();
-    for (const setting& one : parse_settings(s->settings)) apply(p, one);
+    for (const setting& one : parse_settings(s.settings)) apply(p, one);
 }
 
 constexpr std::string_view a_recipe = "RECIPE";
@@ -105,8 +100,7 @@ constexpr std::array precision_rows{
             p.norm_bias_trains = v == "trained";
         }},
     precision_key{"ln-gain", a_recipe,
-                  "gains as layer norms multiply by them; the gradient passes "
-                  "straight through",
+                  "gains as layer norms multiply by them; the gradient passes straight through",
                   [](precision& p, const std::string& v) { p.gain = parse_rule(v); }},
     precision_key{"ln-input", a_recipe, "what enters layer norms",
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
@@ -166,12 +160,7 @@ std::string to_string(const operand_rule& r) {
 std::span<const precision_key> precision_keys() { return precision_rows; }
 
 void apply(precision& p, const setting& s) {
-    std::vector<std::string_view> names;
-    for (const precision_key& key : precision_rows) {
-        if (key.name == s.key) return key.set(p, s.value);
-        names.push_back(key.name);
-    }
-    base::refuse(base::unknown("setting", s.key, names));
+    base::row_named(precision_rows, "setting", s.key).set(p, s.value);
 }
 
 std::vector<setting> parse_settings(std::string_view text) {
@@ -185,7 +174,7 @@ std::vector<setting> parse_settings(std::string_view text) {
         setting s{"scheme", std::string(word)};
         if (equals != std::string_view::npos) {
             s = {std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))};
-            std::replace(s.key.begin(), s.key.end(), '.', '-');
+            std::ranges::replace(s.key, '.', '-');
         }
         precision tried;
         apply(tried, s);

@@ -47,9 +47,7 @@ std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& 
                                               std::span<const float> x) {
     const codec::block_params p = codec::params_of(r);
     if (!p.plain || p.has_offset || x.empty()) return std::nullopt;
-    if (!std::all_of(x.begin(), x.end(), [](float v) { return std::isfinite(v); })) {
-        return std::nullopt;
-    }
+    if (!std::ranges::all_of(x, [](float v) { return std::isfinite(v); })) return std::nullopt;
     const auto length =
         static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
     const codec::recipe_request request{&p, codec::detail::none, false, false, false};
@@ -98,9 +96,9 @@ report::record figures_record(const std::optional<block_figures>& f) {
 report::record gains_record(const codec::recipe& r, std::span<const float> gains) {
     std::vector<double> sizes;
     for (const float g : gains) sizes.push_back(std::abs(static_cast<double>(g)));
-    const bool known = !sizes.empty() && std::all_of(sizes.begin(), sizes.end(),
-                                                     [](double x) { return std::isfinite(x); });
-    if (known) std::sort(sizes.begin(), sizes.end());
+    const bool known =
+        !sizes.empty() && std::ranges::all_of(sizes, [](double x) { return std::isfinite(x); });
+    if (known) std::ranges::sort(sizes);
     const auto size = [&](std::size_t at) {
         return known ? report::value(sizes[at]) : report::value();
     };

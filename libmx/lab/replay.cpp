@@ -212,7 +212,7 @@ class scheme_replay {
         std::vector<float> values(net_.parameters().size());
         for (const parameter& p : net_.parameters().all()) {
             const std::vector<float> x = inputs_.read(prefix + "." + p.name, p.shape);
-            std::copy(x.begin(), x.end(), of(values, p));
+            std::ranges::copy(x, of(values, p));
         }
         return values;
     }
@@ -474,7 +474,7 @@ std::vector<std::string> recorded_cases(const std::string& folder) {
         if (it->path().extension() != ".json") continue;
         if (fs::exists(stem_of(path) + std::string(inputs_end), failure)) found.push_back(path);
     }
-    std::sort(found.begin(), found.end());
+    std::ranges::sort(found);
     return found;
 }
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 
@@ -15,13 +15,11 @@ namespace {
 
 template <typename T>
 T parsed(const std::string& text, T least, T most) {
-    T n{};
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
-    const bool whole = status == std::errc{} && end == text.data() + text.size();
-    if (!whole || !(n >= least) || !(n <= most)) {
+    const std::optional<T> n = base::parsed<T>(text);
+    if (!n || !(*n >= least) || !(*n <= most)) {
         base::refuse("'{}': give a number from {} to {}", text, least, most);
     }
-    return n;
+    return *n;
 }
 
 std::uint64_t whole(const std::string& text, std::uint64_t least, std::uint64_t most) {
@@ -38,12 +36,7 @@ struct word {
 
 template <typename T, std::size_t N>
 T read_word(const std::string& text, const std::array<word<T>, N>& words) {
-    std::vector<std::string_view> names;
-    for (const word<T>& w : words) {
-        if (w.name == text) return w.value;
-        names.push_back(w.name);
-    }
-    base::refuse(base::unknown("value", text, names));
+    return base::row_named(words, "value", text).value;
 }
 template <typename T, std::size_t N>
 std::string print_word(T value, const std::array<word<T>, N>& words) {
@@ -232,8 +225,7 @@ run_request from_text(const std::map<std::string, std::string>& text) {
             r.nudge_after = whole(value, 0, most_steps);
         } else {
             const std::string& wanted = name;  // clang 14 captures no structured binding
-            const auto key = std::find_if(request_rows.begin(), request_rows.end(),
-                                          [&](const request_key& k) { return k.name == wanted; });
+            const auto key = std::ranges::find(request_rows, wanted, &request_key::name);
             if (key == request_rows.end()) base::refuse("an unknown entry '{}'", name);
             set_key(r, *key, value);
         }

@@ -40,9 +40,8 @@ void write_run(const training& t, const run_plan& plan) {
 void begin_folder(const std::string& folder) {
     std::error_code failure;
     if (fs::exists(inside(folder, checkpoint_name), failure)) {
-        throw base::error(base::error_kind::usage,
-                          "holds a run already: continue it with --resume, or name another folder",
-                          {folder, {}, {}});
+        base::refuse("holds a run already: continue it with --resume, or name another folder",
+                     {folder, {}, {}});
     }
     fs::create_directories(folder, failure);
     if (failure) {
@@ -146,7 +145,7 @@ std::vector<std::string> checkpoints_of(const std::string& path) {
         throw base::error(base::error_kind::input, "holds no run of mx train: no checkpoint",
                           {path, {}, {}});
     }
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     return all;
 }
 

@@ -87,12 +87,4 @@ inline constexpr std::array schemes{
 #undef MX_SU_TOLD
 #undef MX_SU_FORWARD_ONLY
 
-/// The scheme named `name`, or nullptr.
-constexpr const scheme* find_scheme(std::string_view name) {
-    for (const scheme& s : schemes) {
-        if (s.name == name) return &s;
-    }
-    return nullptr;
-}
-
 }  // namespace mx::lab

@@ -14,11 +14,11 @@ constexpr double normal_975 = 1.959963984540054;
 
 std::size_t at_risk(std::span<const lifetime> runs, std::uint64_t step) {
     return static_cast<std::size_t>(
-        std::count_if(runs.begin(), runs.end(), [&](const lifetime& r) { return r.step >= step; }));
+        std::ranges::count_if(runs, [&](const lifetime& r) { return r.step >= step; }));
 }
 std::size_t events_at(std::span<const lifetime> runs, std::uint64_t step) {
-    return static_cast<std::size_t>(std::count_if(
-        runs.begin(), runs.end(), [&](const lifetime& r) { return r.unstable && r.step == step; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        runs, [&](const lifetime& r) { return r.unstable && r.step == step; }));
 }
 
 std::set<std::uint64_t> event_steps(std::span<const lifetime> runs) {

@@ -123,7 +123,7 @@ training::training(const std::string& checkpoint, int threads, std::string_view 
     }
     const auto read = [&](const char* prefix, const parameter& p, std::vector<float>& to) {
         const std::vector<float> x = file.read(prefix + p.name, p.shape);
-        std::copy(x.begin(), x.end(), of(to, p));
+        std::ranges::copy(x, of(to, p));
     };
     for (const parameter& p : net_.parameters().all()) {
         read("", p, values_);
@@ -183,7 +183,7 @@ void training::read_files() {
         for (const parameter& p : net_.parameters().all()) {
             const std::string name = file.has(p.name) ? p.name : "init." + p.name;
             const std::vector<float> x = file.read(name, p.shape);
-            std::copy(x.begin(), x.end(), of(values_, p));
+            std::ranges::copy(x, of(values_, p));
         }
     }
     read_batches();
@@ -204,30 +204,21 @@ void training::read_batches() {
 }
 
 void training::extend(std::uint64_t steps, const std::vector<intervention>& more) {
-    if (steps < done()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("--steps {}: {} are done already", steps, done()));
-    }
+    if (steps < done()) base::refuse("--steps {}: {} are done already", steps, done());
     request_.steps = steps;
     for (const intervention& i : more) {
-        if (i.after < done()) {
-            throw base::error(base::error_kind::usage,
-                              fmt::format("--at {}: {} steps are done already", i.after, done()));
-        }
+        if (i.after < done()) base::refuse("--at {}: {} steps are done already", i.after, done());
         request_.interventions.push_back(i);
     }
-    std::stable_sort(request_.interventions.begin(), request_.interventions.end(),
-                     [](const auto& a, const auto& b) { return a.after < b.after; });
+    std::ranges::stable_sort(request_.interventions,
+                             [](const auto& a, const auto& b) { return a.after < b.after; });
     check(request_);
     read_batches();
     how_.reset();
 }
 
 void training::nudge(std::uint64_t copy, std::uint64_t after) {
-    if (after < done()) {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("--nudge-at {}: {} steps are done already", after, done()));
-    }
+    if (after < done()) base::refuse("--nudge-at {}: {} steps are done already", after, done());
     request_.nudge = copy;
     request_.nudge_after = after;
 }

@@ -125,7 +125,7 @@ block_maximum look_at(std::span<const float> x, quantized_block& out) {
             m.amax = std::max(m.amax, std::fabs(v));
         }
     }
-    out.zero = std::all_of(x.begin(), x.end(), [](float v) { return v == 0.0f; });
+    out.zero = std::ranges::all_of(x, [](float v) { return v == 0.0f; });
     return m;
 }
 
@@ -140,8 +140,7 @@ void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_non
     const auto& m = magnitudes_of_nonzero;
     out.eligible = m.size() >= 2;
     if (!out.eligible) return;
-    out.collapsed =
-        m[0] != 0 && std::all_of(m.begin(), m.end(), [&](std::int64_t v) { return v == m[0]; });
+    out.collapsed = m[0] != 0 && std::ranges::all_of(m, [&](std::int64_t v) { return v == m[0]; });
     out.saturated = out.count.top_code == out.count.nonzero;
     out.dead = out.count.underflow == out.count.nonzero;
 }

@@ -81,9 +81,8 @@ element convert(const recipe& r, const value_list& list, float x, const block_sc
     if (new_field > top) mantissa = 1;
     new_field = std::clamp(new_field, 0, top);
     const int magnitude = (new_field << (significant - 1)) | mantissa;
-    const auto entry =
-        std::find_if(list.values.begin(), list.values.end(),
-                     [&](const listed_value& v) { return v.code == magnitude && v.quanta >= 0; });
+    const auto entry = std::ranges::find_if(
+        list.values, [&](const listed_value& v) { return v.code == magnitude && v.quanta >= 0; });
     // The table of values holds 0 for the code of -0, too.
     const float q = std::ldexp(static_cast<float>(entry->quanta), list.quantum_exponent);
     const int sign = negative ? 1 << (ebits + significant - 1) : 0;

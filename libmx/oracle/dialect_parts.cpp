@@ -62,8 +62,7 @@ element element_of(const value_list& list, float q) {
         return {code < 0 ? -1 : code + sign, q};
     }
     const auto quanta = static_cast<std::int64_t>(std::ldexp(q, -list.quantum_exponent));
-    const auto found = std::find_if(list.values.begin(), list.values.end(),
-                                    [&](const listed_value& v) { return v.quanta == quanta; });
+    const auto found = std::ranges::find(list.values, quanta, &listed_value::quanta);
     const bool negative_zero = q == 0 && std::signbit(q) && has_signed_zero(list);
     return {found->code + (negative_zero ? static_cast<int>(sign_bit(list)) : 0), q};
 }

@@ -82,19 +82,7 @@ integer nearest_even(const integer& ticks, int precision, int least_exponent) {
 
 float nearest_f32(const integer& ticks, bool negative_zero) {
     if (ticks == 0) return negative_zero ? -0.0f : 0.0f;
-    const integer rounded = nearest_even(ticks, 24, -149);
-    const bool negative = ticks < 0;
-    if (rounded == 0) return negative ? -0.0f : 0.0f;
-    if (mp::abs(rounded) >= ticks_of_power(128)) {
-        const float infinity = std::numeric_limits<float>::infinity();
-        return negative ? -infinity : infinity;
-    }
-    // A multiple of 2^-149 with 24 significant bits: exact as a double, hence as a float.
-    const integer significand = mp::abs(rounded) / ticks_of_power(-149);
-    const int drop = std::max(0, static_cast<int>(mp::msb(significand)) - 23);
-    const auto n = static_cast<std::int64_t>(integer(significand >> drop));
-    const auto value = static_cast<float>(std::ldexp(static_cast<double>(n), drop - 149));
-    return negative ? -value : value;
+    return nearest(f32, mp::abs(ticks), ticks_of_power(0), ticks < 0);
 }
 
 std::uint16_t nearest_half_saturated(float x) {

@@ -73,8 +73,7 @@ const listed_value& choose(const listed_value& lo, const listed_value& hi, const
 }
 
 unsigned code_of(const value_list& list, std::int64_t quanta) {
-    const auto entry = std::find_if(list.values.begin(), list.values.end(),
-                                    [&](const listed_value& v) { return v.quanta == quanta; });
+    const auto entry = std::ranges::find(list.values, quanta, &listed_value::quanta);
     return static_cast<unsigned>(entry->code);
 }
 
@@ -95,9 +94,7 @@ rounded round_to(const value_list& list, const integer& numerator, const integer
         r = list.values.front().quanta;
     } else {
         const auto whole = static_cast<std::int64_t>(y.whole);
-        const auto hi = std::upper_bound(
-            list.values.begin(), list.values.end(), whole,
-            [](std::int64_t v, const listed_value& entry) { return v < entry.quanta; });
+        const auto hi = std::ranges::upper_bound(list.values, whole, {}, &listed_value::quanta);
         const auto lo = std::prev(hi);
         const integer above_lo = (whole - lo->quanta) * denominator + y.rest;
         if (above_lo == 0) {
@@ -115,9 +112,7 @@ rounded round_to(const value_list& list, const integer& numerator, const integer
     const std::int64_t magnitude = std::abs(out.quanta);
     out.subnormal = magnitude > 0 && magnitude < list.smallest_normal;
 
-    const auto found = std::lower_bound(
-        list.values.begin(), list.values.end(), out.quanta,
-        [](const listed_value& entry, std::int64_t v) { return entry.quanta < v; });
+    const auto found = std::ranges::lower_bound(list.values, out.quanta, {}, &listed_value::quanta);
     out.code = static_cast<unsigned>(found->code);
     const bool signed_zero =
         list.element->kind == format::number_kind::floating && list.element->has_sign;

@@ -81,8 +81,7 @@ value_list list_values(const format::element_format& f, bool full_range) {
         list.values.push_back(
             {in_quanta(d.value(), list.quantum_exponent), code % 2 == 0, static_cast<int>(code)});
     }
-    std::sort(list.values.begin(), list.values.end(),
-              [](const listed_value& a, const listed_value& b) { return a.quanta < b.quanta; });
+    std::ranges::sort(list.values, {}, &listed_value::quanta);
     list.least = list.values.front().quanta;
     list.greatest = list.values.back().quanta;
     // Where a fraction exists, the first normal value is 2^(1-bias): 2^mantissa_bits quanta.

@@ -146,11 +146,9 @@ std::vector<section> plan_sections(const document_parts& d) {
                                 {"bits_per_element", "bits", cell::fixed, 2},
                                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
                                 {"error_share", "of the\nerror %", cell::share}}};
-    std::vector<record> rows;
-    for (const record& r : d.results) rows.push_back(r);
-    std::ranges::stable_sort(rows, [](const record& a, const record& b) {
-        return number_of(a, "squared_error").value_or(0) >
-               number_of(b, "squared_error").value_or(0);
+    std::vector<record> rows(d.results.begin(), d.results.end());
+    std::ranges::stable_sort(rows, std::greater{}, [](const record& r) {
+        return number_of(r, "squared_error").value_or(0);
     });
     fill(tensors, rows, "tensor");
     return {said, trade, recipes, uniform, tensors, left_out_of(d.tail)};
@@ -190,9 +188,7 @@ std::vector<section> gate_sections(const document_parts& d) {
                                {"comparison", "must be"},
                                {"limit", "limit", cell::significant}},
                    .group_field = "rule"};
-    std::vector<record> rows;
-    for (const record& r : d.results) rows.push_back(r);
-    fill(broken, rows, "result");
+    fill(broken, {d.results.begin(), d.results.end()}, "result");
     return {verdict_of(d.tail), rules, broken};
 }
 
@@ -204,11 +200,9 @@ std::vector<section> diff_sections_of(const document_parts& d) {
     report::scatter_chart chart;
     chart.x = axis_of("change of the values over their RMS", "", true);
     chart.y = axis_of("blocks with another scale", "", false, true);
-    std::vector<record> rows;
+    std::vector<record> rows(d.results.begin(), d.results.end());
     const auto change = [](const record& r) { return number_of(r, "nrmse").value_or(0); };
-    for (const record& r : d.results) rows.push_back(r);
-    std::ranges::stable_sort(
-        rows, [&](const record& a, const record& b) { return change(a) > change(b); });
+    std::ranges::stable_sort(rows, std::greater{}, change);
     for (const record& r : rows) {
         const auto churn = number_of(r, "scale_churn");
         if (chart.marks.size() == most_page_marks || !churn || !(change(r) > 0)) continue;
@@ -329,12 +323,11 @@ std::vector<section> gemm_sections_of(const document_parts& d) {
                     {"total_sqnr_db", "in all:\nSQNR dB", cell::fixed, 2},
                     {"total_nrmse", "error\n/ RMS", cell::significant, 3},
                     {"total_gain", "gain", cell::fixed, 4}}};
-    std::vector<record> rows;
+    std::vector<record> rows(d.results.begin(), d.results.end());
     report::bar_chart ulps;
     ulps.x = axis_of("distance from the exact sum, log2 of float32 neighbours", "");
     ulps.y = axis_of("elements", "", false, true);
-    for (const record& r : d.results) {
-        rows.push_back(r);
+    for (const record& r : rows) {
         const auto* bins = report::member<report::list>(r, "accumulation_ulp_histogram");
         if (bins == nullptr || ulps.panels.size() == most_page_panels) continue;
         report::bar_chart::series s;

@@ -128,7 +128,7 @@ void add_gains(const std::vector<record>& runs, section& to) {
 
 }  // namespace
 
-std::vector<section> runs_sections(const document_parts& d) {
+runs_tables tables_of_runs(const document_parts& d) {
     section groups{.heading = "Groups",
                    .columns = {{"group", "group"},
                                {"runs", "runs", cell::integer},
@@ -140,14 +140,42 @@ std::vector<section> runs_sections(const document_parts& d) {
                                {"pairs", "pairs", cell::integer},
                                {"gap", "gap", cell::significant, 3},
                                {"gap_low", "from", cell::significant, 3},
-                               {"gap_high", "to", cell::significant, 3}}};
+                               {"gap_high", "to", cell::significant, 3}},
+                   .rows = {d.results.begin(), d.results.end()}};
+    if (const auto* rule = report::member<record>(d.head, "rule")) {
+        const auto number = [&](const char* name) { return number_of(*rule, name).value_or(NAN); };
+        groups.notes.push_back(fmt::format(
+            "Unstable: a loss above {} times the median of the {} before it (at least {}), or "
+            "none. Gap: mean loss of the last 30 % of the steps less that of the run in the first "
+            "group which differs in nothing else, stable pairs only. Intervals are 95 %.",
+            number("factor"), number("window"), number("least")));
+    }
+    section runs{.heading = "Runs",
+                 .columns = {{"run", "run", cell::name},
+                             {"group", "group"},
+                             {"status", "status"},
+                             {"steps", "steps", cell::integer},
+                             {"unstable_at", "unstable at", cell::integer},
+                             {"late_loss", "late loss", cell::significant, 5}},
+                 .rows = records_in(d.tail, "runs")};
+    section across{.heading = "Gradients across runs",
+                   .columns = {{"run", "run", cell::name},
+                               {"against", "against", cell::name},
+                               {"step", "step", cell::integer},
+                               {"zeta_norm", "|q-g|^2/|g|^2", cell::significant, 4},
+                               {"cosine", "cosine", cell::significant, 4},
+                               {"norm_ratio", "|q|/|g|", cell::significant, 4}},
+                   .rows = records_in(d.tail, "across")};
+    return {std::move(groups), std::move(runs), std::move(across)};
+}
+
+std::vector<section> runs_sections(const document_parts& d) {
+    runs_tables tables = tables_of_runs(d);
+    const std::vector<record>& runs = tables.runs.rows;
     report::line_chart survival;
     survival.x = axis_of("step", "");
     survival.y = in_range(axis_of("stable runs", "", false, true), 0, 1);
-    const std::vector<record> runs = records_in(d.tail, "runs");
-    std::vector<record> rows;
-    for (const record& r : d.results) {
-        rows.push_back(r);
+    for (const record& r : tables.groups.rows) {
         report::line_chart::line line{text_of(r, "group"), {}};
         double share = 1;
         for (const record& p : records_in(r, "survival_curve")) {
@@ -165,15 +193,6 @@ std::vector<section> runs_sections(const document_parts& d) {
         line.points.push_back({last, share, ""});
         if (survival.lines.size() < most_lines) survival.lines.push_back(std::move(line));
     }
-    groups.rows = std::move(rows);
-    if (const auto* rule = report::member<record>(d.head, "rule")) {
-        const auto number = [&](const char* name) { return number_of(*rule, name).value_or(NAN); };
-        groups.notes.push_back(fmt::format(
-            "Unstable: a loss above {:g} times the median of the {:g} before it (at least {:g}), "
-            "or none. Gap: mean loss of the last 30 % of the steps less that of the run in the "
-            "first group which differs in nothing else, stable pairs only. Intervals are 95 %.",
-            number("factor"), number("window"), number("least")));
-    }
     const std::string first =
         runs.size() > most_lines ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
                                  : "";
@@ -183,24 +202,8 @@ std::vector<section> runs_sections(const document_parts& d) {
     add_losses(runs, first, curves);
     add_zeta(runs, first, curves);
     add_gains(runs, curves);
-    section list{.heading = "Runs",
-                 .columns = {{"run", "run", cell::name},
-                             {"group", "group"},
-                             {"status", "status"},
-                             {"steps", "steps", cell::integer},
-                             {"unstable_at", "unstable at", cell::integer},
-                             {"late_loss", "late loss", cell::significant, 5}}};
-    list.rows = runs;
-    section across{.heading = "Gradients across runs",
-                   .columns = {{"run", "run", cell::name},
-                               {"against", "against", cell::name},
-                               {"step", "step", cell::integer},
-                               {"zeta_norm", "|q-g|^2/|g|^2", cell::significant, 4},
-                               {"cosine", "cosine", cell::significant, 4},
-                               {"norm_ratio", "|q|/|g|", cell::significant, 4}}};
-    across.rows = records_in(d.tail, "across");
-    std::vector<section> all{verdict_of(d.tail), curves, groups, list};
-    if (!across.rows.empty()) all.push_back(std::move(across));
+    std::vector<section> all{verdict_of(d.tail), curves, tables.groups, tables.runs};
+    if (!tables.across.rows.empty()) all.push_back(std::move(tables.across));
     return all;
 }
 

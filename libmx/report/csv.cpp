@@ -32,7 +32,7 @@ std::vector<std::string> header_of(const record_list& results) {
     std::vector<std::string> names;
     for (const record& r : results) {
         for (const auto& [name, v] : r) {
-            if (writable(name, v) && std::find(names.begin(), names.end(), name) == names.end()) {
+            if (writable(name, v) && std::ranges::find(names, name) == names.end()) {
                 names.push_back(name);
             }
         }

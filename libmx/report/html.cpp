@@ -32,7 +32,7 @@ std::string title_of(const document& d) {
     if (!d.title.empty()) return d.title;
     std::string schema = text_of(d.head, "schema");
     schema.resize(std::min(schema.size(), schema.find('/')));
-    std::replace(schema.begin(), schema.end(), '.', ' ');
+    std::ranges::replace(schema, '.', ' ');
     return schema.empty() ? "mx" : schema;
 }
 
@@ -44,8 +44,8 @@ struct metric_name {
 std::vector<metric_name> metrics_of(const document& d) {
     std::vector<metric_name> metrics;
     const auto add = [&](const std::string& name, const std::string& title) {
-        const bool known = std::any_of(metrics.begin(), metrics.end(),
-                                       [&](const metric_name& m) { return m.name == name; });
+        const bool known =
+            std::ranges::any_of(metrics, [&](const metric_name& m) { return m.name == name; });
         if (!known && !name.empty()) metrics.push_back({name, title});
     };
     for (const section& s : d.sections) {
@@ -94,7 +94,7 @@ void write_bar(const std::vector<metric_name>& metrics, const sink& out) {
 
 void write_contents(const document& d, const std::vector<std::string>& ids, const sink& out) {
     const auto headed = [](const section& s) { return !s.heading.empty(); };
-    const auto count = std::count_if(d.sections.begin(), d.sections.end(), headed);
+    const auto count = std::ranges::count_if(d.sections, headed);
     if (static_cast<std::size_t>(count) < contents_from) return;
     out("<nav aria-label=\"Contents\"><ul>\n");
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -254,7 +254,7 @@ void write_group(const std::vector<const figure*>& group, const shared_ranges& r
 void write_figures(const std::vector<figure>& figures, bool more, const shared_ranges& ranges,
                    const sink& out) {
     const auto wanted = [&](const figure& f) { return f.more == more; };
-    const auto count = std::count_if(figures.begin(), figures.end(), wanted);
+    const auto count = std::ranges::count_if(figures, wanted);
     if (count == 0) return;
     if (more) {
         std::string titles;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <istream>
 #include <limits>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::report {
@@ -124,13 +124,9 @@ class builder {
         const auto* text = schema == nullptr ? nullptr : std::get_if<std::string>(schema);
         if (text == nullptr) refuse("has no \"schema\": give results that mx wrote with --json");
         const std::size_t slash = text->rfind('/');
-        int number = 0;
-        const bool known =
-            text->rfind("mx.", 0) == 0 && slash != std::string::npos &&
-            std::from_chars(text->data() + slash + 1, text->data() + text->size(), number).ptr ==
-                text->data() + text->size() &&
-            number >= 1;
-        if (!known) {
+        const int number =
+            slash == std::string::npos ? 0 : base::parsed<int>(text->substr(slash + 1)).value_or(0);
+        if (!text->starts_with("mx.") || number < 1) {
             refuse(
                 fmt::format("the schema '{}' is none of mx: give results that mx wrote with "
                             "--json",
@@ -208,9 +204,7 @@ class builder {
     // Puts a finished value where it belongs.
     void give(value v) {
         const bool inside = results_;
-        if (inside && dropped_) {
-            return;
-        }
+        if (inside && dropped_) return;
         // A list of small numbers takes many times its text.
         if (!in_result() && ++values_ > value_limit) {
             fail(fmt::format("holds more than {} nested values: write it without --histograms",

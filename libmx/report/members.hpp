@@ -36,6 +36,19 @@ value to_value(const T& x) {
     }
 }
 
+/// make(x) of every x of a range.
+template <typename Range, typename Make>
+list to_list(const Range& range, Make make) {
+    list all;
+    for (const auto& x : range) all.emplace_back(make(x));
+    return all;
+}
+/// The values of numbers or texts.
+template <typename Range>
+list to_list(const Range& range) {
+    return to_list(range, [](const auto& x) { return to_value(x); });
+}
+
 /// Null where the number is not finite.
 value finite_or_null(double x);
 /// part / whole; null without a whole.

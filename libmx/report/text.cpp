@@ -25,7 +25,7 @@ std::size_t byte_of(std::string_view text, std::size_t count) {
 
 std::size_t columns_of(std::string_view text) {
     return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+        std::ranges::count_if(text, [](char c) { return !continues(c); }));
 }
 
 std::string padded(const std::string& text, std::size_t width, bool right) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "libmx/base/named.hpp"
 #include "libmx/scale/rule_input.hpp"
 #include "libmx/scale/rules/all_ones.hpp"
 #include "libmx/scale/rules/ceil.hpp"
@@ -103,10 +104,7 @@ MX_HD inline int scale_code(rule_id id, const rule_input& in) {
 
 /// The row named `name`, or nullptr.
 constexpr const scale_rule* find_scale_rule(std::string_view name) {
-    for (const scale_rule& r : scale_rules) {
-        if (r.name == name) return &r;
-    }
-    return nullptr;
+    return base::find_named(scale_rules, name);
 }
 
 }  // namespace mx::scale

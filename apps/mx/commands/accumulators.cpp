@@ -15,7 +15,7 @@ using gemm::accumulator_key;
 namespace {
 
 struct chip {
-    std::string_view prefix;
+    std::string_view name;
     std::string_view parts;
 };
 constexpr std::array chips{
@@ -49,12 +49,8 @@ std::string scales_text(const accumulator& m) {
 }
 
 std::string chip_text(const accumulator& m) {
-    for (const chip& c : chips) {
-        if (m.name.substr(0, m.name.find('.')) == c.prefix) {
-            return fmt::format("{}: {}", c.prefix, c.parts);
-        }
-    }
-    return "software";
+    const chip* c = base::find_named(chips, m.name.substr(0, m.name.find('.')));
+    return c != nullptr ? fmt::format("{}: {}", c->name, c->parts) : "software";
 }
 
 std::string evidence_text(const accumulator& m) {
@@ -66,10 +62,8 @@ std::string evidence_text(const accumulator& m) {
 }
 
 std::string field_text(const accumulator& m, std::string_view key) {
-    for (const accumulator_key& k : gemm::accumulator_keys()) {
-        if (k.name == key) return k.applies(m.how) ? k.get(m) : "-";
-    }
-    return "-";
+    const accumulator_key* k = base::find_named(gemm::accumulator_keys(), key);
+    return k != nullptr && k->applies(m.how) ? k->get(m) : "-";
 }
 
 namespace {
@@ -92,9 +86,7 @@ report::record record_of(const accumulator& m) {
     // What models without steps round with.
     if (!gemm::has_steps(m.how)) {
         for (auto& [name, value] : r) {
-            if (name == "convert") {
-                value = text(word_of(gemm::conversion_words, m.convert).name);
-            }
+            if (name == "convert") value = text(word_of(gemm::conversion_words, m.convert).name);
         }
     }
     accumulator compared = m;
@@ -222,9 +214,7 @@ report::document accumulator_document(const accumulator& m) {
     rows.push_back(policy("intake", gemm::intake_words, m.enters));
     rows.push_back(fact("scales", scales_text(m), scale_meaning(m)));
     for (const accumulator_key& key : gemm::accumulator_keys()) {
-        if (key.applies(m.how)) {
-            rows.push_back(fact(key.name, key.get(m), key_meaning(m, key)));
-        }
+        if (key.applies(m.how)) rows.push_back(fact(key.name, key.get(m), key_meaning(m, key)));
     }
     if (!gemm::has_steps(m.how)) {
         rows.push_back(policy("convert", gemm::conversion_words, m.convert));

@@ -54,9 +54,8 @@ runner declare_analyze(parser& cmd) {
     cmd.description(
         "Measures what quantization does to every tensor, in one pass over the file however many "
         "recipes are asked for, and says what to ship: a recipe for each class of tensors, what "
-        "keeps "
-        "its precision, the cost, the risks, and what was not measured. Without --recipe: what "
-        "the policy judges, of which mx explain policy prints the rules; for weights "
+        "keeps its precision, the cost, the risks, and what was not measured. Without --recipe: "
+        "what the policy judges, of which mx explain policy prints the rules; for weights "
         "mxfp8:scale=rceil, mxfp6:scale=even, nvfp4 and mxfp4:scale=even. JSON, CSV and Markdown "
         "hold every tensor.");
     cmd.examples(

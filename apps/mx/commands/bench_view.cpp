@@ -39,7 +39,7 @@ std::string recipe_name(const throughput_request& request, std::size_t r) {
 }
 
 report::list bandwidth_list(const throughput& t) {
-    return list_of(t.bandwidths, [](const bandwidth& b) {
+    return to_list(t.bandwidths, [](const bandwidth& b) {
         return report::record{{"threads", integer(b.threads)},
                               {"read_bandwidth_bytes_per_second", real(b.read)},
                               {"copy_bandwidth_bytes_per_second", real(b.copy)}};
@@ -58,7 +58,7 @@ report::record result_of(const throughput_request& request, const throughput_row
 
 report::record joint_result_of(const throughput_request& request, const throughput_row& r) {
     report::record record{
-        {"recipes", list_of(r.recipes, [&](std::size_t i) { return recipe_name(request, i); })}};
+        {"recipes", to_list(r.recipes, [&](std::size_t i) { return recipe_name(request, i); })}};
     report::record rest = result_of(request, r);
     record.insert(record.end(), rest.begin() + 1, rest.end());
     record.emplace_back("fraction_of_separate_passes", real(r.of_separate_passes));
@@ -253,7 +253,7 @@ void add_placed(const throughput_request& request, const throughput& t, report::
     }
     if (t.placed.empty()) return;
     d.tail.emplace_back(
-        "placed", list_of(t.placed, [&](const placed_rate& r) { return record_of(request, r); }));
+        "placed", to_list(t.placed, [&](const placed_rate& r) { return record_of(request, r); }));
     d.sections.push_back(placed_section(request, t));
 }
 

@@ -35,9 +35,7 @@ convert::cast_request request_of(const cast_options& o) {
     request.round = round->id;
     require_one_of("--ties", "tie rule", o.ties, {"up", "even"});
     request.ties = o.ties == "up" ? format::tie_rule::up : format::tie_rule::even;
-    if (!o.int_min.empty()) {
-        require_one_of("--int-min", "choice", o.int_min, {"symmetric", "full"});
-    }
+    if (!o.int_min.empty()) require_one_of("--int-min", "choice", o.int_min, {"symmetric", "full"});
     if (o.int_min == "full") request.minimum = codec::int_min::full;
     if (o.int_min == "symmetric") request.minimum = codec::int_min::symmetric;
     request.saturate = !o.no_saturate;

@@ -77,8 +77,7 @@ runner declare_compare(parser& cmd) {
         "records of mx analyze.");
     cmd.examples(
         "mx compare model.safetensors\n"
-        "mx compare model.safetensors --element e2m1 --scale floor,even,rceil --block "
-        "1x16,1x32\n"
+        "mx compare model.safetensors --element e2m1 --scale floor,even,rceil --block 1x16,1x32\n"
         "mx compare model.safetensors -r mxfp4 -r nvfp4 --round rtne,stochastic --seeds 8\n"
         "mx compare model.safetensors --role norm --layers --baseline mxfp8:scale=even\n"
         "mx compare model.safetensors --element e2m1 --phase-sweep --json sweep.json\n");

@@ -92,8 +92,7 @@ runner declare_gate(parser& cmd) {
     cmd.examples(
         "mx gate results.json --rule 'clamp_rate<0.001'\n"
         "mx gate results.json --rule 'norm:saturated_block_rate==0 or null'\n"
-        "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule "
-        "'summary:sqnr_db>31'\n"
+        "mx gate results.json --recipe 'mxfp8*' --rule 'sqnr_db>=30' --rule 'summary:sqnr_db>31'\n"
         "mx gate results.json --rule policy --recipe mxfp8:scale=rceil\n"
         "mx gate results.json --rules limits.txt --json broken.json --quiet\n"
         "mx diff old.safetensors new.safetensors --json - -q | mx gate - --rule 'nrmse<1%'\n"

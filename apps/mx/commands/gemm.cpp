@@ -114,8 +114,8 @@ int run_gemm(const gemm_options& o) {
         d.results.push_back(products::product_record(s, request, p));
     }
     d.tail = {{"differences",
-               list_of(s.differences, [&](const auto& x) { return difference_record(s, x); })},
-              {"growth", list_of(s.growth, [&](const auto& x) { return growth_record(s, x); })}};
+               to_list(s.differences, [&](const auto& x) { return difference_record(s, x); })},
+              {"growth", to_list(s.growth, [&](const auto& x) { return growth_record(s, x); })}};
     d.sections = pages::gemm_sections(s, operands);
     finish_with_page(to, d, o.run.quiet);
     return exit_code::fine;

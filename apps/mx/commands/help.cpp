@@ -4,6 +4,7 @@
 
 #include "apps/mx/manual.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/suggest.hpp"
 
 namespace mx::app {
 namespace {
@@ -22,7 +23,7 @@ int run_help(const help_options& o) {
         print(overview());
         return exit_code::fine;
     }
-    print(help_text(command_named(o.command_name)));
+    print(help_text(base::row_named(commands, "command", o.command_name)));
     return exit_code::fine;
 }
 

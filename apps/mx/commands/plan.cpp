@@ -27,9 +27,7 @@ output_options outputs_of(const plan_options& o) {
     output_options out = o.out;
     if (o.output.empty()) return out;
     std::string& path = out.path_of("json");
-    if (!path.empty()) {
-        refuse("plan: -o and --json are one; give one of them");
-    }
+    if (!path.empty()) refuse("plan: -o and --json are one; give one of them");
     path = o.output;
     return out;
 }
@@ -75,8 +73,7 @@ runner declare_plan(parser& cmd) {
         ->finite();
     cmd.add_option(
            "--sqnr DB", o->sqnr,
-           "floor: SQNR in dB of what is quantized, all tensors together; the bits are made "
-           "fewest")
+           "floor: SQNR in dB of what is quantized, all tensors together; the bits are made fewest")
         ->finite();
     cmd.add_option("-r,--recipe RECIPE", o->request.recipes,
                    "choose among this recipe, or recipes that match, instead of those that the "

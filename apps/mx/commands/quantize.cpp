@@ -33,8 +33,7 @@ int run_quantize(const quantize_options& o) {
             ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
             : convert::assign(convert::read_assignment(o.plan), all, chosen, o.keep_rest);
     for (const convert::assigned_tensor& t : assigned) {
-        const bool known =
-            !t.recipe || std::find(recipes.begin(), recipes.end(), *t.recipe) != recipes.end();
+        const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);
     }
     const auto form = o.packed ? convert::quantized_form::packed : convert::quantized_form::values;

@@ -119,8 +119,7 @@ runner declare_rosetta(parser& cmd) {
         "many blocks get different scales, how many elements different codes, and what it costs to "
         "read the codes of one with the scales of another. A file that holds E8M0 scales next to "
         "elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --elements "
-        "with --scales) "
-        "is asked instead which of them could have produced it.");
+        "with --scales) is asked instead which of them could have produced it.");
     cmd.examples(
         "mx rosetta model.safetensors\n"
         "mx rosetta model.safetensors --element e4m3 --json pairs.json\n"

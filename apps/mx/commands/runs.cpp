@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -10,12 +9,14 @@
 
 #include "apps/mx/options.hpp"
 #include "libmx/analysis/results_input.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/lab/curves.hpp"
 #include "libmx/lab/probe.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/survival.hpp"
 #include "libmx/lab/tensor_file.hpp"
 #include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/runs_page.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -32,27 +33,13 @@ struct runs_options {
     bool quiet = false;
 };
 
-// Gains of a norm as a probe found them (lab::gains_record).
-struct told_gains {
-    std::string tensor;
-    double least, median, largest;
-    std::optional<double> zone_from;
-};
-
-struct told_probe {
-    std::uint64_t step;
-    double loss;
-    std::optional<double> zeta;
-    std::vector<told_gains> gains;
-};
-
 // A run as its run.json tells it.
 struct told_run {
     std::string path, group, pair;  // pair: what else than the group makes it what it is
     std::string status;
     std::vector<float> losses;
     std::vector<std::uint64_t> interventions;
-    std::vector<told_probe> probes;
+    report::list probes;  // with their steps and losses
     lab::lifetime life;
     std::optional<double> late_loss;  // mean of the last 30 % of the steps
 };
@@ -83,27 +70,32 @@ void find_runs(const fs::path& at, int depth, std::vector<std::string>& found) {
         std::error_code none;
         if (fs::is_directory(it->path(), none)) below.push_back(it->path());
     }
-    std::sort(below.begin(), below.end());
+    std::ranges::sort(below);
     for (const fs::path& path : below) find_runs(path, depth - 1, found);
 }
 
-// The probe of the last step of `r`.
-told_probe probe_of(const told_run& r, const record& probe) {
-    told_probe p{r.losses.size(),
-                 static_cast<double>(r.losses.back()),
-                 report::number_of(probe, "zeta"),
-                 {}};
-    const report::value* gains = report::find(probe, "gains");
-    if (gains == nullptr || !std::holds_alternative<record>(*gains)) return p;
-    for (const auto& [tensor, figures] : std::get<record>(*gains)) {
-        if (!std::holds_alternative<record>(figures)) continue;
-        const record& of = std::get<record>(figures);
-        const auto number = [&](const char* name) { return report::number_of(of, name); };
-        const auto least = number("least"), median = number("median"), largest = number("largest");
-        if (!least || !median || !largest) continue;
-        p.gains.push_back({tensor, *least, *median, *largest, number("clamp_zone_from")});
+report::value optional_real(std::optional<double> x) {
+    return x ? report::finite_or_null(*x) : undefined();
+}
+
+// The probe of the last step of `r`; of its gains, those that have all figures.
+record probe_of(const told_run& r, const record& probe) {
+    report::list list;
+    const auto* gains = report::member<record>(probe, "gains");
+    for (const auto& [tensor, figures] : gains == nullptr ? record() : *gains) {
+        const auto* of = std::get_if<record>(&figures);
+        const auto lacks = [&](const char* name) { return !report::number_of(*of, name); };
+        if (of == nullptr || lacks("least") || lacks("median") || lacks("largest")) continue;
+        record row{{"tensor", tensor}};
+        for (const char* name : {"least", "median", "largest", "clamp_zone_from"}) {
+            row.emplace_back(name, optional_real(report::number_of(*of, name)));
+        }
+        list.emplace_back(std::move(row));
     }
-    return p;
+    return {{"step", integer(r.losses.size())},
+            {"loss", optional_real(static_cast<double>(r.losses.back()))},
+            {"zeta", optional_real(report::number_of(probe, "zeta"))},
+            {"gains", std::move(list)}};
 }
 
 told_run read_run(const std::string& path, const lab::instability_rule& rule) {
@@ -114,20 +106,17 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
     if (in.content.kind != "run") {
         damaged(fmt::format("holds mx.{}, not a run of mx train", in.content.kind));
     }
-    const report::value* request = report::find(in.content.head, "request");
-    const report::value* steps = report::find(in.content.tail, "steps");
-    if (in.content.results.empty() || request == nullptr || steps == nullptr ||
-        !std::holds_alternative<record>(*request) ||
-        !std::holds_alternative<report::list>(*steps)) {
+    const auto* request = report::member<record>(in.content.head, "request");
+    const auto* steps = report::member<report::list>(in.content.tail, "steps");
+    if (in.content.results.empty() || request == nullptr || steps == nullptr) {
         damaged("has no request and steps");
     }
     told_run r;
     r.path = path;
     r.status = report::text_of(in.content.results.front(), "status");
-    const record& entries = std::get<record>(*request);
-    r.group = report::text_of(entries, "precision");
-    for (const auto& [key, value] : entries) {
-        const std::string text = report::text_of(entries, key);
+    r.group = report::text_of(*request, "precision");
+    for (const auto& [key, value] : *request) {
+        const std::string text = report::text_of(*request, key);
         if (key.rfind("at.", 0) == 0) {
             r.group += fmt::format(" at {}", text);
             r.interventions.push_back(std::strtoull(text.c_str(), nullptr, 10));
@@ -136,13 +125,13 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
         }
     }
     if (r.group.empty()) r.group = "fp32";
-    for (const report::value& v : std::get<report::list>(*steps)) {
+    for (const report::value& v : *steps) {
         const auto* step = std::get_if<record>(&v);
         if (step == nullptr) damaged("has a step that is no object");
         r.losses.push_back(static_cast<float>(report::number_of(*step, "loss").value_or(NAN)));
-        const report::value* probe = report::find(*step, "probe");
-        if (probe == nullptr || !std::holds_alternative<record>(*probe)) continue;
-        r.probes.push_back(probe_of(r, std::get<record>(*probe)));
+        if (const auto* probe = report::member<record>(*step, "probe")) {
+            r.probes.emplace_back(probe_of(r, *probe));
+        }
     }
     const auto broke = lab::first_instability(r.losses, rule);
     r.life = {broke.value_or(r.losses.size()), broke.has_value()};
@@ -155,16 +144,11 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
     return r;
 }
 
-report::value optional_real(std::optional<double> x) {
-    return x && std::isfinite(*x) ? real(*x) : undefined();
-}
-
 // In the order in which they come.
 std::vector<run_group> groups_of(const std::vector<told_run>& runs) {
     std::vector<run_group> groups;
     for (const told_run& r : runs) {
-        auto at = std::find_if(groups.begin(), groups.end(),
-                               [&](const run_group& g) { return g.name == r.group; });
+        auto at = std::ranges::find(groups, r.group, &run_group::name);
         if (at == groups.end()) at = groups.insert(groups.end(), {r.group, {}});
         at->runs.push_back(&r);
     }
@@ -176,8 +160,8 @@ record group_record(const run_group& g, const run_group& first) {
     const lab::survival_point end = lab::survival_of(lives).back();
     record r{{"group", g.name},
              {"runs", integer(g.runs.size())},
-             {"unstable", integer(std::count_if(lives.begin(), lives.end(),
-                                                [](const auto& l) { return l.unstable; }))},
+             {"unstable",
+              integer(std::ranges::count_if(lives, [](const auto& l) { return l.unstable; }))},
              {"survival", real(end.share)},
              {"survival_low", real(end.low)},
              {"survival_high", real(end.high)}};
@@ -200,16 +184,15 @@ record group_record(const run_group& g, const run_group& first) {
     r.emplace_back("gap", gap ? real(gap->mean) : undefined());
     r.emplace_back("gap_low", gap ? real(gap->low) : undefined());
     r.emplace_back("gap_high", gap ? real(gap->high) : undefined());
-    report::list curve;
-    for (const lab::survival_point& p : lab::survival_of(lives)) {
-        curve.emplace_back(record{{"step", integer(p.step)},
-                                  {"at_risk", integer(p.at_risk)},
-                                  {"unstable", integer(p.events)},
-                                  {"survival", real(p.share)},
-                                  {"low", real(p.low)},
-                                  {"high", real(p.high)}});
-    }
-    r.emplace_back("survival_curve", std::move(curve));
+    const auto point = [](const lab::survival_point& p) {
+        return record{{"step", integer(p.step)},
+                      {"at_risk", integer(p.at_risk)},
+                      {"unstable", integer(p.events)},
+                      {"survival", real(p.share)},
+                      {"low", real(p.low)},
+                      {"high", real(p.high)}};
+    };
+    r.emplace_back("survival_curve", to_list(lab::survival_of(lives), point));
     return r;
 }
 
@@ -221,14 +204,10 @@ std::map<std::uint64_t, std::string> dumps_of(const told_run& r) {
     for (fs::directory_iterator it(fs::path(r.path).parent_path(), failure), end;
          !failure && it != end; it.increment(failure)) {
         const std::string name = it->path().filename().string();
-        if (name.size() <= before.size() + after.size() || name.rfind(before, 0) != 0 ||
-            name.compare(name.size() - after.size(), after.size(), after) != 0) {
-            continue;
-        }
-        std::uint64_t step = 0;
-        const char* const last = name.data() + name.size() - after.size();
-        const auto [stop, status] = std::from_chars(name.data() + before.size(), last, step);
-        if (status == std::errc{} && stop == last) dumps.emplace(step, it->path().string());
+        if (!name.starts_with(before) || !name.ends_with(after)) continue;
+        const std::size_t digits = name.size() - before.size() - after.size();
+        const auto step = base::parsed<std::uint64_t>(name.substr(before.size(), digits));
+        if (step) dumps.emplace(*step, it->path().string());
     }
     return dumps;
 }
@@ -294,14 +273,6 @@ std::string verdict_of(const record& r, const run_group& first) {
                               *p);
 }
 
-record gains_record(const told_gains& g) {
-    return {{"tensor", g.tensor},
-            {"least", real(g.least)},
-            {"median", real(g.median)},
-            {"largest", real(g.largest)},
-            {"clamp_zone_from", optional_real(g.zone_from)}};
-}
-
 // The largest loss of each of some stretches of steps, so that no spike is lost.
 void add_losses(record& to, const told_run& r) {
     constexpr std::size_t points = 400;
@@ -315,15 +286,10 @@ void add_losses(record& to, const told_run& r) {
         steps.emplace_back(integer(i + 1));
         losses.emplace_back(std::isfinite(most) ? real(static_cast<double>(most)) : undefined());
     }
-    to.emplace_back("interventions", integers_of(r.interventions));
+    to.emplace_back("interventions", to_list(r.interventions));
     to.emplace_back("loss_steps", std::move(steps));
     to.emplace_back("losses", std::move(losses));
-    to.emplace_back("probes", list_of(r.probes, [](const told_probe& p) {
-                        return record{{"step", integer(p.step)},
-                                      {"loss", std::isfinite(p.loss) ? real(p.loss) : undefined()},
-                                      {"zeta", optional_real(p.zeta)},
-                                      {"gains", list_of(p.gains, gains_record)}};
-                    }));
+    to.emplace_back("probes", r.probes);
 }
 
 int run_runs(const runs_options& o) {
@@ -348,77 +314,35 @@ int run_runs(const runs_options& o) {
     d.head.emplace_back("rule", record{{"factor", real(rule.factor)},
                                        {"window", integer(rule.window)},
                                        {"least", integer(rule.least)}});
-    std::vector<record> results, rows;
-    for (const run_group& g : groups) results.push_back(group_record(g, groups.front()));
-    for (const told_run& r : runs) {
-        rows.push_back({{"run", r.path},
-                        {"group", r.group},
-                        {"status", r.status},
-                        {"steps", integer(r.losses.size())},
-                        {"unstable_at", r.life.unstable ? integer(r.life.step) : undefined()},
-                        {"late_loss", optional_real(r.late_loss)}});
-    }
     report::section verdict{.heading = pages::verdict_heading};
-    for (const record& r : results) verdict.notes.push_back(verdict_of(r, groups.front()));
-    std::vector<std::string> notes;
-    notes.push_back(fmt::format(
-        "Unstable: a loss above {} times the median of the {} before it (at least {}), or none. "
-        "Gap: mean loss of the last 30 % of the steps less that of the run in the first group "
-        "which differs in nothing else, stable pairs only. Intervals are 95 %.",
-        rule.factor, rule.window, rule.least));
-    report::section head{"Groups",
-                         {{"group", "group"},
-                          {"runs", "runs", cell::integer},
-                          {"unstable", "unstable", cell::integer},
-                          {"survival", "stable", cell::share},
-                          {"survival_low", "from", cell::share},
-                          {"survival_high", "to", cell::share},
-                          {"log_rank_p", "p", cell::significant, 2},
-                          {"pairs", "pairs", cell::integer},
-                          {"gap", "gap", cell::significant, 3},
-                          {"gap_low", "from", cell::significant, 3},
-                          {"gap_high", "to", cell::significant, 3}},
-                         results,
-                         {},
-                         notes};
-    d.results = results;
+    for (const run_group& g : groups) {
+        const record row = group_record(g, groups.front());
+        verdict.notes.push_back(verdict_of(row, groups.front()));
+        d.results.push_back(row);
+    }
     report::list list;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        record row = rows[i];
-        add_losses(row, runs[i]);
+    for (const told_run& r : runs) {
+        record row{{"run", r.path},
+                   {"group", r.group},
+                   {"status", r.status},
+                   {"steps", integer(r.losses.size())},
+                   {"unstable_at", r.life.unstable ? integer(r.life.step) : undefined()},
+                   {"late_loss", optional_real(r.late_loss)}};
+        add_losses(row, r);
         list.emplace_back(std::move(row));
     }
     d.tail.emplace_back("runs", std::move(list));
-    d.sections.push_back(std::move(head));
-    d.sections.push_back({"Runs",
-                          {{"run", "run", cell::name},
-                           {"group", "group"},
-                           {"status", "status"},
-                           {"steps", "steps", cell::integer},
-                           {"unstable_at", "unstable at", cell::integer},
-                           {"late_loss", "late loss", cell::significant, 5}},
-                          std::move(rows),
-                          {},
-                          {}});
-    std::vector<record> across = across_records(groups);
+    const std::vector<record> across = across_records(groups);
+    if (!across.empty()) d.tail.emplace_back("across", report::list(across.begin(), across.end()));
+    pages::runs_tables tables = pages::tables_of_runs({d.head, d.results, d.tail});
+    d.sections = {std::move(tables.groups), std::move(tables.runs)};
     if (!across.empty()) {
-        report::list measures;
-        for (const record& r : across) measures.emplace_back(r);
-        d.tail.emplace_back("across", std::move(measures));
-        d.sections.push_back(
-            {"Gradients across runs",
-             {{"run", "run", cell::name},
-              {"against", "against", cell::name},
-              {"step", "step", cell::integer},
-              {"zeta_norm", "|q-g|^2/|g|^2", cell::significant, 4},
-              {"cosine", "cosine", cell::significant, 4},
-              {"norm_ratio", "|q|/|g|", cell::significant, 4}},
-             std::move(across),
-             {},
-             {"q of a run and g of the run of the first group which differs in nothing else, each "
-              "at its own parameters, from dumps of the same step. This is what the code "
-              "published with arXiv 2506.20752 logs as zeta_norm. It grows as the parameters part, "
-              "whatever the precision; probes compare at the same parameters."}});
+        tables.across.notes = {
+            "q of a run and g of the run of the first group which differs in nothing else, each "
+            "at its own parameters, from dumps of the same step. This is what the code "
+            "published with arXiv 2506.20752 logs as zeta_norm. It grows as the parameters part, "
+            "whatever the precision; probes compare at the same parameters."};
+        d.sections.push_back(std::move(tables.across));
     }
     d.sections.push_back(std::move(verdict));
     finish_with_page(to, d, o.quiet);

@@ -70,9 +70,7 @@ report::section differences_section(const std::vector<report::record>& differenc
     report::section s;
     s.heading = "First differences";
     for (const report::record& d : differences) {
-        const auto part = [&](std::string_view name) {
-            return std::get<std::string>(*report::find(d, name));
-        };
+        const auto part = [&](std::string_view name) { return report::text_of(d, name); };
         s.notes.push_back(fmt::format("- {}: {}; input {}; expected {}; got {}", part("check"),
                                       part("subject"), part("input"), part("expected"),
                                       part("got")));
@@ -96,9 +94,10 @@ int run_selftest(const selftest_command& o) {
     d.tail.emplace_back("differences", report::list(differences.begin(), differences.end()));
     std::vector<std::string> notes;
     for (const report::record& r : rows) {
-        const auto& note = std::get<std::string>(*report::find(r, "note"));
-        const auto& name = std::get<std::string>(*report::find(r, "check"));
-        if (!note.empty()) notes.push_back(fmt::format("- {}: {}", name, note));
+        const std::string note = report::text_of(r, "note");
+        if (!note.empty()) {
+            notes.push_back(fmt::format("- {}: {}", report::text_of(r, "check"), note));
+        }
     }
     notes.push_back(!differences.empty() ? "There are differences: please report them."
                     : skipped            ? "No differences in what was checked."
@@ -150,9 +149,8 @@ runner declare_selftest(parser& cmd) {
     cmd.description(
         "Checks this build on this machine: round trips and rounding thresholds of every format, "
         "closed forms of the scale rules, special values, every backend against the scalar one, "
-        "and "
-        "every recipe against an oracle in exact rationals (in builds that hold it). Exit code 1 "
-        "and the first differences, with input and expectation, when anything differs.");
+        "and every recipe against an oracle in exact rationals (in builds that hold it). Exit code "
+        "1 and the first differences, with input and expectation, when anything differs.");
     cmd.examples(
         "mx selftest\n"
         "mx selftest --seed 20 --json selftest.json\n");

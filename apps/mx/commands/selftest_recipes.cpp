@@ -73,7 +73,7 @@ std::vector<recipe> all_recipes() {
     const auto spelling = [](const recipe& a, const recipe& b) {
         return codec::to_string(a) < codec::to_string(b);
     };
-    std::sort(all.begin(), all.end(), spelling);
+    std::ranges::sort(all, spelling);
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
 }

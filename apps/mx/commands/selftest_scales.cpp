@@ -14,36 +14,24 @@ namespace {
 
 using format::element_format;
 
-// Codes from fields alone; M counts in units of 2^-23.
-struct closed_form {
-    std::string_view rule;
-    int (*exponent)(const element_format& f, int e, std::uint32_t m);
-};
-
 constexpr std::uint32_t top_bits(int n) { return n == 0 ? 0u : ((1u << n) - 1u) << (23 - n); }
 
+// The exponent is E - emax, and one more from the mantissa `first` on, in units of 2^-23.
+struct closed_form {
+    std::string_view rule;
+    std::uint32_t (*first)(const element_format& f);
+};
 constexpr closed_form forms[] = {
-    {"floor", [](const element_format& f, int e, std::uint32_t) { return e - f.emax(); }},
-    {"ceil",
-     [](const element_format& f, int e, std::uint32_t m) { return e + (m != 0) - f.emax(); }},
-    {"even",
-     [](const element_format& f, int e, std::uint32_t m) {
-         // From 2 - 2^-(m+1) on the mantissa rounds to the next power of two.
-         return e + (m >= top_bits(f.mantissa_bits + 1)) - f.emax();
-     }},
-    {"rceil", [](const element_format& f, int e,
-                 std::uint32_t m) { return e - f.emax() + (m > f.max_f32_mantissa()); }},
-    {"enhanced", [](const element_format& f, int e,
-                    std::uint32_t m) { return e - f.emax() + (m > top_bits(f.mantissa_bits)); }},
-    {"ceil-div-max",
-     [](const element_format& f, int e, std::uint32_t m) {
-         return e - f.emax() + (m > top_bits(f.mantissa_bits));
-     }},
-    // 1.75, and sqrt 2 to the next float32 above it.
-    {"floor-bump", [](const element_format& f, int e,
-                      std::uint32_t m) { return e - f.emax() + (m > 0x600000u); }},
-    {"nearest", [](const element_format& f, int e,
-                   std::uint32_t m) { return e - f.emax() + (m > 0x3504f3u); }},
+    {"floor", [](const element_format&) { return 1u << 23; }},  // never
+    {"ceil", [](const element_format&) { return 1u; }},
+    // From 2 - 2^-(m+1) on the mantissa rounds to the next power of two.
+    {"even", [](const element_format& f) { return top_bits(f.mantissa_bits + 1); }},
+    {"rceil", [](const element_format& f) { return f.max_f32_mantissa() + 1; }},
+    {"enhanced", [](const element_format& f) { return top_bits(f.mantissa_bits) + 1; }},
+    {"ceil-div-max", [](const element_format& f) { return top_bits(f.mantissa_bits) + 1; }},
+    // Above 1.75, and above the float32 before sqrt 2.
+    {"floor-bump", [](const element_format&) { return 0x600001u; }},
+    {"nearest", [](const element_format&) { return 0x3504f4u; }},
 };
 
 std::set<std::uint32_t> mantissas(const element_format& f) {
@@ -69,7 +57,7 @@ void check_scale_thresholds(selftest_findings& into, const selftest_options&) {
             const codec::block_params p = codec::params_of(r);
             for (int e = 1; e < 255; ++e) {
                 for (const std::uint32_t m : ms) {
-                    const int exponent = form.exponent(f, e, m);
+                    const int exponent = e - f.emax() + (m >= form.first(f) ? 1 : 0);
                     const bool beyond =
                         form.rule == "even" && exponent + f.emax() == 255;  // rounds to 2^128
                     const int want =

@@ -141,7 +141,7 @@ int run(const options& o) {
         for (const show::block_view& b : v.blocks) rows.push_back(show::block_record(v, b));
     }
     d.results = rows;
-    d.tail = {{"tensors", list_of(views, show::tensor_record)}};
+    d.tail = {{"tensors", to_list(views, show::tensor_record)}};
     const std::string recipe = codec::to_string(request.recipes.front());
     report::document page;
     page.head = d.head;

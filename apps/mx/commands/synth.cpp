@@ -29,13 +29,10 @@ struct synth_options {
 
 synth::plan_options plan_of(const synth_options& o) {
     std::string name = o.dtype;
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     const std::optional<tensor::dtype> type = tensor::find_dtype(name);
-    if (!type) {
-        refuse(
-            fmt::format("--dtype {}: unknown; choose bf16, f16 or f32", base::printable(o.dtype)));
-    }
+    if (!type) refuse("--dtype {}: unknown; choose bf16, f16 or f32", base::printable(o.dtype));
     return {*type, o.size};
 }
 
@@ -83,9 +80,7 @@ synth::write_control control_for(const run_options& run) {
 
 int run_synth(const synth_options& o) {
     if (o.list) return print_document(o.tables, presets_document, o.run.quiet);
-    if (o.out.empty()) {
-        refuse("synth needs -o OUT.safetensors, or --list to see the presets");
-    }
+    if (o.out.empty()) refuse("synth needs -o OUT.safetensors, or --list to see the presets");
     const synth::preset_row& preset = preset_of(o);
     const synth::plan_options options = plan_of(o);
     const std::vector<synth::tensor_spec> plan = synth::plan_checkpoint(preset, options);

@@ -153,9 +153,8 @@ runner declare_tensors(parser& cmd) {
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
         "Reads headers only. The format is found by looking at the file, not at its name. "
-        "Quantized "
-        "tensors are shown as what they decode to, with the arrays they come from and why; --raw "
-        "shows the arrays.");
+        "Quantized tensors are shown as what they decode to, with the arrays they come from and "
+        "why; --raw shows the arrays.");
     cmd.examples(
         "mx tensors model.safetensors\n"
         "mx tensors model.safetensors.index.json --tensor '*.mlp.*' --csv -\n"

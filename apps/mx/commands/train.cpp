@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
 #include "libmx/report/members.hpp"
@@ -40,12 +40,9 @@ struct train_options {
 };
 
 std::uint64_t whole(const std::string& option, std::string_view text) {
-    std::uint64_t n = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (status != std::errc{} || end != text.data() + text.size()) {
-        refuse(fmt::format("{}: '{}' is no number", option, text));
-    }
-    return n;
+    const auto n = base::parsed<std::uint64_t>(text);
+    if (!n) refuse("{}: '{}' is no number", option, text);
+    return *n;
 }
 
 // "1..32" or "1,5,9..12".
@@ -60,7 +57,7 @@ std::vector<std::uint64_t> seeds_of(const std::string& text) {
         const std::uint64_t last =
             dots == std::string::npos ? first : whole("--seeds", part.substr(dots + 2));
         if (last < first || last - first >= most) {
-            refuse(fmt::format("--seeds: '{}' is no range of at most {} seeds", part, most));
+            refuse("--seeds: '{}' is no range of at most {} seeds", part, most);
         }
         for (std::uint64_t s = first;; ++s) {
             seeds.push_back(s);
@@ -85,8 +82,7 @@ std::vector<lab::intervention> interventions_of(const std::vector<std::string>& 
     }
     std::vector<lab::intervention> all;
     for (const std::string& text : texts) all.push_back(lab::parse_intervention(text));
-    std::stable_sort(all.begin(), all.end(),
-                     [](const auto& a, const auto& b) { return a.after < b.after; });
+    std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.after < b.after; });
     return all;
 }
 
@@ -109,7 +105,7 @@ lab::run_request request_of(const train_options& o) {
                 lab::parse_settings(fmt::format("{}={}", name, text));
             r.settings.insert(r.settings.end(), one.begin(), one.end());
         } catch (const base::error& e) {
-            refuse(fmt::format("--{}: {}", name == "all" ? "recipe" : name, e.message()));
+            refuse("--{}: {}", name == "all" ? "recipe" : name, e.message());
         }
     };
     add("scheme");
@@ -142,15 +138,13 @@ std::vector<job> jobs_of(const train_options& o) {
     if (!o.resume.empty()) {
         for (const auto& [name, text] : o.request) {
             if (!text.empty() && name != "steps") {
-                refuse(fmt::format("--{}: a resumed run keeps what it began with", name));
+                refuse("--{}: a resumed run keeps what it began with", name);
             }
         }
         for (const auto& [name, text] : o.precision) {
             if (text.empty()) continue;
-            refuse(
-                fmt::format("--{}: a resumed run keeps what it began with; change it with --at "
-                            "STEP {}={}",
-                            name == "all" ? "recipe" : name, name, text));
+            refuse("--{}: a resumed run keeps what it began with; change it with --at STEP {}={}",
+                   name == "all" ? "recipe" : name, name, text);
         }
         if (!o.seeds.empty() || o.cosine || !o.model.empty()) {
             refuse("--resume takes no model, --seeds or --cosine: the checkpoint has them");
@@ -218,9 +212,8 @@ constexpr const char* demo_change =
 
 std::vector<job> demo_jobs(const train_options& o) {
     const auto given = [](const auto& entry) { return !entry.second.empty(); };
-    if (std::any_of(o.request.begin(), o.request.end(), given) ||
-        std::any_of(o.precision.begin(), o.precision.end(), given) || !o.at.empty() ||
-        !o.seeds.empty() || !o.resume.empty() || o.nudges != 0 || o.cosine) {
+    if (std::ranges::any_of(o.request, given) || std::ranges::any_of(o.precision, given) ||
+        !o.at.empty() || !o.seeds.empty() || !o.resume.empty() || o.nudges != 0 || o.cosine) {
         refuse("--demo is one pair of runs: leave out what would change it");
     }
     lab::run_request r;

@@ -35,7 +35,7 @@ struct vector_job {
 // A recipe as the name of a file: mxfp4:scale=even,block=1x16 -> mxfp4_scale-even_block-1x16.
 std::string file_name(const codec::recipe& r) {
     std::string name = codec::to_string(r);
-    std::replace(name.begin(), name.end(), '=', '-');
+    std::ranges::replace(name, '=', '-');
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c == ':' || c == ','; }, '_');
     return name;

@@ -29,10 +29,6 @@ struct verify_command {
     bool quiet = false;
 };
 
-report::value optional_integer(const std::optional<std::uint64_t>& n) {
-    return n ? integer(*n) : undefined();
-}
-
 report::record file_record(const verification& v) {
     std::uint64_t skipped = 0;
     report::list reasons;
@@ -49,7 +45,7 @@ report::record file_record(const verification& v) {
                      {"differences", integer(v.differences)},
                      {"skipped_because", std::move(reasons)}};
     if (v.differences != 0 && !v.tensors.empty()) {
-        r.emplace_back("tensors", list_of(v.tensors, [](const tensor_differences& t) {
+        r.emplace_back("tensors", to_list(v.tensors, [](const tensor_differences& t) {
                            return report::record{{"tensor", t.tensor},
                                                  {"compared", integer(t.compared)},
                                                  {"differences", integer(t.differences)}};
@@ -80,8 +76,8 @@ report::record difference_record(const verification& v, const difference& d) {
                      {"tensor", d.tensor},
                      {"recipe", d.by},
                      {"index", integer(d.index)},
-                     {"block", optional_integer(d.block)},
-                     {"position", optional_integer(d.position)},
+                     {"block", report::to_value(d.block)},
+                     {"position", report::to_value(d.position)},
                      {"input_hex", d.input.hex},
                      {"input", d.input.decimal},
                      {"expected_hex", d.expected.hex},
@@ -138,8 +134,8 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
     for (const verification& v : files) {
         if (v.fit) notes.push_back(fit_text(v));
         for (const skipped_values& s : v.skipped) {
-            auto same = std::find_if(all.begin(), all.end(),
-                                     [&](const auto& a) { return a.reason == s.reason; });
+            auto same =
+                std::ranges::find_if(all, [&](const auto& a) { return a.reason == s.reason; });
             if (same == all.end()) {
                 all.push_back({s.reason, 0, 0});
                 same = all.end() - 1;
@@ -263,19 +259,21 @@ int run_verify(const verify_command& o) {
     if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
     std::vector<verification> files;
-    for (const std::string& path : paths) {
-        if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
+    // How many more differences are listed in full.
+    const auto left = [&] {
         std::size_t shown = 0;
         for (const verification& v : files) shown += v.first.size();
-        what.show = o.show - std::min(o.show, shown);
+        return o.show - std::min(o.show, shown);
+    };
+    for (const std::string& path : paths) {
+        if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
+        what.show = left();
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
         files.push_back(verify_vectors(*file, path, what));
     }
     for (const std::string& path : trainings) {
-        std::size_t shown = 0;
-        for (const verification& v : files) shown += v.first.size();
         lab::replay_options how;
-        how.show = o.show - std::min(o.show, shown);
+        how.show = left();
         how.cancel = &interrupted();
         std::vector<verification> replayed = lab::replay(path, how);
         files.insert(files.end(), replayed.begin(), replayed.end());

@@ -197,10 +197,8 @@ library_product multiply_by_cublaslt(const library_problem& p) {
                                                      : CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
         set(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
         set(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
-        const void* scales_a = first_scales.data();
-        const void* scales_b = second_scales.data();
-        set(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales_a);
-        set(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales_b);
+        set<const void*>(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, first_scales.data());
+        set<const void*>(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, second_scales.data());
     } else {
         // Without pointers a scale per tensor is 1.
         const std::int8_t fast = p.fast_accumulation ? 1 : 0;
@@ -210,15 +208,15 @@ library_product multiply_by_cublaslt(const library_problem& p) {
     owned<cublasLtMatrixLayout_t> layout_a(call.MatrixLayoutDestroy);
     owned<cublasLtMatrixLayout_t> layout_b(call.MatrixLayoutDestroy);
     owned<cublasLtMatrixLayout_t> layout_d(call.MatrixLayoutDestroy);
-    check_library(call.MatrixLayoutCreate(layout_a.out(), type_of(*b.format), depth, p.columns,
-                                          static_cast<std::int64_t>(depth)),
-                  "layout");
-    check_library(call.MatrixLayoutCreate(layout_b.out(), type_of(*a.format), depth, p.rows,
-                                          static_cast<std::int64_t>(depth)),
-                  "layout");
-    check_library(call.MatrixLayoutCreate(layout_d.out(), out, p.columns, p.rows,
-                                          static_cast<std::int64_t>(p.columns)),
-                  "layout");
+    const auto create = [&](auto& layout, cudaDataType_t type, std::uint64_t rows,
+                            std::size_t cols) {
+        const auto pitch = static_cast<std::int64_t>(rows);
+        check_library(call.MatrixLayoutCreate(layout.out(), type, rows, cols, pitch), "layout");
+    };
+    create(layout_a, type_of(*b.format), depth, p.columns);
+    create(layout_b, type_of(*a.format), depth, p.rows);
+    create(layout_d, out, p.columns, p.rows);
+
     owned<cublasLtMatmulPreference_t> preference(call.MatmulPreferenceDestroy);
     check_library(call.MatmulPreferenceCreate(preference.out()), "preference");
     check_library(call.MatmulPreferenceSetAttribute(preference.get(),

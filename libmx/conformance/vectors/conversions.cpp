@@ -4,20 +4,13 @@
 #include <fmt/format.h>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/named.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/gemm/terms.hpp"
 
 namespace mx::conformance::vectors {
 namespace {
-
-template <typename Rows>
-auto find_row(const Rows& rows, std::string_view name) -> const typename Rows::value_type* {
-    for (const auto& row : rows) {
-        if (row.name == name) return &row;
-    }
-    return nullptr;
-}
 
 bool is_nan(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f32_infinity; }
 
@@ -121,10 +114,12 @@ const std::vector<narrowing>& narrowings() {
     return all;
 }
 
-const narrowing* find_narrowing(std::string_view name) { return find_row(narrowings(), name); }
-const widening* find_widening(std::string_view name) { return find_row(widenings, name); }
+const narrowing* find_narrowing(std::string_view name) {
+    return base::find_named(narrowings(), name);
+}
+const widening* find_widening(std::string_view name) { return base::find_named(widenings, name); }
 const stochastic_narrowing* find_stochastic_narrowing(std::string_view name) {
-    return find_row(stochastic_narrowings, name);
+    return base::find_named(stochastic_narrowings, name);
 }
 
 std::size_t widening::codes() const {

@@ -42,9 +42,8 @@ struct widening {
     std::string_view name;
     std::string_view instruction;
     std::string_view format;
-    bool to_bf16 = false;
-    conversion_since since = conversion_since::sm100;
     bool relu = false;
+    conversion_since since = conversion_since::sm100;
 
     /// How many codes the format has.
     std::size_t codes() const;
@@ -55,17 +54,12 @@ inline constexpr std::array widenings{
     widening{"e2m1.f16", "cvt.rn.f16x2.e2m1x2", "e2m1"},
     widening{"e2m3.f16", "cvt.rn.f16x2.e2m3x2", "e2m3"},
     widening{"e3m2.f16", "cvt.rn.f16x2.e3m2x2", "e3m2"},
-    widening{"ue8m0.bf16", "cvt.rn.bf16x2.ue8m0x2", "e8m0", true},
-    widening{"e4m3.relu.f16", "cvt.rn.relu.f16x2.e4m3x2", "e4m3", false, conversion_since::sm89,
-             true},
-    widening{"e5m2.relu.f16", "cvt.rn.relu.f16x2.e5m2x2", "e5m2", false, conversion_since::sm89,
-             true},
-    widening{"e2m1.relu.f16", "cvt.rn.relu.f16x2.e2m1x2", "e2m1", false, conversion_since::sm100,
-             true},
-    widening{"e2m3.relu.f16", "cvt.rn.relu.f16x2.e2m3x2", "e2m3", false, conversion_since::sm100,
-             true},
-    widening{"e3m2.relu.f16", "cvt.rn.relu.f16x2.e3m2x2", "e3m2", false, conversion_since::sm100,
-             true},
+    widening{"ue8m0.bf16", "cvt.rn.bf16x2.ue8m0x2", "e8m0"},
+    widening{"e4m3.relu.f16", "cvt.rn.relu.f16x2.e4m3x2", "e4m3", true, conversion_since::sm89},
+    widening{"e5m2.relu.f16", "cvt.rn.relu.f16x2.e5m2x2", "e5m2", true, conversion_since::sm89},
+    widening{"e2m1.relu.f16", "cvt.rn.relu.f16x2.e2m1x2", "e2m1", true},
+    widening{"e2m3.relu.f16", "cvt.rn.relu.f16x2.e2m3x2", "e2m3", true},
+    widening{"e3m2.relu.f16", "cvt.rn.relu.f16x2.e3m2x2", "e3m2", true},
 };
 
 /// cvt.rs: stochastic rounding of two (f16, bf16) or four values by one word of random bits.

@@ -36,16 +36,15 @@ namespace {
 void fill_bits(mma_tile_maker& t) {
     // One special in sixteen is kept, of a chain one per instruction, or few outputs were numbers.
     const auto rarity = static_cast<std::uint32_t>(16 * t.what().steps);
+    const auto any_code = [&](const operand_format& f) {
+        return t.words().next() >> (32 - f.code_bits());
+    };
     t.elements([&](const operand_format& f) {
-        const std::uint32_t word = t.words().next();
-        const std::uint32_t code = f.code_bits() == 32 ? word : word >> (32 - f.code_bits());
+        const std::uint32_t code = any_code(f);
         const bool kept = !is_special(f, code) || t.words().below(rarity) == 0;
         return kept ? code : t.finite(f);
     });
-    t.accumulators([&](const operand_format& f) {
-        const std::uint32_t word = t.words().next();
-        return f.code_bits() == 32 ? word : word >> (32 - f.code_bits());
-    });
+    t.accumulators(any_code);
     t.scales([&] { return static_cast<std::uint8_t>(t.words().next() >> 24); });
 }
 
@@ -102,11 +101,8 @@ void fill_cancel(mma_tile_maker& t) {
 void fill_tiny_products(mma_tile_maker& t) {
     t.elements([&](const operand_format& f) { return t.tiny(f); });
     t.accumulators([&](const operand_format& f) { return t.tiny(f); });
-    if (ue4m3_scales(t.what())) {
-        t.scales([&] { return static_cast<std::uint8_t>(t.words().below(12)); });
-    } else {
-        t.scales([&] { return static_cast<std::uint8_t>(t.words().below(100)); });
-    }
+    const std::uint32_t end = ue4m3_scales(t.what()) ? 12 : 100;
+    t.scales([&] { return static_cast<std::uint8_t>(t.words().below(end)); });
 }
 
 void fill_huge_products(mma_tile_maker& t) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "libmx/base/named.hpp"
 #include "libmx/conformance/vectors/mma_fills.hpp"
 #include "libmx/conformance/vectors/output_hash.hpp"
 
@@ -38,10 +39,7 @@ std::span<const mma_distribution> mma_distributions() {
 }
 
 const mma_distribution* find_mma_distribution(std::string_view name) {
-    for (const mma_distribution& d : mma_distributions()) {
-        if (d.name == name) return &d;
-    }
-    return nullptr;
+    return base::find_named(mma_distributions(), name);
 }
 
 mma_tile generate_mma_tile(const mma_case& what, const mma_distribution& d, std::uint64_t seed,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "libmx/conformance/vectors/mma_inputs.hpp"
@@ -10,6 +11,15 @@
 #include "libmx/gemm/operand.hpp"
 
 namespace mx::conformance::vectors {
+
+/// An operand of a case without values: its format, and what its scales are of.
+gemm::operand empty_operand(const mma_case& what, const gemm::operand_format* format,
+                            std::size_t rows, std::size_t depth);
+
+/// C + A times B transposed, C the first accumulator, on the calling thread.
+std::vector<std::uint32_t> accumulated(const gemm::operand& a, const gemm::operand& b,
+                                       std::span<const std::uint32_t> c,
+                                       const gemm::accumulator& model);
 
 /// D of `tile`, rows x columns; without `accumulate` C is not read and counts as +0.
 std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& tile,

@@ -16,20 +16,35 @@ int bottom_of(const operand_format& f) {
     return std::max(f.least_exponent() - f.mantissa_bits, -20);
 }
 
-// Column `k` of A.
+constexpr int tile_rows = mma_tile_rows;
+constexpr int tile_cols = mma_tile_cols;
+
+// Column `k` of A: make(row); row `k` of B: make(col).
 template <typename Make>
 void set_a(mma_tile_maker& t, std::size_t k, Make make) {
-    for (std::size_t row = 0; row < mma_tile_rows; ++row) t.a(row, k) = make(row);
+    for (int row = 0; row < tile_rows; ++row) t.a(static_cast<std::size_t>(row), k) = make(row);
 }
 template <typename Make>
 void set_b(mma_tile_maker& t, std::size_t k, Make make) {
-    for (std::size_t col = 0; col < mma_tile_cols; ++col) t.b(col, k) = make(col);
+    for (int col = 0; col < tile_cols; ++col) t.b(static_cast<std::size_t>(col), k) = make(col);
 }
+
 template <typename Make>
 void set_c(mma_tile_maker& t, Make make) {
-    for (std::size_t row = 0; row < mma_tile_rows; ++row) {
-        for (std::size_t col = 0; col < mma_tile_cols; ++col) t.c(row, col) = make(row, col);
+    for (int row = 0; row < tile_rows; ++row) {
+        for (int col = 0; col < tile_cols; ++col) {
+            t.c(static_cast<std::size_t>(row), static_cast<std::size_t>(col)) = make(row, col);
+        }
     }
+}
+
+// The scale codes of a block of k: of_a(row) and of_b(col).
+template <typename OfA, typename OfB>
+void set_scales(mma_tile_maker& t, std::size_t block, OfA of_a, OfB of_b) {
+    for (int row = 0; row < tile_rows; ++row)
+        t.sfa(static_cast<std::size_t>(row), block) = of_a(row);
+    for (int col = 0; col < tile_cols; ++col)
+        t.sfb(static_cast<std::size_t>(col), block) = of_b(col);
 }
 
 std::size_t last_step(const mma_tile_maker& t) { return t.depth() - t.what().instruction_k; }
@@ -50,24 +65,21 @@ void probe_alignment_bits(mma_tile_maker& t) {
     const int top_a = top_of(t.a_format());
     const int top_b = top_of(t.b_format());
     const std::size_t k = last_step(t) + 4 * (t.index() % (t.what().instruction_k / 4));
-    set_a(t, k, [&](std::size_t) { return power_code(t.a_format(), top_a); });
-    set_a(t, k + 1,
-          [&](std::size_t) { return negated(t.a_format(), power_code(t.a_format(), top_a)); });
-    set_b(t, k, [&](std::size_t) { return power_code(t.b_format(), top_b); });
-    set_b(t, k + 1, [&](std::size_t) { return power_code(t.b_format(), top_b); });
+    set_a(t, k, [&](int) { return power_code(t.a_format(), top_a); });
+    set_a(t, k + 1, [&](int) { return negated(t.a_format(), power_code(t.a_format(), top_a)); });
+    set_b(t, k, [&](int) { return power_code(t.b_format(), top_b); });
+    set_b(t, k + 1, [&](int) { return power_code(t.b_format(), top_b); });
     if (t.index() % 2 == 0) {
         const int low_a = bottom_of(t.a_format());
         const int low_b = bottom_of(t.b_format());
-        set_a(t, k + 2, [&](std::size_t row) {
-            return power_code(t.a_format(), std::max(top_a - 10 - static_cast<int>(row), low_a));
-        });
-        set_b(t, k + 2, [&](std::size_t col) {
-            return power_code(t.b_format(), std::max(top_b - 10 - static_cast<int>(col), low_b));
-        });
+        set_a(t, k + 2,
+              [&](int row) { return power_code(t.a_format(), std::max(top_a - 10 - row, low_a)); });
+        set_b(t, k + 2,
+              [&](int col) { return power_code(t.b_format(), std::max(top_b - 10 - col, low_b)); });
         return;
     }
-    set_c(t, [&](std::size_t row, std::size_t col) {
-        const int j = 20 + static_cast<int>((row * mma_tile_cols + col) % 21);
+    set_c(t, [&](int row, int col) {
+        const int j = 20 + (row * tile_cols + col) % 21;
         const std::uint32_t code = power_code(t.c_format(), top_a + top_b - j);
         return t.index() % 4 == 1 ? code : negated(t.c_format(), code);
     });
@@ -80,13 +92,14 @@ void probe_subnormal_largest(mma_tile_maker& t) {
     const int top = top_of(t.b_format());
     const std::size_t k = last_step(t);
     const std::uint32_t count = (1u << f.mantissa_bits) - 1u;
-    set_a(t, k, [&](std::size_t row) {
-        const std::uint32_t significand = 1u + static_cast<std::uint32_t>(row + t.index()) % count;
+    set_a(t, k, [&](int row) {
+        const std::uint32_t significand =
+            1u + static_cast<std::uint32_t>(static_cast<std::uint64_t>(row) + t.index()) % count;
         return nearest_code(f, false, significand, f.least_exponent() - f.mantissa_bits);
     });
-    set_b(t, k, [&](std::size_t) { return power_code(t.b_format(), top); });
-    set_c(t, [&](std::size_t, std::size_t col) {
-        const int below = 1 + 2 * static_cast<int>(col) + static_cast<int>(t.index() % 8);
+    set_b(t, k, [&](int) { return power_code(t.b_format(), top); });
+    set_c(t, [&](int, int col) {
+        const int below = 1 + 2 * col + static_cast<int>(t.index() % 8);
         const std::uint32_t c =
             t.near(t.c_format(), f.least_exponent() - f.mantissa_bits + top - below);
         return t.index() % 2 == 0 ? c | 1u : negated(t.c_format(), c) | 1u;
@@ -99,26 +112,21 @@ void probe_floor(mma_tile_maker& t) {
     const std::size_t k = last_step(t);
     const int first = goal - static_cast<int>(t.index() % 4);
     if (t.what().scale != nullptr) {
-        for (std::size_t row = 0; row < mma_tile_rows; ++row) {
-            for (std::size_t block = 0; block < t.what().blocks(); ++block) {
-                t.sfa(row, block) = t.scale(first / 2 - static_cast<int>(row));
-            }
-        }
-        for (std::size_t col = 0; col < mma_tile_cols; ++col) {
-            for (std::size_t block = 0; block < t.what().blocks(); ++block) {
-                t.sfb(col, block) = t.scale(first - first / 2 - 2 * static_cast<int>(col));
-            }
+        for (std::size_t block = 0; block < t.what().blocks(); ++block) {
+            set_scales(
+                t, block, [&](int row) { return t.scale(first / 2 - row); },
+                [&](int col) { return t.scale(first - first / 2 - 2 * col); });
         }
     }
     const int share = t.what().scale != nullptr ? 0 : first / 2;
     for (std::size_t i = 0; i < 3; ++i) {
-        set_a(t, k + i, [&](std::size_t row) {
-            const int e = t.what().scale != nullptr ? 0 : share - static_cast<int>(row);
+        set_a(t, k + i, [&](int row) {
+            const int e = t.what().scale != nullptr ? 0 : share - row;
             const std::uint32_t code = t.near(t.a_format(), e);
             return t.index() < 4 ? power_code(t.a_format(), e) : code;
         });
-        set_b(t, k + i, [&](std::size_t col) {
-            const int e = t.what().scale != nullptr ? 0 : first - share - 2 * static_cast<int>(col);
+        set_b(t, k + i, [&](int col) {
+            const int e = t.what().scale != nullptr ? 0 : first - share - 2 * col;
             return t.index() < 4 ? power_code(t.b_format(), e) : t.near(t.b_format(), e);
         });
     }
@@ -133,11 +141,11 @@ void probe_group_cancels(mma_tile_maker& t) {
     const bool all_zero = t.index() % 4 >= 2;  // zeros in place of a cancellation
     for (std::size_t i = 0; i < 64; ++i) {
         const bool large = i / block == high / block;
-        set_a(t, k + i, [&](std::size_t) {
+        set_a(t, k + i, [&](int) {
             if (large) return all_zero ? 0u : power_code(t.a_format(), 1);
             return t.finite(t.a_format());
         });
-        set_b(t, k + i, [&](std::size_t) {
+        set_b(t, k + i, [&](int) {
             if (!large) return t.finite(t.b_format());
             const std::uint32_t code = power_code(t.b_format(), 1);
             return i % 2 == 0 ? code : negated(t.b_format(), code);
@@ -145,29 +153,23 @@ void probe_group_cancels(mma_tile_maker& t) {
     }
     for (std::size_t b = 0; b < t.what().blocks(); ++b) {
         const bool large = (b * block) % 64 / block == high / block && b * block >= k;
-        for (std::size_t row = 0; row < mma_tile_rows; ++row) {
-            t.sfa(row, b) = t.scale(large ? 8 : 6 - static_cast<int>(row));
-        }
-        for (std::size_t col = 0; col < mma_tile_cols; ++col) {
-            t.sfb(col, b) = t.scale(large ? 8 : 2 - 3 * static_cast<int>(col));
-        }
+        set_scales(
+            t, b, [&](int row) { return t.scale(large ? 8 : 6 - row); },
+            [&](int col) { return t.scale(large ? 8 : 2 - 3 * col); });
     }
 }
 
 // One product of 1 under every pair of scale codes, NaN and the ignored sign of ue4m3 included.
 void probe_scale_pairs(mma_tile_maker& t) {
-    const std::size_t first_a = t.index() / 32 * mma_tile_rows;
-    const std::size_t first_b = t.index() % 32 * mma_tile_cols;
+    const int first_a = static_cast<int>(t.index() / 32) * tile_rows;
+    const int first_b = static_cast<int>(t.index() % 32) * tile_cols;
     const std::size_t k = 16 * (t.index() % (t.what().instruction_k / 16));
-    set_a(t, k, [&](std::size_t) { return power_code(t.a_format(), 0); });
-    set_b(t, k, [&](std::size_t) { return power_code(t.b_format(), 0); });
-    const std::size_t block = k / t.what().scale->block;
-    for (std::size_t row = 0; row < mma_tile_rows; ++row) {
-        t.sfa(row, block) = static_cast<std::uint8_t>(first_a + row);
-    }
-    for (std::size_t col = 0; col < mma_tile_cols; ++col) {
-        t.sfb(col, block) = static_cast<std::uint8_t>(first_b + col);
-    }
+    set_a(t, k, [&](int) { return power_code(t.a_format(), 0); });
+    set_b(t, k, [&](int) { return power_code(t.b_format(), 0); });
+    set_scales(
+        t, k / t.what().scale->block,
+        [&](int row) { return static_cast<std::uint8_t>(first_a + row); },
+        [&](int col) { return static_cast<std::uint8_t>(first_b + col); });
 }
 
 // NaN scales over zeros: of A in some rows, of B in some columns; c counts on.
@@ -179,9 +181,7 @@ void probe_nan_scales(mma_tile_maker& t) {
     if (t.index() % 2 == 1) {
         t.elements([&](const operand_format& f) { return negated(f, 0u) * t.words().below(2); });
     }
-    set_c(t, [&](std::size_t row, std::size_t) {
-        return row % 2 == 0 ? 0u : t.near(t.c_format(), 0);
-    });
+    set_c(t, [&](int row, int) { return row % 2 == 0 ? 0u : t.near(t.c_format(), 0); });
 }
 
 // Products whose partial sums pass 2^128 and come back, by other products or by c. Where formats do
@@ -195,20 +195,19 @@ void probe_overflow(mma_tile_maker& t) {
     const int total = std::min(most, elements + each);
     const int share = total - each - std::min(greatest_exponent(t.b_format()), (total - each) / 2);
     for (std::size_t i = 0; i < 4; ++i) {
-        set_a(t, k + i, [&](std::size_t row) {
+        set_a(t, k + i, [&](int row) {
             const std::uint32_t code = power_code(t.a_format(), share);
             return i >= 2 && row % 2 == 0 ? negated(t.a_format(), code) : code;
         });
-        set_b(t, k + i,
-              [&](std::size_t) { return power_code(t.b_format(), total - each - share); });
+        set_b(t, k + i, [&](int) { return power_code(t.b_format(), total - each - share); });
     }
-    set_c(t, [&](std::size_t row, std::size_t col) {
+    set_c(t, [&](int row, int col) {
         const operand_format& f = t.c_format();
-        const int below = static_cast<int>(col) - 1;
+        const int below = col - 1;
         const std::uint32_t code =
             col == 0 ? nearest_code(f, false, 1, 1000) : power_code(f, total + 2 - below);
         if (t.index() % 4 == 0) return 0u;
-        return (row + t.index()) % 3 == 0 ? code : negated(f, code);
+        return (static_cast<std::uint64_t>(row) + t.index()) % 3 == 0 ? code : negated(f, code);
     });
 }
 
@@ -216,18 +215,18 @@ void probe_overflow(mma_tile_maker& t) {
 void probe_zeros(mma_tile_maker& t) {
     const std::uint32_t minus_a = negated(t.a_format(), 0u);
     for (std::size_t k = 0; k < t.depth(); ++k) {
-        set_a(t, k, [&](std::size_t row) {
+        set_a(t, k, [&](int row) {
             if (row % 4 == 1) return minus_a;
             if (row % 4 == 2) return k % 2 == 0 ? minus_a : 0u;
             return row % 4 == 3 ? power_code(t.a_format(), 0) : 0u;
         });
-        set_b(t, k, [&](std::size_t col) {
+        set_b(t, k, [&](int col) {
             const std::uint32_t one = power_code(t.b_format(), 0);
             if (col % 2 == 1) return 0u;
             return k % 2 == 0 ? one : negated(t.b_format(), one);
         });
     }
-    set_c(t, [&](std::size_t row, std::size_t col) {
+    set_c(t, [&](int row, int col) {
         const bool minus = t.index() % 3 == 0   ? false
                            : t.index() % 3 == 1 ? true
                                                 : (row / 4 + col / 2) % 2 == 1;
@@ -241,15 +240,14 @@ void probe_underflow(mma_tile_maker& t) {
     const int goal = t.what().f16 ? -23 : -147;
     if (t.what().scale != nullptr) t.uniform_scales(goal / 2, goal - goal / 2);
     const bool scaled = t.what().scale != nullptr;
-    set_a(t, k, [&](std::size_t row) {
-        const int e = (scaled ? 0 : goal / 2) - static_cast<int>(row / 2);
+    set_a(t, k, [&](int row) {
+        const int e = (scaled ? 0 : goal / 2) - row / 2;
         const std::uint32_t code = power_code(t.a_format(), e);
         return row % 2 == 0 ? code : negated(t.a_format(), code);
     });
-    set_b(t, k, [&](std::size_t col) {
-        return power_code(t.b_format(), (scaled ? 0 : goal - goal / 2) - static_cast<int>(col));
-    });
-    set_c(t, [&](std::size_t row, std::size_t) {
+    set_b(t, k,
+          [&](int col) { return power_code(t.b_format(), (scaled ? 0 : goal - goal / 2) - col); });
+    set_c(t, [&](int row, int) {
         const auto least = static_cast<std::uint32_t>(row % 3);
         const std::uint32_t code = t.index() % 2 == 0 ? 0u : least;
         return t.index() % 4 == 3 ? negated(t.c_format(), code) : code;

@@ -86,9 +86,7 @@ vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
         out.words += fmt::format("{}{} blocks of {}", out.words.empty() ? "" : ", ", count,
                                  base::printable(t.info().name));
     }
-    if (taken == 0) {
-        base::refuse("the chosen tensors give no block; ask for more --blocks");
-    }
+    if (taken == 0) base::refuse("the chosen tensors give no block; ask for more --blocks");
     return out;
 }
 

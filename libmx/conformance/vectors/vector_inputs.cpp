@@ -206,7 +206,7 @@ input_facts facts_of(const codec::recipe& r, bool moderate) {
         facts.values.push_back(value);
         if (!std::signbit(value)) facts.magnitudes.push_back(value);
     }
-    std::sort(facts.magnitudes.begin(), facts.magnitudes.end());
+    std::ranges::sort(facts.magnitudes);
     if (moderate) {
         facts.low = 120;
         facts.high = 130;
@@ -236,7 +236,7 @@ vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::u
         const std::span<float> block(out.values.data() + b * n, n);
         input_categories[category].fill(facts, words, block);
         const bool is_bf16 = b % 3 == 2;
-        if (is_bf16) std::transform(block.begin(), block.end(), block.begin(), cut_to_bf16);
+        if (is_bf16) std::ranges::transform(block, block.begin(), cut_to_bf16);
         out.category.push_back(static_cast<std::uint8_t>(category));
         out.is_bf16.push_back(is_bf16 ? 1 : 0);
     }

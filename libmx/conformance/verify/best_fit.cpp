@@ -121,9 +121,7 @@ std::optional<model_fit> best_fit(const vectors::mma_case& what,
     for (const accumulator& m : neighbours(best, what)) {
         if (fit.equally.size() == most_equals) break;
         if (differences(what, tiles, stride, m) != fewest) continue;
-        if (differences(what, tiles, 1, m) <= fit.differences) {
-            fit.equally.push_back(to_string(m));
-        }
+        if (differences(what, tiles, 1, m) <= fit.differences) fit.equally.push_back(to_string(m));
     }
     return fit;
 }

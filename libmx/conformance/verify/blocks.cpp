@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/named.hpp"
 #include "libmx/conformance/vectors/block_vectors.hpp"
 #include "libmx/conformance/verify/vector_recipe.hpp"
 #include "libmx/conformance/verify/verify.hpp"
@@ -75,9 +76,8 @@ std::vector<const block_tensor*> contract_of(const vector_file& file) {
         return tensors;
     }
     for (const std::string_view word : words_of(*text, ' ')) {
-        const auto* t = std::find_if(known_tensors.begin(), known_tensors.end(),
-                                     [&](const block_tensor& k) { return k.name == word; });
-        if (t == known_tensors.end()) {
+        const block_tensor* t = base::find_named(known_tensors, word);
+        if (t == nullptr) {
             file.fail("its contract names '{}', which this version cannot compare", word);
         }
         // Compared wherever it stands.
@@ -109,8 +109,8 @@ void mark_skipped(block_file& f) {
     f.skipped.resize(f.input.size() / f.block_elements);
     const std::string* text = f.file.find("skip");
     if (text == nullptr) return;
-    const auto* rule = std::find_if(skip_rules.begin(), skip_rules.end(),
-                                    [&](const skip_rule& r) { return text->starts_with(r.words); });
+    const auto* rule = std::ranges::find_if(
+        skip_rules, [&](const skip_rule& r) { return text->starts_with(r.words); });
     if (rule == skip_rules.end()) {
         f.file.fail("its metadata skips rows in words that this version does not know");
     }
@@ -170,13 +170,8 @@ bool codes_follow_payload(const block_file& f, std::size_t block) {
 void compare_elements(const block_file& f, const block_tensor& t, comparison& found) {
     const bool is_code = t.holds == block_content::code;
     const code_table codes = codes_of(*f.recipe.element);
-    std::vector<std::uint8_t> expected_codes;
-    std::vector<std::uint32_t> expected;
-    if (is_code) {
-        expected_codes = f.file.u8(t.name, f.input.size());
-    } else {
-        expected = f.file.f32(t.name, f.input.size());
-    }
+    const std::vector<std::uint32_t> expected =
+        is_code ? f.file.words(t.name, 8, f.input.size()) : f.file.f32(t.name, f.input.size());
     vectors::block_vectors plain;
     if (t.holds == block_content::plain_dequant) {
         codec::recipe r = f.recipe;
@@ -199,7 +194,7 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
             const std::size_t i = b * f.block_elements + k;
             const vector_place at{i, b, k, f.input[i]};
             if (is_code) {
-                found.check_code(at, codes, expected_codes[i], f.ours.code[i]);
+                found.check_code(at, codes, expected[i], f.ours.code[i]);
             } else {
                 found.check_f32(at, expected[i], got[i]);
             }

@@ -27,9 +27,7 @@ bool is_inside(const std::string& name) {
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos) return false;
     const std::string_view room = std::string_view(name).substr(0, slash);
-    return std::find(std::begin(capture_rooms), std::end(capture_rooms), room) !=
-               std::end(capture_rooms) &&
-           name.ends_with(".safetensors");
+    return std::ranges::count(capture_rooms, room) != 0 && name.ends_with(".safetensors");
 }
 
 void require_as_recorded(const std::string& path, const report::record& file) {
@@ -97,8 +95,7 @@ std::vector<std::string> captured_files(const std::string& folder) {
 std::size_t parts_not_recorded(const std::string& folder) {
     const std::string manifest = (fs::path(folder) / capture_manifest).string();
     const analysis::results_input input = analysis::open_results(manifest);
-    const report::value* missing = report::find(input.content.tail, "not_recorded");
-    const auto* list = missing == nullptr ? nullptr : std::get_if<report::list>(missing);
+    const auto* list = report::member<report::list>(input.content.tail, "not_recorded");
     if (list == nullptr) fail(manifest, "does not say which parts were not recorded");
     return list->size();
 }

@@ -30,13 +30,7 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     if (out != "f32" && out != "bf16") file.fail("its metadata says out_format={}", out);
     // The operands are large: the outputs must be there before they are made.
     const bool bf16 = out == "bf16";
-    std::vector<std::uint32_t> recorded;
-    if (bf16) {
-        const auto words = file.u16("D", rows * columns);
-        recorded.assign(words.begin(), words.end());
-    } else {
-        recorded = file.u32("D", rows * columns);
-    }
+    const auto recorded = file.words("D", bf16 ? 16 : 32, rows * columns);
     auto model = options.accumulator ? options.accumulator : captured_model_of(file, what);
     if (!model) {
         found.skip(no_model, 1, recorded.size());

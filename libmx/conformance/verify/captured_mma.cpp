@@ -59,9 +59,8 @@ tile_results results_of(const capture& c, const vectors::mma_distribution& d, st
         if (!c.model) return;
         const auto outputs = vectors::multiply_tile(c.what, tile, d.accumulate, *c.model);
         if (i < whole) {
-            std::copy(
-                outputs.begin(), outputs.end(),
-                r.outputs.begin() + static_cast<std::ptrdiff_t>(i * vectors::mma_tile_outputs));
+            std::ranges::copy(outputs, r.outputs.begin() + static_cast<std::ptrdiff_t>(
+                                                               i * vectors::mma_tile_outputs));
             return;
         }
         const std::uint64_t first = (i - whole) % c.hash_tiles * vectors::mma_tile_outputs;
@@ -148,8 +147,7 @@ std::uint64_t compare_distribution(capture& c, const vectors::mma_distribution& 
     const std::size_t whole = whole_tiles(c.file, outputs);
     const std::size_t groups = hash_groups(c.file, hashes);
     require_tiles(c, d, whole, groups);
-    auto recorded =
-        accumulator_bits(c.file, outputs, c.what.f16, whole * vectors::mma_tile_outputs);
+    auto recorded = c.file.words(outputs, c.what.f16 ? 16 : 32, whole * vectors::mma_tile_outputs);
     const auto recorded_hashes =
         groups == 0 ? std::vector<std::uint64_t>{} : words64(c.file, hashes, groups);
     const tile_results r = results_of(c, d, whole, groups);

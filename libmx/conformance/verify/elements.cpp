@@ -10,6 +10,7 @@
 #include <set>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/conformance/verify/element_inputs.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 
@@ -126,8 +127,7 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     const auto input_at = [&](std::uint64_t i) {
         return i < x.size() ? std::optional(x[i]) : std::nullopt;
     };
-    std::size_t theirs = 0;
-    std::size_t ours = 0;
+    std::size_t theirs = 0, ours = 0;
     while (theirs < index.size() || ours < own.list.size()) {
         found.about(index_name, list.by);
         const bool only_theirs = ours == own.list.size() ||
@@ -158,7 +158,7 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     const std::string count_key = list.prefix + ".zero_sign_only_differences_not_listed";
     if (const std::string* text = file.find(count_key)) {
         found.about("metadata " + count_key, list.by);
-        const std::optional<std::uint64_t> stated = whole_number(*text);
+        const auto stated = base::parsed<std::uint64_t>(*text);
         if (!stated) file.fail("its metadata '{}' is no number", count_key);
         found.check_integer({}, *stated, own.zero_signs);
     }
@@ -221,32 +221,20 @@ void compare_codes(element_file& f, const std::string& tensor, std::string_view 
 void compare_special(element_file& f, const std::string& tensor, std::string_view last,
                      const implementation& by) {
     constexpr std::uint32_t inputs[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u};
-    const std::size_t count = std::size(inputs);
     const converter convert = converter_of(f.format, by, {});
     f.found.about(tensor, f.by(by));
-    const auto compare = [&](auto&& check) {
-        for (std::size_t i = 0; i < count; ++i) {
-            const bool by_payload =
-                by.by == codec::dialect_id::torchao && !f.format.has_nan() && i >= 2;
-            if (by_payload) {
-                f.found.skip(payload_reason, 1, 1);
-            } else {
-                check(vector_place{i, {}, {}, inputs[i]}, convert(inputs[i], 0));
-            }
+    if (last != "code" && last != "bits") f.file.fail_in(tensor, "is no vector of special values");
+    const auto expected = f.file.words(tensor, last == "code" ? 8 : 32, std::size(inputs));
+    for (std::size_t i = 0; i < std::size(inputs); ++i) {
+        const vector_place at{i, {}, {}, inputs[i]};
+        const codec::converted got = convert(inputs[i], 0);
+        if (by.by == codec::dialect_id::torchao && !f.format.has_nan() && i >= 2) {
+            f.found.skip(payload_reason, 1, 1);
+        } else if (last == "code") {
+            f.found.check_code(at, f.format.codes, expected[i], got.code);
+        } else {
+            f.found.check_f32(at, expected[i], base::bits_of(got.value));
         }
-    };
-    if (last == "code") {
-        const auto expected = f.file.u8(tensor, count);
-        compare([&](const vector_place& at, const codec::converted& got) {
-            f.found.check_code(at, f.format.codes, expected[at.index], got.code);
-        });
-    } else {
-        const auto expected =
-            last == "bits" ? f.file.u32(tensor, count) : std::vector<std::uint32_t>{};
-        if (expected.empty()) f.file.fail_in(tensor, "is no vector of special values");
-        compare([&](const vector_place& at, const codec::converted& got) {
-            f.found.check_f32(at, expected[at.index], base::bits_of(got.value));
-        });
     }
 }
 

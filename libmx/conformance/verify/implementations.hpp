@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "libmx/base/named.hpp"
 #include "libmx/codec/dialects.hpp"
 
 namespace mx::conformance::verify {
@@ -45,10 +46,7 @@ inline constexpr std::array implementations{
 
 /// The row named `name`, or nullptr.
 constexpr const implementation* find_implementation(std::string_view name) {
-    for (const implementation& i : implementations) {
-        if (i.name == name) return &i;
-    }
-    return nullptr;
+    return base::find_named(implementations, name);
 }
 
 }  // namespace mx::conformance::verify

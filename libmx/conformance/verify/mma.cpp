@@ -8,6 +8,7 @@
 #include <array>
 #include <optional>
 
+#include "libmx/conformance/vectors/mma_model.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -52,8 +53,8 @@ tiles tiles_of(const vector_file& file, const std::string& dist) {
 
 operand_stack operand_of(const mma_run& run, const std::string& dist, char side, const tiles& t) {
     const gemm::operand_format* format = side == 'A' ? run.what.a : run.what.b;
-    operand_stack s = stack_of(run.what, format, side == 'A' ? t.m : t.n, t.k,
-                               mma_codes(run.file, fmt::format("{}.{}", dist, side), *format));
+    operand_stack s{vectors::empty_operand(run.what, format, side == 'A' ? t.m : t.n, t.k),
+                    mma_codes(run.file, fmt::format("{}.{}", dist, side), *format)};
     if (run.what.scale == nullptr) return s;
     const std::size_t blocks = (t.k + s.one.scale_block - 1) / s.one.scale_block;
     const std::string tensor = fmt::format("{}.SF{}", dist, side);
@@ -74,8 +75,8 @@ void compare_distribution(mma_run& run, const std::string& dist) {
     const operand_stack a = operand_of(run, dist, 'A', t);
     const operand_stack b = operand_of(run, dist, 'B', t);
     const std::uint64_t outputs = t.count * t.m * t.n;
-    const auto c = accumulator_bits(run.file, dist + ".C", run.what.f16, outputs);
-    const auto d = accumulator_bits(run.file, dist + ".D", run.what.f16, outputs);
+    const auto c = run.file.words(dist + ".C", run.what.f16 ? 16 : 32, outputs);
+    const auto d = run.file.words(dist + ".D", run.what.f16 ? 16 : 32, outputs);
     run.found.about(dist + ".D", to_string(run.model));
     compare_tiles(a, b, c, d, run.model, run.found);
 }
@@ -87,7 +88,7 @@ std::vector<std::string> distributions_of(const vector_file& file, bool scaled) 
     for (const io::tensor_info& t : file.tensors()) {
         const std::size_t dot = t.name.rfind('.');
         const std::string last = dot == std::string::npos ? "" : t.name.substr(dot);
-        const auto known = std::find(parts.begin(), parts.end(), last);
+        const auto known = std::ranges::find(parts, last);
         const bool scale = last.starts_with(".SF");
         if (known == parts.end() || (scale && !scaled)) {
             file.fail_in(t.name, "is no tensor that this version knows in an mma file");

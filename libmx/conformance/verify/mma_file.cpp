@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <utility>
 
+#include "libmx/base/parsed.hpp"
+#include "libmx/conformance/vectors/mma_model.hpp"
 #include "libmx/gemm/accumulator_keys.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/multiply.hpp"
@@ -43,9 +44,7 @@ constexpr std::array paths{
 const gemm::operand_format* operand_format_named(const vector_file& file, std::string_view key) {
     const std::string& name = file.at(key);
     const gemm::operand_format* f = gemm::find_operand_format(name);
-    if (f == nullptr) {
-        file.fail("its metadata says {}={}, which is no operand format", key, name);
-    }
+    if (f == nullptr) file.fail("its metadata says {}={}, which is no operand format", key, name);
     return f;
 }
 
@@ -58,16 +57,12 @@ std::string without_variant(std::string chip) {
 
 // "sm_90, sm_100a (and a remark)" to sm90 and sm100.
 std::vector<std::string> chips_in(const std::string& text) {
+    std::string list = text.substr(0, text.find('('));
+    std::erase(list, '_');
+    std::ranges::replace(list, ',', ' ');
     std::vector<std::string> chips;
-    std::string chip;
-    for (const char c : text.substr(0, text.find('(')) + ",") {
-        if (c == '_') continue;
-        if (c != ',' && c != ' ') {
-            chip += c;
-        } else if (!chip.empty()) {
-            chips.push_back(without_variant(std::move(chip)));
-            chip.clear();
-        }
+    for (const std::string_view chip : words_of(list, ' ')) {
+        chips.push_back(without_variant(std::string(chip)));
     }
     return chips;
 }
@@ -75,9 +70,7 @@ std::vector<std::string> chips_in(const std::string& text) {
 std::vector<std::string> chips_of(const vector_file& file) {
     const std::string& text = file.at("architecture");
     std::vector<std::string> chips = chips_in(text);
-    if (chips.empty()) {
-        file.fail("its metadata says architecture={}, which names no chip", text);
-    }
+    if (chips.empty()) file.fail("its metadata says architecture={}, which names no chip", text);
     return chips;
 }
 
@@ -97,14 +90,14 @@ std::vector<std::string_view> kinds_in(std::string_view instruction) {
 }
 
 bool is_instruction(const gemm::accumulator& row, const std::string& instruction) {
-    const auto path = std::find_if(paths.begin(), paths.end(), [&](const instruction_path& p) {
+    const auto path = std::ranges::find_if(paths, [&](const instruction_path& p) {
         return instruction.find(p.part) != std::string::npos;
     });
     if (path == paths.end() || !row.instruction.starts_with(path->begins)) return false;
     const std::vector<std::string_view> ours = kinds_in(row.instruction);
     const std::vector<std::string_view> theirs = kinds_in(instruction);
     if (ours.empty() || theirs.empty()) return true;
-    return std::find(theirs.begin(), theirs.end(), ours[0]) != theirs.end();
+    return std::ranges::find(theirs, ours[0]) != theirs.end();
 }
 
 bool fits(const gemm::accumulator& row, const vectors::mma_case& what, gemm::entry c) {
@@ -182,10 +175,8 @@ std::uint64_t generator_seed(const vector_file& file, std::string_view version) 
             made, version);
     }
     const std::string& text = file.at("seed");
-    const std::optional<std::uint64_t> seed = whole_number(text);
-    if (!seed) {
-        file.fail("its metadata says seed={}; a whole number is called for", text);
-    }
+    const auto seed = base::parsed<std::uint64_t>(text);
+    if (!seed) file.fail("its metadata says seed={}; a whole number is called for", text);
     return *seed;
 }
 
@@ -207,13 +198,12 @@ std::size_t size_of(const vector_file& file, std::string_view key, int low, int 
 
 int integer_of(const vector_file& file, std::string_view key, int low, int high) {
     const std::string& text = file.at(key);
-    int n = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (status != std::errc{} || end != text.data() + text.size() || n < low || n > high) {
+    const std::optional<int> n = base::parsed<int>(text);
+    if (!n || *n < low || *n > high) {
         file.fail("its metadata says {}={}; an integer from {} to {} is called for", key, text, low,
                   high);
     }
-    return n;
+    return *n;
 }
 
 vectors::mma_case mma_case_of(const vector_file& file) {
@@ -277,29 +267,14 @@ void require_result(const vector_file& file, const gemm::accumulator& model, boo
 std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string& tensor,
                                      const gemm::operand_format& format) {
     const int bits = format.code_bits();
-    if (bits > 16) return file.u32(tensor, vector_file::any_count);
-    std::vector<std::uint32_t> codes;
-    if (bits > 8) {
-        const auto narrow = file.u16(tensor, vector_file::any_count);
-        codes.assign(narrow.begin(), narrow.end());
-    } else {
-        const auto narrow = file.u8(tensor, vector_file::any_count);
-        codes.assign(narrow.begin(), narrow.end());
-    }
-    const auto beyond = std::find_if(codes.begin(), codes.end(),
-                                     [&](std::uint32_t code) { return code >> bits != 0; });
+    std::vector<std::uint32_t> codes = file.words(tensor, bits, vector_file::any_count);
+    const auto beyond = std::ranges::find_if(
+        codes, [&](std::uint32_t code) { return std::uint64_t{code} >> bits != 0; });
     if (beyond != codes.end()) {
         file.fail_in(tensor, "entry {} is {:#x}, no code of {}", beyond - codes.begin(), *beyond,
                      format.name);
     }
     return codes;
-}
-
-std::vector<std::uint32_t> accumulator_bits(const vector_file& file, const std::string& tensor,
-                                            bool f16, std::uint64_t count) {
-    if (!f16) return file.u32(tensor, count);
-    const auto narrow = file.u16(tensor, count);
-    return {narrow.begin(), narrow.end()};
 }
 
 gemm::operand operand_stack::tile(std::size_t t) const {
@@ -315,30 +290,13 @@ gemm::operand operand_stack::tile(std::size_t t) const {
     return x;
 }
 
-operand_stack stack_of(const vectors::mma_case& what, const gemm::operand_format* format,
-                       std::size_t rows, std::size_t depth, std::vector<std::uint32_t> codes) {
-    operand_stack s{{}, std::move(codes)};
-    s.one.rows = rows;
-    s.one.depth = depth;
-    s.one.format = format;
-    if (what.scale != nullptr) {
-        s.one.scaling = what.scale->bit;
-        s.one.scale_block = what.scale->block;
-    }
-    return s;
-}
-
 void compare_tiles(const operand_stack& a, const operand_stack& b,
                    const std::vector<std::uint32_t>& c, const std::vector<std::uint32_t>& d,
                    const gemm::accumulator& model, comparison& found) {
     const std::size_t outputs = a.one.rows * b.one.rows;
-    gemm::arrangement how;
-    how.accumulate_c = true;
-    gemm::multiply_control control;
-    control.threads = 1;
     for (std::size_t tile = 0; tile < d.size() / outputs; ++tile) {
         const std::span<const std::uint32_t> start(c.data() + tile * outputs, outputs);
-        const auto got = gemm::multiply(a.tile(tile), b.tile(tile), start, model, how, control);
+        const auto got = vectors::accumulated(a.tile(tile), b.tile(tile), start, model);
         for (std::size_t i = 0; i < outputs; ++i) {
             const std::size_t at = tile * outputs + i;
             found.check_bits({at, {}, {}, {}}, gives_f16(model) ? 16 : 32, d[at], got[i]);

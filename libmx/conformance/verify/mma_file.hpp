@@ -77,10 +77,6 @@ std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
 std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string& tensor,
                                      const gemm::operand_format& format);
 
-/// Accumulators: U32 float32 bits, or U16 f16 bits.
-std::vector<std::uint32_t> accumulator_bits(const vector_file& file, const std::string& tensor,
-                                            bool f16, std::uint64_t count);
-
 /// Throws base::error (usage) unless `model` gives f16 or float32 as the file's results are: of
 /// use for models that did not come from the file.
 void require_result(const vector_file& file, const gemm::accumulator& model, bool f16);
@@ -97,9 +93,6 @@ struct operand_stack {
     std::vector<std::uint32_t> codes;
     std::vector<std::uint8_t> scales = {};
 };
-operand_stack stack_of(const vectors::mma_case& what, const gemm::operand_format* format,
-                       std::size_t rows, std::size_t depth, std::vector<std::uint32_t> codes);
-
 /// Compares the outputs `d` of tiles, which began with `c`, with the model's.
 void compare_tiles(const operand_stack& a, const operand_stack& b,
                    const std::vector<std::uint32_t>& c, const std::vector<std::uint32_t>& d,

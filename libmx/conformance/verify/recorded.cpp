@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "libmx/conformance/vectors/mma_model.hpp"
 #include "libmx/conformance/verify/mma_file.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -70,11 +71,13 @@ std::string verify_recorded(const vector_file& file, const verify_options& optio
         options.accumulator ? *options.accumulator : mma_model_of(file, what, "conversion", rule.c);
     require_result(file, model, what.f16);
     const auto [rows, depth] = shape_of(file);
-    const operand_stack a = stack_of(what, what.a, 1, depth, mma_codes(file, "A", *what.a));
-    const operand_stack b = stack_of(what, what.b, 1, depth, mma_codes(file, "B", *what.b));
+    const operand_stack a{vectors::empty_operand(what, what.a, 1, depth),
+                          mma_codes(file, "A", *what.a)};
+    const operand_stack b{vectors::empty_operand(what, what.b, 1, depth),
+                          mma_codes(file, "B", *what.b)};
     std::vector<std::uint32_t> c = file.u32("C", rows);
-    if (rule.rounds_c) std::transform(c.begin(), c.end(), c.begin(), gemm::f16_from_f32);
-    const auto d = accumulator_bits(file, "D", what.f16, rows);
+    if (rule.rounds_c) std::ranges::transform(c, c.begin(), gemm::f16_from_f32);
+    const auto d = file.words("D", what.f16 ? 16 : 32, rows);
     found.about("D", to_string(model));
     compare_tiles(a, b, c, d, model, found);
     return fmt::format("{}: {} x {}", to_string(model), what.a->name, what.b->name);

@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/conformance/verify/element_inputs.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 
@@ -42,7 +43,7 @@ stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
     const std::size_t k = rest.rfind(".k");
     if (k != std::string_view::npos) {
         const std::string_view digits = rest.substr(k + 2);
-        const std::optional<std::uint64_t> stated = whole_number(digits);
+        const auto stated = base::parsed<std::uint64_t>(digits);
         if (!stated || *stated < 1 || *stated > 32) {
             file.fail_in(tensor, "names no number of random bits from 1 to 32");
         }

@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <span>
+
+#include "libmx/base/named.hpp"
 
 namespace mx::conformance::verify {
 
@@ -28,16 +29,11 @@ const std::string& vector_file::at(std::string_view key) const {
 }
 
 bool vector_file::has(std::string_view tensor) const {
-    for (const io::tensor_info& t : tensors()) {
-        if (t.name == tensor) return true;
-    }
-    return false;
+    return base::find_named(tensors(), tensor) != nullptr;
 }
 
 const io::tensor_info& vector_file::info(std::string_view tensor) const {
-    for (const io::tensor_info& t : tensors()) {
-        if (t.name == tensor) return t;
-    }
+    if (const io::tensor_info* t = base::find_named(tensors(), tensor)) return *t;
     fail_in(tensor, "the file lacks this tensor");
 }
 
@@ -70,11 +66,13 @@ template std::vector<std::uint16_t> vector_file::read(std::string_view, tensor::
 template std::vector<std::uint32_t> vector_file::read(std::string_view, tensor::dtype,
                                                       std::uint64_t) const;
 
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-    std::uint64_t n = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, failure] = std::from_chars(text.data(), end, n);
-    return failure == std::errc{} && stop == end ? std::optional(n) : std::nullopt;
+std::vector<std::uint32_t> vector_file::words(std::string_view tensor, int bits,
+                                              std::uint64_t elements) const {
+    if (bits > 16) return u32(tensor, elements);
+    const auto widened = [](const auto& narrow) {
+        return std::vector<std::uint32_t>(narrow.begin(), narrow.end());
+    };
+    return bits > 8 ? widened(u16(tensor, elements)) : widened(u8(tensor, elements));
 }
 
 std::vector<std::string_view> words_of(std::string_view text, char separator) {

@@ -52,6 +52,9 @@ class vector_file {
     auto f32(std::string_view tensor, std::uint64_t elements) const {
         return read<std::uint32_t>(tensor, tensor::dtype::f32, elements);
     }
+    /// Codes or bits of so many bits each, stored as U8, U16 or U32, the narrowest that holds them.
+    std::vector<std::uint32_t> words(std::string_view tensor, int bits,
+                                     std::uint64_t elements) const;
     static constexpr std::uint64_t any_count = ~std::uint64_t{0};
 
     /// Throws base::error (input) about this file, with a message as by fmt::format.
@@ -75,9 +78,6 @@ class vector_file {
     const io::reader* file_;
     std::string path_;
 };
-
-/// `text` as a decimal number that fits; none where it is something else.
-std::optional<std::uint64_t> whole_number(std::string_view text);
 
 /// The parts of `text` between separators; empty parts are left out.
 std::vector<std::string_view> words_of(std::string_view text, char separator);

@@ -22,12 +22,9 @@ const vector_kind& kind_of(const vector_file& file, const verify_options& option
     const std::string* name = file.find("kind");
     const std::string wanted =
         name == nullptr && options.recipe ? std::string("blocks") : file.at("kind");
-    std::vector<std::string_view> names;
-    for (const vector_kind& kind : vector_kinds) {
-        if (kind.name == wanted) return kind;
-        names.push_back(kind.name);
-    }
-    file.fail("{}", base::unknown("kind of vectors in the metadata", wanted, names));
+    if (const vector_kind* kind = base::find_named(vector_kinds, wanted)) return *kind;
+    file.fail("{}", base::unknown("kind of vectors in the metadata", wanted,
+                                  base::names_of(vector_kinds)));
 }
 
 }  // namespace
@@ -70,7 +67,7 @@ std::vector<std::string> vector_paths(const std::vector<std::string>& paths) {
                                             : "holds no *.safetensors file";
             throw base::error(base::error_kind::input, why, {path, {}, {}});
         }
-        std::sort(inside.begin(), inside.end());
+        std::ranges::sort(inside);
         all.insert(all.end(), inside.begin(), inside.end());
     }
     return all;

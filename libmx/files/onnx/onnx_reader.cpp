@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <map>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/files/onnx/onnx_model.hpp"
 #include "libmx/files/onnx/onnx_wire.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -45,13 +45,9 @@ class onnx_externals {
             input_error(message, {model_path_, t.name, t.message.begin});
         };
         const auto number = [&](const std::string& text, const char* what) {
-            std::uint64_t value = 0;
-            const auto [end, problem] =
-                std::from_chars(text.data(), text.data() + text.size(), value);
-            if (problem != std::errc{} || end != text.data() + text.size()) {
-                fail(fmt::format("its external data has the {} '{}', not a number", what, text));
-            }
-            return value;
+            const auto value = base::parsed<std::uint64_t>(text);
+            if (value) return *value;
+            fail(fmt::format("its external data has the {} '{}', not a number", what, text));
         };
         // On every system a spelling that no system takes for a place outside the folder.
         if (!stays_inside(t.external.location) ||

@@ -86,8 +86,7 @@ wire_reader::wire_reader(shared_file file, std::uint64_t begin, std::uint64_t en
     : file_(std::move(file)), start_(begin) {
     if (end - begin > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
         input_error(
-            "is larger than the 2 GiB of a protobuf message; keep its weights as external "
-            "data",
+            "is larger than the 2 GiB of a protobuf message; keep its weights as external data",
             {file_->path(), {}, {}});
     }
     stream_ = std::make_unique<stream>(*file_, begin, end);
@@ -103,9 +102,7 @@ void wire_reader::fail(const std::string& message, const std::string& tensor) co
 }
 
 void wire_reader::skip_to(std::uint64_t place) {
-    if (!stream_->coded.Skip(static_cast<int>(place - position()))) {
-        fail("the message ends early");
-    }
+    if (!stream_->coded.Skip(static_cast<int>(place - position()))) fail("the message ends early");
 }
 
 bool wire_reader::next() {

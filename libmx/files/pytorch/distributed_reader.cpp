@@ -146,8 +146,7 @@ class metadata_reader {
         for (const pickle_ref chunk : graph_.items(chunks)) {
             shard_box box{extents(chunk, "offsets", tensor.name),
                           extents(chunk, "sizes", tensor.name)};
-            if (std::find(box.extents.begin(), box.extents.end(), 0u) != box.extents.end())
-                continue;
+            if (std::ranges::find(box.extents, 0u) != box.extents.end()) continue;
             const auto place = places_.find(key_of(tensor.name, box.origin));
             if (place == places_.end()) fail(tensor.name, "one of its shards is stored nowhere");
             tensor.boxes.push_back(std::move(box));

@@ -93,9 +93,8 @@ class pytorch_reader final : public file_reader {
             ranges.push_back(
                 {view.storage, view.offset * view.type->width, (last + 1) * view.type->width, i});
         }
-        std::sort(ranges.begin(), ranges.end(), [](const range& a, const range& b) {
-            return std::tie(a.storage, a.begin, a.index) < std::tie(b.storage, b.begin, b.index);
-        });
+        std::ranges::sort(ranges, {},
+                          [](const range& r) { return std::tie(r.storage, r.begin, r.index); });
         const range* furthest = nullptr;
         for (const range& each : ranges) {
             const bool same = furthest != nullptr && furthest->storage == each.storage;

@@ -155,8 +155,7 @@ class walker {
     }
 
     void leave_out_wrapper() {
-        const bool known =
-            std::find(wrapper_keys.begin(), wrapper_keys.end(), wrapper_) != wrapper_keys.end();
+        const bool known = std::ranges::find(wrapper_keys, wrapper_) != wrapper_keys.end();
         if (scattered_ || !known) return;
         for (named_value& t : out_.tensors) t.name.erase(0, wrapper_.size() + 1);
     }
@@ -262,8 +261,8 @@ class walker {
         check_keys(items, bearing_[ref]);
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (!worth(items[i + 1])) continue;
-            const bool silent = attributes && std::find(parts.begin(), parts.end(),
-                                                        graph_.text(items[i])) != parts.end();
+            const bool silent =
+                attributes && std::ranges::find(parts, graph_.text(items[i])) != parts.end();
             steps.push_back({items[i], i / 2, items[i + 1], silent});
         }
     }

@@ -85,9 +85,9 @@ class tensor_reader {
         const bool global = graph_.kind(type) == pickle_kind::global;
         const std::string_view module = global ? graph_.text(graph_[type].callee) : "";
         const std::string_view made = global ? graph_.text(graph_[type].arguments) : "";
-        const auto* row = std::find_if(
-            torch_dtypes.begin(), torch_dtypes.end(),
-            [&](const torch_dtype& t) { return !t.storage.empty() && t.storage == made; });
+        const auto* row = std::ranges::find_if(torch_dtypes, [&](const torch_dtype& t) {
+            return !t.storage.empty() && t.storage == made;
+        });
         if (row == torch_dtypes.end() ||
             (module != "torch" && module != "torch.storage" && module != "torch.cuda")) {
             fail(fmt::format("its storage is of class '{}', which mx does not know",

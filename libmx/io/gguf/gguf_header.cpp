@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -48,22 +49,68 @@ class file_cursor {
     void store_big_endian(bool big) noexcept { big_endian_ = big; }
 
     // The next unsigned number of `width` bytes, at most 8.
-    std::uint64_t number(std::uint64_t width);
+    std::uint64_t number(std::uint64_t width) {
+        std::array<std::byte, 8> bytes{};
+        take(std::span(bytes).first(static_cast<std::size_t>(width)));
+        std::uint64_t value = 0;
+        for (std::size_t i = 0; i < width; ++i) {
+            const std::size_t at = big_endian_ ? i : static_cast<std::size_t>(width) - 1 - i;
+            value = value << 8 | std::to_integer<std::uint64_t>(bytes[at]);
+        }
+        return value;
+    }
     template <class T>
     T number() {
         static_assert(std::is_unsigned_v<T>);
         return static_cast<T>(number(sizeof(T)));
     }
     // The next `length` bytes.
-    std::string text(std::uint64_t length);
-    void skip(std::uint64_t length);
+    std::string text(std::uint64_t length) {
+        check(length);
+        std::string out(static_cast<std::size_t>(length), '\0');
+        take(std::as_writable_bytes(std::span(out.data(), out.size())));
+        return out;
+    }
+    void skip(std::uint64_t length) {
+        check(length);
+        position_ += length;
+    }
 
     // Throws base::error (input) that points at this place.
-    [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const;
+    [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const {
+        input_error(message, {file_->path(), tensor, position_});
+    }
 
   private:
-    void take(std::span<std::byte> out);
-    void check(std::uint64_t length) const;
+    void take(std::span<std::byte> out) {
+        check(out.size());
+        std::size_t done = 0;
+        while (done < out.size()) {
+            const bool inside =
+                position_ >= buffer_begin_ && position_ - buffer_begin_ < buffer_.size();
+            if (!inside) {
+                buffer_.resize(static_cast<std::size_t>(std::min(gguf_buffer_bytes, remaining())));
+                buffer_begin_ = position_;
+                file_->read(position_, buffer_);
+            }
+            const auto at = static_cast<std::size_t>(position_ - buffer_begin_);
+            const std::size_t count = std::min(out.size() - done, buffer_.size() - at);
+            std::memcpy(out.data() + done, buffer_.data() + at, count);
+            position_ += count;
+            done += count;
+        }
+    }
+
+    void check(std::uint64_t length) const {
+        if (length > remaining()) {
+            fail(fmt::format("the header needs {} bytes here, the file has {}; it may be cut short",
+                             length, remaining()));
+        }
+        if (length > limit_ - std::min(position_, limit_)) {
+            fail(fmt::format("the header is longer than {} bytes, which no real file needs",
+                             limit_));
+        }
+    }
 
     shared_file file_;
     std::uint64_t limit_;
@@ -72,62 +119,6 @@ class file_cursor {
     std::vector<std::byte> buffer_;
     bool big_endian_ = false;
 };
-
-std::uint64_t file_cursor::number(std::uint64_t width) {
-    std::array<std::byte, 8> bytes{};
-    take(std::span(bytes).first(static_cast<std::size_t>(width)));
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < width; ++i) {
-        const std::size_t at = big_endian_ ? i : static_cast<std::size_t>(width) - 1 - i;
-        value = value << 8 | std::to_integer<std::uint64_t>(bytes[at]);
-    }
-    return value;
-}
-
-void file_cursor::fail(const std::string& message, const std::string& tensor) const {
-    input_error(message, {file_->path(), tensor, position_});
-}
-
-void file_cursor::check(std::uint64_t length) const {
-    if (length > remaining()) {
-        fail(fmt::format("the header needs {} bytes here, the file has {}; it may be cut short",
-                         length, remaining()));
-    }
-    if (length > limit_ - std::min(position_, limit_)) {
-        fail(fmt::format("the header is longer than {} bytes, which no real file needs", limit_));
-    }
-}
-
-void file_cursor::take(std::span<std::byte> out) {
-    check(out.size());
-    std::size_t done = 0;
-    while (done < out.size()) {
-        const bool inside =
-            position_ >= buffer_begin_ && position_ - buffer_begin_ < buffer_.size();
-        if (!inside) {
-            buffer_.resize(static_cast<std::size_t>(std::min(gguf_buffer_bytes, remaining())));
-            buffer_begin_ = position_;
-            file_->read(position_, buffer_);
-        }
-        const auto at = static_cast<std::size_t>(position_ - buffer_begin_);
-        const std::size_t count = std::min(out.size() - done, buffer_.size() - at);
-        std::memcpy(out.data() + done, buffer_.data() + at, count);
-        position_ += count;
-        done += count;
-    }
-}
-
-std::string file_cursor::text(std::uint64_t length) {
-    check(length);
-    std::string out(static_cast<std::size_t>(length), '\0');
-    take(std::as_writable_bytes(std::span(out.data(), out.size())));
-    return out;
-}
-
-void file_cursor::skip(std::uint64_t length) {
-    check(length);
-    position_ += length;
-}
 
 struct gguf_value {
     std::string text;                     // in words; long texts and arrays abbreviated
@@ -269,7 +260,7 @@ gguf_tensor read_tensor(file_cursor& at, std::uint64_t alignment) {
     }
     for (std::uint32_t k = 0; k < axes; ++k) tensor.shape.push_back(at.number<std::uint64_t>());
     const std::uint64_t row = axes == 0 ? 1 : tensor.shape.front();
-    std::reverse(tensor.shape.begin(), tensor.shape.end());
+    std::ranges::reverse(tensor.shape);
     tensor.type_id = at.number<std::uint32_t>();
     tensor.type = find_gguf_type(tensor.type_id);
     tensor.begin = at.number<std::uint64_t>();
@@ -299,9 +290,7 @@ void check_places(const input_file& file, const gguf_header& header) {
     for (const gguf_tensor& tensor : header.tensors) {
         if (tensor.bytes != 0) order.push_back(&tensor);
     }
-    std::sort(order.begin(), order.end(), [](const gguf_tensor* a, const gguf_tensor* b) {
-        return std::pair(a->begin, a->name) < std::pair(b->begin, b->name);
-    });
+    std::ranges::sort(order, {}, [](const gguf_tensor* t) { return std::tie(t->begin, t->name); });
     for (std::size_t i = 1; i < order.size(); ++i) {
         const gguf_tensor& before = *order[i - 1];
         if (before.begin + before.bytes > order[i]->begin) {

@@ -97,9 +97,7 @@ class gguf_reader final : public file_reader {
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
         const gguf_tensor& tensor = header_.tensors[index];
-        if (!info.note.empty()) {
-            input_error(info.note, {info.file, info.name, tensor.begin});
-        }
+        if (!info.note.empty()) input_error(info.note, {info.file, info.name, tensor.begin});
         auto stored = file_window(file_, tensor.begin, tensor.bytes, info.name);
         if (tensor.type_id == gguf_mxfp4_type) return mxfp4_values(std::move(stored));
         const std::size_t width = tensor.type->block_bytes;

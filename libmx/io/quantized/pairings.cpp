@@ -33,7 +33,7 @@ bool holds_codes(code_array kind, dtype t) {
         {code_array::fp8, dtype::f8_e4m3},     {code_array::fp8, dtype::f8_e5m2},
         {code_array::fp8, dtype::f8_e4m3fnuz}, {code_array::fp8, dtype::f8_e5m2fnuz},
         {code_array::int8, dtype::i8},         {code_array::int_words, dtype::i32}};
-    return std::find(std::begin(known), std::end(known), std::pair(kind, t)) != std::end(known);
+    return std::ranges::find(known, std::pair(kind, t)) != std::end(known);
 }
 
 bool holds_scales(scale_array kind, dtype t) {
@@ -43,8 +43,8 @@ bool holds_scales(scale_array kind, dtype t) {
 }
 
 bool may_hold_codes(dtype t) {
-    return std::any_of(quantized_layouts.begin(), quantized_layouts.end(),
-                       [t](const quantized_layout& l) { return holds_codes(l.codes, t); });
+    return std::ranges::any_of(quantized_layouts,
+                               [t](const quantized_layout& l) { return holds_codes(l.codes, t); });
 }
 
 const format::element_format* element_of(code_array kind, dtype t) {
@@ -225,9 +225,7 @@ class search {
         const auto wanted = [&wants](const std::string& text) {
             wants += (wants.empty() ? "" : "; ") + text;
         };
-        if (taken_[scales]) {
-            wanted(fmt::format("{} belongs to another tensor", s.name));
-        }
+        if (taken_[scales]) wanted(fmt::format("{} belongs to another tensor", s.name));
         for (const quantized_layout& l : quantized_layouts) {
             if (taken_[scales]) break;
             if (!holds_codes(l.codes, c.type) || !holds_scales(l.scales, s.type)) continue;

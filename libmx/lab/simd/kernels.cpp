@@ -71,7 +71,7 @@ const kernels& named(std::string_view name) {
         if (k->name == name) return *k;
         names.push_back(k->name);
     }
-    throw base::error(base::error_kind::usage, base::unknown("backend", name, names));
+    base::refuse(base::unknown("backend", name, names));
 }
 
 }  // namespace mx::lab::simd

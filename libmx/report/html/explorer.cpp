@@ -40,7 +40,7 @@ std::vector<std::size_t> worst_first(const explorer& e) {
     for (std::size_t row = 0; row < worst.size(); ++row) worst[row] = worst_of(m, row);
     std::vector<std::size_t> order(e.rows.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         if (std::isnan(worst[a]) || std::isnan(worst[b])) {
             return !std::isnan(worst[a]) && std::isnan(worst[b]);
         }

@@ -106,9 +106,7 @@ std::string base64_floats(std::span<const float> values) {
     const auto same = [&](float x) {
         return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(values.front());
     };
-    if (std::all_of(values.begin(), values.end(), same) && !values.empty()) {
-        values = values.first(1);
-    }
+    if (std::ranges::all_of(values, same) && !values.empty()) values = values.first(1);
     std::string bytes;
     bytes.reserve(4 * values.size());
     for (const float x : values) {

@@ -122,7 +122,7 @@ int draw_zone_names(canvas* out, const frame& f, const std::vector<zone>& zones)
             return middle - half < taken.to + 6 && taken.from < middle + half + 6;
         };
         std::size_t row = 0;
-        while (row < rows.size() && std::any_of(rows[row].begin(), rows[row].end(), touches)) ++row;
+        while (row < rows.size() && std::ranges::any_of(rows[row], touches)) ++row;
         if (row == rows.size()) rows.emplace_back();
         rows[row].push_back({middle - half, middle + half});
         if (out == nullptr) continue;

@@ -111,13 +111,13 @@ void draw_row_names(canvas& out, const row_layout& rows, const std::vector<std::
 
 name_places::name_places(area bounds, std::vector<std::pair<double, double>> points, double radius)
     : bounds_(bounds), points_(std::move(points)), radius_(radius) {
-    std::sort(points_.begin(), points_.end());
+    std::ranges::sort(points_);
 }
 
 std::size_t name_places::covered(const area& a) const {
     const std::pair<double, double> first(a.left - radius_, -1e9);
     std::size_t count = 0;
-    for (auto at = std::lower_bound(points_.begin(), points_.end(), first);
+    for (auto at = std::ranges::lower_bound(points_, first);
          at != points_.end() && at->first < a.right + radius_; ++at) {
         if (at->second > a.top - radius_ && at->second < a.bottom + radius_) ++count;
     }
@@ -133,7 +133,7 @@ std::optional<area> name_places::place(double x, double y, double width, double 
             const bool inside = a.left >= bounds_.left && a.right <= bounds_.right &&
                                 a.top >= bounds_.top && a.bottom <= bounds_.bottom;
             const auto touches = [&](const area& other) { return a.touches(other); };
-            if (!inside || std::any_of(taken_.begin(), taken_.end(), touches)) continue;
+            if (!inside || std::ranges::any_of(taken_, touches)) continue;
             const std::size_t covers = covered(a);
             if (covers < least) {
                 least = covers;

@@ -26,40 +26,28 @@ path_data polygon(const vertices& shape, double x, double y, double radius) {
     return d.close();
 }
 
+// `quarter`, and the same turned by a quarter, a half and three quarters.
+vertices turned(vertices quarter) {
+    const std::size_t count = quarter.size();
+    while (quarter.size() < 4 * count) {
+        const auto [x, y] = quarter[quarter.size() - count];
+        quarter.emplace_back(-y, x);
+    }
+    return quarter;
+}
+
 // Of about the same area each; y grows downwards. The first is the circle.
 const vertices& shape_of(std::size_t kind) {
     static const std::array<vertices, looks> shapes{{
         {},
-        {{-.9, -.9}, {.9, -.9}, {.9, .9}, {-.9, .9}},
+        turned({{-.9, -.9}}),
         {{0, -1.2}, {1.15, .8}, {-1.15, .8}},
-        {{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}},
+        turned({{0, -1.3}}),
         {{0, 1.2}, {1.15, -.8}, {-1.15, -.8}},
-        {{-.4, -1.2},
-         {.4, -1.2},
-         {.4, -.4},
-         {1.2, -.4},
-         {1.2, .4},
-         {.4, .4},
-         {.4, 1.2},
-         {-.4, 1.2},
-         {-.4, .4},
-         {-1.2, .4},
-         {-1.2, -.4},
-         {-.4, -.4}},
-        {{-1.1, -.6},
-         {-.6, -1.1},
-         {0, -.5},
-         {.6, -1.1},
-         {1.1, -.6},
-         {.5, 0},
-         {1.1, .6},
-         {.6, 1.1},
-         {0, .5},
-         {-.6, 1.1},
-         {-1.1, .6},
-         {-.5, 0}},
+        turned({{-.4, -1.2}, {.4, -1.2}, {.4, -.4}}),
+        turned({{-1.1, -.6}, {-.6, -1.1}, {0, -.5}}),
         {{-1.1, -1.1}, {1.1, -1.1}, {.25, 0}, {1.1, 1.1}, {-1.1, 1.1}, {-.25, 0}},
-        {{0, -1.3}, {.4, -.4}, {1.3, 0}, {.4, .4}, {0, 1.3}, {-.4, .4}, {-1.3, 0}, {-.4, -.4}},
+        turned({{0, -1.3}, {.4, -.4}}),
         {{-1.3, -.5}, {1.3, -.5}, {1.3, .5}, {-1.3, .5}},
     }};
     return shapes[kind % looks];

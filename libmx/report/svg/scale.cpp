@@ -84,9 +84,7 @@ std::vector<tick> linear_ticks(double low, double high, double step, bool share)
 std::vector<tick> log_ticks(double low, double high, int wanted, bool share) {
     std::vector<double> values = decades(low, high, 1, {1});
     if (values.size() < 3) values = decades(low, high, 1, {1, 2, 5});
-    if (values.size() < 3) {
-        return linear_ticks(low, high, round_step((high - low) / wanted), share);
-    }
+    if (values.size() < 3) return linear_ticks(low, high, round_step((high - low) / wanted), share);
     for (int stride = 2; static_cast<int>(values.size()) > 2 * wanted; ++stride) {
         values = decades(low, high, stride, {1});
     }

@@ -31,9 +31,7 @@ class scatter_drawer {
             xs_.add(m.at.x);
             ys_.add(*m.at.y);
             ++count_;
-            if (std::find(groups_.begin(), groups_.end(), m.group) == groups_.end()) {
-                groups_.push_back(m.group);
-            }
+            if (std::ranges::find(groups_, m.group) == groups_.end()) groups_.push_back(m.group);
         }
         for (const auto& at : p.path) {
             if (!finite(at)) continue;

@@ -140,7 +140,7 @@ class block_tally {
         s.blocks = t.block.blocks;
         s.eligible = t.block.eligible;
         s.saturated = t.block.saturated;
-        std::copy(std::begin(defective_), std::end(defective_), std::begin(s.defective));
+        std::ranges::copy(defective_, std::begin(s.defective));
         s.clamp_zone_block_rate = share(in_zone_, with_maximum_);
         if (recipe.judge) {
             s.certain_overflow_block_rate = share(overflowing_, s.eligible);
@@ -154,10 +154,9 @@ class block_tally {
             report::find(std::get<report::record>(distribution), "quantiles");
         s.spread = std::get<report::record>(*quantiles);
         const metrics::row figures = metrics::row_of(t);
-        const auto defined = [](double x) { return std::isnan(x) ? report::value() : x; };
-        s.rmse = defined(figures.rmse);
-        s.saturated_block_rate = defined(figures.saturated_block_rate);
-        s.bits_per_element = defined(figures.bits_per_element);
+        s.rmse = report::to_value(figures.rmse);
+        s.saturated_block_rate = report::to_value(figures.saturated_block_rate);
+        s.bits_per_element = report::to_value(figures.bits_per_element);
         s.worst = worst_;
         s.nearest = nearest_;
         return s;
@@ -206,7 +205,7 @@ class block_tally {
 
     void keep(const bad_block& b) {
         if (worst_.size() == worst_blocks && !worse(b, worst_.back())) return;
-        worst_.insert(std::upper_bound(worst_.begin(), worst_.end(), b, worse), b);
+        worst_.insert(std::ranges::upper_bound(worst_, b, worse), b);
         if (worst_.size() > worst_blocks) worst_.pop_back();
     }
 

@@ -27,7 +27,7 @@ report::record block_record(const bad_block& b) {
             {"verdict", verdict(b.what)},
             {"min", b.least},
             {"max", b.largest},
-            {"becomes", b.becomes ? report::value(*b.becomes) : report::value()},
+            {"becomes", report::to_value(b.becomes)},
             {"gain", b.gain}};
 }
 
@@ -73,10 +73,6 @@ void add_members(report::record& r, const block_survey& s) {
     r.emplace_back("certain_saturation_block_rate", s.certain_saturation_block_rate);
     r.emplace_back("saturated_block_gain", s.saturated_block_gain);
     for (const auto& [name, v] : s.spread) r.emplace_back("spread_" + name, v);
-}
-
-report::value or_null(double x) {
-    return analysis::defined(x) ? report::value(x) : report::value();
 }
 
 // The worst defect that at least danger_share of the eligible blocks have.
@@ -131,14 +127,14 @@ void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::rec
     }
     if (const std::optional<defect> what = danger_of(s)) {
         ++h.in_danger;
-        finding f;
-        f.tensor = tensor;
-        f.recipe = recipe;
-        f.what = *what;
-        f.survey = s;
-        f.collapsed_block_rate = or_null(r.collapsed_block_rate);
-        f.nrmse = or_null(r.nrmse);
-        to.findings.push_back(std::move(f));
+        to.findings.push_back({tensor,
+                               recipe,
+                               *what,
+                               s,
+                               report::to_value(r.collapsed_block_rate),
+                               report::to_value(r.nrmse),
+                               {},
+                               0});
         return;
     }
     // The first of equals: tensors come in order.
@@ -175,9 +171,7 @@ report::record finding_record(const finding& f, const engine::role_finder& roles
     const io::tensor_info& info = f.tensor.info();
     const block_survey& s = f.survey;
     const std::uint64_t defective = s.defective[static_cast<std::size_t>(f.what)];
-    report::list remedies, worst;
-    for (const measured_remedy& m : f.remedies) remedies.emplace_back(remedy_record(m, f.what));
-    for (const bad_block& b : s.worst) worst.emplace_back(block_record(b));
+    const auto remedy = [&](const measured_remedy& m) { return remedy_record(m, f.what); };
     const measured_remedy& chosen = f.remedies[f.chosen];
     return {{"file", info.file},
             {"tensor", info.name},
@@ -197,8 +191,8 @@ report::record finding_record(const finding& f, const engine::role_finder& roles
             {"nrmse", f.nrmse},
             {"mend", chosen.recipe},
             {"mend_rmse", chosen.rmse},
-            {"mends", std::move(remedies)},
-            {"worst_blocks", std::move(worst)}};
+            {"mends", report::to_list(f.remedies, remedy)},
+            {"worst_blocks", report::to_list(s.worst, block_record)}};
 }
 
 cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
@@ -224,7 +218,7 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         find_remedies(report, r, request, control);
     }
-    std::stable_sort(report.findings.begin(), report.findings.end(), more_severe);
+    std::ranges::stable_sort(report.findings, more_severe);
     report.measured = std::move(a.results);
     report.norms = find_norm_centres(numeric, request.roles, control);
     return report;

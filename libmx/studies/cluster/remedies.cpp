@@ -138,7 +138,7 @@ std::vector<remedy> remedies_of(const recipe& r) {
             sound = sensible(changed);
         }
         const auto same = [&](const remedy& m) { return m.recipe == *sound; };
-        if (!sound || *sound == r || std::any_of(out.begin(), out.end(), same)) continue;
+        if (!sound || *sound == r || std::ranges::any_of(out, same)) continue;
         out.push_back(remedy{difference(r, *sound), *sound});
     }
     return out;

@@ -48,9 +48,8 @@ std::vector<layer_series> find_series(const board& b) {
     }
     std::erase_if(all, [](const layer_series& s) { return s.tensors.size() < 2; });
     for (layer_series& s : all) {
-        std::ranges::stable_sort(s.tensors, [&](std::size_t x, std::size_t y) {
-            return b.tensors[x].of->layer < b.tensors[y].of->layer;
-        });
+        std::ranges::stable_sort(s.tensors, {},
+                                 [&](std::size_t t) { return b.tensors[t].of->layer; });
     }
     return all;
 }

@@ -13,10 +13,6 @@
 namespace mx::compare {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
-    throw base::error(base::error_kind::usage, message);
-}
-
 // A recipe in the making: its preset, and keys with values in the order they were given.
 struct spelling {
     std::string preset;
@@ -58,9 +54,8 @@ spelling read(const std::string& recipe) {
 // Refuses a value that no recipe has, so that a misspelt one is not merely left out.
 void check_value(const std::string& key, const std::string& value) {
     const auto keys = codec::recipe_keys();
-    const auto row =
-        std::ranges::find_if(keys, [&](const codec::recipe_key& k) { return k.name == key; });
-    if (row == keys.end()) refuse(fmt::format("a sweep has no axis '{}'", key));
+    const auto row = std::ranges::find(keys, key, &codec::recipe_key::name);
+    if (row == keys.end()) base::refuse("a sweep has no axis '{}'", key);
     std::optional<base::error> reason;
     for (const format::block_format& b : format::block_formats) {
         codec::recipe r = codec::preset_recipe(b.name);
@@ -84,8 +79,8 @@ std::vector<spelling> product(const sweep_request& request) {
     for (const axis& a : request.axes) {
         if (a.values.empty()) continue;
         if (all.size() > max_cells / a.values.size()) {
-            refuse(fmt::format("the sweep has more than {} combinations; leave out some values",
-                               max_cells));
+            base::refuse("the sweep has more than {} combinations; leave out some values",
+                         max_cells);
         }
         for (const std::string& value : a.values) check_value(a.key, value);
         std::vector<spelling> next;
@@ -147,14 +142,13 @@ sweep_plan plan_sweep(const sweep_request& request) {
     }
     for (const codec::recipe& r : request.more) add(r);
     if (plan.cells.empty()) {
-        refuse(fmt::format("no combination of the sweep is a recipe; the first, {}: {}",
-                           plan.left_out.front().recipe, plan.left_out.front().reason));
+        base::refuse("no combination of the sweep is a recipe; the first, {}: {}",
+                     plan.left_out.front().recipe, plan.left_out.front().reason);
     }
     plan.baseline = plan.cells.front();
     if (request.baseline.empty()) return plan;
     const codec::recipe wanted = codec::parse_recipe(request.baseline);
-    const auto at =
-        std::ranges::find_if(plan.cells, [&](const cell& c) { return c.recipe == wanted; });
+    const auto at = std::ranges::find(plan.cells, wanted, &cell::recipe);
     plan.baseline_is_cell = at != plan.cells.end();
     plan.baseline = plan.baseline_is_cell ? *at : make_cell(wanted, request.seeds, plan.recipes);
     return plan;

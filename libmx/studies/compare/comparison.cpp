@@ -31,8 +31,7 @@ std::vector<bits_class> classes_of(const ranking& r) {
         const standing& s = r.cells[place];
         if (s.tensors == 0) continue;
         const int bits = static_cast<int>(std::floor(s.bits_per_element));
-        const auto at =
-            std::ranges::find_if(classes, [&](const bits_class& c) { return c.bits == bits; });
+        const auto at = std::ranges::find(classes, bits, &bits_class::bits);
         if (at == classes.end()) {
             classes.push_back({bits, place, place, 1});
         } else {

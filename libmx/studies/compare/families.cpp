@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/compare/families.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "libmx/codec/recipe_keys.hpp"
@@ -57,14 +55,6 @@ std::vector<family> scale_families(const sweep_plan& plan) {
         return std::ranges::none_of(
             f.cells, [&](std::size_t c) { return plan.cells[c].recipe.rule == r.rule; });
     });
-}
-
-std::string measure_more(const codec::recipe& r) {
-    if (!r.scale_format->power_of_two()) {
-        return fmt::format("mx cluster FILE -r {} measures what may mend it", codec::to_string(r));
-    }
-    return fmt::format("mx compare FILE -r {} --scale floor,even,rceil measures other rules",
-                       codec::to_string(under_first_rule(r)));
 }
 
 }  // namespace mx::compare

@@ -23,8 +23,4 @@ std::vector<family> rule_families(const sweep_plan& plan);
 /// differ inside a block.
 std::vector<family> scale_families(const sweep_plan& plan);
 
-/// What to run to see how else a recipe does, where no other one was measured: the common scale
-/// rules beside one another, or what mx cluster tries where scales are no powers of two.
-std::string measure_more(const codec::recipe& r);
-
 }  // namespace mx::compare

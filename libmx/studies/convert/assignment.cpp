@@ -67,12 +67,11 @@ void check_model(const assignment& by, const std::vector<engine::tensor_ref>& al
             at->second.elements.value_or(info.elements) == info.elements) {
             continue;
         }
-        throw base::error(base::error_kind::usage,
-                          fmt::format("is of another model: '{}' has {} elements there and {} in "
-                                      "'{}'",
-                                      base::printable(info.name), *at->second.elements,
-                                      info.elements, base::printable(info.file)),
-                          {by.path, {}, {}});
+        base::refuse(fmt::format("is of another model: '{}' has {} elements there and {} in "
+                                 "'{}'",
+                                 base::printable(info.name), *at->second.elements, info.elements,
+                                 base::printable(info.file)),
+                     {by.path, {}, {}});
     }
     const std::string* first = nullptr;
     std::size_t missing = 0;
@@ -83,10 +82,9 @@ void check_model(const assignment& by, const std::vector<engine::tensor_ref>& al
     }
     if (first == nullptr) return;
     const std::string more = missing == 1 ? "" : fmt::format(" and {} more", missing - 1);
-    throw base::error(base::error_kind::usage,
-                      fmt::format("is of another model: its tensor '{}'{} {} not in the input",
-                                  base::printable(*first), more, missing == 1 ? "is" : "are"),
-                      {by.path, {}, {}});
+    base::refuse(fmt::format("is of another model: its tensor '{}'{} {} not in the input",
+                             base::printable(*first), more, missing == 1 ? "is" : "are"),
+                 {by.path, {}, {}});
 }
 
 }  // namespace
@@ -147,16 +145,14 @@ std::vector<assigned_tensor> assign(const assignment& by,
             }
         });
     if (first != nullptr && !keep_rest) {
-        throw base::error(
-            base::error_kind::usage,
+        base::refuse(
             fmt::format("has no recipe for {}, '{}' the first: --keep-rest copies what is not in "
                         "the plan, --tensor leaves it out",
                         report::plural(unnamed, "tensor"), base::printable(*first)),
             {by.path, {}, {}});
     }
-    if (std::none_of(assigned.begin(), assigned.end(), [](const auto& a) { return a.recipe; })) {
-        throw base::error(base::error_kind::usage, "quantizes none of the tensors chosen",
-                          {by.path, {}, {}});
+    if (std::ranges::none_of(assigned, [](const auto& a) { return a.recipe.has_value(); })) {
+        base::refuse("quantizes none of the tensors chosen", {by.path, {}, {}});
     }
     return assigned;
 }

@@ -68,8 +68,7 @@ struct worker {
 }  // namespace
 
 std::vector<std::string_view> castable_formats() {
-    std::vector<std::string_view> names;
-    for (const format::element_format& f : format::element_formats) names.push_back(f.name);
+    std::vector<std::string_view> names = base::names_of(format::element_formats);
     for (const format::scale_format& f : format::scale_formats) {
         if (f.has_codes()) names.push_back(f.name);
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "libmx/base/parallel.hpp"
@@ -80,9 +81,8 @@ void output::plan_kept(bool wide) {
 
 void output::begin() {
     if (!plan_.empty()) return;
-    std::stable_sort(kept_.begin(), kept_.end(), [](const kept_tensor& a, const kept_tensor& b) {
-        return bits_of(a.tensor) > bits_of(b.tensor);
-    });
+    std::ranges::stable_sort(kept_, std::greater(),
+                             [](const kept_tensor& k) { return bits_of(k.tensor); });
     plan_kept(true);
 }
 

@@ -215,10 +215,10 @@ recipe_group& group_of(std::vector<recipe_group>& groups, const codec::recipe& r
 
 void require_packable(const codec::recipe& r) {
     if (!codec::bumps_positions(r)) return;
-    throw base::error(base::error_kind::usage,
-                      fmt::format("recipe '{}': its scale differs inside a block, so there are "
-                                  "no packed scales; write values (without --packed)",
-                                  codec::to_string(r)));
+    base::refuse(
+        "recipe '{}': its scale differs inside a block, so there are "
+        "no packed scales; write values (without --packed)",
+        codec::to_string(r));
 }
 
 int code_bits(const codec::recipe& r, quantized_form form) {

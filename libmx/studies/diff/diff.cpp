@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -34,10 +35,8 @@ using report::tally;
 // What a record says about the place of a tensor.
 void add_tensor(report::record& r, const compared_under& c, const std::string& recipe) {
     const io::tensor_info& info = c.tensor->info();
-    report::list shape;
-    for (const std::uint64_t extent : info.shape) shape.push_back(tally(extent));
     const std::optional<engine::layer_place> place = engine::layer_of(info.name);
-    r.emplace_back("shape", std::move(shape));
+    r.emplace_back("shape", report::to_list(info.shape));
     r.emplace_back("role", std::string(c.role));
     r.emplace_back("layer", place ? tally(place->layer) : report::value());
     r.emplace_back("recipe", recipe);
@@ -84,9 +83,7 @@ class diff_visitor final : public engine::visitor {
         for (const engine::run_job& j : b.jobs) {
             codes_.push_back(std::make_unique<shared_codes>());
             codes_.back()->figures = code_figures(count_);
-            if (request_.roles.role_of(b.info(j)) == "norm") {
-                codes_.back()->zone = zones_[j.recipe];
-            }
+            if (request_.roles.role_of(b.info(j)) == "norm") codes_.back()->zone = zones_[j.recipe];
         }
     }
 
@@ -124,10 +121,7 @@ class diff_visitor final : public engine::visitor {
                 result_.summary.push_back(std::move(all));
             }
         }
-        std::stable_sort(result_.findings.begin(), result_.findings.end(),
-                         [](const drift_finding& a, const drift_finding& b) {
-                             return share_in_zone(a) > share_in_zone(b);
-                         });
+        std::ranges::stable_sort(result_.findings, std::greater(), share_in_zone);
     }
 
   private:
@@ -194,16 +188,12 @@ class diff_visitor final : public engine::visitor {
 };
 
 void check(std::size_t dumps, const diff_request& request) {
-    const auto refuse = [](const std::string& message) {
-        throw base::error(base::error_kind::usage, message);
-    };
-    if (dumps < 2) refuse("one dump has nothing to be compared with; give two or more FILEs");
+    if (dumps < 2) base::refuse("one dump has nothing to be compared with; give two or more FILEs");
     if (dumps > most_dumps) {
-        refuse(fmt::format("{} dumps were given; at most {} are compared at a time", dumps,
-                           most_dumps));
+        base::refuse("{} dumps were given; at most {} are compared at a time", dumps, most_dumps);
     }
     if (request.paths.size() != dumps || request.labels.text.size() != dumps) {
-        refuse("give one path and one label for each dump");
+        base::refuse("give one path and one label for each dump");
     }
 }
 

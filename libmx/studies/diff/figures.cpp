@@ -44,42 +44,40 @@ report::value largest(const value_figures& v) {
     return v.max_difference;
 }
 
-// What two dumps say about a tensor's values.
-struct value_member {
+// A member of records, from figures of one kind.
+template <typename Figures>
+struct member {
     std::string_view name;
-    report::value (*of)(const value_figures&);
-    bool in_series;
+    report::value (*of)(const Figures&);
+    bool in_series = true;
 };
 
+// What two dumps say about a tensor's values.
+using value_member = member<value_figures>;
 constexpr std::array value_members{
     value_member{"elements", [](const value_figures& v) { return tally(v.elements); }, false},
     value_member{"compared", [](const value_figures& v) { return tally(v.compared); }, false},
     value_member{"changed_values", [](const value_figures& v) { return tally(v.changed); }, false},
     value_member{"values_changed",
-                 [](const value_figures& v) { return share(v.changed, v.elements); }, true},
-    value_member{"rmse", rmse, true},
-    value_member{"nrmse", nrmse, true},
-    value_member{"max_abs_difference", largest, true},
-    value_member{"cosine", cosine, true},
+                 [](const value_figures& v) { return share(v.changed, v.elements); }},
+    value_member{"rmse", rmse},
+    value_member{"nrmse", nrmse},
+    value_member{"max_abs_difference", largest},
+    value_member{"cosine", cosine},
     value_member{"mean_drift",
-                 [](const value_figures& v) { return mean(v.difference, v.compared); }, true},
+                 [](const value_figures& v) { return mean(v.difference, v.compared); }},
 };
 
 // What two dumps say about its scales and codes.
-struct move_member {
-    std::string_view name;
-    report::value (*of)(const move_figures&);
-    bool in_series;
-};
-
+using move_member = member<move_figures>;
 constexpr std::array move_members{
     move_member{"blocks", [](const move_figures& m) { return tally(m.blocks); }, false},
     move_member{"moved_scales", [](const move_figures& m) { return tally(m.scales_moved); }, false},
     move_member{"scale_churn",
-                [](const move_figures& m) { return share(m.scales_moved, m.blocks); }, true},
+                [](const move_figures& m) { return share(m.scales_moved, m.blocks); }},
     move_member{"moved_codes", [](const move_figures& m) { return tally(m.codes_moved); }, false},
     move_member{"codes_moved",
-                [](const move_figures& m) { return share(m.codes_moved, m.elements); }, true},
+                [](const move_figures& m) { return share(m.codes_moved, m.elements); }},
     move_member{"elements_at_equal_scale",
                 [](const move_figures& m) { return tally(m.elements_at_equal_scale); }, false},
     move_member{"moved_codes_at_equal_scale",
@@ -87,18 +85,13 @@ constexpr std::array move_members{
     move_member{"codes_moved_at_equal_scale",
                 [](const move_figures& m) {
                     return share(m.moved_at_equal_scale, m.elements_at_equal_scale);
-                },
-                true},
+                }},
+    move_member{"oscillation",
+                [](const move_figures& m) { return share(m.flipped_back, m.followed); }},
 };
-
-report::value oscillation(const move_figures& m) { return share(m.flipped_back, m.followed); }
 
 // What a dump says by itself.
-struct dump_member {
-    std::string_view name;
-    report::value (*of)(const dump_figures&);
-};
-
+using dump_member = member<dump_figures>;
 constexpr std::array dump_members{
     dump_member{"overflow_rate",
                 [](const dump_figures& d) { return share(d.overflow, d.counted); }},
@@ -114,6 +107,20 @@ constexpr std::array dump_members{
     dump_member{"clamp_zone_distance",
                 [](const dump_figures& d) { return mean(d.distance, d.maxima); }},
 };
+
+void add_members(report::record& r, const auto& members, const auto& figures) {
+    for (const auto& m : members) r.emplace_back(std::string(m.name), m.of(figures));
+}
+
+// Null for the first dump, which nothing comes before.
+void add_changes(report::record& r, const auto& members, const auto& changes) {
+    for (const auto& m : members) {
+        if (!m.in_series) continue;
+        report::list steps(1);
+        for (const auto& change : changes) steps.push_back(m.of(change));
+        r.emplace_back(std::string(m.name), std::move(steps));
+    }
+}
 
 }  // namespace
 
@@ -159,12 +166,8 @@ void code_figures::merge(const code_figures& other) {
 }
 
 void add_pair(report::record& r, const compared_tensor& t, std::size_t pair) {
-    for (const value_member& m : value_members) {
-        r.emplace_back(std::string(m.name), m.of(t.values[pair]));
-    }
-    const move_figures& moves = t.codes.moves[pair];
-    for (const move_member& m : move_members) r.emplace_back(std::string(m.name), m.of(moves));
-    r.emplace_back("oscillation", oscillation(moves));
+    add_members(r, value_members, t.values[pair]);
+    add_members(r, move_members, t.codes.moves[pair]);
     for (const dump_member& m : dump_members) {
         r.emplace_back(std::string(m.name) + "_a", m.of(t.codes.dumps[pair]));
         r.emplace_back(std::string(m.name) + "_b", m.of(t.codes.dumps[pair + 1]));
@@ -172,30 +175,13 @@ void add_pair(report::record& r, const compared_tensor& t, std::size_t pair) {
 }
 
 void add_series(report::record& r, const compared_tensor& t) {
-    for (const value_member& m : value_members) {
-        if (!m.in_series) continue;
-        report::list steps(1);
-        for (const value_figures& v : t.values) steps.push_back(m.of(v));
-        r.emplace_back(std::string(m.name), std::move(steps));
-    }
-    for (const move_member& m : move_members) {
-        if (!m.in_series) continue;
-        report::list steps(1);
-        for (const move_figures& v : t.codes.moves) steps.push_back(m.of(v));
-        r.emplace_back(std::string(m.name), std::move(steps));
-    }
-    report::list turns(1);
+    add_changes(r, value_members, t.values);
+    add_changes(r, move_members, t.codes.moves);
     move_figures all;
-    for (const move_figures& v : t.codes.moves) {
-        turns.push_back(oscillation(v));
-        all.merge(v);
-    }
-    r.emplace_back("oscillation", std::move(turns));
-    r.emplace_back("oscillation_over_all", oscillation(all));
+    for (const move_figures& m : t.codes.moves) all.merge(m);
+    r.emplace_back("oscillation_over_all", share(all.flipped_back, all.followed));
     for (const dump_member& m : dump_members) {
-        report::list steps;
-        for (const dump_figures& d : t.codes.dumps) steps.push_back(m.of(d));
-        r.emplace_back(std::string(m.name), std::move(steps));
+        r.emplace_back(std::string(m.name), report::to_list(t.codes.dumps, m.of));
     }
 }
 

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::diff {
@@ -77,17 +77,10 @@ bool can_follow(const numbered_path& b, const numbered_path& a) {
     return grew;
 }
 
-std::optional<std::uint64_t> whole_number(const std::string& text) {
-    std::uint64_t n = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
-    return n;
-}
-
 std::vector<std::uint64_t> growing(const std::vector<std::string>& labels) {
     std::vector<std::uint64_t> steps;
     for (const std::string& label : labels) {
-        const std::optional<std::uint64_t> n = whole_number(label);
+        const auto n = base::parsed<std::uint64_t>(label);
         if (!n || (!steps.empty() && *n <= steps.back())) return {};
         steps.push_back(*n);
     }
@@ -99,7 +92,7 @@ std::vector<std::uint64_t> growing(const std::vector<std::string>& labels) {
 std::vector<std::string> by_number(const std::vector<std::string>& paths) {
     std::vector<numbered_path> sorted;
     for (const std::string& path : paths) sorted.push_back({path, runs_of(path)});
-    std::stable_sort(sorted.begin(), sorted.end(), less_path);
+    std::ranges::stable_sort(sorted, less_path);
     std::vector<std::string> ordered;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
         if (i > 0 && !can_follow(sorted[i], sorted[i - 1])) return paths;
@@ -111,10 +104,8 @@ std::vector<std::string> by_number(const std::vector<std::string>& paths) {
 dump_labels label_dumps(const std::vector<std::string>& paths,
                         const std::vector<std::string>& given) {
     if (!given.empty() && given.size() != paths.size()) {
-        throw base::error(
-            base::error_kind::usage,
-            fmt::format("--labels: {} for {} dumps; give one for each, in their order",
-                        given.size(), paths.size()));
+        base::refuse("--labels: {} for {} dumps; give one for each, in their order", given.size(),
+                     paths.size());
     }
     dump_labels labels;
     labels.text = given;

@@ -23,8 +23,8 @@ class directory {
   public:
     directory(std::span<const io::reader* const> dumps, std::span<const std::string> paths)
         : dumps_(dumps), paths_(paths) {
-        single_ = std::all_of(dumps.begin(), dumps.end(),
-                              [](const io::reader* d) { return d->tensors().size() == 1; });
+        single_ = std::ranges::all_of(dumps,
+                                      [](const io::reader* d) { return d->tensors().size() == 1; });
         for (std::size_t d = 0; d < dumps.size(); ++d) {
             for (std::size_t i = 0; i < dumps[d]->tensors().size(); ++i) {
                 const std::string& own = dumps[d]->tensors()[i].name;
@@ -108,7 +108,7 @@ matched_dumps match_dumps(std::span<const io::reader* const> dumps,
     matched_dumps result;
     for (const std::string& name : all.names()) {
         std::vector<engine::tensor_ref> refs = all.found(name);
-        const bool any = std::any_of(refs.begin(), refs.end(), [&](const engine::tensor_ref& t) {
+        const bool any = std::ranges::any_of(refs, [&](const engine::tensor_ref& t) {
             return wanted.count({t.file, t.index}) != 0;
         });
         if (!any) continue;

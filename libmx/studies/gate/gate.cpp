@@ -51,10 +51,8 @@ std::string_view option_for(metrics::when collected) {
     std::vector<std::string_view> known;
     for (const metrics::metric& m : metrics::all()) known.push_back(m.name);
     for (const std::string& m : members) known.emplace_back(m);
-    throw base::error(
-        base::error_kind::usage,
-        fmt::format("rule '{}': no result has a '{}'; did you mean '{}'?",
-                    base::printable(rule.text), rule.metric, base::nearest(rule.metric, known)));
+    base::refuse("rule '{}': no result has a '{}'; did you mean '{}'?", base::printable(rule.text),
+                 rule.metric, base::nearest(rule.metric, known));
 }
 
 // Why a rule finds nothing to check.
@@ -93,9 +91,8 @@ class referee {
         rule_verdict& v = verdict_.rules[rule];
         const analysis::finding f = analysis::judge(rules_[rule], r);
         if (f.is == analysis::finding::outcome::no_number) {
-            throw base::error(base::error_kind::usage,
-                              fmt::format("rule '{}': {} is no number",
-                                          base::printable(rules_[rule].text), rules_[rule].metric));
+            base::refuse("rule '{}': {} is no number", base::printable(rules_[rule].text),
+                         rules_[rule].metric);
         }
         if (f.is == analysis::finding::outcome::absent) {
             ++absent_[rule];

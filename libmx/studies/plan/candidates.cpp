@@ -75,10 +75,9 @@ class gatherer {
         filter_.check(seen_);
         for (std::size_t i = 0; i < request_.rules.size(); ++i) {
             if (rule_checked_[i]) continue;
-            throw base::error(base::error_kind::usage,
-                              fmt::format("rule '{}': no result to plan with has that figure, or "
-                                          "none is of that class",
-                                          base::printable(request_.rules[i].text)));
+            base::refuse(
+                "rule '{}': no result to plan with has that figure, or none is of that class",
+                base::printable(request_.rules[i].text));
         }
         const auto stored = static_cast<std::uint32_t>(all_.recipes.size());
         all_.recipes.push_back({std::string(engine::stored_choice), {}});
@@ -96,9 +95,7 @@ class gatherer {
         const auto matches = [&](const std::string& g) {
             return base::glob_match(g, r.of->tensor);
         };
-        if (!request_.globs.empty() && std::ranges::none_of(request_.globs, matches)) {
-            return;
-        }
+        if (!request_.globs.empty() && std::ranges::none_of(request_.globs, matches)) return;
         if (r.elements == 0) return;
         gathered& g = tensor_of(path, r);
         if (g.kept) {
@@ -149,12 +146,11 @@ class gatherer {
         }
         const plan_tensor& t = tensors_[at->second].tensor;
         if (t.of->file != r.of->file) {
-            throw base::error(
-                base::error_kind::usage,
-                fmt::format("tensor '{}' is in '{}' and in '{}'; a plan is of one "
-                            "model: give results of one, analysed under one path",
-                            base::printable(r.of->tensor), base::printable(t.of->file),
-                            base::printable(r.of->file)));
+            base::refuse(
+                "tensor '{}' is in '{}' and in '{}'; a plan is of one "
+                "model: give results of one, analysed under one path",
+                base::printable(r.of->tensor), base::printable(t.of->file),
+                base::printable(r.of->file));
         }
         if (t.elements != r.elements) {
             refuse_input(path, r, "has two results with different numbers of elements");
@@ -171,11 +167,9 @@ class gatherer {
             const analysis::finding f = analysis::judge(rule, r);
             if (f.is == analysis::finding::outcome::absent ||
                 f.is == analysis::finding::outcome::no_number) {
-                throw base::error(
-                    base::error_kind::usage,
-                    fmt::format("rule '{}': {} of tensor '{}' is no number in these results",
-                                base::printable(rule.text), rule.metric,
-                                base::printable(g.tensor.of->tensor)));
+                base::refuse("rule '{}': {} of tensor '{}' is no number in these results",
+                             base::printable(rule.text), rule.metric,
+                             base::printable(g.tensor.of->tensor));
             }
             rule_checked_[i] = true;
             if (f.is == analysis::finding::outcome::holds || !offered) continue;
@@ -190,8 +184,7 @@ class gatherer {
     }
 
     std::uint32_t index_of(const analysis::named_recipe& r) {
-        const auto at = std::ranges::find_if(
-            all_.recipes, [&](const auto& known) { return known.name == r.name; });
+        const auto at = std::ranges::find(all_.recipes, r.name, &analysis::named_recipe::name);
         const auto index = static_cast<std::uint32_t>(at - all_.recipes.begin());
         if (at == all_.recipes.end()) all_.recipes.push_back(r);
         return index;
@@ -232,11 +225,10 @@ class gatherer {
         if (!t.options.empty()) {
             all_.tensors.push_back(std::move(t));
         } else if (g.forbidden > 0) {
-            throw base::error(
-                base::error_kind::usage,
-                fmt::format("tensor '{}': every recipe breaks a rule ('{}' is one); give another "
-                            "recipe, or --keep to leave tensors as they are stored",
-                            base::printable(t.of->tensor), base::printable(g.rule)));
+            base::refuse(
+                "tensor '{}': every recipe breaks a rule ('{}' is one); give another "
+                "recipe, or --keep to leave tensors as they are stored",
+                base::printable(t.of->tensor), base::printable(g.rule));
         } else if (by_policy) {
             all_.left_out.push_back(
                 {t.of->tensor, "",
@@ -280,10 +272,9 @@ class gatherer {
     }
 
     [[noreturn]] void refuse_undecided(const gathered& g, const policy::decision& d) const {
-        throw base::error(base::error_kind::usage,
-                          fmt::format("tensor '{}': the policy {} is undecided: {}{}",
-                                      base::printable(g.tensor.of->tensor), judged_.by.name,
-                                      d.reason, how_to_measure()));
+        base::refuse("tensor '{}': the policy {} is undecided: {}{}",
+                     base::printable(g.tensor.of->tensor), judged_.by.name, d.reason,
+                     how_to_measure());
     }
 
     [[noreturn]] void refuse_nothing() const {
@@ -299,7 +290,7 @@ class gatherer {
             why = fmt::format("the policy {} keeps what is chosen as it is stored ('{}': {})",
                               judged_.by.name, base::printable(t.of->tensor), t.reason);
         }
-        throw base::error(base::error_kind::usage, "nothing to plan: " + why);
+        base::refuse("nothing to plan: " + why);
     }
 
     const candidate_request& request_;
@@ -339,16 +330,13 @@ candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
                              const candidate_request& request, const policy::judged_model& judged) {
     for (const analysis::gate_rule& rule : request.rules) {
         if (rule.compare == nullptr) {
-            throw base::error(base::error_kind::usage,
-                              fmt::format("rule '{}': every plan goes by the policy; this rule is "
-                                          "for mx gate",
-                                          base::printable(rule.text)));
+            base::refuse("rule '{}': every plan goes by the policy; this rule is for mx gate",
+                         base::printable(rule.text));
         }
         if (rule.subject == analysis::rule_subject::totals) {
-            throw base::error(base::error_kind::usage,
-                              fmt::format("rule '{}': a plan chooses per tensor; rules over the "
-                                          "summary are for mx gate",
-                                          base::printable(rule.text)));
+            base::refuse(
+                "rule '{}': a plan chooses per tensor; rules over the summary are for mx gate",
+                base::printable(rule.text));
         }
     }
     gatherer all(request, judged);

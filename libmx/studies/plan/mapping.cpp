@@ -21,16 +21,6 @@ using report::value;
 
 constexpr std::string_view weight_suffix = ".weight";
 
-// Whether `word` is one of the words in `list`, which blanks separate.
-bool among(std::string_view word, std::string_view list) {
-    while (!list.empty()) {
-        const std::size_t end = std::min(list.find(' '), list.size());
-        if (list.substr(0, end) == word) return true;
-        list.remove_prefix(std::min(list.size(), end + 1));
-    }
-    return false;
-}
-
 std::string text(std::string_view s) { return std::string(s); }
 
 std::string upper(std::string_view s) {
@@ -61,8 +51,6 @@ std::string beyond_preset(const codec::recipe& r) {
     return {};
 }
 
-bool of_dialect(const codec::recipe& r, codec::dialect_id id) { return r.by->id == id; }
-
 std::string joined(std::string_view a, std::string_view b) {
     if (a.empty() || b.empty()) return text(a.empty() ? b : a);
     return fmt::format("{}; {}", a, b);
@@ -79,7 +67,7 @@ counterpart in_torchao(const codec::recipe& r) {
     if (!beyond.empty()) return none("the recipe has " + beyond);
     if (r.select != codec::four_over_six::none) return none("the recipe chooses between scales");
     const std::string rule(r.rule->name);
-    if (!among(rule, words.rules)) return none(fmt::format("it has no scale rule {}", rule));
+    if (!codec::lists(words.rules, rule)) return none(fmt::format("it has no scale rule {}", rule));
     record arguments;
     if (words.config == mx_config) {
         arguments = {{"block_size", static_cast<std::int64_t>(r.block.cols)},
@@ -91,7 +79,7 @@ counterpart in_torchao(const codec::recipe& r) {
     } else {
         arguments = {{"use_dynamic_per_tensor_scale", rule == "two-level"}};
     }
-    const bool same = of_dialect(r, codec::dialect_id::torchao);
+    const bool same = r.by->id == codec::dialect_id::torchao;
     return {record{{"config", text(words.config)}, {"arguments", std::move(arguments)}}, true,
             joined(joined(joined(words.note, there.note), emulated ? "emulated" : ""),
                    same ? "" : "the corners of its arithmetic: dialect=torchao")};
@@ -129,8 +117,8 @@ counterpart in_compressed_tensors(const codec::recipe& r) {
         return none("the recipe chooses between scales");
     }
     const std::string rule(r.rule->name);
-    const bool own = of_dialect(r, codec::dialect_id::compressed_tensors);
-    const bool same = own || among(rule, words.rules);
+    const bool own = r.by->id == codec::dialect_id::compressed_tensors;
+    const bool same = own || codec::lists(words.rules, rule);
     std::string note = own ? std::string() : text(words.note);
     if (!own) {
         note = joined(note, same ? "the corners of its arithmetic: dialect=compressed-tensors"
@@ -185,13 +173,9 @@ report::record mapping_of(const candidates& from, const plan& p) {
         }
         if (!used[r]) {
             used[r] = true;
-            if (recipe == engine::stored_choice) {
-                torchao[r] = none("left as it is stored");
-                compressed[r] = none("left as it is stored");
-            } else {
-                torchao[r] = in_torchao(parsed);
-                compressed[r] = in_compressed_tensors(parsed);
-            }
+            const bool stored = recipe == engine::stored_choice;
+            torchao[r] = stored ? none("left as it is stored") : in_torchao(parsed);
+            compressed[r] = stored ? none("left as it is stored") : in_compressed_tensors(parsed);
         }
         std::string module = module_of(*t.of);
         const bool has_torchao = !std::holds_alternative<std::monostate>(torchao[r]->words);
@@ -222,9 +206,7 @@ report::record mapping_of(const candidates& from, const plan& p) {
         const auto* words = std::get_if<record>(&compressed[r]->words);
         if (words == nullptr) continue;
         const std::string format = report::text_of(*words, "format");
-        if (std::ranges::find(formats, format) == formats.end()) {
-            formats.push_back(format);
-        }
+        if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
         groups.emplace_back(fmt::format("group_{}", groups.size()),
                             record{{"targets", std::move(targets[r])},
                                    {"weights", *report::find(*words, "weights")},

@@ -161,15 +161,14 @@ class planner {
         // Rounded up, so that the figure itself is enough.
         const double per_element =
             static_cast<double>(least) / static_cast<double>(from_.elements());
-        throw base::error(
-            base::error_kind::usage,
-            fmt::format("--bits {}: the recipes to choose from take at least {:.6g} bits "
-                        "per element ({} bits for {} elements{})",
-                        *goal_.bits, std::ceil(per_element * 1e5) / 1e5, least, from_.elements(),
-                        kept == 0 ? ""
-                                  : fmt::format(", of them {} bits of tensors that the policy "
-                                                "lets have no recipe",
-                                                kept)));
+        base::refuse(
+            "--bits {}: the recipes to choose from take at least {:.6g} bits "
+            "per element ({} bits for {} elements{})",
+            *goal_.bits, std::ceil(per_element * 1e5) / 1e5, least, from_.elements(),
+            kept == 0 ? ""
+                      : fmt::format(", of them {} bits of tensors that the policy "
+                                    "lets have no recipe",
+                                    kept));
     }
 
     [[noreturn]] void refuse_floor() const {
@@ -179,12 +178,10 @@ class planner {
             for (const plan_option& o : t.options) here = std::min(here, o.error);
             least += here;
         }
-        throw base::error(
-            base::error_kind::usage,
-            fmt::format("--sqnr {}: the recipes to choose from reach at most {:.2f} dB; give more "
-                        "recipes, or --keep to leave tensors as they are stored",
-                        *goal_.sqnr_db,
-                        std::floor(decibels(signal_, least).value_or(0) * 100) / 100));
+        base::refuse(
+            "--sqnr {}: the recipes to choose from reach at most {:.2f} dB; give more "
+            "recipes, or --keep to leave tensors as they are stored",
+            *goal_.sqnr_db, std::floor(decibels(signal_, least).value_or(0) * 100) / 100);
     }
 
     const candidates& from_;

@@ -49,12 +49,10 @@ report::record growth_record(const gemm_study& s, const growth_point& p) {
 
 report::record operand_record(const matrix& m, reduction over, const operand_recipe& recipe,
                               const value_errors& errors) {
-    report::list shape;
-    for (const std::uint64_t extent : m.shape) shape.push_back(report::tally(extent));
     report::record r{{"file", m.file},
                      {"tensor", m.name},
                      {"dtype", std::string(tensor::row_of(m.type).name)},
-                     {"shape", std::move(shape)},
+                     {"shape", report::to_list(m.shape)},
                      {"recipe", to_string(recipe)},
                      {"rows", report::tally(operand_rows(m, over))},
                      {"depth", report::tally(operand_depth(m, over))},

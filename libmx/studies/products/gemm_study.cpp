@@ -71,12 +71,8 @@ class workshop {
         std::vector<form_pair> forms;  // all of them first: what does not fit says so at once
         for (const gemm::accumulator& m : models_) forms.push_back(forms_for(m, a_, b_));
         for (std::size_t i = 0; i < models_.size(); ++i) {
-            model_product p;
-            p.model = models_[i];
-            p.form_a = forms[i].first.words;
-            p.form_b = forms[i].second.words;
-            p.inexact_a = forms[i].first.inexact;
-            p.inexact_b = forms[i].second.inexact;
+            const auto& [as_a, as_b] = forms[i];
+            model_product p{models_[i], as_a.words, as_b.words, as_a.inexact, as_b.inexact, {}, {}};
             p.errors = product(models_[i], forms[i], s.k, p.d);
             s.products.push_back(std::move(p));
         }

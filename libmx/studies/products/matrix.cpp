@@ -26,9 +26,7 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
         throw base::error(base::error_kind::input,
                           fmt::format("no matrix of numbers: {}", skipped.front().reason), place);
     }
-    if (info.elements == 0) {
-        base::refuse("it is empty; a product needs elements", place);
-    }
+    if (info.elements == 0) base::refuse("it is empty; a product needs elements", place);
     if (info.elements > largest_matrix) {
         throw base::error(base::error_kind::input,
                           fmt::format("{} elements are more than the {} that a matrix of a product "

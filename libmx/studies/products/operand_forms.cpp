@@ -43,9 +43,7 @@ std::string_view value_format(const gemm::accumulator& model, const quantized_op
 std::string words_of(const gemm::operand& x) {
     std::string words = fmt::format("{} codes", x.format->name);
     for (const gemm::operand_scale& s : gemm::operand_scales) {
-        if (s.bit == x.scaling) {
-            words += fmt::format(", {} per {}", s.format, s.block);
-        }
+        if (s.bit == x.scaling) words += fmt::format(", {} per {}", s.format, s.block);
     }
     if (x.tensor_scale != 1.0f) words += ", tensor scale";
     return words;
@@ -75,8 +73,7 @@ std::string fitting_models(const gemm::accumulator& near, const quantized_operan
     const auto rank = [&](const gemm::accumulator* m) {
         return (chip_of(m->name) == chip_of(near.name) ? 0 : 2) + (takes_codes(*m, a, b) ? 0 : 1);
     };
-    std::stable_sort(fit.begin(), fit.end(),
-                     [&](const auto* x, const auto* y) { return rank(x) < rank(y); });
+    std::ranges::stable_sort(fit, [&](const auto* x, const auto* y) { return rank(x) < rank(y); });
     if (fit.size() > models_named) fit.resize(models_named);
     std::vector<std::string_view> names;
     for (const gemm::accumulator* m : fit) names.push_back(m->name);

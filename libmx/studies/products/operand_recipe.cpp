@@ -33,15 +33,11 @@ constexpr std::array rows{
 
 const plain_format* find_plain(std::string_view name) {
     if (name == "none") return rows.data();
-    for (const plain_format& p : rows) {
-        if (p.name == name) return &p;
-    }
-    return nullptr;
+    return base::find_named(rows, name);
 }
 
 std::vector<std::string_view> known_names() {
-    std::vector<std::string_view> names;
-    for (const format::block_format& f : format::block_formats) names.push_back(f.name);
+    std::vector<std::string_view> names = base::names_of(format::block_formats);
     names.emplace_back("none");
     for (const plain_format& p : rows) names.push_back(p.name);
     return names;

@@ -18,30 +18,22 @@ namespace mx::products {
 namespace {
 
 void require_shapes(const layer_tensors& layer) {
-    const products::matrix& x = *layer.x;
-    const products::matrix& w = *layer.w;
+    const matrix& x = *layer.x;
+    const matrix& w = *layer.w;
     if (x.cols != w.cols) {
         base::refuse("X is {}x{} (tokens x in) and W {}x{} (out x in){}", x.rows, x.cols, w.rows,
                      w.cols, x.cols == w.rows ? "; --transpose-w fits: W is in x out" : "");
     }
     if (layer.dy == nullptr) return;
-    const products::matrix& dy = *layer.dy;
+    const matrix& dy = *layer.dy;
     if (dy.rows != x.rows || dy.cols != w.rows) {
         base::refuse("dY is {}x{}; X ({}x{}) and W ({}x{}) ask for {}x{}", dy.rows, dy.cols, x.rows,
                      x.cols, w.rows, w.cols, x.rows, w.rows);
     }
 }
 
-products::matrix with_values(const products::matrix& m, std::vector<float> values) {
-    products::matrix copy;
-    copy.file = m.file;
-    copy.name = m.name;
-    copy.type = m.type;
-    copy.shape = m.shape;
-    copy.rows = m.rows;
-    copy.cols = m.cols;
-    copy.values = std::move(values);
-    return copy;
+matrix with_values(const matrix& m, std::vector<float> values) {
+    return {m.file, m.name, m.type, m.shape, m.rows, m.cols, std::move(values)};
 }
 
 class layer_study {
@@ -79,8 +71,7 @@ class layer_study {
     }
     bool rotates_copies(std::size_t s) const {
         for (const stage_operand& o : stage_rows[s].operands) {
-            if (o.over == products::reduction::first && rotates(first_use(o.tensor)[0]))
-                return true;
+            if (o.over == reduction::first && rotates(first_use(o.tensor)[0])) return true;
         }
         return false;
     }
@@ -92,7 +83,7 @@ class layer_study {
         std::vector<stage_case> all;
         const auto add = [&](const std::string& transform, bool rotated, bool again) {
             const stage_case c{rotated ? transform : "", again};
-            if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
+            if (std::ranges::find(all, c) == all.end()) all.push_back(c);
         };
         for (const std::string& transform : transforms) {
             add(transform, rotates(s), false);
@@ -104,8 +95,7 @@ class layer_study {
     }
 
     static bool can_requantize(const stage_row& row) {
-        return row.operands[0].over == products::reduction::first ||
-               row.operands[1].over == products::reduction::first;
+        return row.operands[0].over == reduction::first || row.operands[1].over == reduction::first;
     }
 
     std::uint64_t work() const {
@@ -113,11 +103,11 @@ class layer_study {
         for (std::size_t s = 0; s < stages(); ++s) {
             const stage_row& row = stage_rows[s];
             const auto size = [&](const stage_operand& o) {
-                return std::uint64_t{products::operand_rows(layer_.of(o.tensor), o.over)};
+                return std::uint64_t{operand_rows(layer_.of(o.tensor), o.over)};
             };
             const std::uint64_t one =
                 size(row.operands[0]) * size(row.operands[1]) *
-                products::operand_depth(layer_.of(row.operands[0].tensor), row.operands[0].over);
+                operand_depth(layer_.of(row.operands[0].tensor), row.operands[0].over);
             const std::size_t models = request_.models.empty() ? 2 : request_.models.size();
             sum += one * (1 + cases(s).size() * (models + 1));
         }
@@ -125,53 +115,45 @@ class layer_study {
     }
 
     gemm::operand plain(const stage_operand& o) const {
-        const products::matrix& m = layer_.of(o.tensor);
-        return products::values_operand(
-            "f32", products::reduction_last(m.values, m.rows, m.cols, o.over),
-            products::operand_rows(m, o.over), products::operand_depth(m, o.over));
+        const matrix& m = layer_.of(o.tensor);
+        return values_operand("f32", reduction_last(m.values, m.rows, m.cols, o.over),
+                              operand_rows(m, o.over), operand_depth(m, o.over));
     }
 
-    std::array<products::operand_recipe, 2> recipes(std::size_t s,
-                                                    const std::string& transform) const {
-        std::array<products::operand_recipe, 2> r = request_.recipes[s];
+    std::array<operand_recipe, 2> recipes(std::size_t s, const std::string& transform) const {
+        std::array<operand_recipe, 2> r = request_.recipes[s];
         if (transform.empty()) return r;
-        for (products::operand_recipe& one : r) {
-            one = products::with_transform(one, transform, request_.transform_size);
-        }
+        for (operand_recipe& one : r) one = with_transform(one, transform, request_.transform_size);
         return r;
     }
 
     // The operand of stage `s`. Quantized twice, a transposed one is made from the values that its
     // first use left behind, which were rotated back: it is a copy of the tensor like any other.
-    products::quantized_operand quantized(std::size_t s, std::size_t i,
-                                          const std::string& transform, bool again) const {
+    quantized_operand quantized(std::size_t s, std::size_t i, const std::string& transform,
+                                bool again) const {
         const stage_operand& o = stage_rows[s].operands[i];
-        const std::array<products::operand_recipe, 2> r = recipes(s, transform);
-        const transform::rotation rotate = products::common_rotation(r[0], r[1]);
-        const products::matrix& m = layer_.of(o.tensor);
-        if (!again || o.over == products::reduction::last) {
-            return products::quantize_operand(m, o.over, r[i], rotate, control_);
+        const std::array<operand_recipe, 2> r = recipes(s, transform);
+        const transform::rotation rotate = common_rotation(r[0], r[1]);
+        const matrix& m = layer_.of(o.tensor);
+        if (!again || o.over == reduction::last) {
+            return quantize_operand(m, o.over, r[i], rotate, control_);
         }
         const std::array<std::size_t, 2> use = first_use(o.tensor);
-        const products::quantized_operand before = quantized(use[0], use[1], transform, false);
-        const products::matrix copy =
-            with_values(m, products::values_as_stored(before, products::reduction::last));
-        products::quantized_operand twice =
-            products::quantize_operand(copy, o.over, r[i], rotate, control_);
-        twice.error = products::compare_values(m.values, products::values_as_stored(twice, o.over));
+        const quantized_operand before = quantized(use[0], use[1], transform, false);
+        const matrix copy = with_values(m, values_as_stored(before, reduction::last));
+        quantized_operand twice = quantize_operand(copy, o.over, r[i], rotate, control_);
+        twice.error = compare_values(m.values, values_as_stored(twice, o.over));
         return twice;
     }
 
     void product(std::size_t s, const std::string& transform, bool again,
                  const std::vector<float>& truth) {
-        const products::quantized_operand a = quantized(s, 0, transform, again);
-        const products::quantized_operand b = quantized(s, 1, transform, again);
+        const quantized_operand a = quantized(s, 0, transform, again);
+        const quantized_operand b = quantized(s, 1, transform, again);
         std::vector<gemm::accumulator> models = request_.models;
-        if (models.empty()) {
-            models = {products::native_model(a, b), products::model_with(gemm::algorithm::exact)};
-        }
-        std::vector<products::form_pair> forms;
-        for (const gemm::accumulator& m : models) forms.push_back(products::forms_for(m, a, b));
+        if (models.empty()) models = {native_model(a, b), model_with(gemm::algorithm::exact)};
+        std::vector<form_pair> forms;
+        for (const gemm::accumulator& m : models) forms.push_back(forms_for(m, a, b));
         std::map<std::string, std::vector<float>> exact;
         for (std::size_t i = 0; i < models.size(); ++i) {
             const gemm::operand& x = forms[i].first.operand;
@@ -189,8 +171,7 @@ class layer_study {
             r.n = b.rows;
             r.k = a.depth;
             r.operands = {a.error, b.error};
-            r.errors = {products::compare_values(exact[key], d),
-                        products::compare_values(truth, d)};
+            r.errors = {compare_values(exact[key], d), compare_values(truth, d)};
             error_sums sums = sums_by_row_and_column(truth, d, r.m);
             r.gain_error = gain_standard_error(sums);
             if (results_.empty() || results_.back().stage != s) {
@@ -205,20 +186,19 @@ class layer_study {
     const layer_tensors& layer_;
     const stages_request& request_;
     const engine::run_control& control_;
-    products::product_runner runner_;
+    product_runner runner_;
     std::vector<stage_result> results_;
     error_sums first_;  // of the first result of the stage under way
 };
 
 }  // namespace
 
-const products::matrix& layer_tensors::of(layer_tensor t) const {
+const matrix& layer_tensors::of(layer_tensor t) const {
     return t == layer_tensor::x ? *x : t == layer_tensor::w ? *w : *dy;
 }
 
-products::matrix transposed(const products::matrix& m) {
-    products::matrix t = with_values(
-        m, products::reduction_last(m.values, m.rows, m.cols, products::reduction::first));
+matrix transposed(const matrix& m) {
+    matrix t = with_values(m, reduction_last(m.values, m.rows, m.cols, reduction::first));
     t.inexact = m.inexact;
     std::swap(t.rows, t.cols);
     t.shape = {t.rows, t.cols};
@@ -248,8 +228,8 @@ report::record stage_record(const stage_result& r) {
         {"product", std::string(row.product)},
         {"transform", r.transform.empty() ? report::value() : report::value(r.transform)},
         {"source", std::string(r.requantized ? "requantized" : "original")},
-        {"recipe_a", products::to_string(r.recipes[0])},
-        {"recipe_b", products::to_string(r.recipes[1])},
+        {"recipe_a", to_string(r.recipes[0])},
+        {"recipe_b", to_string(r.recipes[1])},
         {"model", gemm::to_string(r.model)},
         {"m", report::tally(r.m)},
         {"n", report::tally(r.n)},
@@ -261,11 +241,11 @@ report::record stage_record(const stage_result& r) {
         {"expected_nrmse", report::to_value(r.expected_nrmse())},
         {"zeta", report::to_value(r.zeta())},
         {"gain_standard_error", report::to_value(r.gain_error)},
-        {"over_first", r.over_first ? report::value(r.over_first->value) : report::value()},
+        {"over_first", r.over_first ? report::to_value(r.over_first->value) : report::value()},
         {"over_first_standard_error",
          r.over_first ? report::to_value(r.over_first->standard_error) : report::value()}};
-    products::append_errors(out, "accumulation_", r.errors.accumulation);
-    products::append_errors(out, "total_", r.errors.total);
+    append_errors(out, "accumulation_", r.errors.accumulation);
+    append_errors(out, "total_", r.errors.total);
     return out;
 }
 

@@ -20,7 +20,7 @@ namespace mx::products {
 
 struct stages_request {
     /// By stage and operand.
-    std::array<std::array<products::operand_recipe, 2>, stage_rows.size()> recipes;
+    std::array<std::array<operand_recipe, 2>, stage_rows.size()> recipes;
     /// Transforms by name, the first one the one that others are compared with. Empty: what the
     /// recipes say.
     std::vector<std::string> transforms;
@@ -39,11 +39,11 @@ struct stage_result {
     std::size_t stage = 0;     ///< of stage_rows
     std::string transform;     ///< "" where the recipes decide, or have no blocks to rotate
     bool requantized = false;  ///< operands quantized twice
-    std::array<products::operand_recipe, 2> recipes;
+    std::array<operand_recipe, 2> recipes;
     gemm::accumulator model;
     std::size_t m = 0, n = 0, k = 0;
-    std::array<products::value_errors, 2> operands;  ///< of what was multiplied against the tensors
-    products::product_figures errors;
+    std::array<value_errors, 2> operands;  ///< of what was multiplied against the tensors
+    product_figures errors;
     std::optional<double> gain_error;  ///< standard error of the gain of errors.total
     /// The error over that of the stage's first result; none for that one, and where it has none.
     std::optional<error_ratio> over_first;
@@ -57,10 +57,10 @@ struct stage_result {
 
 /// The tensors; without dY there is only Fprop.
 struct layer_tensors {
-    const products::matrix* x = nullptr;
-    const products::matrix* w = nullptr;
-    const products::matrix* dy = nullptr;
-    const products::matrix& of(layer_tensor t) const;
+    const matrix* x = nullptr;
+    const matrix* w = nullptr;
+    const matrix* dy = nullptr;
+    const matrix& of(layer_tensor t) const;
 };
 
 /// By stage, transform, source (original, then requantized) and model. Throws base::error (usage)
@@ -69,7 +69,7 @@ std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_
                                        const engine::run_control& control);
 
 /// `m` with rows and columns exchanged.
-products::matrix transposed(const products::matrix& m);
+matrix transposed(const matrix& m);
 
 report::record stage_record(const stage_result& r);
 

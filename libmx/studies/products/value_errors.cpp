@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/exact_sum.hpp"
@@ -125,11 +126,9 @@ void append_errors(report::record& to, const std::string& prefix, const value_er
     add("gain", report::to_value(e.gain()));
     add("bias_share", report::to_value(e.bias_share()));
     add("cosine", report::to_value(e.cosine()));
-    report::list histogram;
     std::size_t used = e.ulps.size();
     while (used != 0 && e.ulps[used - 1] == 0) --used;
-    for (std::size_t b = 0; b < used; ++b) histogram.push_back(report::tally(e.ulps[b]));
-    add("ulp_histogram", std::move(histogram));
+    add("ulp_histogram", report::to_list(std::span(e.ulps).first(used)));
 }
 
 }  // namespace mx::products

@@ -32,13 +32,6 @@ engine::tensor_ref need(const reader_list& files, std::string_view option,
     base::refuse("{}: {}", option, base::unknown("array", name, names));
 }
 
-const format::element_format& element_named(const std::string& name) {
-    if (const format::element_format* f = format::find_element_format(name)) return *f;
-    std::vector<std::string_view> names;
-    for (const format::element_format& f : format::element_formats) names.push_back(f.name);
-    base::refuse(base::unknown("element format", name, names));
-}
-
 // The element format that a dtype names, or nullptr for bytes.
 const format::element_format* element_of(tensor::dtype type) {
     const std::string_view name = tensor::row_of(type).name;
@@ -67,14 +60,8 @@ coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
     }
     const std::uint64_t size = elements / s.elements;
     const std::uint64_t along = s.shape.empty() ? 1 : s.shape.back();
-    coded_tensor t;
-    t.name = c.name;
-    t.codes = codes;
-    t.scales = scales;
-    t.element = &element;
-    t.grid = {{1, s.elements / along, along * size}, 1, size};
-    t.block = fmt::format("1x{}", size);
-    return t;
+    const block::grid grid{{1, s.elements / along, along * size}, 1, size};
+    return {c.name, codes, scales, &element, grid, fmt::format("1x{}", size), {}, false};
 }
 
 // What the layouts of io/quantized confirm.
@@ -86,7 +73,9 @@ void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::v
         t.name = p.name;
         t.codes = arrays[p.codes];
         t.scales = arrays[p.scales];
-        t.element = how.element.empty() ? p.element : &element_named(how.element);
+        t.element = how.element.empty()
+                        ? p.element
+                        : &base::row_named(format::element_formats, "element format", how.element);
         if (block::packed_bits(t.element->bits()) != block::packed_bits(p.element->bits())) {
             fail(t.codes.info(), fmt::format("its codes have {} bits, {} has {}", p.element->bits(),
                                              t.element->name, t.element->bits()));
@@ -106,16 +95,15 @@ coded_tensor of_packed(const io::reader& file, const engine::packed_tensor& p) {
             {engine::path_of(file), p.name, {}});
     }
     std::string reason;
-    coded_tensor t;
-    t.name = p.name;
-    t.codes = {&file, p.codes};
-    t.scales = {&file, p.scales};
-    t.element = r.element;
-    t.grid = engine::lay_out(p.shape, r, reason)->grid;
-    t.block = fmt::format("{}x{}", r.block.rows, r.block.cols);
-    t.recipe = r;
-    t.has_recipe = true;
-    return t;
+    const block::grid grid = engine::lay_out(p.shape, r, reason)->grid;
+    return {p.name,
+            {&file, p.codes},
+            {&file, p.scales},
+            r.element,
+            grid,
+            fmt::format("{}x{}", r.block.rows, r.block.cols),
+            r,
+            true};
 }
 
 std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
@@ -124,7 +112,8 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
         const engine::tensor_ref codes = need(files, "--elements", how.elements);
         const engine::tensor_ref scales = need(files, "--scales", how.scales);
         const format::element_format* element = element_of(codes.info().type);
-        if (!how.element.empty()) element = &element_named(how.element);
+        if (!how.element.empty())
+            element = &base::row_named(format::element_formats, "element format", how.element);
         if (element == nullptr) {
             base::refuse("--elements {}: bytes do not say their format; name it with --element",
                          how.elements);

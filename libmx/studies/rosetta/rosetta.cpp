@@ -105,9 +105,9 @@ class panel_pairs final : public engine::panel_visitor {
                 if (readings_[k].alike == k && same_codes(k, r) && same_values(k, r)) to.alike = k;
             }
         }
-        std::fill(known_.begin(), known_.end(), false);
+        known_.assign(known_.size(), false);
         const auto finite = static_cast<std::uint64_t>(
-            std::count_if(x.begin(), x.end(), [](float v) { return std::isfinite(v); }));
+            std::ranges::count_if(x, [](float v) { return std::isfinite(v); }));
         ++counts_.blocks;
         counts_.elements += x.size();
         std::size_t i = 0;
@@ -125,8 +125,8 @@ class panel_pairs final : public engine::panel_visitor {
     bool same_values(std::size_t a, std::size_t b) const {
         const float* va = params_[a]->conversion.value;
         const float* vb = params_[b]->conversion.value;
-        return std::all_of(readings_[a].codes.begin(), readings_[a].codes.end(),
-                           [&](std::uint8_t c) { return same_scale(va[c], vb[c]); });
+        return std::ranges::all_of(readings_[a].codes,
+                                   [&](std::uint8_t c) { return same_scale(va[c], vb[c]); });
     }
 
     void compare(std::span<const float> x, std::size_t a, std::size_t b, std::size_t pair,
@@ -238,13 +238,9 @@ void check(const std::vector<codec::recipe>& recipes) {
         if (!(r.rotate == recipes.front().rotate)) {
             refuse(r, "give recipes of one transform: the bytes are of the rotated values");
         }
-        if (codec::bumps_positions(r)) {
-            refuse(r, "its scales differ inside a block; leave it out");
-        }
+        if (codec::bumps_positions(r)) refuse(r, "its scales differ inside a block; leave it out");
     }
-    if (recipes.size() < 2) {
-        base::refuse("give at least two recipes to compare");
-    }
+    if (recipes.size() < 2) base::refuse("give at least two recipes to compare");
 }
 
 report::value ratio(double crossed, double own) {
@@ -309,9 +305,8 @@ report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b
         if (p.compared == 0) return {};
         return std::sqrt(sum.value() / static_cast<double>(p.compared));
     };
-    const auto cost = [&](const crossed_errors& e) -> report::value {
-        if (p.compared == 0) return {};
-        return ratio(e.crossed.value(), e.own.value());
+    const auto cost = [&](const crossed_errors& e) {
+        return p.compared == 0 ? report::value() : ratio(e.crossed.value(), e.own.value());
     };
     return {{"recipe_a", names[a]},
             {"recipe_b", names[b]},

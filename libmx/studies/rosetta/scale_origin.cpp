@@ -35,7 +35,7 @@ candidates candidates_of(const coded_tensor& t) {
     if (t.has_recipe) {
         codec::recipe own = t.recipe;
         own.axis = {};
-        const bool listed = std::find(recipes.begin(), recipes.end(), own) != recipes.end();
+        const bool listed = std::ranges::find(recipes, own) != recipes.end();
         const bool random =
             own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
         if (!listed && !random) recipes.push_back(own);
@@ -72,7 +72,7 @@ class coded_panel {
     }
 
     std::uint8_t scale(std::uint64_t block) const {
-        const auto row = std::upper_bound(firsts_.begin(), firsts_.end(), block) - firsts_.begin();
+        const auto row = std::ranges::upper_bound(firsts_, block) - firsts_.begin();
         const auto at = static_cast<std::size_t>(row - 1);
         return scales_[at * across_ + (block - firsts_[at])];
     }
@@ -299,36 +299,30 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
 
 report::record origin_record(const origin_result& result, const origin_row& row) {
     using report::tally;
-    report::record r{{"file", result.tensor.codes.info().file},
-                     {"tensor", result.tensor.name},
-                     {"recipe", codec::to_string(row.recipe)},
-                     {"blocks", tally(result.blocks)},
-                     {"elements", tally(result.elements)},
-                     {"zero_blocks", tally(result.zero_blocks)},
-                     {"nan_scales", tally(result.nan_scales)},
-                     {"unjudged_blocks", tally(result.unjudged)},
-                     {"blocks_excluding", tally(row.excluded)},
-                     {"zero_blocks_excluding", tally(row.excluded_zero)},
-                     {"first_excluding_block", report::value()},
-                     {"possible", row.excluded == 0},
-                     {"unlikely", false},
-                     {"rare_code", report::value()},
-                     {"rare_code_blocks", report::value()},
-                     {"rare_code_expected", report::value()},
-                     {"scales_differ", report::value()},
-                     {"codes_differ", report::value()}};
-    if (row.excluded != 0) r[10].second = tally(row.first_excluded);
-    if (const top_frequency* f = evidence_against(row.tops)) {
-        r[12].second = true;
-        r[13].second = value_of_top(*result.tensor.element, *f);
-        r[14].second = tally(f->found);
-        r[15].second = f->least;
-    }
-    if (result.compared) {
-        r[16].second = tally(row.scales_differ);
-        r[17].second = tally(row.codes_differ);
-    }
-    return r;
+    const top_frequency* rare = evidence_against(row.tops);
+    const auto compared = [&](std::uint64_t n) {
+        return result.compared ? tally(n) : report::value();
+    };
+    return {
+        {"file", result.tensor.codes.info().file},
+        {"tensor", result.tensor.name},
+        {"recipe", codec::to_string(row.recipe)},
+        {"blocks", tally(result.blocks)},
+        {"elements", tally(result.elements)},
+        {"zero_blocks", tally(result.zero_blocks)},
+        {"nan_scales", tally(result.nan_scales)},
+        {"unjudged_blocks", tally(result.unjudged)},
+        {"blocks_excluding", tally(row.excluded)},
+        {"zero_blocks_excluding", tally(row.excluded_zero)},
+        {"first_excluding_block", row.excluded != 0 ? tally(row.first_excluded) : report::value()},
+        {"possible", row.excluded == 0},
+        {"unlikely", rare != nullptr},
+        {"rare_code",
+         rare != nullptr ? value_of_top(*result.tensor.element, *rare) : report::value()},
+        {"rare_code_blocks", rare != nullptr ? tally(rare->found) : report::value()},
+        {"rare_code_expected", rare != nullptr ? report::to_value(rare->least) : report::value()},
+        {"scales_differ", compared(row.scales_differ)},
+        {"codes_differ", compared(row.codes_differ)}};
 }
 
 }  // namespace mx::rosetta

@@ -94,15 +94,3 @@ TEST_CASE("units take two formats at once only among the narrow ones") {
     CHECK_FALSE(
         takes(*find_accumulator("sm100.mxf4"), format("e2m1"), format("e2m1"), scales_ue4m3_16));
 }
-
-TEST_CASE("evidence is of operands, not of instructions") {
-    const accumulator& f8f6f4 = *find_accumulator("sm100.f8f6f4");
-    CHECK(evidence_of(f8f6f4, format("e5m2"), format("e5m2")) == evidence::published);
-    CHECK(evidence_of(f8f6f4, format("e4m3"), format("e5m2")) == evidence::extrapolated);
-    CHECK(evidence_of(f8f6f4, format("e2m1"), format("e2m1")) == evidence::extrapolated);
-    const accumulator& hopper = *find_accumulator("sm90.wgmma.fp8");
-    CHECK(evidence_of(hopper, format("e4m3"), format("e5m2")) == evidence::published);
-    const accumulator& legacy = *find_accumulator("sm100.mma.fp8");
-    CHECK(evidence_of(legacy, format("e4m3"), format("e4m3")) == evidence::recorded);
-    CHECK(evidence_of(legacy, format("e4m3"), format("e5m2")) == evidence::extrapolated);
-}
