@@ -5,6 +5,7 @@
 
 #include "libmx/documents/studies.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/cluster/diagnose.hpp"
 

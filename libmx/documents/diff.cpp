@@ -10,6 +10,7 @@
 #include "libmx/io/input_paths.hpp"
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/views/diff_view.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/diff/diff.hpp"
 

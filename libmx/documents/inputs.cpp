@@ -10,6 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/policy/missing.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::documents {
