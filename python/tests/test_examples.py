@@ -106,9 +106,9 @@ def test_parts_are_the_whole(name, checkpoint, monkeypatch, tmp_path):
                 return self
 
             def compute(self, scheduler):
-                made = [[t.compute(scheduler) for t in x] if isinstance(x, list) else x
-                        for x in self.a]
-                return self.f(*made)
+                made = lambda x: x.compute(scheduler) if isinstance(x, Delayed) else x
+                return self.f(*([made(t) for t in x] if isinstance(x, list) else x
+                                for x in self.a))
 
         stand_in(monkeypatch, "dask.delayed", delayed=Delayed)
     recipes = ["mxfp8", "nvfp4"]
