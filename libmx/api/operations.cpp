@@ -92,14 +92,15 @@ class narrow_writer final : public io::array_writer {
   public:
     narrow_writer(dtype type, std::uint16_t* to) : type_(type), to_(to) {}
     void write(std::size_t, std::uint64_t offset, std::span<const std::byte> bytes) override {
-        const auto each = [&](auto narrow) {
-            for (std::size_t i = 0; i < bytes.size(); i += sizeof(float)) {
-                float x;
-                std::memcpy(&x, bytes.data() + i, sizeof x);
-                to_[(offset + i) / sizeof x] = narrow(x);
-            }
-        };
-        type_ == dtype::bf16 ? each(to_bf16) : each(to_half);
+        // Whole values: panels are handed over as they are held.
+        const auto* const from = reinterpret_cast<const float*>(bytes.data());
+        const std::size_t count = bytes.size() / sizeof(float);
+        std::uint16_t* const to = to_ + offset / sizeof(float);
+        if (type_ == dtype::bf16) {
+            for (std::size_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
+        } else {
+            for (std::size_t i = 0; i < count; ++i) to[i] = to_half(from[i]);
+        }
     }
     void commit() override {}
 

@@ -2,6 +2,7 @@
 #include "libmx/codec/quantizer.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_scale.hpp"
@@ -27,8 +28,13 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
         std::copy_n(d.values + at, values.size(), values.begin());
         return;
     }
-    dequantize_block(p, scale_of_block(p, d, block), d.offset[block],
-                     std::span(d.codes + at, values.size()), values);
+    const float scale = scale_of_block(p, d, block);
+    const std::uint8_t* const codes = d.codes + at;
+    if (!p.plain || p.has_offset || std::isnan(scale)) {
+        return dequantize_block(p, scale, d.offset[block], std::span(codes, values.size()), values);
+    }
+    // A power of two: the float32 product is the exact one, rounded once.
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * p.value[codes[i]];
 }
 
 }  // namespace mx::codec

@@ -153,9 +153,9 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
     return std::make_shared<memory_reader>(std::move(of), std::move(info));
 }
 
-std::shared_ptr<const reader> together(
+std::unique_ptr<reader> together(
     std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors) {
-    return std::make_shared<tensors_together>(std::move(tensors));
+    return std::make_unique<tensors_together>(std::move(tensors));
 }
 
 std::shared_ptr<const reader> renamed(const reader& file, std::string name) {

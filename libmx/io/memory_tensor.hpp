@@ -24,7 +24,7 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
 std::shared_ptr<const reader> renamed(const reader& file, std::string name);
 
 /// Tensors of several readers as those of one, which keeps the readers.
-std::shared_ptr<const reader> together(
+std::unique_ptr<reader> together(
     std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors);
 
 }  // namespace mx::io

@@ -12,9 +12,14 @@ import pytest
 import libmx
 
 RECIPES = [
-    "mxfp8", "mxfp8:scale=rceil", "mxfp6", "mxfp6_e2m3", "mxfp4:scale=even", "mxint8", "nvfp4",
-    "mxfp4:block=16x16", "mxfp4:round=stochastic,seed=7", "mxfp4:dialect=torchao", "fp8_1x128",
-    "mxfp4:offset=fp16", "mxfp4:transform=hadamard",
+    *(f"{preset}:scale={rule}" for preset in ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e2m3", "mxfp4")
+      for rule in ("floor", "ceil", "even", "rceil")),
+    "mxint8", "nvfp4", "nvfp4:scale=two-level", "nvfp4:dialect=te", "fp8_1x128",
+    "mxfp4:block=16x16", "mxfp4:block=1x16", "mxfp4:block=32x1", "mxfp8:axis=0", "mxfp8:axis=flat",
+    "mxfp4:round=stochastic,seed=7", "mxfp8:round=away",
+    "mxfp4:dialect=torchao", "mxfp8:dialect=torchao", "mxfp4:dialect=microxcaling",
+    "mxfp4:dialect=fbgemm", "mxfp4:offset=fp16", "mxfp8:offset=fp16,scale=rceil",
+    "mxfp4:transform=hadamard", "mxfp4:transform=hadamard,transform_size=16", "mxfp8:scale=floor-bump",
 ]
 
 
@@ -24,16 +29,10 @@ def values(shape, seed=1):
     return x.astype(np.float32)
 
 
-def known(recipe):
-    try:
-        return libmx.recipe(recipe)
-    except libmx.Error:
-        return None
-
-
-@pytest.mark.parametrize("recipe", [r for r in RECIPES if known(r)])
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_same_as_the_command(mx, tmp_path, recipe):
     x = values((64, 160))
+    x[3, 40], x[17, 5], x[40] = np.nan, np.inf, 0
     np.save(tmp_path / "x.npy", x)
     packed, back = tmp_path / "p.safetensors", tmp_path / "v.safetensors"
     run = lambda *a: subprocess.run([mx, *map(str, a), "-q"], check=True)
@@ -59,19 +58,6 @@ def parts(path):
     header = json.loads(data[8:8 + size])
     return {k: data[8 + size + v["data_offsets"][0]:8 + size + v["data_offsets"][1]]
             for k, v in header.items() if k != "__metadata__"}
-
-
-def test_analysis_is_that_of_the_command(mx, tmp_path):
-    np.save(tmp_path / "x.npy", values((64, 160)))
-    out = subprocess.run([mx, "analyze", str(tmp_path / "x.npy"), "-r", "mxfp4", "-r", "nvfp4",
-                          "--json", "-", "-q"], check=True, capture_output=True).stdout
-    expected = json.loads(out)["results"]
-    got = libmx.analyze(tmp_path / "x.npy", ["mxfp4", "nvfp4"])
-    assert got.records == expected
-    (got.records[0]["tensor"] in str(got)) and got._repr_html_().startswith("<pre>")
-    got.save(tmp_path / "a.json")
-    subprocess.run([mx, "report", str(tmp_path / "a.json"), "-q", "--markdown",
-                    str(tmp_path / "r.md")], check=True)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "float8_e4m3fn"])
@@ -100,6 +86,65 @@ def test_sixteen_bit_results_are_rounded_once():
             expected = libmx.fake_quantize(x.astype(np.float32), "mxfp8").astype(dtype)
             got = libmx.fake_quantize(x, "mxfp8")
         np.testing.assert_array_equal(got.view(np.uint16), expected.view(np.uint16))
+
+
+@pytest.mark.parametrize("recipe", ["mxfp8", "nvfp4", "mxfp4:transform=hadamard"])
+def test_results_in_place(recipe):
+    for dtype in ("float32", "bfloat16", "float16", "float64", "float8_e5m2"):
+        x = values((32, 96)).astype(dtype)
+        expected = libmx.fake_quantize(x, recipe).tobytes()
+        for out in (np.empty_like(x), np.asfortranarray(x), x.copy()):
+            assert libmx.fake_quantize(x, recipe, out=out) is out
+            assert out.tobytes() == expected
+        wide = np.zeros((64, 96), x.dtype)
+        wide[1::2] = x
+        assert libmx.fake_quantize(wide[1::2], recipe, out=wide[:32])[:].tobytes() == expected
+        assert libmx.fake_quantize(x, recipe, out=x).tobytes() == expected
+    mixed = np.empty((32, 96), np.float32)
+    libmx.fake_quantize(values((32, 96)).astype(np.float16), "mxfp8", out=mixed)
+    assert mixed.any()
+
+
+class Foreign:
+    """What other libraries hand over: DLPack and a type."""
+
+    def __init__(self, x, dtype=None):
+        self.x, self.dtype = x, dtype or x.dtype
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+def test_other_libraries():
+    import array
+    x = values((16, 64))
+    expected = libmx.quantize(x, "mxfp4").codes.tobytes()
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for same in (Foreign(x), Foreign(x, "float32"), Foreign(frozen), memoryview(x),
+                 memoryview(frozen), memoryview(x.tobytes()).cast("f", (16, 64))):
+        assert libmx.quantize(same, "mxfp4").codes.tobytes() == expected
+    assert libmx.quantize(Foreign(np.asfortranarray(x)), "mxfp4").codes.tobytes() == expected
+    flat = libmx.quantize(array.array("f", x.ravel()), "mxfp4")
+    assert flat.codes.tobytes() == libmx.quantize(x.ravel(), "mxfp4").codes.tobytes()
+    with pytest.raises(libmx.Error, match="complex64"):
+        libmx.quantize(Foreign(np.ones(4, np.complex64)), "mxfp4")
+
+
+def test_nothing_is_copied():
+    # The address that C++ reads is that of the array: a change shows through a view.
+    from libmx._arrays import as_view
+    x = np.zeros((4, 32), np.float32)
+    v = as_view(x[:, ::-1], "x")
+    x[1, 31] = 5
+    assert v.values()[1, 0] == 5
+    q = libmx.quantize(x, "mxfp8")
+    assert pickle.loads(pickle.dumps(q)).dequantize().tobytes() == q.dequantize().tobytes()
+    q.elements[1, 31] = 0
+    assert q.dequantize()[1, 31] == 0
 
 
 def test_edges():
@@ -146,6 +191,30 @@ def test_a_damaged_file_is_named(tmp_path):
     assert caught.value.kind == "input" and caught.value.file == str(path)
 
 
+MODELS = {
+    "mxfp8": ["exact", "fp32.fma", "fp32.pairwise", "sm100.mxf8f6f4", "sm120.mxf8f6f4"],
+    "mxfp8_e5m2": ["sm100.mxf8f6f4"],
+    "mxfp6": ["sm100.mxf8f6f4"],
+    "mxfp4": ["sm100.mxf4", "sm120.mxf4", "sm100.mxf8f6f4", "bf16.fma"],
+    "nvfp4": ["sm100.mxf4nvf4", "sm120.mxf4nvf4", "exact"],
+}
+
+
+@pytest.mark.parametrize("recipe, model", [(r, m) for r, ms in MODELS.items() for m in ms])
+def test_products_of_the_command(mx, tmp_path, recipe, model):
+    a, b = values((24, 256), 1), values((256, 40), 2)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    subprocess.run([mx, "gemm", tmp_path / "a.npy", tmp_path / "b.npy", "-r", recipe, "-m", model,
+                    "-o", tmp_path / "d.npy", "-q"], check=True)
+    expected = np.load(tmp_path / "d.npy")
+    assert libmx.matmul(a, b, recipe, accumulate=model).tobytes() == expected.tobytes()
+    half = a.astype(np.float16), np.asfortranarray(b.astype(np.float16))
+    wide = [x.astype(np.float32) for x in half]
+    assert libmx.matmul(*half, (recipe, recipe), accumulate=model).tobytes() == libmx.matmul(
+        *wide, recipe, accumulate=model).tobytes()
+
+
 def test_products():
     a, b = values((8, 64), 1), values((64, 16), 2)
     y = libmx.matmul(a, b, "mxfp8", accumulate="exact")
@@ -154,6 +223,11 @@ def test_products():
     np.testing.assert_allclose(y, qa @ qb.astype(np.float64), rtol=1e-6)
     other = libmx.matmul(a, b, ("mxfp8", "mxfp4"), accumulate="sm100.mxf8f6f4")
     assert other.shape == (8, 16)
+    for wrong in ((a, a), (a[0], b)):
+        with pytest.raises(libmx.Error):
+            libmx.matmul(*wrong, "mxfp8")
+    with pytest.raises(libmx.Error, match="sm100"):
+        libmx.matmul(a, b, "mxfp8", accumulate="sm100.mxf8f6f")
 
 
 def test_threads_do_not_matter():

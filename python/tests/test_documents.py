@@ -89,7 +89,7 @@ def test_analyses_of_every_family(mx, model, tmp_path, recipe):
     (["--decompose"], {"decompose": True}),
     (["-t", "*mlp*"], {"tensors": "*mlp*"}),
     (["--role", "norm", "--norm-bias", "0.5"], {"roles": "norm", "norm_bias": 0.5}),
-    (["--role-pattern", "mlp=*q_proj*"], {"role_patterns": ["mlp=*q_proj*"]}),
+    (["--role-pattern", "embedding=*q_proj*"], {"role_patterns": ["embedding=*q_proj*"]}),
     (["--sha256"], {"sha256": True}),
     (["--integers"], {"integers": True}),
     (["--transpose", "*up_proj*"], {"transposed": ["*up_proj*"]}),
@@ -129,9 +129,12 @@ def test_pages(mx, model, tmp_path):
 
 def test_arrays_are_measured_as_files_are(model):
     of_file = libmx.analyze(model, RECIPES).records
-    arrays = {k: v for k, v in tensors().items() if v.dtype != np.int64}
+    arrays = tensors()
     of_arrays = libmx.analyze(arrays, RECIPES)
     assert of_arrays.records == [{**r, "file": "memory"} for r in of_file]
+    assert [s["tensor"] for s in of_arrays.skipped] == ["rotary.position_ids"]
+    parts = libmx.analyze(arrays, "mxfp8", splits="*q_proj.weight=a:16,b:32", tensors="*q_proj*")
+    assert parts.column("tensor") == [f"layers.1.attn.q_proj.weight.{p}" for p in "ab"]
     chosen = libmx.analyze(arrays, "mxfp8", tensors=["*norm*"])
     assert [r["tensor"] for r in chosen.records] == ["layers.0.input_layernorm.weight"]
 

@@ -78,13 +78,21 @@ void put_codes(const engine::quantized_segment& s, const engine::panel& where,
 void put_values(const engine::quantized_segment& s, const engine::panel& where,
                 const codec::block_params& params, const codec::block_results& d,
                 std::vector<float>& room, std::vector<float>& to) {
+    const auto across = static_cast<std::size_t>(s.place.grid_cols());
+    if (s.place.block_rows == 1) {
+        for (std::size_t b = 0; b < d.blocks; b += across) {
+            std::size_t at = place_in_panel(s, where, codec::extent_of(s.place, b));
+            for (std::size_t k = 0, col = 0; k < across; ++k) {
+                const auto width = std::min<std::size_t>(s.place.block_cols, s.place.cols - col);
+                codec::values_of_block(params, d, b + k, std::span(to).subspan(at + col, width));
+                col += width;
+            }
+        }
+        return;
+    }
     for (std::size_t b = 0; b < d.blocks; ++b) {
         const codec::block_extent e = codec::extent_of(s.place, b);
         std::size_t at = place_in_panel(s, where, e);
-        if (e.rows == 1) {
-            codec::values_of_block(params, d, b, std::span(to).subspan(at, e.size()));
-            continue;
-        }
         room.resize(e.size());
         codec::values_of_block(params, d, b, room);
         for (std::uint64_t r = 0; r < e.rows; ++r, at += where.cols) {

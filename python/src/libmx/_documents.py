@@ -130,6 +130,12 @@ class Analysis(Document):
             text, table = json.dumps(content, indent=1, allow_nan=False).encode() + b"\n", ""
         super().__init__(text, table)
 
+    @property
+    def skipped(self) -> List[Dict[str, Any]]:
+        """What was left out, and why."""
+        skipped: List[Dict[str, Any]] = self.content.get("skipped", [])
+        return skipped
+
     def column(self, member: str) -> List[Any]:
         """A member of every record."""
         return [r.get(member) for r in self.records]

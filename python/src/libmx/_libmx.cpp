@@ -32,6 +32,7 @@
 #include "libmx/documents/report.hpp"
 #include "libmx/documents/studies.hpp"
 #include "libmx/engine/skip.hpp"
+#include "libmx/engine/views.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/memory_tensor.hpp"
@@ -352,42 +353,45 @@ void take_measuring(const nb::dict& o, doc::measuring_options& to) {
 struct files {
     std::shared_ptr<const mx::engine::model> model;
 };
-struct tensor_source {
-    std::vector<std::string> paths;
-    std::shared_ptr<const mx::engine::model> model;
-    std::vector<mx::view> arrays;
-
+class tensor_source {
+  public:
     explicit tensor_source(nb::handle from) {
         if (nb::isinstance<files>(from)) {
-            model = nb::cast<files>(from).model;
+            model_ = nb::cast<files>(from).model;
         } else if (nb::isinstance<nb::list>(from) && nb::len(from) > 0 &&
                    nb::isinstance<nb::str>(from[0])) {
-            paths = nb::cast<std::vector<std::string>>(from);
+            paths_ = nb::cast<std::vector<std::string>>(from);
         } else {
-            arrays = nb::cast<std::vector<mx::view>>(from);
+            for (const mx::view& v : nb::cast<std::vector<mx::view>>(from)) {
+                arrays_.emplace_back(v.file(), v.ref().index);
+            }
         }
     }
-    void open(const doc::input_options& in) {
-        if (!paths.empty()) {
-            model = std::make_shared<const mx::engine::model>(paths, in.open, in.views);
+    /// The tensors as `in` says that they are seen; an opened checkpoint is seen as it was opened.
+    std::shared_ptr<const mx::io::reader> open(const doc::input_options& in) {
+        if (!paths_.empty()) {
+            model_ = std::make_shared<const mx::engine::model>(paths_, in.open, in.views);
         }
+        if (model_) return {model_, &model_->reader()};
+        // Arrays go the way of a file's tensors: decoded, split, left out where they are indices.
+        together_.clear();
+        together_.push_back(mx::io::together(arrays_));
+        view_ = mx::engine::make_view(together_, in.views);
+        return {std::shared_ptr<const void>(), view_ ? view_.get() : together_.front().get()};
     }
-    doc::opened_tensors tensors(const std::vector<std::string>& globs) const {
-        if (model) return {model->select(globs), model->files()};
-        const auto all = reader();
+    doc::opened_tensors tensors(const doc::input_options& in) {
+        const std::shared_ptr<const mx::io::reader> all = open(in);
         const mx::io::reader* const one = all.get();
-        kept_ = all;
-        return {mx::engine::select(std::span(&one, 1), globs), {}};
+        return {mx::engine::select(std::span(&one, 1), in.globs), sizes()};
     }
-    std::shared_ptr<const mx::io::reader> reader() const {
-        if (model) return {model, &model->reader()};
-        std::vector<std::pair<std::shared_ptr<const mx::io::reader>, std::size_t>> places;
-        for (const mx::view& v : arrays) places.emplace_back(v.file(), v.ref().index);
-        return mx::io::together(std::move(places));
-    }
+    doc::file_sizes sizes() const { return model_ ? model_->files() : doc::file_sizes(); }
 
   private:
-    mutable std::shared_ptr<const mx::io::reader> kept_;
+    std::vector<std::string> paths_;
+    std::shared_ptr<const mx::engine::model> model_;
+    std::vector<std::pair<std::shared_ptr<const mx::io::reader>, std::size_t>> arrays_;
+    std::vector<std::unique_ptr<mx::io::reader>> together_;
+    std::unique_ptr<mx::io::reader> view_;
 };
 
 // What a call makes of a document: the text that --json writes, and the terminal's table.
@@ -415,10 +419,7 @@ nb::tuple study(const nb::object& from, const nb::dict& named, int threads, Opti
     take_measuring(named, o);
     tensor_source source(from);
     return to_python(run(long_work, threads, [&](const mx::run_options& how) {
-        const auto open = [&] {
-            source.open(o.in);
-            return source.tensors(o.in.globs);
-        };
+        const auto open = [&] { return source.tensors(o.in); };
         return texts(find(o, {open, [&](auto) { return control_of(how); }}).document);
     }));
 }
@@ -466,8 +467,8 @@ nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, con
         around.open = [&](const std::string& path) -> doc::opened_dump {
             const auto known = sources.find(path);
             if (known != sources.end()) {
-                const auto& model = known->second.model;
-                return {known->second.reader(), model ? model->files() : doc::file_sizes()};
+                const auto tensors = known->second.open(o.in);
+                return {tensors, known->second.sizes()};
             }
             const auto model =
                 std::make_shared<const mx::engine::model>(std::vector{path}, o.in.open, o.in.views);
@@ -580,7 +581,11 @@ void translate(const std::exception_ptr& failure, void* type) {
         std::rethrow_exception(failure);
     } catch (const mx::error& e) {
         const nb::handle error(static_cast<PyObject*>(type));
-        const nb::object made = error(to_text(e.what()));
+        std::string what = e.what();
+        if (e.kind() == mx::error_kind::unavailable && !e.place().file.empty()) {
+            what += "; numpy.load, torch.load or h5py give arrays, which every function takes";
+        }
+        const nb::object made = error(to_text(what));
         const auto text = [](const std::string& s) {
             return s.empty() ? nb::object(nb::none()) : nb::object(to_text(s));
         };
@@ -643,7 +648,8 @@ NB_MODULE(_libmx, m) {
         .def("merge", &mx::analysis::statistics::merge)
         .def("record",
              [](const mx::analysis::statistics& s) {
-                 return to_python(mx::report::value(mx::analysis::record_of(s.figures())));
+                 return nb::cast<nb::dict>(
+                     to_python(mx::report::value(mx::analysis::record_of(s.figures()))));
              })
         .def("sums",
              [](const mx::analysis::statistics& s) {
