@@ -1,16 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the writers of the interop tests (tests/interop/requirements.txt) into build/interop, or
-# Debian's packages of some of them where that fails. What cannot be installed is skipped by the
-# tests, so this never fails; it gives up after some seconds where there is no network.
+# Debian's packages of some of them where that fails; and for tests/python an environment of Debian's
+# PyTorch, build/torch. What cannot be installed is skipped by the tests, so this never fails; it
+# gives up after some seconds where there is no network.
 set -u
 cd "$(dirname "$0")/.."
-[ ! -x build/interop/bin/python3 ] || exit 0
-
 mkdir -p build
 log=build/interop.log
+
+# Debian's PyTorch is for Debian's Python and NumPy, and has no CUDA to fetch.
+if [ ! -x build/torch/bin/python3 ]; then
+    if scripts/install-dependencies.sh torch >build/torch.log 2>&1 &&
+        /usr/bin/python3 -c 'import torch' 2>>build/torch.log &&
+        /usr/bin/python3 -m venv --system-site-packages build/torch >>build/torch.log 2>&1 &&
+        timeout 60 build/torch/bin/python3 -m pip --timeout 5 --retries 1 install --quiet \
+            --only-binary :all: nanobind-backend==1.0.0 pytest==9.2.0 ml_dtypes==0.5.4 \
+            >>build/torch.log 2>&1; then
+        echo "PyTorch for tests/python: build/torch"
+    else
+        rm -rf build/torch
+        echo "no PyTorch for tests/python ($(tail -n 1 build/torch.log))" >&2
+    fi
+fi
+
+[ ! -x build/interop/bin/python3 ] || exit 0
 if python3 -m venv build/interop >$log 2>&1 &&
-    timeout 60 build/interop/bin/python3 -m pip --timeout 5 --retries 1 install --quiet \
+    timeout 120 build/interop/bin/python3 -m pip --timeout 5 --retries 1 install --quiet \
         --only-binary :all: -r tests/interop/requirements.txt >>$log 2>&1; then
     echo "writers of the interop tests: build/interop"
     exit 0

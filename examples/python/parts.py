@@ -19,7 +19,7 @@ def analyze_part(path: str, recipes: Sequence[str], i: int, n: int) -> Part:
     if not dealt:
         return [], []
     found = libmx.analyze(path, recipes, tensors=dealt, threads=1)
-    return found.records, found.skipped
+    return found.records, found.content["skipped"]
 
 
 def together(path: str, parts: Sequence[Part]) -> libmx.Analysis:

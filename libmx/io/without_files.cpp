@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn]] void not_linked(const std::string& path, std::string_view what) {
     throw base::error(base::error_kind::unavailable,
-                      fmt::format("this program was built without {} files: link mx::mx in place "
-                                  "of mx::core",
+                      fmt::format("this build reads no {} files: it was made without the libraries "
+                                  "that do (MX_FILES)",
                                   what),
                       {path, {}, {}});
 }

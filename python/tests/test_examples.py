@@ -54,6 +54,14 @@ def test_adapters_are_short():
     assert len(lines) >= 6 and max(lines.values()) < 40, lines
 
 
+def test_the_readme_works_when_pasted(capsys):
+    text = (folder.parents[1] / "README.md").read_text()
+    block = text.partition("pip install ./python")[2].partition("```python\n")[2].partition("```")[0]
+    assert block.count("\n") <= 5
+    exec(compile(block, "README.md", "exec"), {})
+    assert "mxfp4" in capsys.readouterr().out
+
+
 def test_the_notebook_runs(mx, monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.setenv("MX", mx)
@@ -106,9 +114,9 @@ def test_parts_are_the_whole(name, checkpoint, monkeypatch, tmp_path):
                 return self
 
             def compute(self, scheduler):
-                made = [[t.compute(scheduler) for t in x] if isinstance(x, list) else x
-                        for x in self.a]
-                return self.f(*made)
+                made = lambda x: x.compute(scheduler) if isinstance(x, Delayed) else x
+                return self.f(*([made(t) for t in x] if isinstance(x, list) else x
+                                for x in self.a))
 
         stand_in(monkeypatch, "dask.delayed", delayed=Delayed)
     recipes = ["mxfp8", "nvfp4"]

@@ -111,6 +111,8 @@ def test_places(model, tmp_path):
         with pytest.raises(libmx.Error) as caught:
             libmx.open(path)
         assert caught.value.file == str(path)
+        if caught.value.kind == "unavailable":
+            assert "h5py" in str(caught.value)
 
 
 INTERRUPTED = """

@@ -581,7 +581,11 @@ void translate(const std::exception_ptr& failure, void* type) {
         std::rethrow_exception(failure);
     } catch (const mx::error& e) {
         const nb::handle error(static_cast<PyObject*>(type));
-        const nb::object made = error(to_text(e.what()));
+        std::string what = e.what();
+        if (e.kind() == mx::error_kind::unavailable && !e.place().file.empty()) {
+            what += "; numpy.load, torch.load or h5py give arrays, which every function takes";
+        }
+        const nb::object made = error(to_text(what));
         const auto text = [](const std::string& s) {
             return s.empty() ? nb::object(nb::none()) : nb::object(to_text(s));
         };
