@@ -54,6 +54,14 @@ def test_adapters_are_short():
     assert len(lines) >= 6 and max(lines.values()) < 40, lines
 
 
+def test_the_readme_works_when_pasted(capsys):
+    text = (folder.parents[1] / "README.md").read_text()
+    block = text.partition("pip install ./python")[2].partition("```python\n")[2].partition("```")[0]
+    assert block.count("\n") <= 5
+    exec(compile(block, "README.md", "exec"), {})
+    assert "mxfp4" in capsys.readouterr().out
+
+
 def test_the_notebook_runs(mx, monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.setenv("MX", mx)
