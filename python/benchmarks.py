@@ -5,8 +5,8 @@
     PYTHONPATH=build/release/python MX=build/release/apps/mx/mx python3 python/benchmarks.py
 
 What is compared runs by turns, on the same number of threads, and the best turn of each counts, so
-that other work on the machine disturbs least. Exits with 1 where a limit is not kept. The last two need
-PyTorch."""
+that other work on the machine disturbs least. Exits with 1 where a limit is not kept. The last two
+need PyTorch."""
 import argparse
 import json
 import os
@@ -169,7 +169,7 @@ def training():
     extra, between = (min(column) - bare for column in zip(*pairs))
     count = sum(p.numel() for p in model.parameters())
     print(f"a step of {count / 1e6:.1f} M parameters, batch 512: {1000 * bare:.0f} ms; measured "
-          f"under two recipes: {1000 * extra:.0f} ms more; the others: {1000 * between:.1f} ms more")
+          f"under two recipes: {1000 * extra:.0f} ms more; others: {1000 * between:.1f} ms more")
     share = (max(extra, 0) + 49 * max(between, 0)) / (50 * bare)
     show("watch(every=50): share of the wall time of training", 100 * share, "%", 2, False)
 

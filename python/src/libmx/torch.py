@@ -286,8 +286,8 @@ _no_effect = {"custom_cuda", "round", "round_m", "round_weight", "round_output",
 def from_mx_specs(specs: Mapping[str, Any]) -> LinearConfig:
     """microxcaling's dictionary, as finalize_mx_specs() takes it, as a LinearConfig with
     dialect=microxcaling. Raises Error for what it asks of operands and no recipe does. Warns of
-    what it asks of anything else, such as bfloat=16 and its roundings: that is not emulated. Inputs of
-    three axes: microxcaling's blocks of Wgrad end with a sequence, those here may go on over it;
+    what it asks of anything else, such as bfloat=16 and its roundings: that is not emulated. Inputs
+    of three axes: microxcaling's blocks of Wgrad end with a sequence, those here may go on over it;
     lengths that are multiples of the block make no difference."""
     left = []
     for key, value in specs.items():
@@ -648,7 +648,7 @@ def watch_norms(model: torch.nn.Module, recipes: Sequence[RecipeLike],
                 what: Sequence[str] = ("approaches", "saturates")) -> NormWatch:
     """Looks at the gains of every norm (LayerNorm, RMSNorm, ...) in every `every`-th step: call
     .step() once a step. `callback` gets a NormAlert when blocks of a norm begin to do one of
-    `what`, once until it has passed; without a callback, a warning is given. "collapses" is left out
-    unless asked for, since the gains of a new model all lie near 1. `records` has the latest
+    `what`, once until it has passed; without a callback, a warning is given. "collapses" is left
+    out unless asked for, since the gains of a new model all lie near 1. `records` has the latest
     figures, members of mx.analysis/1. Raises Error for a model without norms."""
     return NormWatch(model, recipes, callback, every, what)
