@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the writers of the interop tests (tests/interop/requirements.txt) into build/interop, or
-# Debian's packages of some of them where that fails; and for tests/python an environment of Debian's
-# PyTorch, build/torch. What cannot be installed is skipped by the tests, so this never fails; it
+# Debian's packages of some of them where that fails; and for tests/python an environment of
+# Debian's PyTorch, build/torch. What cannot be installed is skipped by the tests, so this never fails; it
 # gives up after some seconds where there is no network.
 set -u
 cd "$(dirname "$0")/.."

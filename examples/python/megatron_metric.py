@@ -3,8 +3,8 @@
 recipe saturates, over all shards of a parameter, in the run. Register it beside those of
 definitions.py; then `--tensor-metrics mx-saturated-blocks:50`.
 
-Shards by rows of blocks count as the whole tensor does; a FlatShard that cuts a block counts each part
-of it as a block."""
+Shards by rows of blocks count as the whole tensor does; a FlatShard that cuts a block counts each
+part of it as a block."""
 import torch
 from megatron.training.tensor_metrics import LogicalReductionMetric
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A checkpoint analysed in parts, on one machine or many: what the adapters for Ray and Dask share."""
+"""A checkpoint analysed in parts, on one machine or many: what Ray's and Dask's adapters share."""
 from typing import Any, Dict, List, Sequence, Tuple
 
 import libmx
@@ -8,8 +8,8 @@ Part = Tuple[List[Dict[str, Any]], List[Dict[str, str]]]
 
 
 def analyze_part(path: str, recipes: Sequence[str], i: int, n: int) -> Part:
-    """The records of the i-th of n parts, and what was left out. Tensors are dealt out largest first;
-    only headers are read to know them."""
+    """The records of the i-th of n parts, and what was left out. Tensors are dealt out largest
+    first; only headers are read to know them."""
     with libmx.open(path) as model:
         size = {name: 1 for name in model.keys()}
         for name in size:

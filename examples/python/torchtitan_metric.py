@@ -13,8 +13,8 @@ FIGURES = ("sqnr_db", "underflow_rate", "saturated_block_rate")
 
 def mx_metrics(parameters: Iterable[Tuple[str, torch.Tensor]], recipe: str,
                device: str = "cpu") -> Dict[str, float]:
-    """Of model.named_parameters(): {mx/RECIPE/NAME/FIGURE: value}, the same on every rank. Every rank
-    has to hold the same names; a local shard may be empty."""
+    """Of model.named_parameters(): {mx/RECIPE/NAME/FIGURE: value}, the same on every rank, which
+    has to hold the same names; its shard may be empty."""
     by, names, sums, maxima = libmx.recipe(recipe), [], [], []
     for name, x in parameters:
         local = x.to_local() if hasattr(x, "to_local") else x  # DTensor

@@ -87,6 +87,7 @@ class one_array final : public totals_visitor {
     double tensor_scale = undefined_figure;
 
     void end(const engine::run_batch& b) override {
+        if (b.jobs.empty()) return;  // the recipe does not fit
         const engine::run_job& j = b.jobs.front();
         totals = sums().front()->totals;
         passes = j.passes;

@@ -12,6 +12,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/backends.hpp"
+#include "libmx/codec/simd/values.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/packed_file.hpp"
@@ -72,7 +73,7 @@ void write(const view& x, const recipe& r, convert::quantized_form form,
     require_taken(convert::quantize_model({x.ref()}, r, form, make, control_of(how)), x);
 }
 
-// binary16 and bfloat16 bits of float32, to nearest even; beyond the largest value Inf.
+// binary16 bits of float32, to nearest even; beyond the largest value Inf.
 std::uint16_t to_half(float x) {
     const std::uint32_t u = base::bits_of(x), sign = u >> 16 & 0x8000u;
     const std::uint32_t magnitude = u & base::f32_magnitude_mask;
@@ -80,13 +81,6 @@ std::uint16_t to_half(float x) {
     if (magnitude >= base::bits_of(65520.0f)) return static_cast<std::uint16_t>(sign | 0x7c00u);
     return base::half_saturated(x);
 }
-std::uint16_t to_bf16(float x) {
-    const std::uint32_t u = base::bits_of(x);
-    const bool nan = (u & base::f32_magnitude_mask) > base::f32_infinity;
-    return static_cast<std::uint16_t>(nan ? (u >> 16 & 0x8000u) | 0x7fc0u
-                                          : (u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-}
-
 // An array of 16-bit values of the caller's in place of one of float32.
 class narrow_writer final : public io::array_writer {
   public:
@@ -97,7 +91,7 @@ class narrow_writer final : public io::array_writer {
         const std::size_t count = bytes.size() / sizeof(float);
         std::uint16_t* const to = to_ + offset / sizeof(float);
         if (type_ == dtype::bf16) {
-            for (std::size_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
+            codec::simd::to_bf16(from, to, count);
         } else {
             for (std::size_t i = 0; i < count; ++i) to[i] = to_half(from[i]);
         }

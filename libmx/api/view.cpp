@@ -20,11 +20,7 @@ view::view(const void* data, dtype type, shape extents, std::vector<std::int64_t
     : file_(io::memory_tensor(data, type, std::move(extents), std::move(strides))) {}
 
 view view::named(std::string name) const {
-    auto file = io::renamed(*file_, std::move(name));
-    if (!file) {
-        base::refuse("only arrays in memory can be given a name", {info().file, info().name, {}});
-    }
-    return {std::move(file), 0};
+    return {io::renamed(file_, index_, std::move(name)), 0};
 }
 
 std::vector<float> view::values() const { return values(0, elements()); }

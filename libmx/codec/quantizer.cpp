@@ -8,6 +8,7 @@
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/fractional_element.hpp"
 #include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/simd/values.hpp"
 #include "libmx/format/decode.hpp"
 
 namespace mx::codec {
@@ -34,7 +35,7 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
         return dequantize_block(p, scale, d.offset[block], std::span(codes, values.size()), values);
     }
     // A power of two: the float32 product is the exact one, rounded once.
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * p.value[codes[i]];
+    simd::scaled_values(p, scale, codes, values.data(), values.size());
 }
 
 }  // namespace mx::codec

@@ -109,6 +109,8 @@ class tensors_together final : public reader {
     const std::map<std::string, std::string>& metadata() const override { return metadata_; }
     std::vector<std::pair<std::string, std::uint64_t>> files() const override { return {}; }
 
+    void rename_first(std::string name) { infos_.front().name = std::move(name); }
+
   private:
     std::vector<place> of_;
     std::vector<tensor_info> infos_;
@@ -158,9 +160,15 @@ std::unique_ptr<reader> together(
     return std::make_unique<tensors_together>(std::move(tensors));
 }
 
-std::shared_ptr<const reader> renamed(const reader& file, std::string name) {
-    const auto* memory = dynamic_cast<const memory_reader*>(&file);
-    return memory == nullptr ? nullptr : memory->renamed(std::move(name));
+std::shared_ptr<const reader> renamed(std::shared_ptr<const reader> of, std::size_t index,
+                                      std::string name) {
+    if (const auto* memory = dynamic_cast<const memory_reader*>(of.get())) {
+        return memory->renamed(std::move(name));
+    }
+    auto one = std::make_shared<tensors_together>(
+        std::vector<tensors_together::place>{{std::move(of), index}});
+    one->rename_first(std::move(name));
+    return one;
 }
 
 }  // namespace mx::io

@@ -20,8 +20,9 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
                                             std::vector<std::int64_t> strides,
                                             std::string name = {});
 
-/// The same array by another name; nullptr for what is no array in memory.
-std::shared_ptr<const reader> renamed(const reader& file, std::string name);
+/// Tensor `index` of a reader by another name, as the only tensor.
+std::shared_ptr<const reader> renamed(std::shared_ptr<const reader> of, std::size_t index,
+                                      std::string name);
 
 /// Tensors of several readers as those of one, which keeps the readers.
 std::unique_ptr<reader> together(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples: the notebook is executed, and the adapters run with the libraries they are for where
-those are, otherwise with stand-ins of the same signatures."""
+"""The examples: the notebook is executed, and the adapters run with the libraries they are for
+where those are, otherwise with stand-ins of the same signatures."""
 import importlib
 import json
 import pathlib
@@ -56,7 +56,8 @@ def test_adapters_are_short():
 
 def test_the_readme_works_when_pasted(capsys):
     text = (folder.parents[1] / "README.md").read_text()
-    block = text.partition("pip install ./python")[2].partition("```python\n")[2].partition("```")[0]
+    block = text.partition("pip install ./python")[2].partition("```python\n")[2]
+    block = block.partition("```")[0]
     assert block.count("\n") <= 5
     exec(compile(block, "README.md", "exec"), {})
     assert "mxfp4" in capsys.readouterr().out

@@ -29,6 +29,13 @@ def test_tensors_are_a_mapping(model):
             np.testing.assert_array_equal(m.rows(name, 5, 9), x[5:9].astype(np.float32))
             assert np.array_equal(libmx.quantize(m.view(name), "mxfp4").codes,
                                   libmx.quantize(x, "mxfp4").codes)
+        views = libmx.analyze({f"their {k}": m.view(k) for k in m}, "mxfp8")
+        assert views.column("tensor") == [f"their {k}" for k in m]
+        assert views.column("rmse") == libmx.analyze(m, "mxfp8").column("rmse")
+        w = "layers.0.mlp.up_proj.weight"
+        q = "layers.1.attn.q_proj.weight"  # 64 x 96 by 48 x 64 has no product; the other way has
+        assert np.array_equal(libmx.matmul(m.view(q), m.view(w), "mxfp8"),
+                              libmx.matmul(m[q], m[w], "mxfp8"))
         assert list(m.left_out) == ["rotary.position_ids"]
         assert m.files == [(str(model), model.stat().st_size)] and m.metadata == {}
         with pytest.raises(KeyError):

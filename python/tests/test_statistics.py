@@ -85,6 +85,8 @@ def test_refusals():
         s.merge(libmx.statistics("mxfp4", "w"))
     with pytest.raises(libmx.Error):
         s.update(np.array(["a"]))
+    with pytest.raises(libmx.Error, match="axis"):
+        libmx.statistics("mxfp8:axis=3").update(np.ones((2, 32), np.float32))
     sums, maxima = s.to_sum_max()
     assert s.record()["elements"] == 0 and s.record()["sqnr_db"] is None
     for wrong in (sums[:-1], sums + 0.5, sums * np.nan, sums - 1, sums + 1e300):

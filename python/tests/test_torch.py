@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libmx.torch: gradients against written-out references, bit for bit; figures against the command's."""
+"""libmx.torch: gradients against written-out references, bit for bit; figures against the
+command's."""
 import copy
 import json
 import math

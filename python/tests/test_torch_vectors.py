@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden vectors of the C++ tests through PyTorch: what other implementations make of blocks."""
+"""The golden vectors of the C++ tests through PyTorch: what others make of blocks."""
 import pathlib
 
 import numpy as np

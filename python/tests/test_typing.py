@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples, which use most of the package, pass mypy --strict; the stub says what the module has."""
+"""The examples pass mypy --strict; the stub says what the module has."""
 import ast
 import os
 import pathlib
@@ -27,8 +27,8 @@ def test_examples_are_typed(tmp_path):
 
 
 def test_stub(tmp_path):
-    """stubtest takes nanobind's functions and classes for objects of other kinds: of what is on both
-    sides it can only say that. What a function takes is compared by making the stub anew."""
+    """stubtest takes nanobind's functions and classes for objects of other kinds: of what is on
+    both sides it can only say that. What a function takes is compared by making the stub anew."""
     from libmx import _libmx
     stub = pathlib.Path(libmx.__file__).with_name("_libmx.pyi")
     stated = {n.name for n in ast.parse(stub.read_text()).body if hasattr(n, "name")}

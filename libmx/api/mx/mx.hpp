@@ -59,7 +59,7 @@ class view {
 
     /// That of the file; "" in memory. Random roundings draw by it and by an element's index.
     const std::string& name() const { return info().name; }
-    /// The same array in memory by another name.
+    /// The same tensor by another name.
     view named(std::string name) const;
     dtype type() const { return info().type; }
     const shape& extents() const { return info().shape; }

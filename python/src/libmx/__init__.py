@@ -180,7 +180,8 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
     ra, rb = recipe(ra), recipe(rb)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
         raise Error("matmul: both operands have to have two axes")
-    return _libmx.multiply(as_view(a, "a"), ra._core, as_view(b.T, "b"), rb._core, accumulate,
+    columns = b.values().T if isinstance(b, _libmx.View) else b.T
+    return _libmx.multiply(as_view(a, "a"), ra._core, as_view(columns, "b"), rb._core, accumulate,
                            threads)
 
 

@@ -285,9 +285,9 @@ _no_effect = {"custom_cuda", "round", "round_m", "round_weight", "round_output",
 
 def from_mx_specs(specs: Mapping[str, Any]) -> LinearConfig:
     """microxcaling's dictionary, as finalize_mx_specs() takes it, as a LinearConfig with
-    dialect=microxcaling. Raises Error for what it asks of operands and no recipe does. Warns of what
-    it asks of anything else, such as bfloat=16 and its roundings: that is not emulated. Inputs of
-    three axes: microxcaling's blocks of Wgrad end with a sequence, those here may go on over it;
+    dialect=microxcaling. Raises Error for what it asks of operands and no recipe does. Warns of
+    what it asks of anything else, such as bfloat=16 and its roundings: that is not emulated. Inputs
+    of three axes: microxcaling's blocks of Wgrad end with a sequence, those here may go on over it;
     lengths that are multiples of the block make no difference."""
     left = []
     for key, value in specs.items():
@@ -358,7 +358,8 @@ class _Hooks:
     and nothing under torch.no_grad()."""
 
     def __init__(self, model: torch.nn.Module, kinds: Iterable[str], layers: Sequence[str],
-                 active: Callable[[], bool], take: Callable[[str, str, torch.Tensor], None]) -> None:
+                 active: Callable[[], bool],
+                 take: Callable[[str, str, torch.Tensor], None]) -> None:
         self._kinds, self._active, self._take = set(kinds), active, take
         self._direct: Set[str] = set()  # layers seen outside of a backward pass
         for unknown in sorted(self._kinds - {"weight", "activation", "gradient"}):
@@ -412,7 +413,8 @@ class Watch:
         self.every, self.step = every, 0
         self.records: List[Dict[str, Any]] = []
         self.statistics: Dict[Tuple[str, str], Any] = {}
-        self._hooks = _Hooks(model, tensors, layers, lambda: self.step % self.every == 0, self._take)
+        self._hooks = _Hooks(model, tensors, layers, lambda: self.step % self.every == 0,
+                             self._take)
 
     def _take(self, kind: str, name: str, x: torch.Tensor) -> None:
         for r in self.recipes:
@@ -645,8 +647,8 @@ def watch_norms(model: torch.nn.Module, recipes: Sequence[RecipeLike],
                 callback: Callable[[NormAlert], Any] = _warn, every: int = 1,
                 what: Sequence[str] = ("approaches", "saturates")) -> NormWatch:
     """Looks at the gains of every norm (LayerNorm, RMSNorm, ...) in every `every`-th step: call
-    .step() once a step. `callback` gets a NormAlert when blocks of a norm begin to do one of `what`,
-    once until it has passed; without a callback, a warning is given. "collapses" is left out unless
-    asked for, since the gains of a new model all lie near 1. `records` has the latest figures, members
-    of mx.analysis/1. Raises Error for a model without norms."""
+    .step() once a step. `callback` gets a NormAlert when blocks of a norm begin to do one of
+    `what`, once until it has passed; without a callback, a warning is given. "collapses" is left
+    out unless asked for, since the gains of a new model all lie near 1. `records` has the latest
+    figures, members of mx.analysis/1. Raises Error for a model without norms."""
     return NormWatch(model, recipes, callback, every, what)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/io/packed_read.hpp"
 #include "libmx/studies/convert/convert.hpp"
@@ -167,6 +168,40 @@ TEST_CASE("strides mean the same values", "[api]") {
     CHECK(repeated.values()[39 + 7 * 40] == x[39]);
     const view half(x.data(), dtype::f32, {3, 40}, {640, 1});
     CHECK(half.values()[40] == x[640]);
+}
+
+TEST_CASE("16-bit results are the float32 ones rounded once") {
+    std::vector<float> x;
+    for (int i = 0; i < 4096; ++i) {
+        x.push_back(std::ldexp(std::sin(static_cast<float>(i)), i % 60 - 30));
+    }
+    x[70] = std::numeric_limits<float>::quiet_NaN();
+    const view in(x, 64, 64);
+    for (const char* text :
+         {"mxfp8:scale=floor", "mxfp4", "mxint8", "nvfp4", "mxfp6:offset=fp16"}) {
+        const recipe r = parse_recipe(text);
+        const std::vector<float> wide = fake_quantize(in, r);
+        std::vector<std::uint16_t> bf16(x.size()), f16(x.size());
+        fake_quantize(in, r, dtype::bf16, bf16.data());
+        fake_quantize(in, r, dtype::f16, f16.data());
+        std::size_t differ = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const float b = base::float_from_bf16(bf16[i]), h = base::float_from_half(f16[i]);
+            if (std::isnan(wide[i])) {
+                differ += std::isnan(b) && std::isnan(h) ? 0 : 1;
+                continue;
+            }
+            differ += base::bits_of(b) == base::bits_of(base::rounded_to_bf16(wide[i])) ? 0 : 1;
+            const bool beyond = std::abs(wide[i]) >= 65520;
+            differ += (beyond ? std::isinf(h) : f16[i] == base::half_saturated(wide[i])) ? 0 : 1;
+        }
+        CAPTURE(text);
+        CHECK(differ == 0);
+    }
+    CHECK(in.values(65, 2).size() == 2);
+    CHECK(in.values(65, 2).front() == x[65]);
+    CHECK_THROWS_AS(in.values(4095, 2), error);
+    CHECK_THROWS_AS(fake_quantize(in, parse_recipe("mxfp8"), dtype::f64, nullptr), error);
 }
 
 TEST_CASE("small and odd arrays", "[api]") {
