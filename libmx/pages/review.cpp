@@ -72,7 +72,7 @@ policy::judged_model judged(std::span<const result_set> sets, const policy::basi
 // The command that measures what was measured, and makes the page of it.
 std::string repeat_command(const evidence& e, std::span<const result_set> sets,
                            const std::string& judging) {
-    if (e.plan.recipes.empty()) return {};
+    if (e.plan.recipes.empty() || e.inputs.empty()) return {};  // none: arrays in memory
     std::string command = "mx analyze";
     for (const input_file& f : e.inputs) command += " " + policy::shell_word(f.path);
     std::set<std::string> selections;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of arrays: equal bytes with the command, for every way an array can lie in memory."""
+"""What becomes of arrays: the bytes of the command, for every way an array can lie in memory."""
 import json
 import pickle
 import subprocess
@@ -19,7 +19,8 @@ RECIPES = [
     "mxfp4:round=stochastic,seed=7", "mxfp8:round=away",
     "mxfp4:dialect=torchao", "mxfp8:dialect=torchao", "mxfp4:dialect=microxcaling",
     "mxfp4:dialect=fbgemm", "mxfp4:offset=fp16", "mxfp8:offset=fp16,scale=rceil",
-    "mxfp4:transform=hadamard", "mxfp4:transform=hadamard,transform_size=16", "mxfp8:scale=floor-bump",
+    "mxfp4:transform=hadamard", "mxfp4:transform=hadamard,transform_size=16",
+    "mxfp8:scale=floor-bump",
 ]
 
 

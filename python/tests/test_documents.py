@@ -135,6 +135,7 @@ def test_arrays_are_measured_as_files_are(model):
     assert [s["tensor"] for s in of_arrays.skipped] == ["rotary.position_ids"]
     parts = libmx.analyze(arrays, "mxfp8", splits="*q_proj.weight=a:16,b:32", tensors="*q_proj*")
     assert parts.column("tensor") == [f"layers.1.attn.q_proj.weight.{p}" for p in "ab"]
+    assert "Repeat" not in str(of_arrays)  # there is no command for arrays
     chosen = libmx.analyze(arrays, "mxfp8", tensors=["*norm*"])
     assert [r["tensor"] for r in chosen.records] == ["layers.0.input_layernorm.weight"]
 

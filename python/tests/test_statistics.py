@@ -48,6 +48,26 @@ def test_merges_in_any_order(recipe):
     assert expected["shape"] == [expected["elements"]]
 
 
+@pytest.mark.parametrize("recipe", [r for r in RECIPES if r not in ("nvfp4",
+                                                                     "mxfp4:round=stochastic")])
+def test_shards_of_a_tensor(recipe):
+    x = arrays()[3]  # cut between blocks: counts and maxima are those of the whole
+    s = libmx.statistics(recipe, "w")
+    for part in (x[20:], x[:7], x[7:20]):
+        s.update(part)
+    whole = libmx.analyze({"w": x}, recipe).records[0]
+    for member, value in s.record().items():
+        if member in ("shape", "tensor_scale"):
+            continue
+        if isinstance(value, float):
+            assert value == pytest.approx(whole[member], rel=1e-12), member
+        else:
+            assert value == whole[member], member
+    exact = ("max_abs_error", "clamp_rate", "underflow_rate", "top_code_rate",
+             "saturated_block_rate", "collapsed_block_rate")
+    assert [s.record()[m] for m in exact] == [whole[m] for m in exact]
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_reductions_are_exact(recipe):
     parts = []

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Block-scaled low-precision formats, bit for bit: the verb of the mx toolkit for Python.
 
-Arrays are NumPy arrays (ml_dtypes types too), PyTorch tensors on the CPU, or anything with DLPack or
-the buffer protocol, in any strides. None is copied. What is not understood is refused with an Error.
+Arrays are NumPy arrays (ml_dtypes types too), PyTorch tensors on the CPU, or anything with DLPack
+or the buffer protocol, in any strides. None is copied. What is not understood is refused with an
+Error.
 Every result has the bytes that the command `mx` writes, whatever the number of threads.
 """
 
@@ -63,11 +64,11 @@ def recipe(r: RecipeLike) -> Recipe:
 class Blocks:
     """A quantized array. Unpacks into (codes, scales).
 
-    codes: uint8, packed as `mx quantize --packed` stores them (4-bit codes two to a byte, low nibble
-    first; 6-bit codes four in three bytes), one axis. scales: one per block in the shape of the grid,
-    uint8 codes of the scale format, or float32 where scales have no codes. offsets: uint16 bits of
-    binary16, or None. tensor_scale: a number, or None. elements: one code to a byte, in x's shape;
-    unpacked when it is first asked for, and what dequantize() reads from then on.
+    codes: uint8, packed as `mx quantize --packed` stores them (4-bit codes two to a byte, low
+    nibble first; 6-bit codes four in three bytes), one axis. scales: one per block in the shape of
+    the grid, uint8 codes of the scale format, or float32 where scales have no codes. offsets:
+    uint16 bits of binary16, or None. tensor_scale: a number, or None. elements: one code to a byte,
+    in x's shape; unpacked when it is first asked for, and what dequantize() reads from then on.
     """
 
     __slots__ = ("recipe", "shape", "codes", "scales", "offsets", "tensor_scale", "_elements")
@@ -125,9 +126,9 @@ def _flat(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
 def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:
     """Codes and scales of an array under a recipe, of any shape that has the recipe's axis: the
     bytes of `mx quantize --packed`. Stochastic rounding draws by `name` and index, as the command
-    does by the tensor's name. A block with NaN or Inf has the scale NaN. Raises Error for types that
-    are no real numbers, for arrays without the recipe's axis, and for recipes whose scales differ
-    inside a block."""
+    does by the tensor's name. A block with NaN or Inf has the scale NaN. Raises Error for types
+    that are no real numbers, for arrays without the recipe's axis, and for recipes whose scales
+    differ inside a block."""
     by = recipe(r)
     v = as_view(x, name)
     return Blocks(by, v.shape, *_libmx.quantize(v, by._core, threads))
@@ -171,11 +172,11 @@ def cast(x: Any, element: str, round: str = "rtne", saturate: bool = True, seed:
 
 def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
            accumulate: str = "exact", threads: int = 0) -> Any:
-    """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along K,
-    by one recipe or by one each, added up as the model `accumulate` says ("exact",
-    "sm100.mxf8f6f4", ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random roundings
-    draw by the names "a" and "b". Raises Error for other shapes and for operands that the model does
-    not take."""
+    """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along
+    K, by one recipe or by one each, added up as the model `accumulate` says ("exact",
+    "sm100.mxf8f6f4", ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random
+    roundings draw by the names "a" and "b". Raises Error for other shapes and for operands that the
+    model does not take."""
     ra, rb = r if isinstance(r, tuple) else (r, r)
     ra, rb = recipe(ra), recipe(rb)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
@@ -237,7 +238,7 @@ class Statistics:
 
 
 def statistics(r: RecipeLike, name: str = "") -> Statistics:
-    """Statistics of no array yet. Results call the tensor `name`, by which random roundings draw."""
+    """Statistics of no array yet. Results call the tensor `name`; random roundings draw by it."""
     return Statistics(r, name)
 
 
@@ -249,7 +250,8 @@ def _measuring(recipes: Any, tensors: Texts, roles: Texts, role_patterns: Texts,
 
 
 def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> Dict[str, Any]:
-    options: Dict[str, Any] = {"policy": policy, "target": target, "eval": os.fspath(eval), "page": page}
+    options: Dict[str, Any] = {"policy": policy, "target": target, "eval": os.fspath(eval),
+                               "page": page}
     if sha256 or page:
         options["digest"] = sha256_of
     return options

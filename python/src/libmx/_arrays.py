@@ -71,8 +71,8 @@ def as_view(x: Any, name: str) -> Any:
         try:
             return _libmx.View.of(x, _names[spelled], name)
         except TypeError:
-            _fail(f"{type(x).__name__} does not give its memory by DLPack: it is on another device, "
-                  "or of a type that DLPack lacks")
+            _fail(f"{type(x).__name__} does not give its memory by DLPack: it is on another "
+                  "device, or of a type that DLPack lacks")
     try:
         return as_view(np.asarray(memoryview(x)), name)
     except (TypeError, ValueError):
@@ -112,8 +112,8 @@ def bits_of(out: Any, x: Any) -> Any:
 
 
 def like(x: Any, y: Any) -> Any:
-    """Results in the library and floating type of x: `y` is of it already, has the bits of it, or is
-    float32, which stays for integers."""
+    """Results in the library and floating type of x: `y` is of it already, has the bits of it, or
+    is float32, which stays for integers."""
     if is_torch(x):
         torch = _torch()
         t = torch.from_numpy(y)
