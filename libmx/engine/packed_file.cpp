@@ -144,10 +144,9 @@ class block_values final : public io::coded_blocks<float> {
 
     // Scales as numbers, whatever holds them.
     std::vector<float> read_scales(std::uint64_t first, std::uint64_t count) const {
-        const bool has_codes = params_.scale_format->has_codes() &&
-                               params_.by->storage.value == codec::scale_storage::code;
-        if (!has_codes) return io::read_run<float>(*scales_, first, count);
+        if (!codec::scales_have_codes(params_)) return io::read_run<float>(*scales_, first, count);
         std::vector<float> scales;
+        scales.reserve(static_cast<std::size_t>(count));
         for (const std::uint8_t code : io::read_run<std::uint8_t>(*scales_, first, count)) {
             scales.push_back(format::decode_scale(*params_.scale_format, code));
         }

@@ -112,13 +112,15 @@ class panel_output final : public engine::panel_visitor {
           scales_(job.writer, to_.scales),
           offsets_(job.writer, to_.offsets) {
         const auto elements = static_cast<std::size_t>(p.where.elements());
-        (job.packed ? codes_.resize(elements) : values_.resize(elements));
+        (job.packed ? room().codes.resize(elements) : room().values.resize(elements));
     }
 
     void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
         const codec::block_results& d = s.by_recipe.front().of_blocks;
-        if (!job_.packed) return put_values(s, panel_.where, params_, d, room_, values_);
-        put_codes(s, panel_.where, d, codes_);
+        if (!job_.packed) {
+            return put_values(s, panel_.where, params_, d, room().block, room().values);
+        }
+        put_codes(s, panel_.where, d, room().codes);
         const auto across = static_cast<std::size_t>(s.place.grid_cols());
         for (std::size_t b = 0; b < d.blocks; b += across) put_scales(s.index_of(b), d, b, across);
     }
@@ -127,16 +129,16 @@ class panel_output final : public engine::panel_visitor {
         const block::grid& grid = panel_.job(0).layout.grid;
         const transform::rotation& rotate = job_.recipe.rotate;
         if (!job_.packed && rotate.what != transform::kind::none) {
-            engine::rotate_back(rotate, grid, panel_.where, values_);
+            engine::rotate_back(rotate, grid, panel_.where, room().values);
         }
         scales_.flush();
         offsets_.flush();
         for_each_run(panel_.where, grid.over,
                      [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
                          if (job_.packed) {
-                             to_.codes->put(first, std::span(codes_).subspan(at, count));
+                             to_.codes->put(first, std::span(room().codes).subspan(at, count));
                          } else {
-                             const auto run = std::span(values_).subspan(at, count);
+                             const auto run = std::span(room().values).subspan(at, count);
                              job_.writer.write(to_.data, first * sizeof(float), std::as_bytes(run));
                          }
                      });
@@ -163,8 +165,16 @@ class panel_output final : public engine::panel_visitor {
     engine::run_panel panel_;
     const codec::block_params& params_;
     run_buffer scales_, offsets_;
-    std::vector<std::uint8_t> codes_;
-    std::vector<float> values_, room_;
+
+    // Kept from panel to panel; a thread works on one at a time.
+    struct panel_values {
+        std::vector<std::uint8_t> codes;
+        std::vector<float> values, block;
+    };
+    static panel_values& room() {
+        static thread_local panel_values kept;
+        return kept;
+    }
 };
 
 class quantize_visitor final : public engine::visitor {
@@ -172,7 +182,7 @@ class quantize_visitor final : public engine::visitor {
     explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
     codec::recipe_request wanted(const engine::run_job&) const override {
-        return {nullptr, codec::detail::codes, false, !job_.packed};
+        return {nullptr, codec::detail::codes, false, !job_.packed, false, false};
     }
     void begin(const engine::run_batch& b) override {
         if (!job_.packed || !codec::needs_tensor_facts(job_.recipe)) return;
