@@ -180,11 +180,9 @@ HWY_ATTR std::size_t cast_run(const element_grid& g, bool saturate, const std::b
     std::size_t i = 0;
     for (; i + float_lanes <= count; i += float_lanes) {
         floats y = From::widen(x + i);
-        if (saturate) {
-            if (!hn::AllTrue(float_tag(), hn::Lt(hn::Abs(y), inf))) break;
+        if (HWY_UNLIKELY(!maker.in_range(y))) {
+            if (!saturate || !hn::AllTrue(float_tag(), hn::Lt(hn::Abs(y), inf))) break;
             y = maker.clamped(y);
-        } else if (!maker.in_range(y)) {
-            break;
         }
         if (codes != nullptr) maker.store(maker.codes(y, hn::Zero(bits_tag())), codes + i);
         if (values != nullptr) {
