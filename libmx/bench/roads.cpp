@@ -9,6 +9,7 @@
 #include "libmx/bench/road_recipes.hpp"
 #include "libmx/bench/rounds.hpp"
 #include "libmx/bench/row_source.hpp"
+#include "libmx/io/memory_tensor.hpp"
 
 namespace mx::bench {
 namespace {
@@ -27,13 +28,19 @@ road analysis_road(std::string family, const codec::recipe& recipe, bool histogr
     std::string name = codec::to_string(recipe);
     if (histograms) name += " +histograms";
     if (decompose) name += " +decomposition";
+    analysis::analysis_request request;
+    request.recipes = {recipe};
+    request.histograms = histograms;
+    request.decompose = decompose;
     return {std::move(family),
             std::move(name),
             serving_backend(control.chosen_backend(), recipe),
             static_cast<double>(bytes_of(type)),
             0,
-            [recipe, histograms, decompose, &control](const analysis::matrix& m) {
-                analysis::analyze_matrix(m, std::span(&recipe, 1), histograms, control, decompose);
+            [request = std::move(request), &control](const analysis::matrix& m) {
+                const auto file =
+                    io::memory_tensor(m.data, m.type, {m.rows, m.cols}, {}, std::string(m.name));
+                analysis::analyze({{file.get(), 0}}, request, control);
                 return m.rows * m.cols;
             }};
 }

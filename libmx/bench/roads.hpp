@@ -59,7 +59,8 @@ road_table measure_roads(const std::vector<road>& roads, const road_request& req
                          const std::function<void(const engine::progress&)>& on_progress);
 
 /// The analysis of each of road_recipes(), the first one mxfp4, and of some of them with
-/// histograms and with the parts of the squared error. `control` outlives them.
+/// histograms and with the parts of the squared error; with the pass that finds a tensor's maximum,
+/// for recipes that need one. `control` outlives them.
 std::vector<road> recipe_roads(tensor::dtype type, const engine::run_control& control);
 
 /// The backend whose kernels quantize under `r` where `b` is asked for: `b`, or "scalar".

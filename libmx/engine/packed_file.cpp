@@ -95,7 +95,8 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     packed_tensor t{name, recipe, *type, *shape, 0, 0, std::nullopt, std::nullopt};
     t.codes = need(file, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
     // The codes are there, so the number of blocks is far from overflowing.
-    const auto scale_bytes = static_cast<std::uint64_t>(recipe.scale_format->bits() / 8);
+    const auto scale_bytes =
+        static_cast<std::uint64_t>(tensor::row_of(scales_type(recipe)).bits / 8);
     t.scales = need(file, name, ".scales", scale_bytes * blocks);
     if (codec::needs_tensor_facts(recipe)) {
         t.tensor_scale = need(file, name, tensor_scale_suffix, sizeof(float));

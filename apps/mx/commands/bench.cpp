@@ -10,6 +10,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/glob.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -43,6 +44,7 @@ struct bench_options {
     bench::throughput_request request;
     std::optional<double> seconds;
     bool products = false, trainings = false, roads = false;
+    std::vector<std::string> chosen_roads;
     std::vector<std::string> models;
     std::vector<std::size_t> mnk;
     bool quiet = false;
@@ -110,6 +112,24 @@ int run_trainings(const bench_options& o) {
     return exit_code::fine;
 }
 
+// The first one, which all are set beside, and those that are asked for.
+void keep_roads(const std::vector<std::string>& globs, std::vector<bench::road>& roads) {
+    if (globs.empty()) return;
+    for (const std::string& glob : globs) {
+        const bool any = std::any_of(roads.begin(), roads.end(), [&](const bench::road& r) {
+            return base::glob_match(glob, r.name);
+        });
+        if (!any) refuse(fmt::format("--road: '{}' is the name of no road", glob));
+    }
+    const bench::road first = roads.front();
+    std::erase_if(roads, [&](const bench::road& r) {
+        return std::none_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+            return base::glob_match(glob, r.name);
+        });
+    });
+    if (roads.front().name != first.name) roads.insert(roads.begin(), first);
+}
+
 int run_roads(const bench_options& o) {
     bench::road_request request;
     request.type = dtype_of(o.dtype);
@@ -123,6 +143,7 @@ int run_roads(const bench_options& o) {
     outputs to(o.out, {});
     std::vector<bench::road> roads = bench::recipe_roads(request.type, control);
     for (bench::road& r : command_roads(request.type, control)) roads.push_back(std::move(r));
+    keep_roads(o.chosen_roads, roads);
     const bench::road_table t = bench::measure_roads(roads, request, &interrupted(),
                                                      progress_bar(o.quiet, progress_unit::none));
     to.finish(road_document(roads, request, t), o.quiet);
@@ -191,6 +212,9 @@ void declare_roads(parser& cmd, bench_options& o) {
          {"FILE", "--recipe", "--histograms", "--together", "--gemm", "--train"}) {
         roads->excludes(cmd.get_option(name));
     }
+    cmd.add_option("--road GLOB", o.chosen_roads,
+                   "only those whose name matches (*, ?, [set]), beside mxfp4; repeatable")
+        ->needs(roads);
 }
 
 }  // namespace
@@ -248,7 +272,8 @@ runner declare_bench(parser& cmd) {
         "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
         "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n"
         "mx bench --train --threads 1,2\n"
-        "mx bench --roads --json roads.json\n");
+        "mx bench --roads --json roads.json\n"
+        "mx bench --roads --road 'quantize*' --road 'cast*' --seconds 10\n");
     return [o] { return run_bench(*o); };
 }
 

@@ -159,13 +159,20 @@ class road_list {
         two.recipes = {codec::parse_recipe("nvfp4")};
         add_analysis("analyze --recipe nvfp4", two, server_of(two.recipes));
 
-        std::vector<policy::measured_tensor> of(1);
-        of.front().name = tensor_name;
-        io::tensor_info info;
-        info.name = tensor_name;
-        info.shape = {4096, 4096};
-        of.front().role = std::string(engine::role_finder().role_of(info));
-        of.front().shape.assign(info.shape.begin(), info.shape.end());
+        // The tensors of a layer bring what the policy judges.
+        std::vector<policy::measured_tensor> of;
+        for (const char* name :
+             {"model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
+              "model.layers.0.self_attn.q_proj.weight", tensor_name}) {
+            io::tensor_info info;
+            info.name = name;
+            info.shape = {4096, 4096};
+            if (engine::role_finder().role_of(info) == "norm") info.shape = {4096};
+            policy::measured_tensor& t = of.emplace_back();
+            t.name = name;
+            t.role = std::string(engine::role_finder().role_of(info));
+            t.shape.assign(info.shape.begin(), info.shape.end());
+        }
         analysis::analysis_request usual;
         usual.recipes = policy::recipes_to_measure(policy::find_policy(policy::default_policy(of)),
                                                    policy::targets.front(), of);

@@ -57,40 +57,76 @@ std::size_t place_in_panel(const engine::quantized_segment& s, const engine::pan
                                     s.at.col + e.col);
 }
 
+// Copies what blocks [first, first + count) hold, all in one row of the grid, `stride` apart from
+// `from` on, to where their elements lie in the panel.
+template <typename T>
+void put_blocks(const engine::quantized_segment& s, const engine::panel& where, std::size_t first,
+                std::size_t count, const T* from, std::size_t stride, T* to) {
+    const codec::block_extent e = codec::extent_of(s.place, first);
+    to += place_in_panel(s, where, e);
+    if (e.cols == 1) {  // columns: row by row, so that neighbours are written together
+        for (std::uint64_t r = 0; r < e.rows; ++r, to += where.cols) {
+            for (std::size_t b = 0; b < count; ++b) to[b] = from[b * stride + r];
+        }
+        return;
+    }
+    for (std::size_t b = 0; b < count; ++b, from += stride) {
+        const auto wide = static_cast<std::size_t>(codec::extent_of(s.place, first + b).cols);
+        T* row = to + b * static_cast<std::size_t>(s.place.block_cols);
+        for (std::uint64_t r = 0; r < e.rows; ++r, row += where.cols) {
+            const T* const at = from + r * wide;
+            for (std::size_t i = 0; i < wide; ++i) row[i] = at[i];
+        }
+    }
+}
+
+// Calls put(first, count) for runs of blocks that lie in one row of the grid, few at a time.
+template <typename Put>
+void for_each_run_of_blocks(const engine::quantized_segment& s, std::size_t blocks, Put&& put) {
+    constexpr std::size_t most = 64;
+    const auto across = static_cast<std::size_t>(s.place.grid_cols());
+    for (std::size_t row = 0; row < blocks; row += across) {
+        for (std::size_t b = 0; b < across; b += most) put(row + b, std::min(most, across - b));
+    }
+}
+
 void put_codes(const engine::quantized_segment& s, const engine::panel& where,
                const codec::block_results& d, std::vector<std::uint8_t>& to) {
     // Rows of blocks without padding are rows of the panel.
-    const bool rows = s.place.block_rows == 1 && s.place.block_cols == d.stride;
-    const std::size_t step = rows ? static_cast<std::size_t>(s.place.grid_cols()) : 1;
-    for (std::size_t b = 0; b < d.blocks; b += step) {
-        const codec::block_extent e = codec::extent_of(s.place, b);
-        const auto width = static_cast<std::size_t>(rows ? s.place.cols : e.cols);
-        const std::uint8_t* from = d.codes + b * d.stride;
-        std::size_t at = place_in_panel(s, where, e);
-        for (std::uint64_t r = 0; r < e.rows; ++r) {
-            std::copy_n(from, width, to.data() + at);
-            from += width;
-            at += where.cols;
+    if (s.place.block_rows == 1 && s.place.block_cols == d.stride) {
+        const auto across = static_cast<std::size_t>(s.place.grid_cols());
+        for (std::size_t b = 0; b < d.blocks; b += across) {
+            const codec::block_extent e = codec::extent_of(s.place, b);
+            std::copy_n(d.codes + b * d.stride, s.place.cols,
+                        to.data() + place_in_panel(s, where, e));
         }
+        return;
     }
+    for_each_run_of_blocks(s, d.blocks, [&](std::size_t first, std::size_t count) {
+        put_blocks(s, where, first, count, d.codes + first * d.stride, d.stride, to.data());
+    });
 }
 
 void put_values(const engine::quantized_segment& s, const engine::panel& where,
                 const codec::block_params& params, const codec::block_results& d,
                 std::vector<float>& room, std::vector<float>& to) {
-    for (std::size_t b = 0; b < d.blocks; ++b) {
-        const codec::block_extent e = codec::extent_of(s.place, b);
-        std::size_t at = place_in_panel(s, where, e);
-        if (e.rows == 1) {
-            codec::values_of_block(params, d, b, std::span(to).subspan(at, e.size()));
-            continue;
+    if (s.place.block_rows == 1) {
+        for (std::size_t b = 0; b < d.blocks; ++b) {
+            const codec::block_extent e = codec::extent_of(s.place, b);
+            codec::values_of_block(params, d, b,
+                                   std::span(to).subspan(place_in_panel(s, where, e), e.size()));
         }
-        room.resize(e.size());
-        codec::values_of_block(params, d, b, room);
-        for (std::uint64_t r = 0; r < e.rows; ++r, at += where.cols) {
-            std::copy_n(room.data() + r * e.cols, e.cols, to.data() + at);
-        }
+        return;
     }
+    for_each_run_of_blocks(s, d.blocks, [&](std::size_t first, std::size_t count) {
+        room.resize(count * d.stride);
+        for (std::size_t b = 0; b < count; ++b) {
+            const std::size_t size = codec::extent_of(s.place, first + b).size();
+            codec::values_of_block(params, d, first + b,
+                                   std::span(room).subspan(b * d.stride, size));
+        }
+        put_blocks(s, where, first, count, room.data(), d.stride, to.data());
+    });
 }
 
 // What all panels of a conversion have in common.
