@@ -59,6 +59,15 @@ done
 [ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name "mx-bench-*" -newer bench.csv)" ] ||
     fail 'files are left behind'
 
+# Those that are asked for, beside the first.
+"$mx" bench --roads --road 'cast*' --size 20000 --seconds 0 --json bench.json --quiet
+want "$(count '"family":"command","road":"cast')" 6 'casts'
+want "$(count '"family":')" 7 'chosen roads'
+for wrong in '--road nothing' '--threads 1,2'; do
+    "$mx" bench --roads $wrong --size 20000 --seconds 0 >table 2>stderr && fail "took $wrong"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
+done
+
 # Products: one record per model, backend and thread count.
 "$mx" bench --gemm --mnk 33,40,130 --seconds 0 --threads 1,2 --backend all --json bench.json \
     --accumulate sm100.mxf4nvf4 --accumulate sm90.wgmma.fp8:promote=128 --accumulate fp32.pairwise \

@@ -131,6 +131,7 @@ void keep_roads(const std::vector<std::string>& globs, std::vector<bench::road>&
 }
 
 int run_roads(const bench_options& o) {
+    if (o.threads.size() > 1) refuse("--roads takes one thread count: --threads N");
     bench::road_request request;
     request.type = dtype_of(o.dtype);
     request.elements = o.request.elements;

@@ -186,10 +186,8 @@ HWY_ATTR std::size_t cast_run(const element_grid& g, bool saturate, const std::b
         }
         if (codes != nullptr) maker.store(maker.codes(y, hn::Zero(bits_tag())), codes + i);
         if (values != nullptr) {
-            floats q = hn::CopySignToAbs(maker.magnitude(y, hn::Zero(bits_tag())), y);
-            // Integers have one zero.
-            if constexpr (fixed) q = hn::Add(q, hn::Zero(float_tag()));
-            hn::StoreU(q, float_tag(), values + i);
+            const floats q = maker.magnitude(y, hn::Zero(bits_tag()));
+            hn::StoreU(hn::CopySignToAbs(q, y), float_tag(), values + i);
         }
     }
     return i;
