@@ -6,8 +6,8 @@ a Python that has the libraries: numpy, and any of torch, torchao, ml_dtypes, gg
 (`mx` on PYTHONPATH); CPFloat is compiled from --cpfloat FOLDER, its folder of headers.
 
 The array is a matrix of normally distributed bf16 values. Libraries work on it in memory; mx
-analyses it from a file in the page cache (`mx bench FILE`), and casts from file to file. All take
-turns, and the best pass counts."""
+analyses it from a file in the page cache (`mx bench FILE`), and casts as many values of the same
+distribution in memory (`mx bench --roads`). All take turns, and the best pass counts."""
 
 import argparse
 import ctypes
@@ -186,7 +186,6 @@ class Mx:
     def __init__(self, program, array, threads, folder):
         self.program, self.threads, self.elements = str(program), threads, array.size
         self.file = Path(folder, "array.safetensors")
-        self.out = Path(folder, "cast.safetensors")
         bits = array.view("uint32")
         bf16 = (bits >> 16).astype("uint16")  # values of the array are bf16 already
         head = json.dumps({"x": {"dtype": "BF16", "shape": list(array.shape),
@@ -207,18 +206,21 @@ class Mx:
         placed = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["placed"]
         return {p["recipe"]: p["elements_per_second"] for p in placed if p["values"] == "files"}
 
-    def cast_rate(self):
-        start = time.monotonic()
-        subprocess.run([self.program, "cast", str(self.file), "--element", "e4m3", "--packed", "--threads",
-                        str(self.threads), "--quiet", "--output", str(self.out)], check=True)
-        return self.elements / (time.monotonic() - start)
+    def cast_rate(self, seconds):
+        """Elements per second to codes of e4m3, in memory."""
+        road = "cast --element e4m3 --packed"
+        words = [self.program, "bench", "--roads", "--road", road, "--threads", str(self.threads), "--size",
+                 str(self.elements), "--seconds", str(seconds), "--json", "-"]
+        found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["results"]
+        return next(r["elements_per_second"] for r in found if r["road"] == road)
 
 
 def normal_array(rows, columns):
     """Float32 whose values are bf16."""
     numpy = found("numpy")
     random = numpy.random.default_rng(1)
-    array = random.standard_normal((rows, columns), dtype=numpy.float32) / numpy.float32(32)
+    array = random.standard_normal((rows, columns), dtype=numpy.float32)
+    array /= numpy.float32(32)
     array.view(numpy.uint32)[...] &= numpy.uint32(0xffff0000)
     return array
 
@@ -246,7 +248,7 @@ def measure(mx, tasks, elements, rounds, seconds):
     for _ in range(rounds):
         for recipe, rate in mx.analysis_rates(seconds).items():
             keep(own, recipe, rate)
-        keep(own, CAST, mx.cast_rate())
+        keep(own, CAST, mx.cast_rate(seconds))
         for key, work in tasks.items():
             if key in failed:
                 continue

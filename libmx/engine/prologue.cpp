@@ -9,7 +9,6 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/engine/sweep.hpp"
-#include "libmx/io/widen.hpp"
 
 namespace mx::engine {
 namespace {
@@ -88,11 +87,6 @@ std::uint32_t stored_amax(const codec::stored_values& values, std::size_t count)
     return finite_amax(std::span(reinterpret_cast<const float*>(values.data), count));
 }
 
-void copy_widened(const codec::stored_values& from, std::span<float> to) {
-    const auto bytes = static_cast<std::size_t>(tensor::row_of(from.type).bits / 8);
-    io::widen(from.type, {from.data, to.size() * bytes}, 0, to);
-}
-
 // Looks at a panel for the searches of its pass.
 void look(const tensor_searches& of, const loaded_panel& p) {
     base::aligned_buffer<float> room;
@@ -147,7 +141,7 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors,
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         const io::tensor_info& info = tensors[t].info();
         if (info.elements == 0) continue;
-        if (is_kept(info, control)) found.kept[t].resize(info.elements);
+        if (is_kept(info, control)) found.kept[t].make_room(info.type, info.elements);
         const block::grid grid{{1, 1, info.elements}, 1, 1};
         std::vector<grid_job> jobs = jobs_of(all.of[t], false);
         if (!jobs.empty() || is_kept(info, control)) {
@@ -160,14 +154,12 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors,
     sweep(tensors, flat, quiet, panel_form::stored, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
         look(all.of[t], p);
-        if (found.kept[t].empty()) return;
+        if (found.kept[t].size() == 0) return;
         inexact[t] += p.inexact;
-        copy_widened(p.values, std::span(found.kept[t])
-                                   .subspan(static_cast<std::size_t>(p.where.col),
-                                            static_cast<std::size_t>(p.where.elements())));
+        found.kept[t].put(p.where.col, p.values, p.where.elements());
     });
     sweep(
-        tensors, rotated, quiet, panel_form::widened,
+        tensors, rotated, quiet, panel_form::stored,
         [&](const loaded_panel& p) { look(all.of[p.of->tensor], p); }, found.kept);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         for (const std::size_t s : all.answered_by[t]) {
