@@ -159,11 +159,11 @@ class road_list {
         two.recipes = {codec::parse_recipe("nvfp4")};
         add_analysis("analyze --recipe nvfp4", two, server_of(two.recipes));
 
-        // The tensors of a layer bring what the policy judges.
+        // The tensors of a training bring most of what a policy judges.
         std::vector<policy::measured_tensor> of;
         for (const char* name :
-             {"model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
-              "model.layers.0.self_attn.q_proj.weight", tensor_name}) {
+             {tensor_name, "model.layers.0.input_layernorm.weight", "model.embed_tokens.weight",
+              "activations.layers.0.mlp.down_proj.input", "grads.layers.0.mlp.up_proj.weight"}) {
             io::tensor_info info;
             info.name = name;
             info.shape = {4096, 4096};
