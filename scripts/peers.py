@@ -30,7 +30,6 @@ CAST = "cast to e4m3"
 ROWS_AT_A_TIME = 256  # of libraries that need many times the memory of their input
 
 CPFLOAT = """
-#include "cpfloat_binary32.h"
 int cast_e4m3(float *to, const float *from, size_t n) {
     optstruct *o = init_optstruct();
     o->precision = 4; o->emin = -6; o->emax = 8;
@@ -161,7 +160,7 @@ def cpfloat_peer(array, _threads, folder=None):
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, "peer.c").write_text(CPFLOAT)
         made = subprocess.run([compiler, "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-w", "-I", folder,
-                               "-o", "peer.so", "peer.c", "-lm"], cwd=scratch, capture_output=True, text=True)
+                               "-include", "cpfloat_binary32.h", "-o", "peer.so", "peer.c", "-lm"], cwd=scratch, capture_output=True, text=True)
         if made.returncode:
             errors = [line for line in made.stderr.splitlines() if "error" in line] or ["it does not compile"]
             raise Missing(f"cpfloat: {errors[0]}")

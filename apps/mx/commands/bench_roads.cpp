@@ -34,18 +34,19 @@ namespace {
 // A name that has a role, so that the policy says what would be measured.
 constexpr const char* tensor_name = "model.layers.0.mlp.up_proj.weight";
 
-// Memory that all roads write to, once it has been touched.
+// Memory that all roads write to, once it has been touched: as much as is read, so that caches do
+// not hold it.
 struct written_memory {
-    static constexpr std::size_t arrays = 4;  // of a packed tensor at most
-    std::size_t size = static_cast<std::size_t>(memory_to_measure() / 2);
+    std::size_t size = static_cast<std::size_t>(memory_to_measure());
     std::unique_ptr<std::byte[]> bytes{new std::byte[size]};
 
-    // Where an array goes; what does not fit begins anew.
+    // Where an array goes, the first one of a tensor to most of it; what does not fit begins anew.
     std::byte* place(std::size_t array, std::uint64_t offset, std::size_t count) const {
-        const std::size_t region = size / arrays;
+        const std::size_t most = size / 8 * 7;
+        std::byte* const begin = bytes.get() + (array == 0 ? 0 : most);
+        const std::size_t region = array == 0 ? most : size - most;
         const std::size_t room = region - std::min(region, count);
-        return bytes.get() + array % arrays * region +
-               (room == 0 ? 0 : static_cast<std::size_t>(offset) % room);
+        return begin + (room == 0 ? 0 : static_cast<std::size_t>(offset) % room);
     }
 };
 using shared_memory = std::shared_ptr<const written_memory>;
