@@ -15,6 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+import targets
+
 SOURCE = Path(__file__).resolve().parents[1]
 PAGE = SOURCE / "docs" / "performance.md"
 RULES = ["", ":scale=ceil", ":scale=even", ":scale=rceil"]
@@ -33,7 +35,7 @@ COMMANDS = {
                                          "out.safetensors"], ">= 0.25"),
     "mx cluster": (["cluster", "model.safetensors", "--recipe", "mxfp4"], ">= 0.5"),
 }
-PARTS = ["bf16", "F16", "F32", "backends", "twelve", "products", "product_backends"]
+PARTS = ["roads", "bf16", "F16", "F32", "backends", "twelve", "products", "product_backends"]
 
 
 def say(text):
@@ -73,9 +75,10 @@ def one_deeper(markdown):
 class Measurement:
     """Runs mx in the current folder and keeps what it measured."""
 
-    def __init__(self, mx, size):
+    def __init__(self, mx, size, base=None):
         self.mx = str(mx)
         self.size = size
+        self.targets = targets.Targets(mx, base) if base else None
         self.all = len(os.sched_getaffinity(0))
         version = self.output("version", "--csv", "-")
         self.facts = dict(line[:2] for line in csv.reader(version.splitlines()))
@@ -122,6 +125,10 @@ class Measurement:
 
     def run(self):
         threads = f"1,{self.all}"
+        if self.targets:
+            self.targets.run()
+        say("every road ...")
+        self.bench("roads", "--roads", "--threads", 1, "--seconds", 60)
         say("recipes, threads and histograms ...")
         # Stochastic rounding, columns, tiles and offsets take part beside the plain recipes.
         self.bench("bf16", *recipes(EVERY), "--threads", threads, "--seconds", 12, "--histograms")
@@ -244,6 +251,8 @@ class Measurement:
                  f"{processor[1] if processor else ''}, {self.all} cores, backend {self.best},",
                  f"mx {self.facts['version']}, compiler {self.facts['compiler']}.", "",
                  "| what | target | measured | reached |", "|---|---|---|---|", *self.rows()]
+        if self.targets:
+            lines += ["", "### Beside commit ab32965, in turns", "", self.targets.table().rstrip("\n")]
         for part in PARTS:
             lines += ["", one_deeper(Path(f"{part}.md").read_text()).rstrip("\n")]
         if self.symbols:
@@ -255,18 +264,22 @@ class Measurement:
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--update", action="store_true", help=f"write the figures to {PAGE.relative_to(SOURCE)}")
+    parser.add_argument("--base", metavar="BASE", type=Path,
+                        help="mx of commit ab32965: measures the targets of scripts/targets.py as well")
     parser.add_argument("mx", metavar="MX", nargs="?", type=Path, default=SOURCE / "build/release/mx",
                         help="the program (build/release/mx)")
     options = parser.parse_args(arguments)
     program = options.mx.resolve()
-    if not os.access(program, os.X_OK) or program.is_dir():
-        parser.exit(3, f"no program {program}; build it first\n")
+    base = options.base.resolve() if options.base else None
+    for needed in filter(None, (program, base)):
+        if not os.access(needed, os.X_OK) or needed.is_dir():
+            parser.exit(3, f"no program {needed}; build it first\n")
     os.environ["LC_ALL"] = "C"
     work = SOURCE / "build" / "performance"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     os.chdir(work)
-    measurement = Measurement(program, os.environ.get("MX_PERFORMANCE_SIZE", "4GiB"))
+    measurement = Measurement(program, os.environ.get("MX_PERFORMANCE_SIZE", "4GiB"), base)
     try:
         measurement.run()
     finally:

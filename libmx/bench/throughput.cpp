@@ -13,52 +13,10 @@
 #include "libmx/bench/memory.hpp"
 #include "libmx/bench/normal_values.hpp"
 #include "libmx/bench/rounds.hpp"
+#include "libmx/bench/row_source.hpp"
 
 namespace mx::bench {
 namespace {
-
-// At least what a bandwidth is measured over, and twice every cache.
-constexpr std::uint64_t least_memory = std::uint64_t{512} << 20;
-
-std::uint64_t memory_to_measure() { return std::max(least_memory, 2 * largest_cache()); }
-
-std::uint64_t bytes_of(tensor::dtype type) {
-    return static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
-}
-
-// A matrix in memory of which every pass_measurement takes the next rows, so that none finds its
-// values in a cache.
-class row_source {
-  public:
-    row_source(tensor::dtype type, std::span<const std::byte> values, std::uint64_t elements)
-        : type_(type),
-          values_(values),
-          cols_(std::min(widest, elements)),
-          rows_(elements / cols_) {}
-
-    std::uint64_t elements() const { return rows_ * cols_; }
-
-    /// At least one row and at most all of them, about `elements`.
-    analysis::matrix next(double elements) {
-        std::uint64_t rows = rows_;
-        if (elements < static_cast<double>(this->elements())) {
-            const auto want = static_cast<std::uint64_t>(elements) / cols_ / row_step * row_step;
-            rows = std::min(rows_, std::max(row_step, want));
-        }
-        if (at_ + rows > rows_) at_ = 0;
-        const std::uint64_t first = at_ * cols_ * bytes_of(type_);
-        at_ += rows;
-        return {type_, values_.data() + first, rows, cols_, "bench"};
-    }
-
-  private:
-    static constexpr std::uint64_t widest = 4096;
-    static constexpr std::uint64_t row_step = 256;  // whole panels
-    tensor::dtype type_;
-    std::span<const std::byte> values_;
-    std::uint64_t cols_, rows_;
-    std::uint64_t at_ = 0;
-};
 
 // What is measured against the others of its backend and thread count.
 struct pass_contestant {
@@ -270,8 +228,6 @@ class pass_measurement {
 };
 
 }  // namespace
-
-std::uint64_t default_elements(tensor::dtype type) { return memory_to_measure() / bytes_of(type); }
 
 throughput measure_throughput(const throughput_request& request, const std::atomic<bool>* cancel,
                               const std::function<void(const engine::progress&)>& on_progress) {

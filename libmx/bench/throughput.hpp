@@ -59,9 +59,6 @@ struct throughput {
     std::vector<placed_rate> placed;
 };
 
-/// Elements of a matrix that fills the memory that bandwidths are measured over.
-std::uint64_t default_elements(tensor::dtype type);
-
 /// Runs analyze_matrix over normally distributed values, and measure_device and analyze over
 /// files where there is something to measure. Throws base::error
 /// (cancelled) soon after `cancel` is raised.

@@ -15,6 +15,15 @@ void pack_pairs(const std::uint8_t* codes, std::size_t pairs, std::byte* out) {
     }
 }
 
+// The way back.
+void unpack_pairs(const std::byte* bytes, std::size_t pairs, std::uint8_t* codes) {
+    for (std::size_t i = 0; i < pairs; ++i) {
+        const auto both = std::to_integer<unsigned>(bytes[i]);
+        codes[2 * i] = static_cast<std::uint8_t>(both & 0xfu);
+        codes[2 * i + 1] = static_cast<std::uint8_t>(both >> 4);
+    }
+}
+
 }  // namespace
 
 void pack(int bits, std::span<const std::uint8_t> codes, std::span<std::byte> out) {
@@ -45,6 +54,17 @@ void pack(int bits, std::span<const std::uint8_t> codes, std::span<std::byte> ou
 }
 
 void unpack(int bits, std::span<const std::byte> bytes, std::span<std::uint8_t> codes) {
+    if (packed_bits(bits) == 8) {
+        std::transform(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(codes.size()),
+                       codes.begin(), [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
+        return;
+    }
+    if (packed_bits(bits) == 4) {
+        const std::size_t pairs = codes.size() / 2;
+        unpack_pairs(bytes.data(), pairs, codes.data());
+        codes = codes.subspan(2 * pairs);
+        bytes = bytes.subspan(pairs);
+    }
     const auto width = static_cast<unsigned>(packed_bits(bits));
     const std::size_t unit = packing_unit(bits);
     const std::uint32_t mask = (1u << width) - 1u;

@@ -16,16 +16,18 @@ std::unique_ptr<quantizer> vector_quantizer() {
     return make_cpu_quantizer(simd::kernel_of<t>);
 }
 
+template <simd::target t>
+constexpr backend vector_backend(std::string_view name) {
+    return {backend_row(name), vector_quantizer<t>, simd::make_caster<t>,
+            nullptr,           simd::takes,         simd::takes_cast};
+}
+
 constexpr std::array backend_rows{
     backend{backend_row("scalar"), scalar_quantizer, make_host_caster},
-    backend{backend_row("neon"), vector_quantizer<simd::target::neon>, make_host_caster, nullptr,
-            simd::takes},
-    backend{backend_row("sse4"), vector_quantizer<simd::target::sse4>, make_host_caster, nullptr,
-            simd::takes},
-    backend{backend_row("avx2"), vector_quantizer<simd::target::avx2>, make_host_caster, nullptr,
-            simd::takes},
-    backend{backend_row("avx512"), vector_quantizer<simd::target::avx512>, make_host_caster,
-            nullptr, simd::takes},
+    vector_backend<simd::target::neon>("neon"),
+    vector_backend<simd::target::sse4>("sse4"),
+    vector_backend<simd::target::avx2>("avx2"),
+    vector_backend<simd::target::avx512>("avx512"),
     backend{backend_row("cuda"), cuda::make_quantizer, cuda::make_caster, cuda::make_meter},
 };
 static_assert(backend_rows.size() == base::backends.size());

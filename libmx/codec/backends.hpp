@@ -22,8 +22,9 @@ struct backend : base::backend {
     /// Of a device: what measures it. Null for processors.
     std::unique_ptr<device_meter> (*make_meter)() = nullptr;
     /// Whether it has kernels for such blocks; backend scalar quantizes others in its place. Null:
-    /// for all. No backend of the processor but scalar has kernels for casts.
+    /// for all.
     bool (*takes)(const block_params& p) = nullptr;
+    bool (*takes_cast)(const element_cast& to) = nullptr;  ///< the same for casts
 };
 
 /// In the order of base::backends.

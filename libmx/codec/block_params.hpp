@@ -41,6 +41,11 @@ struct block_params : plain_params {
     tensor_scale tensor;  ///< what all blocks share
 };
 
+/// As of the recipe: scales are stored as codes, not as float32.
+inline bool scales_have_codes(const block_params& p) {
+    return p.scale_format->has_codes() && p.by->storage.value == scale_storage::code;
+}
+
 /// The parameters of `r` in a tensor with these facts (which matter where needs_tensor_facts).
 block_params params_of(const recipe& r, const tensor_facts& facts = {});
 

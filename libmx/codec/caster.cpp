@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/codec/caster.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -105,15 +106,54 @@ bool same(const element_cast& a, const element_cast& b) {
 
 class host_caster final : public caster {
   public:
+    using vector_casts = vector_cast (*)(const element_cast& to);
+    explicit host_caster(vector_casts kernels) : kernels_(kernels) {}
+
     std::size_t cast(const element_cast& to, const element_run& from,
                      const element_results& results) override {
-        if (const cast_table* table = table_for(to, from)) return table->cast(from, results);
-        const bool random = to.number.mode.how == format::rounding::stochastic;
+        if (!begun_ || from.values.type != type_ || !same(to, to_)) begin(to, from.values.type);
+        if (!vectors_) return by_value(from, results);
+        // What the kernels stop at is left to the reference, with what fills a vector behind it.
+        constexpr std::size_t left_over = 16;
+        std::size_t without_code = from.count;
+        for (std::size_t at = 0; at < from.count;) {
+            at += vectors_(run_from(from, at, from.count), results_from(results, at));
+            if (at == from.count) break;
+            const std::size_t end = std::min(at + left_over, from.count);
+            const std::size_t without =
+                at + by_value(run_from(from, at, end), results_from(results, at));
+            if (without < end) without_code = std::min(without_code, without);
+            at = end;
+        }
+        return without_code;
+    }
+
+  private:
+    static element_run run_from(const element_run& from, std::size_t at, std::size_t end) {
+        return {from.values.from(at), end - at, from.first + at, from.key};
+    }
+    static element_results results_from(const element_results& to, std::size_t at) {
+        return {to.codes != nullptr ? to.codes + at : nullptr,
+                to.values != nullptr ? to.values + at : nullptr};
+    }
+
+    void begin(const element_cast& to, tensor::dtype type) {
+        begun_ = true;
+        to_ = to;
+        type_ = type;
+        seen_ = 0;
+        table_.reset();
+        vectors_ = kernels_ != nullptr ? kernels_(to) : vector_cast();
+    }
+
+    std::size_t by_value(const element_run& from, const element_results& results) {
+        if (const cast_table* table = table_after(from.count)) return table->cast(from, results);
+        const bool random = to_.number.mode.how == format::rounding::stochastic;
         std::size_t without_code = from.count;
         for (std::size_t i = 0; i < from.count; ++i) {
             const float x = stored_value(from.values.type, from.values.data, i);
             const std::uint32_t draw = random ? base::random_u32(from.key, from.first + i) : 0u;
-            const converted q = cast_element(to, base::bits_of(x), draw);
+            const converted q = cast_element(to_, base::bits_of(x), draw);
             if (results.codes != nullptr) results.codes[i] = static_cast<std::uint8_t>(q.code);
             if (results.values != nullptr) results.values[i] = q.value;
             if (q.code < 0 && i < without_code) without_code = i;
@@ -121,32 +161,32 @@ class host_caster final : public caster {
         return without_code;
     }
 
-  private:
     // The table of the cast, once so many values have been cast that it is worth its making.
-    const cast_table* table_for(const element_cast& to, const element_run& from) {
-        if (!cast_table::suits(to, from.values.type)) return nullptr;
-        if (seen_ == 0 || from.values.type != type_ || !same(to, to_)) {
-            table_.reset();
-            seen_ = 0;
-            type_ = from.values.type;
-            to_ = to;
-        }
-        seen_ += from.count;
+    const cast_table* table_after(std::size_t count) {
+        if (!cast_table::suits(to_, type_)) return nullptr;
+        seen_ += count;
         if (seen_ < cast_table::worth) return nullptr;
-        if (!table_) table_ = std::make_unique<cast_table>(to, type_);
+        if (!table_) table_ = std::make_unique<cast_table>(to_, type_);
         return table_->usable() ? table_.get() : nullptr;
     }
 
-    std::uint64_t seen_ = 0;  // values of this type cast to this
+    vector_casts kernels_;
+    bool begun_ = false;
     tensor::dtype type_ = tensor::dtype::f32;
     element_cast to_{};
+    vector_cast vectors_;
+    std::uint64_t seen_ = 0;  // values of this type cast to this, one by one
     std::unique_ptr<cast_table> table_;
 };
 
 }  // namespace
 
 std::unique_ptr<caster> make_host_caster(base::notices* /*notices*/) {
-    return std::make_unique<host_caster>();
+    return std::make_unique<host_caster>(nullptr);
+}
+
+std::unique_ptr<caster> make_cpu_caster(vector_cast (*kernels)(const element_cast& to)) {
+    return std::make_unique<host_caster>(kernels);
 }
 
 }  // namespace mx::codec

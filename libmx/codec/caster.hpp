@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "libmx/base/notices.hpp"
@@ -39,5 +40,12 @@ class caster {
 
 /// Of the processor: value by value, or by a table where the input's bits allow one.
 std::unique_ptr<caster> make_host_caster(base::notices* notices = nullptr);
+
+/// Casts the first values of a run, all of which have codes, and returns how many; 0 where the
+/// first one is not for it.
+using vector_cast = std::function<std::size_t(const element_run&, const element_results&)>;
+
+/// The same with vector kernels: `kernels` makes what it has for a cast, or nothing.
+std::unique_ptr<caster> make_cpu_caster(vector_cast (*kernels)(const element_cast& to));
 
 }  // namespace mx::codec

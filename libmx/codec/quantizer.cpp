@@ -2,6 +2,7 @@
 #include "libmx/codec/quantizer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "libmx/codec/block_kernel.hpp"
@@ -12,10 +13,29 @@
 #include "libmx/format/decode.hpp"
 
 namespace mx::codec {
+namespace {
+
+// The numbers of a scale format by code.
+const std::array<float, 256>& numbers_of(const format::scale_format& f) {
+    static const auto tables = [] {
+        std::array<std::array<float, 256>, format::scale_formats.size()> all{};
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (!format::scale_formats[i].is_number()) continue;
+            for (std::size_t code = 0; code < 256; ++code) {
+                all[i][code] =
+                    format::decode_scale(format::scale_formats[i], static_cast<std::uint8_t>(code));
+            }
+        }
+        return all;
+    }();
+    return tables[static_cast<std::size_t>(&f - format::scale_formats.data())];
+}
+
+}  // namespace
 
 float scale_of_block(const block_params& p, const block_results& d, std::size_t block) {
     const format::scale_format& f = *p.scale_format;
-    if (f.is_number()) return format::decode_scale(f, d.scale_code[block]);
+    if (f.is_number()) return numbers_of(f)[d.scale_code[block]];
     // A scale without a code follows from what the rule saw.
     if (!f.power_of_two()) return choose_scale(p, d.amax[block], p.largest).value;
     if (p.by->storage.value == scale_storage::float32) return dialect_scale(p, d.amax[block]).value;

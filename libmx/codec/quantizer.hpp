@@ -42,6 +42,7 @@ struct recipe_request {
     bool parts = false;   ///< also the parts of the squared error
     bool values = false;  ///< also dequantized values, unless codes tell them (codes_tell_values)
     bool inputs = false;  ///< also the values of the blocks, as they were quantized
+    bool sums = true;     ///< false: backends may leave segment_result::stats empty
 };
 
 /// Calls visit(array, entries per block) for the arrays of `r` that a request asks for.

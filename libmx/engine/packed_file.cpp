@@ -95,7 +95,8 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     packed_tensor t{name, recipe, *type, *shape, 0, 0, std::nullopt, std::nullopt};
     t.codes = need(file, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
     // The codes are there, so the number of blocks is far from overflowing.
-    const auto scale_bytes = static_cast<std::uint64_t>(recipe.scale_format->bits() / 8);
+    const auto scale_bytes =
+        static_cast<std::uint64_t>(tensor::row_of(scales_type(recipe)).bits / 8);
     t.scales = need(file, name, ".scales", scale_bytes * blocks);
     if (codec::needs_tensor_facts(recipe)) {
         t.tensor_scale = need(file, name, tensor_scale_suffix, sizeof(float));
@@ -144,10 +145,9 @@ class block_values final : public io::coded_blocks<float> {
 
     // Scales as numbers, whatever holds them.
     std::vector<float> read_scales(std::uint64_t first, std::uint64_t count) const {
-        const bool has_codes = params_.scale_format->has_codes() &&
-                               params_.by->storage.value == codec::scale_storage::code;
-        if (!has_codes) return io::read_run<float>(*scales_, first, count);
+        if (!codec::scales_have_codes(params_)) return io::read_run<float>(*scales_, first, count);
         std::vector<float> scales;
+        scales.reserve(static_cast<std::size_t>(count));
         for (const std::uint8_t code : io::read_run<std::uint8_t>(*scales_, first, count)) {
             scales.push_back(format::decode_scale(*params_.scale_format, code));
         }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/half.hpp"
 #include "libmx/engine/sweep.hpp"
 
 namespace mx::engine {
@@ -63,13 +64,36 @@ std::vector<grid_job> jobs_of(const tensor_searches& of, bool rotating) {
     return jobs;
 }
 
+// The largest finite magnitude of 16-bit words of which those below `infinity` are finite.
+std::uint16_t finite_word(const std::byte* data, std::size_t count, std::int16_t infinity) {
+    const auto* const words = reinterpret_cast<const std::int16_t*>(data);
+    std::int16_t most = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto magnitude = static_cast<std::int16_t>(words[i] & 0x7fff);
+        const std::int16_t finite = magnitude < infinity ? magnitude : std::int16_t{0};
+        most = most < finite ? finite : most;
+    }
+    return static_cast<std::uint16_t>(most);
+}
+
+// Of values in one row, without widening them.
+std::uint32_t stored_amax(const codec::stored_values& values, std::size_t count) {
+    if (values.type == tensor::dtype::bf16) {
+        return std::uint32_t{finite_word(values.data, count, 0x7f80)} << 16;
+    }
+    if (values.type == tensor::dtype::f16) {
+        return base::bits_of(base::float_from_half(finite_word(values.data, count, 0x7c00)));
+    }
+    return finite_amax(std::span(reinterpret_cast<const float*>(values.data), count));
+}
+
 // Looks at a panel for the searches of its pass.
 void look(const tensor_searches& of, const loaded_panel& p) {
     base::aligned_buffer<float> room;
     for (const grid_job& j : p.of->jobs) {
         search& s = *of[j.job];
         if (s.what.how.nothing()) {
-            s.raise(finite_amax(p.x));
+            s.raise(stored_amax(p.values, static_cast<std::size_t>(p.where.elements())));
             continue;
         }
         prepare(s.what.how, s.what.grid, p.where, p.values, room);
@@ -117,7 +141,7 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors,
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         const io::tensor_info& info = tensors[t].info();
         if (info.elements == 0) continue;
-        if (is_kept(info, control)) found.kept[t].resize(info.elements);
+        if (is_kept(info, control)) found.kept[t].make_room(info.type, info.elements);
         const block::grid grid{{1, 1, info.elements}, 1, 1};
         std::vector<grid_job> jobs = jobs_of(all.of[t], false);
         if (!jobs.empty() || is_kept(info, control)) {
@@ -127,16 +151,15 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors,
     }
     run_control quiet = control;
     quiet.on_progress = nullptr;
-    sweep(tensors, flat, quiet, panel_form::widened, [&](const loaded_panel& p) {
+    sweep(tensors, flat, quiet, panel_form::stored, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
         look(all.of[t], p);
-        if (found.kept[t].empty()) return;
+        if (found.kept[t].size() == 0) return;
         inexact[t] += p.inexact;
-        std::copy(p.x.begin(), p.x.end(),
-                  found.kept[t].begin() + static_cast<std::ptrdiff_t>(p.where.col));
+        found.kept[t].put(p.where.col, p.values, p.where.elements());
     });
     sweep(
-        tensors, rotated, quiet, panel_form::widened,
+        tensors, rotated, quiet, panel_form::stored,
         [&](const loaded_panel& p) { look(all.of[p.of->tensor], p); }, found.kept);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         for (const std::size_t s : all.answered_by[t]) {

@@ -11,6 +11,7 @@
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/preparation.hpp"
+#include "libmx/engine/sweep.hpp"
 
 namespace mx::engine {
 
@@ -32,8 +33,8 @@ std::uint32_t finite_amax(std::span<const float> x);
 /// What a prologue found, by tensor. Empty for a run that needs none.
 struct prologue {
     std::vector<std::vector<codec::tensor_facts>> facts;  ///< in the order they were wanted
-    std::vector<std::vector<float>> kept;  ///< values in C order; empty where they are not kept
-    std::vector<std::uint64_t> inexact;    ///< of kept tensors: values that widening rounded
+    std::vector<kept_values> kept;                        ///< by tensor
+    std::vector<std::uint64_t> inexact;  ///< of kept tensors: values that widening rounded
 };
 
 /// Finds what is wanted of each tensor, and reads the tensors that are kept once. Others are read

@@ -266,12 +266,14 @@ class tensor_run {
     // What one visitor or another wants.
     codec::recipe_request wanted(const run_job& j) const {
         codec::recipe_request all;
+        all.sums = false;
         for (const visitor* v : visitors_) {
             const codec::recipe_request one = v->wanted(j);
             all.wanted = std::max(all.wanted, one.wanted);
             all.parts = all.parts || one.parts;
             all.values = all.values || one.values;
             all.inputs = all.inputs || one.inputs;
+            all.sums = all.sums || one.sums;
         }
         return all;
     }

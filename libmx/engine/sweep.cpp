@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/engine/panel_reader.hpp"
+#include "libmx/io/widen.hpp"
 
 namespace mx::engine {
 namespace {
@@ -33,6 +35,23 @@ class reporter {
     std::uint64_t done_ = 0;
     std::chrono::steady_clock::time_point last_{};
 };
+
+std::uint64_t stored_size(tensor::dtype type) {
+    return static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
+}
+
+// The rows of a panel as float32, one behind the other in `room`.
+codec::stored_values widened(const codec::stored_values& values, const panel& where,
+                             std::vector<float>& room) {
+    room.resize(where.elements());
+    const auto cols = static_cast<std::size_t>(where.cols);
+    for (std::uint64_t r = 0; r < where.batches * where.rows; ++r) {
+        io::widen(values.type,
+                  {values.from(r * values.stride).data, cols * stored_size(values.type)}, 0,
+                  std::span(room).subspan(r * cols, cols));
+    }
+    return {tensor::dtype::f32, std::as_bytes(std::span(room)).data(), where.cols};
+}
 
 }  // namespace
 
@@ -75,10 +94,25 @@ std::vector<pass> flat_passes(const std::vector<tensor_ref>& tensors, std::uint6
     return passes;
 }
 
+void kept_values::make_room(tensor::dtype stored, std::uint64_t count) {
+    type = codec::is_stored(stored) ? stored : tensor::dtype::f32;
+    elements = count;
+    bytes.resize(static_cast<std::size_t>(count * stored_size(type)));
+}
+
+void kept_values::put(std::uint64_t first, const codec::stored_values& values,
+                      std::uint64_t count) {
+    std::memcpy(bytes.data() + first * stored_size(type), values.data, count * stored_size(type));
+}
+
+codec::stored_values kept_values::from(std::uint64_t first, std::uint64_t stride) const {
+    return codec::stored_values{type, bytes.data(), stride}.from(first);
+}
+
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
-           const std::vector<std::vector<float>>& kept) {
+           const std::vector<kept_values>& kept) {
     // ends[i]: number of panels in passes 0..i; a global panel index finds its pass by bisection.
     std::vector<std::uint64_t> ends;
     std::uint64_t panels = 0;
@@ -99,12 +133,15 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         const std::uint64_t before = pass_index == 0 ? 0 : ends[pass_index - 1];
         const panel where = p.panels.at(i - before);
         panel_room& room = rooms[static_cast<std::size_t>(thread)];
-        if (p.tensor < kept.size() && !kept[p.tensor].empty()) {
+        if (p.tensor < kept.size() && kept[p.tensor].size() != 0) {
             const block::view& v = p.panels.over();
             const std::uint64_t start = (where.batch * v.rows + where.row) * v.cols + where.col;
-            const auto bytes = std::as_bytes(std::span(kept[p.tensor]).subspan(start));
-            body(
-                {&p, pass_index, where, {}, {tensor::dtype::f32, bytes.data(), v.cols}, 0, thread});
+            codec::stored_values values = kept[p.tensor].from(start, v.cols);
+            room.x.clear();
+            if (form == panel_form::widened && values.type != tensor::dtype::f32) {
+                values = widened(values, where, room.x);
+            }
+            body({&p, pass_index, where, room.x, values, 0, thread});
         } else {
             std::uint64_t inexact = 0;
             const codec::stored_values values =

@@ -47,7 +47,7 @@ struct loaded_panel {
     const pass* of;
     std::size_t pass_index;
     panel where;
-    std::span<const float> x;     ///< batches x rows x cols, when widened and not kept
+    std::span<const float> x;     ///< batches x rows x cols, when widened and not kept so
     codec::stored_values values;  ///< the same as stored or widened
     std::uint64_t inexact;        ///< values that widening rounded
     int thread;
@@ -56,13 +56,26 @@ struct loaded_panel {
 /// What bodies want to see: float32 values, or what was stored where backends read it themselves.
 enum class panel_form : std::uint8_t { widened, stored };
 
+/// All values of a tensor in C order, as they are stored where backends read them so, else float32.
+struct kept_values {
+    tensor::dtype type = tensor::dtype::f32;
+    std::uint64_t elements = 0;
+    std::vector<std::byte> bytes;
+
+    std::uint64_t size() const { return elements; }  ///< 0: nothing is kept
+    void make_room(tensor::dtype stored, std::uint64_t count);
+    /// Copies a panel of one row, which begins with element `first`.
+    void put(std::uint64_t first, const codec::stored_values& values, std::uint64_t count);
+    codec::stored_values from(std::uint64_t first, std::uint64_t stride) const;
+};
+
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
-/// Progress counts elements times jobs. Tensors with values in `kept` (by tensor, in C order) are
-/// not read again; their panels are float32 values and count no inexact ones.
+/// Progress counts elements times jobs. Tensors with values in `kept` (by tensor) are not read
+/// again; their panels count no inexact values.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
-           const std::vector<std::vector<float>>& kept = {});
+           const std::vector<kept_values>& kept = {});
 
 /// Calls `body` for panels of all tensors, by flat_passes, widened. Progress is not reported.
 void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,

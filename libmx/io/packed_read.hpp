@@ -18,9 +18,10 @@ inline void read_codes(const byte_source& source, int bits, std::uint64_t first,
     const std::uint64_t unit = block::packing_unit(bits);
     const std::uint64_t begin = first / unit * unit;
     const std::uint64_t lead = first - begin;
-    std::vector<std::uint8_t> codes(lead + out.size());
-    std::vector<std::byte> bytes(block::packed_bytes(bits, codes.size()));
+    std::vector<std::byte> bytes(block::packed_bytes(bits, lead + out.size()));
     source.read(block::packed_bytes(bits, begin), bytes);
+    if (lead == 0) return block::unpack(bits, bytes, out);
+    std::vector<std::uint8_t> codes(lead + out.size());
     block::unpack(bits, bytes, codes);
     std::copy(codes.begin() + static_cast<std::ptrdiff_t>(lead), codes.end(), out.begin());
 }

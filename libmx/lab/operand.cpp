@@ -55,7 +55,7 @@ void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const 
         facts.amax_bits = engine::finite_amax(std::span(x, m.rows * m.cols));
     codec::block_params p = codec::params_of(r, facts);
     p.seed ^= m.key.seed * 0x9e3779b97f4a7c15u;
-    const codec::recipe_request request{&p, codec::detail::codes, false, true, false};
+    const codec::recipe_request request{&p, codec::detail::codes, false, true, false, false};
     const std::size_t block_rows = std::min(l.block_rows, m.rows);
     const std::size_t block_cols = std::min(l.block_cols, m.cols);
     const std::size_t at_once =

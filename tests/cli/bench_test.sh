@@ -43,6 +43,31 @@ awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table
 want "$(count '^{"values":"files","writes":"sums","recipe":"mxfp4","backend":"[a-z0-9]*","threads":[12],"histograms":false,"elements_per_second":'"$positive"',"bytes_per_second":'"$positive"',"roof":"\(memory_read\|pinned_copy\)","fraction_of_roof":'"$positive"'},\{0,1\}$')" \
     $((2 * backends)) 'rates from files'
 
+# Roads: recipes and commands, each with whose kernels did the work.
+"$mx" bench --roads --size 20000 --seconds 0 --threads 2 --backend scalar --json bench.json \
+    >table 2>stderr
+[ ! -s stderr ] || fail "on stderr: $(cat stderr)"
+awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
+rates='"bytes_read_per_element":'$positive',"bytes_written_per_element":[0-9.e-]*,'
+rates=$rates'"elements_per_second":'$positive',"times_mxfp4":'$positive
+rates=$rates',"fraction_of_read_bandwidth":'$positive',"fraction_of_roof":'$positive
+served='"backend":"scalar","threads":2,"dtype":"BF16",'
+want "$(count '"family":"format","road":"mxfp4",'"$served$rates"'},\{0,1\}$')" 1 'the first road'
+for road in 'quantize --recipe nvfp4 --packed' 'cast --element e4m3 --packed' 'verify (of mxfp4)'; do
+    want "$(count '"family":"command","road":"'"$road"'",'"$served$rates"'},\{0,1\}$')" 1 "$road"
+done
+[ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name "mx-bench-*" -newer bench.csv)" ] ||
+    fail 'files are left behind'
+
+# Those that are asked for, beside the first.
+"$mx" bench --roads --road 'cast*' --size 20000 --seconds 0 --json bench.json --quiet
+want "$(count '"family":"command","road":"cast')" 6 'casts'
+want "$(count '"family":')" 7 'chosen roads'
+for wrong in '--road nothing' '--threads 1,2'; do
+    "$mx" bench --roads $wrong --size 20000 --seconds 0 >table 2>stderr && fail "took $wrong"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
+done
+
 # Products: one record per model, backend and thread count.
 "$mx" bench --gemm --mnk 33,40,130 --seconds 0 --threads 1,2 --backend all --json bench.json \
     --accumulate sm100.mxf4nvf4 --accumulate sm90.wgmma.fp8:promote=128 --accumulate fp32.pairwise \

@@ -57,8 +57,8 @@ void append(std::vector<std::byte>& to, const block::block_stats& s) {
 
 // What was asked for; codes and values without what pads blocks.
 void append(std::vector<std::byte>& to, const codec::segment_place& place,
-            const codec::segment_result& r) {
-    append(to, *r.stats);
+            const codec::segment_result& r, bool sums = true) {
+    if (sums) append(to, *r.stats);
     const codec::block_results& d = r.of_blocks;
     append(to, &d.blocks, 1);
     append(to, &d.stride, 1);
@@ -126,7 +126,8 @@ std::vector<const codec::backend*> backends_here() {
 }
 
 std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
-                                  const codec::recipe& r, codec::detail wanted, bool parts) {
+                                  const codec::recipe& r, codec::detail wanted, bool parts,
+                                  bool sums) {
     std::string reason;
     const block::grid grid = engine::lay_out({m.rows, m.cols}, r, reason).value().grid;
     const block::view& v = grid.over;
@@ -134,7 +135,7 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
     const codec::value_rectangle all{{m.type, m.bytes.data(), v.cols}, v.batch * v.rows, v.cols};
     const bool stats = wanted == codec::detail::stats;
     const bool values = wanted != codec::detail::none;
-    const codec::recipe_request request{&params, wanted, parts, values, stats};
+    const codec::recipe_request request{&params, wanted, parts, values, stats, sums};
     const auto by = b.make_quantizer();
     std::vector<std::byte> out;
     const engine::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
@@ -145,7 +146,7 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
             s.col};
         by->run(all, {&segment, 1}, {&request, 1},
                 [&](std::size_t, std::span<const codec::segment_result> results) {
-                    append(out, segment.place, results.front());
+                    append(out, segment.place, results.front(), sums);
                 });
     });
     return out;
@@ -154,13 +155,18 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
 std::string disagreement(const stored_matrix& m, const codec::recipe& r, codec::detail wanted,
                          bool parts) {
     const auto backends = backends_here();
-    const auto expected = everything(*backends.front(), m, r, wanted, parts);
-    for (const codec::backend* d : backends) {
-        const auto got = everything(*d, m, r, wanted, parts);
-        if (got == expected) continue;
-        std::size_t at = 0;
-        while (at < got.size() && got[at] == expected[at]) ++at;
-        return std::string(d->name) + " from byte " + std::to_string(at);
+    for (const bool sums : {true, false}) {
+        // Codes without sums have kernels of their own.
+        if (!sums && wanted != codec::detail::codes) continue;
+        const auto expected = everything(*backends.front(), m, r, wanted, parts, sums);
+        for (const codec::backend* d : backends) {
+            const auto got = everything(*d, m, r, wanted, parts, sums);
+            if (got == expected) continue;
+            std::size_t at = 0;
+            while (at < got.size() && got[at] == expected[at]) ++at;
+            return std::string(d->name) + (sums ? "" : " without sums") + " from byte " +
+                   std::to_string(at);
+        }
     }
     return "";
 }

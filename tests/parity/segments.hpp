@@ -33,7 +33,8 @@ std::vector<const codec::backend*> backends_here();
 /// segment, with the parts of the squared error where `parts` says so, and with details codes and
 /// facts of every block, with all of block_stats also values that codes do not tell.
 std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
-                                  const codec::recipe& r, codec::detail wanted, bool parts);
+                                  const codec::recipe& r, codec::detail wanted, bool parts,
+                                  bool sums = true);
 
 /// Where a backend delivers something else than the reference; empty where none does.
 std::string disagreement(const stored_matrix& m, const codec::recipe& r, codec::detail wanted,

@@ -5,10 +5,12 @@
 #include <array>
 
 #include "apps/mx/backends.hpp"
+#include "apps/mx/commands/bench_roads.hpp"
 #include "apps/mx/commands/bench_view.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/glob.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -40,7 +42,9 @@ struct bench_options {
     std::string backend;
     std::vector<int> threads;
     bench::throughput_request request;
-    bool products = false, trainings = false;
+    std::optional<double> seconds;
+    bool products = false, trainings = false, roads = false;
+    std::vector<std::string> chosen_roads;
     std::vector<std::string> models;
     std::vector<std::size_t> mnk;
     bool quiet = false;
@@ -84,7 +88,7 @@ int run_products(const bench_options& o) {
     for (const std::string& m : models) request.models.push_back(gemm::parse_accumulator(m));
     request.backends = backends_of(o.backend, gemm::backends(), gemm::backend_named);
     request.threads = threads_of(o.threads);
-    request.seconds = o.request.seconds;
+    request.seconds = o.seconds.value_or(request.seconds);
     if (!o.mnk.empty()) {
         request.rows = o.mnk[0];
         request.columns = o.mnk[1];
@@ -98,8 +102,9 @@ int run_products(const bench_options& o) {
 }
 
 int run_trainings(const bench_options& o) {
-    const bench::training_throughput_request request{
-        threads_of(o.threads), chosen_backend(o.backend).name, o.request.seconds};
+    const bench::training_throughput_request request{threads_of(o.threads),
+                                                     chosen_backend(o.backend).name,
+                                                     o.seconds.value_or(o.request.seconds)};
     outputs to(o.out, {});
     const auto rates = bench::measure_training_throughput(
         request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
@@ -107,10 +112,51 @@ int run_trainings(const bench_options& o) {
     return exit_code::fine;
 }
 
+// The first one, which all are set beside, and those that are asked for.
+void keep_roads(const std::vector<std::string>& globs, std::vector<bench::road>& roads) {
+    if (globs.empty()) return;
+    for (const std::string& glob : globs) {
+        const bool any = std::any_of(roads.begin(), roads.end(), [&](const bench::road& r) {
+            return base::glob_match(glob, r.name);
+        });
+        if (!any) refuse(fmt::format("--road: '{}' is the name of no road", glob));
+    }
+    const bench::road first = roads.front();
+    std::erase_if(roads, [&](const bench::road& r) {
+        return std::none_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+            return base::glob_match(glob, r.name);
+        });
+    });
+    if (roads.front().name != first.name) roads.insert(roads.begin(), first);
+}
+
+int run_roads(const bench_options& o) {
+    if (o.threads.size() > 1) refuse("--roads takes one thread count: --threads N");
+    bench::road_request request;
+    request.type = dtype_of(o.dtype);
+    request.elements = o.request.elements;
+    request.threads = o.threads.empty() ? 1 : o.threads.front();
+    request.seconds = o.seconds.value_or(request.seconds);
+    engine::run_control control;
+    control.threads = request.threads;
+    control.backend = &codec::backend_named(chosen_backend(o.backend).name);
+    control.cancel = &interrupted();
+    outputs to(o.out, {});
+    std::vector<bench::road> roads = bench::recipe_roads(request.type, control);
+    for (bench::road& r : command_roads(request.type, control)) roads.push_back(std::move(r));
+    keep_roads(o.chosen_roads, roads);
+    const bench::road_table t = bench::measure_roads(roads, request, &interrupted(),
+                                                     progress_bar(o.quiet, progress_unit::none));
+    to.finish(road_document(roads, request, t), o.quiet);
+    return exit_code::fine;
+}
+
 int run_bench(const bench_options& o) {
     if (o.products) return run_products(o);
     if (o.trainings) return run_trainings(o);
+    if (o.roads) return run_roads(o);
     bench::throughput_request request = o.request;
+    request.seconds = o.seconds.value_or(request.seconds);
     request.recipes = recipes_of(o.recipes, bench_recipes);
     request.type = dtype_of(o.dtype);
     request.backends = backends_of(o.backend, codec::backends(), codec::backend_named);
@@ -158,6 +204,20 @@ void declare_trainings(parser& cmd, bench_options& o) {
     }
 }
 
+void declare_roads(parser& cmd, bench_options& o) {
+    cmd.group("Roads");
+    option* roads = cmd.add_flag(
+        "--roads", o.roads,
+        "measure every family of recipes and every command that quantizes, in turns in one run");
+    for (const char* name :
+         {"FILE", "--recipe", "--histograms", "--together", "--gemm", "--train"}) {
+        roads->excludes(cmd.get_option(name));
+    }
+    cmd.add_option("--road GLOB", o.chosen_roads,
+                   "only those whose name matches (*, ?, [set]), beside mxfp4; repeatable")
+        ->needs(roads);
+}
+
 }  // namespace
 
 runner declare_bench(parser& cmd) {
@@ -173,8 +233,9 @@ runner declare_bench(parser& cmd) {
                    "elements of the matrix; without it as many as memory is measured over: 512 MiB "
                    "or twice the caches")
         ->in_range(std::uint64_t{1}, std::uint64_t{1} << 40);
-    cmd.add_option("--seconds S", o->request.seconds,
-                   "time for each backend and thread count, shared by all measured; default 3")
+    cmd.add_option("--seconds S", o->seconds,
+                   "time for each backend and thread count, shared by all measured; default 3, "
+                   "with --roads 60")
         ->in_range(0.0, 3600.0);
     cmd.add_flag("--histograms", o->request.histograms,
                  "measure every recipe with histograms as well");
@@ -182,6 +243,7 @@ runner declare_bench(parser& cmd) {
                  "measure all recipes in one pass as well, next to a pass for each");
     declare_products(cmd, *o);
     declare_trainings(cmd, *o);
+    declare_roads(cmd, *o);
     declare_outputs(cmd, o->out);
     cmd.group("Run");
     cmd.add_option("--threads N,...", o->threads,
@@ -200,7 +262,9 @@ runner declare_bench(parser& cmd) {
         "number of threads: nothing can go through a checkpoint faster than memory is read. With "
         "--backend cuda also what the card does with values that lie in its own memory, beside how "
         "fast that memory and the way there are. With --gemm: multiply-adds per second of emulated "
-        "matrix products. With --train: steps of the trainings of 'mx train proxy'.");
+        "matrix products. With --train: steps of the trainings of 'mx train proxy'. With --roads: "
+        "one table of every family of recipes and every command, each beside mxfp4 and beside "
+        "what memory allows.");
     cmd.examples(
         "mx bench\n"
         "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"
@@ -208,7 +272,9 @@ runner declare_bench(parser& cmd) {
         "mx bench --together --histograms\n"
         "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
         "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n"
-        "mx bench --train --threads 1,2\n");
+        "mx bench --train --threads 1,2\n"
+        "mx bench --roads --json roads.json\n"
+        "mx bench --roads --road 'quantize*' --road 'cast*' --seconds 10\n");
     return [o] { return run_bench(*o); };
 }
 

@@ -28,6 +28,12 @@
     void general_elements(const element_grid&, quotient_kind, const block_run&,                   \
                           const general_scales&, const block_scales&, std::uint8_t*, chunk_sums&, \
                           grid_counts&);                                                          \
+    void codes(const element_grid&, const block_run&, const float*, const block_scales&,          \
+               std::uint8_t*);                                                                    \
+    void general_codes(const element_grid&, quotient_kind, const block_run&,                      \
+                       const general_scales&, const block_scales&, std::uint8_t*);                \
+    std::size_t cast(const element_grid&, bool, const stored_values&, std::size_t, std::uint8_t*, \
+                     float*);                                                                     \
     void measure_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);     \
     void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&,      \
                block_verdicts&, std::uint8_t*);                                                   \
@@ -46,6 +52,9 @@
                             elements,                                                             \
                             centred_elements,                                                     \
                             general_elements,                                                     \
+                            codes,                                                                \
+                            general_codes,                                                        \
+                            cast,                                                                 \
                             measure_trials,                                                       \
                             judge,                                                                \
                             judge_general,                                                        \
@@ -272,26 +281,21 @@ std::uint32_t largest(const block_run& run, const block_scales& scales) {
     return most;
 }
 
-}  // namespace
-
-bool takes(const block_params& p) {
-    if (!p.plain) return takes_general(p);
-    const format::element_params& f = p.element;
-    const bool by_code = f.floating && f.mantissa_bits == 0 &&
-                         p.mode.how == format::rounding::rtne &&
-                         p.mode.ties == format::tie_rule::even;
-    return scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
-           f.has_sign && !by_code;
+// Without mantissa bits, ties to even go by codes, not by numbers.
+bool rounds_by_code(const format::element_params& f, const format::rounding_mode& mode) {
+    return f.floating && f.mantissa_bits == 0 && mode.how == format::rounding::rtne &&
+           mode.ties == format::tie_rule::even;
 }
 
-element_grid grid_of(const block_params& p) {
-    const format::element_params& f = p.element;
+// Of a format and its values by code.
+element_grid grid_of(const format::element_params& f, const format::rounding_mode& mode,
+                     const float* value) {
     element_grid g{};
     g.fixed = !f.floating;
     g.least_exponent = static_cast<std::uint32_t>(f.emin + 127) << 23;
     g.magic_step = static_cast<std::uint32_t>(23 - f.mantissa_bits) << 23;
-    g.max_positive = p.value[f.max_positive];
-    g.smallest_normal = f.smallest_normal != 0 ? p.value[f.smallest_normal] : 0.0f;
+    g.max_positive = value[f.max_positive];
+    g.smallest_normal = f.smallest_normal != 0 ? value[f.smallest_normal] : 0.0f;
     g.max_negative = g.fixed ? static_cast<float>(f.max_negative) * base::exact_pow2f(f.quantum)
                              : g.max_positive;
     g.bits = f.bits;
@@ -303,7 +307,7 @@ element_grid grid_of(const block_params& p) {
     constexpr float half_or_more = 0x1.fffffep-2f;  // more than the float below one half
     g.threshold_positive = g.threshold_negative = never;
     using format::rounding;
-    switch (p.mode.how) {
+    switch (mode.how) {
         case rounding::rtne:
             g.rounding = rounding_kind::nearest;
             break;
@@ -328,11 +332,55 @@ element_grid grid_of(const block_params& p) {
             break;
         case rounding::stochastic:
             g.rounding = rounding_kind::stochastic;
-            g.random_mask = ~0u << (32 - p.mode.random_bits);
+            g.random_mask = ~0u << (32 - mode.random_bits);
             break;
-        default:  // takes() says no
+        default:  // takes() and takes_cast() say no
             break;
     }
+    return g;
+}
+
+// What conversions ask for: codes and the facts of scales.
+void write_codes(const kernels& k, const block_params& p, const element_grid& grid, block_run& run,
+                 const block_extremes& extremes, workspace& space, block_details& details) {
+    std::uint8_t* const codes = details.results.codes;
+    const centred_blocks* const centred = p.has_offset ? &space.centred : nullptr;
+    if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
+    if (p.plain) {
+        k.codes(grid, run, centred != nullptr ? centred->offset.data() : nullptr, space.scales,
+                codes);
+    } else {
+        k.general_codes(grid, quotient_of(p), run, space.general, space.scales, codes);
+    }
+    keep_details(run, extremes, centred, space.scales, details.results);
+    if (details.results.values != nullptr) {
+        put_values(p, run, space.general, space.scales, details.results);
+    }
+    if (space.scales.slow_blocks == 0) return;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (space.scales.slow.data()[b] != 0) scalar::quantize_one(p, run, b, details);
+    }
+}
+
+}  // namespace
+
+bool takes(const block_params& p) {
+    if (!p.plain) return takes_general(p);
+    const format::element_params& f = p.element;
+    return scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
+           f.has_sign && !rounds_by_code(f, p.mode);
+}
+
+bool takes_cast(const element_cast& to) {
+    const conversion& c = to.number;
+    const format::element_params& f = c.element;
+    return !to.power_of_two && c.by->id == dialect_id::ocp && f.has_sign &&
+           is_rounding(c.mode.how) && c.mode.how != format::rounding::stochastic &&
+           !c.mode.round_fraction && !rounds_by_code(f, c.mode);
+}
+
+element_grid grid_of(const block_params& p) {
+    element_grid g = grid_of(p.element, p.mode, p.value);
     const scale::rule_step s = scale::step_of(p.rule, p.facts);
     g.rule_step = scale::one_binade - s.from;
     g.rule_base = s.base;
@@ -344,6 +392,15 @@ element_grid grid_of(const block_params& p) {
     // Both take the sign from y < 0 (or sign(y)).
     if (quotient_of(p) == quotient_kind::division) g.sign_of_zero = zero_sign::input_plus;
     return g;
+}
+
+vector_cast cast_by(const kernels& k, const element_cast& to) {
+    if (!takes_cast(to)) return {};
+    const element_grid grid = grid_of(to.number.element, to.number.mode, to.number.value);
+    return [&k, grid, saturate = to.number.saturate](const element_run& from,
+                                                     const element_results& results) {
+        return k.cast(grid, saturate, from.values, from.count, results.codes, results.values);
+    };
 }
 
 block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
@@ -369,6 +426,10 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
         find_scales(k, grid, p, run, space);
     } else {
         k.scale(grid, extremes, run.blocks, space.scales);
+    }
+    if (!details.asked.sums && codes != nullptr) {
+        write_codes(k, p, grid, run, extremes, space, details);
+        return {};
     }
     const bool all_fast = !in_x && space.scales.slow_blocks == 0;
     space.sums.with_x2 = with_parts || !(all_fast && run.has_x2 && codes == nullptr);

@@ -7,6 +7,7 @@
 
 #include "libmx/base/simd/targets.hpp"
 #include "libmx/codec/block_params.hpp"
+#include "libmx/codec/caster.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 #include "libmx/codec/simd/block_scaling.hpp"
 
@@ -16,6 +17,8 @@ namespace mx::codec::simd {
 // rule. Adding and subtracting c = 2^23 quanta rounds a float32 to the grid, ties to even, because
 // the sum has no bits below one quantum; c follows the exponent of the number where the format
 // does.
+
+struct kernels;
 
 /// How elements are rounded, as far as kernels differ.
 enum class rounding_kind : std::uint8_t { nearest, threshold, stochastic };
@@ -51,6 +54,13 @@ bool takes(const block_params& p);
 
 /// The grid of a recipe that takes() approves.
 element_grid grid_of(const block_params& p);
+
+/// The same of a cast.
+bool takes_cast(const element_cast& to);
+
+/// Casts up to the first vector that kernels leave to the reference, and returns how many elements
+/// are done; empty where they do not take the cast.
+vector_cast cast_by(const kernels& k, const element_cast& to);
 
 using base::simd::supported;
 using base::simd::target;
@@ -143,6 +153,17 @@ struct kernels {
     void (*general_elements)(const element_grid& g, quotient_kind kind, const block_run& run,
                              const general_scales& general, const block_scales& scales,
                              std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
+    /// Elements to codes and nothing else, blocks left to the reference apart; `offset`: of the
+    /// blocks, or null.
+    void (*codes)(const element_grid& g, const block_run& run, const float* offset,
+                  const block_scales& scales, std::uint8_t* to);
+    /// The same of general blocks.
+    void (*general_codes)(const element_grid& g, quotient_kind kind, const block_run& run,
+                          const general_scales& general, const block_scales& scales,
+                          std::uint8_t* to);
+    /// Values without a scale to codes, numbers of the grid or both, see cast_by.
+    std::size_t (*cast)(const element_grid& g, bool saturate, const stored_values& from,
+                        std::size_t count, std::uint8_t* to, float* values);
     /// The errors of the blocks under both scales of four-over-six.
     void (*measure_trials)(const element_grid& g, four_over_six by, const block_run& run,
                            trial_scales& trials);
@@ -173,6 +194,11 @@ const kernels* kernels_for(target t);
 /// The segment under one recipe; the bytes of scalar::quantize.
 block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
                               block_details& details);
+
+template <target t>
+std::unique_ptr<caster> make_caster(base::notices*) {
+    return make_cpu_caster([](const element_cast& to) { return cast_by(*kernels_for(t), to); });
+}
 
 /// The steps by kernels of an instruction set.
 template <target t>

@@ -17,48 +17,10 @@ HWY_BEFORE_NAMESPACE();
 #include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
 #include "libmx/codec/simd/vectors.inc"
+#include "libmx/codec/simd/widening.inc"
 
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
-
-using short_tag = hn::Rebind<std::uint16_t, float_tag>;
-
-struct from_bf16 {
-    using stored = std::uint16_t;
-    static HWY_INLINE floats widen(const stored* from) {
-        const words w = hn::PromoteTo(bits_tag(), hn::LoadU(short_tag(), from));
-        return hn::BitCast(float_tag(), hn::ShiftLeft<16>(w));
-    }
-    static HWY_INLINE float widen_one(stored v) { return base::float_from_bf16(v); }
-};
-struct from_f16 {
-    using stored = std::uint16_t;
-    // base::float_from_half for a vector: Highway's conversion is free to quiet a NaN.
-    static HWY_INLINE floats widen(const stored* from) {
-        const bits_tag du;
-        const float_tag df;
-        const words code = hn::PromoteTo(du, hn::LoadU(short_tag(), from));
-        const words magnitude = hn::And(code, hn::Set(du, 0x7fffu));
-        const words sign = hn::ShiftLeft<16>(hn::Xor(code, magnitude));
-        const int_tag di;
-        const ints signed_magnitude = hn::BitCast(di, magnitude);
-        // Zero and subnormals are an integer times 2^-24; Inf and NaN take the bias twice.
-        const words small =
-            hn::BitCast(du, hn::Mul(hn::ConvertTo(df, signed_magnitude), hn::Set(df, 0x1p-24f)));
-        const words rebias = hn::Set(du, 112u << 23);
-        const auto special = hn::RebindMask(du, hn::Gt(signed_magnitude, hn::Set(di, 0x7bff)));
-        const auto is_small = hn::RebindMask(du, hn::Lt(signed_magnitude, hn::Set(di, 0x400)));
-        const words large = hn::Add(hn::Add(hn::ShiftLeft<13>(magnitude), rebias),
-                                    hn::IfThenElseZero(special, rebias));
-        return hn::BitCast(df, hn::Or(sign, hn::IfThenElse(is_small, small, large)));
-    }
-    static HWY_INLINE float widen_one(stored v) { return base::float_from_half(v); }
-};
-struct from_f32 {
-    using stored = float;
-    static HWY_INLINE floats widen(const stored* from) { return hn::LoadU(float_tag(), from); }
-    static HWY_INLINE float widen_one(stored v) { return v; }
-};
 
 template <class From>
 HWY_ATTR void widen_run(const std::byte* bytes, std::size_t count, float* HWY_RESTRICT to) {

@@ -79,8 +79,12 @@ class coded_blocks : public byte_source {
         while (!bytes.empty()) {
             const std::size_t count = std::min(bytes.size() / sizeof(T), piece);
             codes.resize(count);
-            values.resize(count);
             read_codes(*codes_, bits_, first, codes);
+            // Straight to where they go, unless that is no place for a T.
+            const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0;
+            if (!aligned) values.resize(count);
+            const std::span<T> to = aligned ? std::span(reinterpret_cast<T*>(bytes.data()), count)
+                                            : std::span<T>(values);
             for (std::size_t done = 0; done < count;) {
                 const std::uint64_t row = (first + done) / grid_.over.cols;
                 const std::uint64_t col = (first + done) % grid_.over.cols;
@@ -90,10 +94,10 @@ class coded_blocks : public byte_source {
                     row / grid_.over.rows * grid_.rows() + row % grid_.over.rows / grid_.block_rows;
                 decode({grid_row * grid_.cols() + col / grid_.block_cols, col % grid_.block_cols,
                         std::span<const std::uint8_t>(codes).subspan(done, size)},
-                       std::span<T>(values).subspan(done, size));
+                       to.subspan(done, size));
                 done += size;
             }
-            std::memcpy(bytes.data(), values.data(), count * sizeof(T));
+            if (!aligned) std::memcpy(bytes.data(), values.data(), count * sizeof(T));
             bytes = bytes.subspan(count * sizeof(T));
             first += count;
         }

@@ -152,9 +152,15 @@ void code_stream::put(std::uint64_t first, std::span<const std::uint8_t> codes) 
     put_edge(first, codes.first(body - first));
     if (tail > body) {
         const auto middle = codes.subspan(body - first, tail - body);
-        std::vector<std::byte> bytes(block::packed_bytes(bits_, middle.size()));
-        block::pack(bits_, middle, bytes);
-        writer_.write(array_, block::packed_bytes(bits_, body), bytes);
+        const std::uint64_t at = block::packed_bytes(bits_, body);
+        if (block::packed_bits(bits_) == 8) {
+            writer_.write(array_, at, std::as_bytes(middle));
+        } else {
+            static thread_local std::vector<std::byte> bytes;
+            bytes.resize(block::packed_bytes(bits_, middle.size()));
+            block::pack(bits_, middle, bytes);
+            writer_.write(array_, at, bytes);
+        }
     }
     put_edge(tail, codes.subspan(tail - first));
 }

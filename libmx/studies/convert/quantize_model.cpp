@@ -57,31 +57,63 @@ std::size_t place_in_panel(const engine::quantized_segment& s, const engine::pan
                                     s.at.col + e.col);
 }
 
+// Copies what blocks [first, first + count) hold, all in one row of the grid, `stride` apart from
+// `from` on, to where their elements lie in the panel.
+template <typename T>
+void put_blocks(const engine::quantized_segment& s, const engine::panel& where, std::size_t first,
+                std::size_t count, const T* from, std::size_t stride, T* to) {
+    const codec::block_extent e = codec::extent_of(s.place, first);
+    to += place_in_panel(s, where, e);
+    if (e.cols == 1) {  // columns: row by row, so that neighbours are written together
+        for (std::uint64_t r = 0; r < e.rows; ++r, to += where.cols) {
+            for (std::size_t b = 0; b < count; ++b) to[b] = from[b * stride + r];
+        }
+        return;
+    }
+    for (std::size_t b = 0; b < count; ++b, from += stride) {
+        const auto wide = static_cast<std::size_t>(codec::extent_of(s.place, first + b).cols);
+        T* row = to + b * static_cast<std::size_t>(s.place.block_cols);
+        for (std::uint64_t r = 0; r < e.rows; ++r, row += where.cols) {
+            const T* const at = from + r * wide;
+            for (std::size_t i = 0; i < wide; ++i) row[i] = at[i];
+        }
+    }
+}
+
+// Calls put(first, count) for runs of blocks that lie in one row of the grid, few at a time.
+template <typename Put>
+void for_each_run_of_blocks(const engine::quantized_segment& s, std::size_t blocks, Put&& put) {
+    constexpr std::size_t most = 64;
+    const auto across = static_cast<std::size_t>(s.place.grid_cols());
+    for (std::size_t row = 0; row < blocks; row += across) {
+        for (std::size_t b = 0; b < across; b += most) put(row + b, std::min(most, across - b));
+    }
+}
+
 void put_codes(const engine::quantized_segment& s, const engine::panel& where,
                const codec::block_results& d, std::vector<std::uint8_t>& to) {
     // Rows of blocks without padding are rows of the panel.
-    const bool rows = s.place.block_rows == 1 && s.place.block_cols == d.stride;
-    const std::size_t step = rows ? static_cast<std::size_t>(s.place.grid_cols()) : 1;
-    for (std::size_t b = 0; b < d.blocks; b += step) {
-        const codec::block_extent e = codec::extent_of(s.place, b);
-        const auto width = static_cast<std::size_t>(rows ? s.place.cols : e.cols);
-        const std::uint8_t* from = d.codes + b * d.stride;
-        std::size_t at = place_in_panel(s, where, e);
-        for (std::uint64_t r = 0; r < e.rows; ++r) {
-            std::copy_n(from, width, to.data() + at);
-            from += width;
-            at += where.cols;
+    if (s.place.block_rows == 1 && s.place.block_cols == d.stride) {
+        const auto across = static_cast<std::size_t>(s.place.grid_cols());
+        for (std::size_t b = 0; b < d.blocks; b += across) {
+            const codec::block_extent e = codec::extent_of(s.place, b);
+            std::copy_n(d.codes + b * d.stride, s.place.cols,
+                        to.data() + place_in_panel(s, where, e));
         }
+        return;
     }
+    for_each_run_of_blocks(s, d.blocks, [&](std::size_t first, std::size_t count) {
+        put_blocks(s, where, first, count, d.codes + first * d.stride, d.stride, to.data());
+    });
 }
 
 void put_values(const engine::quantized_segment& s, const engine::panel& where,
                 const codec::block_params& params, const codec::block_results& d,
                 std::vector<float>& room, std::vector<float>& to) {
-    const auto across = static_cast<std::size_t>(s.place.grid_cols());
     if (s.place.block_rows == 1) {
+        const auto across = static_cast<std::size_t>(s.place.grid_cols());
         for (std::size_t b = 0; b < d.blocks; b += across) {
-            std::size_t at = place_in_panel(s, where, codec::extent_of(s.place, b));
+            const std::size_t at = place_in_panel(s, where, codec::extent_of(s.place, b));
             for (std::size_t k = 0, col = 0; k < across; ++k) {
                 const auto width = std::min<std::size_t>(s.place.block_cols, s.place.cols - col);
                 codec::values_of_block(params, d, b + k, std::span(to).subspan(at + col, width));
@@ -90,15 +122,15 @@ void put_values(const engine::quantized_segment& s, const engine::panel& where,
         }
         return;
     }
-    for (std::size_t b = 0; b < d.blocks; ++b) {
-        const codec::block_extent e = codec::extent_of(s.place, b);
-        std::size_t at = place_in_panel(s, where, e);
-        room.resize(e.size());
-        codec::values_of_block(params, d, b, room);
-        for (std::uint64_t r = 0; r < e.rows; ++r, at += where.cols) {
-            std::copy_n(room.data() + r * e.cols, e.cols, to.data() + at);
+    for_each_run_of_blocks(s, d.blocks, [&](std::size_t first, std::size_t count) {
+        room.resize(count * d.stride);
+        for (std::size_t b = 0; b < count; ++b) {
+            const std::size_t size = codec::extent_of(s.place, first + b).size();
+            codec::values_of_block(params, d, first + b,
+                                   std::span(room).subspan(b * d.stride, size));
         }
-    }
+        put_blocks(s, where, first, count, room.data(), d.stride, to.data());
+    });
 }
 
 // What all panels of a conversion have in common.
@@ -120,13 +152,15 @@ class panel_output final : public engine::panel_visitor {
           scales_(job.writer, to_.scales),
           offsets_(job.writer, to_.offsets) {
         const auto elements = static_cast<std::size_t>(p.where.elements());
-        (job.packed ? codes_.resize(elements) : values_.resize(elements));
+        (job.packed ? room().codes.resize(elements) : room().values.resize(elements));
     }
 
     void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
         const codec::block_results& d = s.by_recipe.front().of_blocks;
-        if (!job_.packed) return put_values(s, panel_.where, params_, d, room_, values_);
-        put_codes(s, panel_.where, d, codes_);
+        if (!job_.packed) {
+            return put_values(s, panel_.where, params_, d, room().block, room().values);
+        }
+        put_codes(s, panel_.where, d, room().codes);
         const auto across = static_cast<std::size_t>(s.place.grid_cols());
         for (std::size_t b = 0; b < d.blocks; b += across) put_scales(s.index_of(b), d, b, across);
     }
@@ -135,16 +169,16 @@ class panel_output final : public engine::panel_visitor {
         const block::grid& grid = panel_.job(0).layout.grid;
         const transform::rotation& rotate = job_.recipe.rotate;
         if (!job_.packed && rotate.what != transform::kind::none) {
-            engine::rotate_back(rotate, grid, panel_.where, values_);
+            engine::rotate_back(rotate, grid, panel_.where, room().values);
         }
         scales_.flush();
         offsets_.flush();
         for_each_run(panel_.where, grid.over,
                      [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
                          if (job_.packed) {
-                             to_.codes->put(first, std::span(codes_).subspan(at, count));
+                             to_.codes->put(first, std::span(room().codes).subspan(at, count));
                          } else {
-                             const auto run = std::span(values_).subspan(at, count);
+                             const auto run = std::span(room().values).subspan(at, count);
                              job_.writer.write(to_.data, first * sizeof(float), std::as_bytes(run));
                          }
                      });
@@ -171,8 +205,16 @@ class panel_output final : public engine::panel_visitor {
     engine::run_panel panel_;
     const codec::block_params& params_;
     run_buffer scales_, offsets_;
-    std::vector<std::uint8_t> codes_;
-    std::vector<float> values_, room_;
+
+    // Kept from panel to panel; a thread works on one at a time.
+    struct panel_values {
+        std::vector<std::uint8_t> codes;
+        std::vector<float> values, block;
+    };
+    static panel_values& room() {
+        static thread_local panel_values kept;
+        return kept;
+    }
 };
 
 class quantize_visitor final : public engine::visitor {
@@ -180,7 +222,7 @@ class quantize_visitor final : public engine::visitor {
     explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
     codec::recipe_request wanted(const engine::run_job&) const override {
-        return {nullptr, codec::detail::codes, false, !job_.packed};
+        return {nullptr, codec::detail::codes, false, !job_.packed, false, false};
     }
     void begin(const engine::run_batch& b) override {
         if (!job_.packed || !codec::needs_tensor_facts(job_.recipe)) return;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/codec/quantizer.hpp"
 
 namespace mx::diff {
 namespace {
@@ -80,14 +81,16 @@ struct kept_blocks {
     std::vector<float> scale;  // of recipes whose scales have no codes
     std::size_t stride = 0;
 
-    void keep(const codec::block_results& d) {
+    void keep(const codec::block_results& d, const codec::block_params& params) {
         stride = d.stride;
         codes.assign(d.codes, d.codes + d.blocks * d.stride);
         scale_code.assign(d.scale_code, d.scale_code + d.blocks);
         offset.assign(d.offset, d.offset + d.blocks);
         scale.clear();
-        if (d.stats == nullptr) return;
-        for (std::size_t b = 0; b < d.blocks; ++b) scale.push_back(d.stats[b].scale);
+        if (codec::scales_have_codes(params)) return;
+        for (std::size_t b = 0; b < d.blocks; ++b) {
+            scale.push_back(codec::scale_of_block(params, d, b));
+        }
     }
 };
 
@@ -180,7 +183,7 @@ class panel_comparison final : public engine::panel_visitor {
   public:
     panel_comparison(const engine::run_panel& p, shared_values& values,
                      std::span<const std::unique_ptr<shared_codes>> codes)
-        : jobs_(p.jobs.size()) {
+        : panel_(p), jobs_(p.jobs.size()) {
         for (std::size_t i = 0; i < jobs_.size(); ++i) {
             jobs_[i].to = codes[p.jobs[i]].get();
             jobs_[i].figures = code_figures(jobs_[i].to->figures.dumps.size());
@@ -191,7 +194,8 @@ class panel_comparison final : public engine::panel_visitor {
     void segment(const engine::quantized_segment& s,
                  std::span<const std::size_t> members) override {
         for (std::size_t i = 0; i < members.size(); ++i) {
-            add_dump(s.place, s.by_recipe[i], s.model, jobs_[members[i]]);
+            add_dump(s.place, s.by_recipe[i], s.model, *panel_.job(members[i]).params[s.model],
+                     jobs_[members[i]]);
         }
     }
 
@@ -227,12 +231,12 @@ class panel_comparison final : public engine::panel_visitor {
     }
 
     static void add_dump(const codec::segment_place& place, const codec::segment_result& result,
-                         std::size_t dump, job& j) {
+                         std::size_t dump, const codec::block_params& params, job& j) {
         code_figures& to = j.figures;
         add_counts(*result.stats, to.dumps[dump]);
         if (!j.to->zone.empty()) add_maxima(result.of_blocks, j.to->zone, to.dumps[dump]);
         kept_blocks& now = j.recent[dump % 3];
-        now.keep(result.of_blocks);
+        now.keep(result.of_blocks, params);
         if (dump == 0) return;
         const kept_blocks& before = j.recent[(dump - 1) % 3];
         add_moves(place, before, now, to.moves[dump - 1]);
@@ -240,6 +244,7 @@ class panel_comparison final : public engine::panel_visitor {
         add_flips(place, j.recent[(dump - 2) % 3], before, now, to.moves[dump - 2]);
     }
 
+    engine::run_panel panel_;
     std::vector<job> jobs_;
 };
 

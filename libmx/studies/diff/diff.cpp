@@ -67,10 +67,8 @@ class diff_visitor final : public engine::visitor {
         return sums_at_once / (sums_of_values * (count_ - 1) + request_.recipes.size() * count_);
     }
 
-    // Without codes of scales, the scale itself is among the statistics of a block.
-    codec::recipe_request wanted(const engine::run_job& j) const override {
-        const bool coded = codec::scales_have_codes(request_.recipes[j.recipe]);
-        return {nullptr, coded ? codec::detail::codes : codec::detail::stats};
+    codec::recipe_request wanted(const engine::run_job&) const override {
+        return {nullptr, codec::detail::codes};
     }
 
     void begin(const engine::run_batch& b) override {

@@ -79,7 +79,7 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
     const std::uint64_t tensor = base::tensor_id(m.name);
     const block::grid grid{{1, m.rows, m.cols}, high, wide};
     const engine::panel_plan panels(grid.over, std::span(&grid, 1));
-    const codec::recipe_request request{&params, codec::detail::codes, false, true};
+    const codec::recipe_request request{&params, codec::detail::codes, false, true, false, false};
     std::deque<engine::panel_quantizer> quantizers;  // by thread
     for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
     const auto on_segment = [&](const engine::panel& where, const engine::quantized_segment& s) {

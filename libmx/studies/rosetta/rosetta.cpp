@@ -191,7 +191,7 @@ class pair_visitor final : public engine::visitor {
 
     std::size_t tensors_at_once() const override { return most_tensors; }
     codec::recipe_request wanted(const engine::run_job&) const override {
-        return {nullptr, codec::detail::codes, false, false, true};
+        return {nullptr, codec::detail::codes, false, false, true, false};
     }
     void begin(const engine::run_batch& b) override {
         for (std::size_t t = 0; t < b.tensors.size(); ++t) counts_.emplace_back(names_.size());

@@ -131,7 +131,7 @@ class origin_search {
           tops_(*t.element) {
         total_.tensor = t;
         for (const candidate& c : by) {
-            requests_.push_back({&c.params, codec::detail::codes});
+            requests_.push_back({&c.params, codec::detail::codes, false, false, false, false});
             total_.rows.push_back({});
             total_.rows.back().recipe = c.recipe;
         }

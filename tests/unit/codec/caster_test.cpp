@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/backends.hpp"
 #include "libmx/codec/caster.hpp"
 #include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/recipe.hpp"
@@ -34,12 +35,15 @@ struct outcome {
     std::size_t without_code;
 };
 
-outcome cast_all(const codec::element_cast& to, dtype type, const void* data, std::size_t count) {
+outcome cast_all(const codec::element_cast& to, dtype type, const void* data, std::size_t count,
+                 codec::caster& by) {
     outcome o{std::vector<std::uint8_t>(count), std::vector<float>(count), 0};
     const codec::stored_values values{type, static_cast<const std::byte*>(data), count};
-    o.without_code = codec::make_host_caster()->cast(to, {values, count, 0, {}},
-                                                     {o.codes.data(), o.values.data()});
+    o.without_code = by.cast(to, {values, count, 0, {}}, {o.codes.data(), o.values.data()});
     return o;
+}
+outcome cast_all(const codec::element_cast& to, dtype type, const void* data, std::size_t count) {
+    return cast_all(to, type, data, count, *codec::make_host_caster());
 }
 
 std::size_t differences(const codec::element_cast& to, const std::vector<std::uint32_t>& bits,
@@ -109,4 +113,51 @@ TEST_CASE("a table of 16-bit values holds for every dialect") {
     }
     CHECK(compared > 60);
     CHECK(without > 0);
+}
+
+TEST_CASE("vector kernels cast as the conversion does, value by value") {
+    // NaN, Inf and numbers beyond the largest, which kernels leave out, are spread over all.
+    std::vector<std::uint32_t> bits = all_classes();
+    std::vector<std::uint16_t> words(0x10000 - 5);  // the last vector is not full
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        words[i] = static_cast<std::uint16_t>(i * 40503u);
+    }
+    std::vector<std::uint32_t> widened(words.size());
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        widened[i] = static_cast<std::uint32_t>(words[i]) << 16;
+    }
+    const codec::dialect& ocp = codec::row_of(codec::dialect_id::ocp);
+    std::size_t by_vectors = 0;
+    for (const codec::backend& b : codec::backends()) {
+        if (!b.available() || b.is_device() || b.takes_cast == nullptr) continue;
+        for (const format::element_format& f : format::element_formats) {
+            for (const format::rounding_row& rounding : format::roundings) {
+                for (const bool saturate : {true, false}) {
+                    format::rounding_mode mode;
+                    mode.how = rounding.id;
+                    const bool full = rounding.id == format::rounding::up;
+                    const codec::element_cast to{codec::conversion_of(ocp, f, mode, saturate, full),
+                                                 false};
+                    if (!b.takes_cast(to)) continue;
+                    ++by_vectors;
+                    CAPTURE(b.name, f.name, rounding.name, saturate);
+                    const auto caster = b.make_caster(nullptr);
+                    CHECK(differences(
+                              to, widened,
+                              cast_all(to, dtype::bf16, words.data(), words.size(), *caster)) == 0);
+                    const outcome wide =
+                        cast_all(to, dtype::f32, bits.data(), bits.size(), *caster);
+                    CHECK(differences(to, bits, wide) == 0);
+                    CHECK(wide.without_code == bits.size());
+                }
+            }
+        }
+        codec::element_cast to{
+            codec::conversion_of(ocp, *format::find_element_format("e4m3"), {}, true, false),
+            false};
+        CHECK(b.takes_cast(to));
+        to.number.mode.how = format::rounding::stochastic;
+        CHECK(!b.takes_cast(to));
+    }
+    if (&codec::best_backend() != &codec::backends().front()) CHECK(by_vectors > 80);
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parity list: a recipe for each thing that a kernel can find easy or hard.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/codec/recipe.hpp"
+
+namespace mx::bench {
+
+struct road_recipe {
+    std::string family;
+    codec::recipe recipe;
+};
+
+/// Every block format under every rule of its scale, every rounding, form of NVFP4, shape of block,
+/// dialect with blocks, offset, rotation; each recipe once, mxfp4 first.
+std::vector<road_recipe> road_recipes();
+
+/// THE LIST of those that no backend has vector kernels for: the portable reference does them.
+inline constexpr std::array<std::string_view, 25> scalar_recipes{
+    "nvfp4:round=away",
+    "nvfp4:round=zero",
+    "nvfp4:round=up",
+    "nvfp4:round=down",
+    "nvfp4:round=stochastic",
+    "nvfp4:round=nearest-ties-to-zero",
+    "mxfp4_e3m0:ties=even",
+    "mxfp4:dialect=microxcaling",
+    "mxfp8:dialect=microxcaling",
+    "mxint8:dialect=microxcaling",
+    "mxfp4:dialect=microxcaling-bf16",
+    "mxfp8:dialect=microxcaling-bf16",
+    "mxint8:dialect=microxcaling-bf16",
+    "mxfp4:dialect=microxcaling-native",
+    "mxfp8:dialect=microxcaling-native",
+    "mxint8:dialect=microxcaling-native",
+    "mxfp4:dialect=fbgemm",
+    "mxfp4:dialect=ggml",
+    "nvfp4:dialect=ggml",
+    "mxfp4:dialect=modelopt",
+    "mxfp4:dialect=amd-hip",
+    "mxfp8:dialect=amd-hip",
+    "mxfp4:dialect=systems-scaling",
+    "mxfp8:dialect=systems-scaling",
+    "mxint8:dialect=systems-scaling",
+};
+
+}  // namespace mx::bench

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/bench/roads.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "libmx/bench/memory.hpp"
+#include "libmx/bench/normal_values.hpp"
+#include "libmx/bench/road_recipes.hpp"
+#include "libmx/bench/rounds.hpp"
+#include "libmx/bench/row_source.hpp"
+#include "libmx/io/memory_tensor.hpp"
+
+namespace mx::bench {
+namespace {
+
+// What figures beside the always-on ones are measured with.
+constexpr std::array figure_recipes{"mxfp4", "mxfp8", "nvfp4"};
+
+double rate_of_pass(const road& r, const analysis::matrix& m) {
+    std::uint64_t elements = 0;
+    const double took = seconds_of([&] { elements = r.pass(m); });
+    return static_cast<double>(elements) / took;
+}
+
+road analysis_road(std::string family, const codec::recipe& recipe, bool histograms, bool decompose,
+                   tensor::dtype type, const engine::run_control& control) {
+    std::string name = codec::to_string(recipe);
+    if (histograms) name += " +histograms";
+    if (decompose) name += " +decomposition";
+    analysis::analysis_request request;
+    request.recipes = {recipe};
+    request.histograms = histograms;
+    request.decompose = decompose;
+    return {std::move(family),
+            std::move(name),
+            serving_backend(control.chosen_backend(), recipe),
+            static_cast<double>(bytes_of(type)),
+            0,
+            [request = std::move(request), &control](const analysis::matrix& m) {
+                const auto file =
+                    io::memory_tensor(m.data, m.type, {m.rows, m.cols}, {}, std::string(m.name));
+                analysis::analyze({{file.get(), 0}}, request, control);
+                return m.rows * m.cols;
+            }};
+}
+
+}  // namespace
+
+road_rate rate_of(const road& r, double elements_per_second, double first, const bandwidth& b) {
+    road_rate rate;
+    rate.elements_per_second = elements_per_second;
+    rate.of_first = elements_per_second / first;
+    rate.of_read_bandwidth = elements_per_second * r.reads / b.read;
+    rate.of_roof = elements_per_second * (r.reads + r.writes) / (r.writes > 0 ? b.copy : b.read);
+    return rate;
+}
+
+road_table measure_roads(const std::vector<road>& roads, const road_request& request,
+                         const std::atomic<bool>* cancel,
+                         const std::function<void(const engine::progress&)>& on_progress) {
+    road_table table;
+    const std::uint64_t elements =
+        request.elements != 0 ? request.elements : default_elements(request.type);
+    const std::uint64_t wanted = elements * bytes_of(request.type);
+    measured_memory memory(std::max(memory_to_measure(), wanted), request.threads);
+    table.memory = memory.bytes().size();
+    table.machine.threads = request.threads;
+    const auto moved = static_cast<double>(table.memory);
+    double& copy = table.machine.copy;
+    take_turns(0, cancel, {}, [&] { copy = std::max(copy, moved / memory.copy_once()); });
+    const std::span<std::byte> values = memory.bytes().first(wanted);
+    fill_normal(request.type, values);
+    row_source rows(request.type, values, elements);
+    table.elements = rows.elements();
+
+    part_progress progress(on_progress);
+    progress.add_parts(1);
+    std::vector<double> best(roads.size());
+    // Warms up, and tells how much each can do in its share of the time.
+    for (std::size_t i = 0; i < roads.size(); ++i) {
+        base::stop_if(cancel);
+        best[i] = rate_of_pass(roads[i], rows.next(0));
+    }
+    const double share = request.seconds / least_rounds / static_cast<double>(roads.size());
+    double& read = table.machine.read;
+    take_turns(
+        request.seconds, cancel, [&](double done) { progress.report(done); },
+        [&] {
+            read = std::max(read, moved / memory.read_once());
+            for (std::size_t i = 0; i < roads.size(); ++i) {
+                base::stop_if(cancel);
+                best[i] = std::max(best[i], rate_of_pass(roads[i], rows.next(best[i] * share)));
+            }
+        });
+    for (std::size_t i = 0; i < roads.size(); ++i) {
+        table.rates.push_back(rate_of(roads[i], best[i], best.front(), table.machine));
+    }
+    return table;
+}
+
+std::vector<road> recipe_roads(tensor::dtype type, const engine::run_control& control) {
+    std::vector<road> all;
+    for (const road_recipe& r : road_recipes()) {
+        all.push_back(analysis_road(r.family, r.recipe, false, false, type, control));
+    }
+    for (const char* text : figure_recipes) {
+        const codec::recipe r = codec::parse_recipe(text);
+        all.push_back(analysis_road("figures", r, true, false, type, control));
+        all.push_back(analysis_road("figures", r, false, true, type, control));
+    }
+    return all;
+}
+
+std::string_view serving_backend(const codec::backend& b, const codec::recipe& r) {
+    const bool own = b.takes == nullptr || b.takes(codec::params_of(r));
+    return own ? b.name : codec::backends().front().name;
+}
+
+}  // namespace mx::bench

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The roads that values take through mx, timed beside each other: every family of recipes, and
+// whatever else its caller brings, in turns in one run.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+#include "libmx/bench/throughput.hpp"
+#include "libmx/codec/backends.hpp"
+#include "libmx/engine/control.hpp"
+
+namespace mx::bench {
+
+/// Something that goes through the rows of a matrix.
+struct road {
+    std::string family;            ///< what it stands beside: "rule", "dialect", "command", ...
+    std::string name;              ///< a recipe, or a command with its options
+    std::string_view backend;      ///< whose kernels do the work
+    double reads = 0, writes = 0;  ///< bytes of memory for each element
+    std::function<std::uint64_t(const analysis::matrix&)> pass;  ///< returns elements done
+};
+
+struct road_request {
+    tensor::dtype type = tensor::dtype::bf16;  ///< as in throughput_request
+    std::uint64_t elements = 0;                ///< of the matrix; 0: see default_elements
+    int threads = 1;                           ///< at least 1
+    double seconds = 60;                       ///< aimed at, warming up left out
+};
+
+struct road_rate {
+    double elements_per_second = 0;  ///< best of all passes
+    double of_first = 0;             ///< times the rate of the first road
+    double of_read_bandwidth = 0;    ///< bytes read per second, of what this memory is read with
+    /// Bytes read and written per second, of what memory is copied with; of what it is read with
+    /// where nothing is written.
+    double of_roof = 0;
+};
+
+struct road_table {
+    std::uint64_t elements = 0;  ///< of the matrix
+    std::uint64_t memory = 0;    ///< bytes that bandwidths were measured over
+    bandwidth machine{};
+    std::vector<road_rate> rates;  ///< by road
+};
+
+/// A rate with what follows from it.
+road_rate rate_of(const road& r, double elements_per_second, double first, const bandwidth& b);
+
+/// Times every road over normally distributed values. All take turns, each with as many rows as
+/// suit its share of the time. Throws base::error (cancelled) soon after `cancel` is raised.
+road_table measure_roads(const std::vector<road>& roads, const road_request& request,
+                         const std::atomic<bool>* cancel,
+                         const std::function<void(const engine::progress&)>& on_progress);
+
+/// The analysis of each of road_recipes(), the first one mxfp4, and of some of them with
+/// histograms and with the parts of the squared error; with the pass that finds a tensor's maximum,
+/// for recipes that need one. `control` outlives them.
+std::vector<road> recipe_roads(tensor::dtype type, const engine::run_control& control);
+
+/// The backend whose kernels quantize under `r` where `b` is asked for: `b`, or "scalar".
+std::string_view serving_backend(const codec::backend& b, const codec::recipe& r);
+
+}  // namespace mx::bench

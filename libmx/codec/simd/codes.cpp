@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements to codes, or to the numbers of the grid, and nothing else: what conversions write. One
+// body, compiled per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "libmx/codec/simd/codes.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/base/half.hpp"
+#include "libmx/codec/simd/kernels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "libmx/base/simd/targets.inc"
+#if MX_SIMD_TARGET
+#include "libmx/codec/simd/counting.inc"
+#include "libmx/codec/simd/widening.inc"
+
+namespace mx::codec::simd::HWY_NAMESPACE {
+namespace {
+
+using byte_tag = hn::Rebind<std::uint8_t, bits_tag>;
+
+template <bool fixed, rounding_kind kind>
+class code_maker {
+  public:
+    explicit HWY_INLINE code_maker(const element_grid& g)
+        : grid_(g),
+          inverse_quantum_(hn::Set(float_tag(), g.inverse_quantum)),
+          code_mask_(hn::Set(bits_tag(), (1u << g.bits) - 1u)),
+          sign_code_(hn::Set(bits_tag(), 1u << (g.bits - 1))),
+          sign_shift_(32 - g.bits),
+          shift_(g.code_shift),
+          top_(hn::Zero(bits_tag())) {
+        if constexpr (!fixed) top_ = code_of(grid_.max_positive);
+    }
+
+    // The magnitude of y on the grid, at most the largest.
+    HWY_INLINE floats magnitude(floats y, words draw) const {
+        return hn::Min(grid_.round(y, hn::Abs(y), draw), grid_.limit(y));
+    }
+
+    // The codes of y, its sign kept.
+    HWY_INLINE words codes(floats y, words draw) const {
+        if constexpr (fixed) {
+            const floats q = hn::CopySignToAbs(magnitude(y, draw), y);
+            return integer_code(q);
+        } else {
+            return signed_as(y, magnitude_codes(y, draw));
+        }
+    }
+
+    // Without the sign; floating formats.
+    HWY_INLINE words magnitude_codes(floats y, words draw) const {
+        if constexpr (kind == rounding_kind::nearest) {
+            return hn::Min(code_of(hn::Abs(y)), top_);
+        } else {
+            return hn::Min(code_of(grid_.round(y, hn::Abs(y), draw)), top_);
+        }
+    }
+    // Of magnitudes that are on the grid.
+    HWY_INLINE words codes_on_grid(floats magnitude) const {
+        return hn::Min(code_of(magnitude), top_);
+    }
+
+    HWY_INLINE words signed_as(floats y, words code) const {
+        return hn::Or(
+            code, hn::And(hn::ShiftRightSame(hn::BitCast(bits_tag(), y), sign_shift_), sign_code_));
+    }
+
+    // Cut off at the largest number of its sign, which changes no result that saturates.
+    HWY_INLINE floats clamped(floats y) const {
+        return hn::CopySignToAbs(hn::Min(hn::Abs(y), grid_.limit(y)), y);
+    }
+    // Whether all lanes are at most the largest number of their sign; false for a NaN.
+    HWY_INLINE bool in_range(floats y) const {
+        return hn::AllTrue(float_tag(), hn::Le(hn::Abs(y), grid_.limit(y)));
+    }
+
+    static HWY_INLINE void store(words codes, std::uint8_t* to) {
+        hn::StoreU(hn::TruncateTo(byte_tag(), codes), byte_tag(), to);
+    }
+
+  private:
+    HWY_INLINE words integer_code(floats q) const {
+        const ints steps = hn::ConvertTo(int_tag(), hn::Mul(q, inverse_quantum_));
+        return hn::And(hn::BitCast(bits_tag(), steps), code_mask_);
+    }
+
+    // Behind 2^23 quanta the sum has the number of quanta in its last bits; the code counts quanta,
+    // and from the second binade on as many for each binade below.
+    HWY_INLINE words code_of(floats a) const {
+        const bits_tag du;
+        const words exponent =
+            hn::Max(hn::And(hn::BitCast(du, a), hn::Set(du, base::f32_infinity)), grid_.least);
+        const words c = hn::Add(exponent, grid_.step);
+        const words quanta = hn::Sub(hn::BitCast(du, hn::Add(a, hn::BitCast(float_tag(), c))), c);
+        return hn::Add(quanta, hn::ShiftRightSame(hn::Sub(exponent, grid_.least), shift_));
+    }
+
+    grid_vectors<fixed, kind> grid_;
+    floats inverse_quantum_;
+    words code_mask_, sign_code_;
+    int sign_shift_, shift_;
+    words top_;
+};
+
+template <bool fixed, rounding_kind kind>
+HWY_ATTR void write_plain(const element_grid& g, const block_run& run, const float* offset,
+                          const block_scales& scales, std::uint8_t* codes) {
+    const float_tag df;
+    const code_maker<fixed, kind> maker(g);
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (scales.slow.data()[b] != 0) continue;
+        const floats reciprocal = hn::Set(df, scales.reciprocal.data()[b]);
+        const floats centre = hn::Set(df, offset != nullptr ? offset[b] : 0.0f);
+        const std::size_t end = (b + 1) * run.stride;
+        for (std::size_t i = b * run.stride; i < end; i += float_lanes) {
+            words draw = hn::Zero(bits_tag());
+            if constexpr (kind == rounding_kind::stochastic) {
+                draw = hn::LoadU(bits_tag(), run.draws + i);
+            }
+            const floats z = hn::Sub(hn::LoadU(df, run.x + i), centre);
+            maker.store(maker.codes(hn::Mul(z, reciprocal), draw), codes + i);
+        }
+    }
+}
+
+template <quotient_kind kind>
+HWY_ATTR void write_general(const element_grid& g, const block_run& run,
+                            const general_scales& general, const block_scales& scales,
+                            std::uint8_t* codes) {
+    const float_tag df;
+    const bits_tag du;
+    const code_maker<false, rounding_kind::nearest> maker(g);
+    const exact_quotients exactly(g);
+    // The sign of a zero: where the code is one, or where y is.
+    const words never = hn::Zero(du);
+    const words always = hn::Set(du, base::f32_sign_mask);
+    const words plus_of_code = g.sign_of_zero == zero_sign::plus ? always : never;
+    const words plus_of_input = g.sign_of_zero == zero_sign::input_plus ? always : never;
+    const words minus_of_input = g.sign_of_zero == zero_sign::input_minus ? always : never;
+    const bool kept = g.sign_of_zero == zero_sign::kept;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (scales.slow.data()[b] != 0) continue;
+        const doubles inverse = hn::Set(double_tag(), general.inverse.data()[b]);
+        const floats factor = hn::Set(df, general.factor.data()[b]);
+        const std::size_t end = (b + 1) * run.stride;
+        for (std::size_t i = b * run.stride; i < end; i += float_lanes) {
+            const floats x = hn::LoadU(df, run.x + i);
+            floats y = x;
+            words code;
+            if constexpr (kind == quotient_kind::exact) {
+                code = maker.codes_on_grid(exactly.round(lower(x), upper(x), inverse, inverse));
+            } else {
+                y = float_quotient<kind>(x, factor);
+                code = maker.magnitude_codes(y, hn::Zero(du));
+            }
+            if (!kept) {
+                const words zero_code = hn::VecFromMask(du, hn::Eq(code, hn::Zero(du)));
+                const words zero_input =
+                    hn::VecFromMask(du, hn::RebindMask(du, hn::Eq(y, hn::Zero(df))));
+                const words clear =
+                    hn::Or(hn::And(zero_code, plus_of_code), hn::And(zero_input, plus_of_input));
+                const words set = hn::And(zero_input, minus_of_input);
+                y = hn::BitCast(df, hn::Or(hn::AndNot(clear, hn::BitCast(du, y)), set));
+            }
+            maker.store(maker.signed_as(y, code), codes + i);
+        }
+    }
+}
+
+// Vectors that hold NaN, Inf or, unless results saturate, a number beyond the largest end a run.
+template <class From, bool fixed, rounding_kind kind>
+HWY_ATTR std::size_t cast_run(const element_grid& g, bool saturate, const std::byte* from,
+                              std::size_t count, std::uint8_t* codes, float* values) {
+    const auto* const x = reinterpret_cast<const typename From::stored*>(from);
+    const code_maker<fixed, kind> maker(g);
+    const floats inf = hn::Set(float_tag(), base::float_from_bits(base::f32_infinity));
+    std::size_t i = 0;
+    for (; i + float_lanes <= count; i += float_lanes) {
+        floats y = From::widen(x + i);
+        if (HWY_UNLIKELY(!maker.in_range(y))) {
+            if (!saturate || !hn::AllTrue(float_tag(), hn::Lt(hn::Abs(y), inf))) break;
+            y = maker.clamped(y);
+        }
+        if (codes != nullptr) maker.store(maker.codes(y, hn::Zero(bits_tag())), codes + i);
+        if (values != nullptr) {
+            const floats q = maker.magnitude(y, hn::Zero(bits_tag()));
+            hn::StoreU(hn::CopySignToAbs(q, y), float_tag(), values + i);
+        }
+    }
+    return i;
+}
+
+template <class From>
+std::size_t cast_from(const element_grid& g, bool saturate, const std::byte* from,
+                      std::size_t count, std::uint8_t* codes, float* values) {
+    std::size_t done = 0;
+    const auto run = [&]<bool fixed>() {
+        const auto f = g.rounding == rounding_kind::nearest
+                           ? cast_run<From, fixed, rounding_kind::nearest>
+                           : cast_run<From, fixed, rounding_kind::threshold>;
+        done = f(g, saturate, from, count, codes, values);
+    };
+    if (g.fixed) {
+        run.template operator()<true>();
+    } else {
+        run.template operator()<false>();
+    }
+    return done;
+}
+
+}  // namespace
+
+void codes(const element_grid& g, const block_run& run, const float* offset,
+           const block_scales& scales, std::uint8_t* to) {
+    by_grid(g, [&]<bool fixed, rounding_kind kind>() {
+        write_plain<fixed, kind>(g, run, offset, scales, to);
+    });
+}
+
+void general_codes(const element_grid& g, quotient_kind kind, const block_run& run,
+                   const general_scales& general, const block_scales& scales, std::uint8_t* to) {
+    by_quotient(kind, [&]<quotient_kind of>() { write_general<of>(g, run, general, scales, to); });
+}
+
+std::size_t cast(const element_grid& g, bool saturate, const stored_values& from, std::size_t count,
+                 std::uint8_t* to, float* values) {
+    if (from.type == tensor::dtype::bf16) {
+        return cast_from<from_bf16>(g, saturate, from.data, count, to, values);
+    }
+    if (from.type == tensor::dtype::f16) {
+        return cast_from<from_f16>(g, saturate, from.data, count, to, values);
+    }
+    return cast_from<from_f32>(g, saturate, from.data, count, to, values);
+}
+
+}  // namespace mx::codec::simd::HWY_NAMESPACE
+#endif
+HWY_AFTER_NAMESPACE();
