@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "libmx/codec/backends.hpp"
+#include "libmx/codec/cuda/batch_layout.hpp"
 
 namespace mx::codec::cuda {
 namespace {
