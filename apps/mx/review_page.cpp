@@ -80,6 +80,28 @@ std::string judging_text(const judging_options& o) {
     return text;
 }
 
+// The blocks of the tensors that a review finds most harmed: a second pass over these alone.
+std::vector<show::tensor_view> blocks_of(const pages::review& r, const measured_model& m) {
+    constexpr std::size_t blocks_of_each = 5;
+    constexpr std::uint64_t most_map_rows = 16, most_map_columns = 32;
+    std::vector<show::tensor_view> views;
+    for (const pages::harmed_tensor& worst : r.worst) {
+        const auto at = std::ranges::find_if(m.tensors, [&](const engine::tensor_ref& t) {
+            return t.info().name == worst.tensor && t.info().file == worst.file;
+        });
+        if (at == m.tensors.end()) continue;
+        show::show_request request;
+        request.recipes = codec::parse_recipes({worst.recipe});
+        request.roles = m.request.roles;
+        request.norm_bias = m.request.norm_bias;
+        request.worst = blocks_of_each;
+        request.map_rows = most_map_rows;
+        request.map_columns = most_map_columns;
+        views.push_back(show::view_tensor(*at, request, m.control));
+    }
+    return views;
+}
+
 }  // namespace
 
 void declare_review(parser& cmd, review_options& o) {
@@ -140,6 +162,7 @@ void measured_model::finish(report::document d, const std::vector<analysis::resu
     }
     const pages::result_set set{"", &d.head, &results, &d.tail};
     pages::review r = review_of({&set, 1}, options.review.judging, has_page());
+    if (has_page()) pages::add_blocks(r, blocks_of(r, *this));
     if (verdict_first) {
         d.sections.insert(d.sections.begin(), std::make_move_iterator(r.first_screen.begin()),
                           std::make_move_iterator(r.first_screen.end()));

@@ -118,11 +118,15 @@ std::string words_of(const figure& f, double value) {
     return fmt::format(fmt::runtime(f.words), value_text(f, value));
 }
 
+double lost_share(const loss_rates& of, bool at_random) {
+    return std::min(1.0, (at_random ? 0 : of.underflow) + std::max(of.clamp, of.saturated_blocks));
+}
+
 double lost_share(const metrics::row& figures, const codec::recipe& under) {
     const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
-    const bool random = under.round == format::rounding::stochastic;
-    const double clamped = std::max(known(figures.clamp_rate), known(figures.saturated_block_rate));
-    return std::min(1.0, (random ? 0 : known(figures.underflow_rate)) + clamped);
+    return lost_share({known(figures.underflow_rate), known(figures.clamp_rate),
+                       known(figures.saturated_block_rate)},
+                      under.round == format::rounding::stochastic);
 }
 
 }  // namespace mx::policy

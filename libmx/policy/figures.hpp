@@ -68,9 +68,16 @@ std::string value_text(const figure& f, double value);
 /// figure::words with the value.
 std::string words_of(const figure& f, double value);
 
+/// What becomes of the finite elements whose block has a finite scale, of a tensor or a part of it:
+/// rates as in metrics::row, 0 where they are undefined.
+struct loss_rates {
+    double underflow = 0, clamp = 0, saturated_blocks = 0;
+};
+
 /// The share of elements of which nothing is left: those that become zero, and those that are
-/// clamped or lie in blocks where all are. Rounded at random, an element that becomes zero is not
-/// lost: it is kept in the mean.
+/// clamped or lie in blocks where all are; at most 1. Rounded at random (stochastic), an element
+/// that becomes zero is not lost: it is kept in the mean.
+double lost_share(const loss_rates& of, bool at_random);
 double lost_share(const metrics::row& figures, const codec::recipe& under);
 
 }  // namespace mx::policy

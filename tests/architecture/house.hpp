@@ -43,7 +43,7 @@ inline constexpr std::array rooms{
     room{"studies/products",
          "base tensor format report block io codec metrics engine analysis gemm"},
     room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
-    room{"studies/show", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/show", "base tensor format report block io codec metrics engine analysis policy"},
     room{"conformance",
          "base tensor format report scale block io files codec metrics engine analysis gemm"},
     room{"lab",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libmx/api/mx/mx.hpp"
+#include "libmx/policy/figures.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/studies/show/scale_family.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
@@ -107,6 +108,10 @@ TEST_CASE("cells and bands add up to the tensor, and blocks hold the codes that 
             CHECK(std::sqrt(error2 / of) == Approx(figures.rmse).epsilon(1e-12));
         }
         CHECK(t.results.front().rmse == figures.rmse);
+        // What is lost is what the policy means by it.
+        show::region whole;
+        for (const show::region& b : t.bands) whole.add_counts(b);
+        CHECK(whole.lost_share() == policy::lost_share(figures, r));
         const bool packs = !codec::bumps_positions(r);
         const blocks q = packs ? quantize(v, r) : blocks();
         REQUIRE(t.blocks.size() == 5);
@@ -158,7 +163,7 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     x[41 * 64 + 1] = -inf;
     const view v = view(x, 300, 64).named("w");
     const show::tensor_view t = shown(v, asking("mxfp4", 4));
-    // Blocks with a NaN or Inf lose every finite element, the next one all but one.
+    // Blocks with a NaN or Inf become NaN, the next one loses all but one element.
     REQUIRE(t.blocks.size() == 4);
     CHECK(t.blocks[0].index == 80);
     CHECK(t.blocks[1].index == 82);
@@ -175,7 +180,7 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     const auto text = [](const show::tensor_view& of) {
         std::string all;
         for (const show::region& r : of.cells) {
-            all += std::to_string(r.lost) + std::string(" ") + std::to_string(r.error2) + "\n";
+            all += std::to_string(r.lost_share()) + " " + std::to_string(r.error2) + "\n";
         }
         for (const show::block_view& b : of.blocks) all += std::to_string(b.index) + "\n";
         return all;
@@ -183,6 +188,19 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     CHECK(text(again) == text(t));
     for (std::size_t i = 0; i < t.cells.size(); ++i)
         CHECK(t.cells[i].error2 == again.cells[i].error2);
+}
+
+TEST_CASE("a saturated block is lost whole") {
+    std::vector<float> x = varied(64 * 64, 5);
+    // Close below a power of two: every element becomes the largest value under floor.
+    for (std::size_t i = 0; i < 32; ++i)
+        x[9 * 64 + 32 + i] = 0.99F - 0.001F * static_cast<float>(i);
+    const show::tensor_view t = shown(view(x, 64, 64).named("w"), asking("mxfp4", 1));
+    REQUIRE(t.blocks.size() == 1);
+    CHECK(t.blocks[0].index == 19);
+    CHECK(t.blocks[0].of.saturated == 1);
+    CHECK(t.blocks[0].of.lost_share() == 1);
+    CHECK(t.blocks[0].of.clamp_share() < 1);
 }
 
 TEST_CASE("maps are bounded; grids of one row or column are folded") {
