@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -105,7 +106,7 @@ const class_recipe* chosen_of(const class_judgement* c) {
 
 std::string db_words(const class_recipe& r) {
     if (std::isinf(r.sqnr_db)) return "nothing is lost";
-    return fmt::format("{:.1f} dB, {:.1f} on normal data", r.sqnr_db, r.normal_db);
+    return fmt::format("{:.1f} dB (normal data {:.1f})", r.sqnr_db, r.normal_db);
 }
 
 // How well norms would do: the largest error against their spread, under the recipe whose largest
@@ -130,7 +131,7 @@ std::string clause_of(const std::string& reason) {
     std::string text = reason.substr(0, reason.find_first_of(":;("));
     text.erase(text.find_last_not_of(" .") + 1);
     // Names of dtypes stay as they are.
-    if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])) != 0) {
+    if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[1])) == 0) {
         text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
     }
     return text;
@@ -140,24 +141,49 @@ void add_once(std::vector<std::string>& to, std::string text) {
     if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
 }
 
-// "norm: gains lie close together; bias: added, not multiplied".
-std::string kept_reasons(const judged_model& m, const group& g) {
-    std::vector<std::string> parts;
+// A class whose tensors are no operands, or which the policy keeps.
+struct kept_class {
+    std::string role;
+    std::size_t tensors = 0;
+    std::uint64_t stored = 0, could_save = 0;
+    std::vector<std::string> reasons = {};
+};
+
+// The classes of such a group, those of most bytes first.
+std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
+    std::vector<kept_class> all;
     for (const std::string& role : g.roles) {
-        std::vector<std::string> clauses;
+        kept_class& k = all.emplace_back();
+        k.role = role;
         for (const std::size_t i : g.tensors) {
             const decision& d = m.says.decisions[i];
-            if (d.role == role) add_once(clauses, clause_of(d.reason));
+            if (d.role != role) continue;
+            ++k.tensors;
+            k.stored += m.tensors[i].bytes;
+            k.could_save += d.could_save;
+            add_once(k.reasons, clause_of(d.reason));
         }
-        const std::string name = g.roles.size() == 1 ? "" : role + ": ";
-        parts.push_back(
-            fmt::format("{}{}{}", name, fmt::join(clauses, ", or "), spread_words(m, role)));
     }
-    return fmt::format("{}", fmt::join(parts, "; "));
+    std::ranges::stable_sort(all, std::greater{}, &kept_class::stored);
+    return all;
+}
+
+std::string reason_of(const judged_model& m, const kept_class& k) {
+    return fmt::format("{}{}", fmt::join(k.reasons, ", or "), spread_words(m, k.role));
+}
+
+std::string roles_text(const judged_model& m, const group& g) {
+    std::vector<std::string> roles;
+    if (g.is != fate::no_operand) return fmt::format("{}", fmt::join(g.roles, ", "));
+    for (const kept_class& k : kept_classes(m, g)) roles.push_back(k.role);
+    return fmt::format("{}", fmt::join(roles, ", "));
 }
 
 std::string reason_of(const judged_model& m, const group& g) {
-    if (g.is == fate::no_operand) return kept_reasons(m, g);
+    if (g.is == fate::no_operand) {
+        if (g.roles.size() == 1) return reason_of(m, kept_classes(m, g).front());
+        return "not operands of products, or kept by the policy: see below";
+    }
     if (g.is == fate::no_whole_blocks) {
         std::vector<std::string> extents;
         for (const std::size_t i : g.tensors) {
@@ -178,7 +204,7 @@ std::string reason_of(const judged_model& m, const group& g) {
     const decision& d = m.says.decisions[largest];
     if (g.is == fate::quantized && r != nullptr && d.reason.empty()) {
         std::string why = db_words(*r);
-        why += r->vetoed.empty() && r->doubtful.empty() ? "; no tensor reaches a limit" : "";
+        why += r->vetoed.empty() && r->doubtful.empty() ? "; no limit reached" : "";
         if (!r->reason.empty()) why += "; " + r->reason;
         if (!r->scored.empty()) why += "; " + r->scored;
         return why;
@@ -237,10 +263,9 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
-        s.add(fmt::format("{}", fmt::join(g.roles, ", ")), g.tensors.size(),
-              g.is == fate::undecided ? "-" : g.recipe, verdict_text(g), bits,
-              static_cast<double>(g.stored) / unit.bytes, static_cast<double>(g.bytes) / unit.bytes,
-              reason_of(m, g));
+        s.add(roles_text(m, g), g.tensors.size(), g.is == fate::undecided ? "-" : g.recipe,
+              verdict_text(g), bits, static_cast<double>(g.stored) / unit.bytes,
+              static_cast<double>(g.bytes) / unit.bytes, reason_of(m, g));
     }
     s.notes = dominance(m);
     return s;
@@ -313,17 +338,10 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
         } else if (g.is == fate::no_operand) {
             std::vector<std::string> names, savers;
             std::uint64_t could_save = 0;
-            for (const std::string& role : g.roles) {
-                names.push_back(fmt::format(
-                    "{} {}",
-                    std::ranges::count_if(
-                        g.tensors, [&](std::size_t i) { return m.says.decisions[i].role == role; }),
-                    role));
-            }
-            for (const std::size_t i : g.tensors) {
-                const decision& d = m.says.decisions[i];
-                could_save += d.could_save;
-                if (d.could_save > 0) add_once(savers, d.role);
+            for (const kept_class& k : kept_classes(m, g)) {
+                names.push_back(fmt::format("{} {}", k.tensors, k.role));
+                could_save += k.could_save;
+                if (k.could_save > 0) savers.push_back(k.role);
             }
             said.push_back(fmt::format("- Keep {} {} as stored ({} of the bytes){}.", listed(names),
                                        tensors_word(g.tensors.size()), of_bytes(g),
@@ -408,6 +426,23 @@ report::section risks_section(const judged_model& m) {
                             percent(*most));
     }
     s.notes.push_back(said);
+    return s;
+}
+
+// Why classes of one row of the table are kept, class by class.
+report::section kept_section(const judged_model& m, const std::vector<group>& groups) {
+    report::section s;
+    for (const group& g : groups) {
+        if (g.is != fate::no_operand || g.roles.size() == 1) continue;
+        s.heading = "Kept as stored";
+        s.columns = {{"role", "class"},
+                     {"tensors", "tensors", cell::integer},
+                     {"bytes", "bytes", cell::integer},
+                     {"reason", "why"}};
+        for (const kept_class& k : kept_classes(m, g)) {
+            s.add(k.role, k.tensors, k.stored, reason_of(m, k));
+        }
+    }
     return s;
 }
 
@@ -518,14 +553,16 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     words.notes.push_back(cost_words(m));
     for (const std::string& said : c.warnings) words.notes.push_back(said);
     words.notes.push_back(confidence_words(m));
-    if (!c.repeat.empty()) {
-        words.notes.back() += " Repeat with:";
-        words.notes.push_back("$ " + c.repeat);
-    }
     std::vector<report::section> all{std::move(words)};
-    for (report::section& s : std::vector{classes_section(m, groups), risks_section(m),
-                                          widths_section(m), missing_section(m)}) {
+    for (report::section& s :
+         std::vector{classes_section(m, groups), risks_section(m), kept_section(m, groups),
+                     widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
+    }
+    if (!c.repeat.empty()) {
+        // Behind the table: of many recipes it is long.
+        all[1].notes.push_back("To repeat this:");
+        all[1].notes.push_back("$ " + c.repeat);
     }
     return all;
 }

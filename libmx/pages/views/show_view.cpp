@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -484,13 +485,16 @@ report::figure rows_figure(const tensor_view& v, std::size_t tensor) {
 }
 
 void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
-    s.figures.push_back(heat_figure(v, tensor, error_quantity, true));
+    const region all = total_of(v);
+    std::vector<const quantity*> shown{&error_quantity};
+    for (const quantity* q : {&underflow_quantity, &clamp_quantity}) {
+        if (q->mean(all) > 0) shown.push_back(q);
+    }
+    // What most is made of comes first: errors over RMS say little beside a few large elements.
+    std::ranges::stable_sort(shown, std::greater{}, [&](const auto* q) { return q->mean(all); });
+    for (const quantity* q : shown) s.figures.push_back(heat_figure(v, tensor, *q, true));
     if (v.layout.tall * v.layout.wide > 1) {
         s.figures.push_back(heat_figure(v, tensor, error_quantity, false));
-    }
-    const region all = total_of(v);
-    for (const quantity* q : {&underflow_quantity, &clamp_quantity}) {
-        if (q->mean(all) > 0) s.figures.push_back(heat_figure(v, tensor, *q, true));
     }
     if (v.bands.size() > 1) s.figures.push_back(rows_figure(v, tensor));
 }
@@ -558,16 +562,26 @@ std::vector<report::section> worst_blocks_sections(std::span<const tensor_view> 
         blocks == 1 ? "worst block" : fmt::format("{} worst blocks", blocks)));
     for (std::size_t t = 0; t < views.size(); ++t) {
         const tensor_view& v = views[t];
-        report::section all = blocks_section(v);
-        report::section said = summary(v);
-        all.heading = said.heading;
-        all.notes.insert(all.notes.begin(), said.notes.begin(), said.notes.end());
-        add_maps(all, v, t);
-        all.folded = true;
-        sections.push_back(std::move(all));
-        if (v.blocks.empty()) continue;
-        for (report::section& s : block_sections(v, v.blocks.front())) {
-            if (!s.heading.empty()) s.notes.insert(s.notes.begin(), s.heading + ".");
+        report::section& said = sections.emplace_back(summary(v));
+        said.heading = v.tensor.info().name;
+        said.folded = true;
+        said.notes.front() =
+            fmt::format("Under {}. {}", codec::to_string(v.recipe()), said.notes.front());
+        add_maps(said, v, t);
+        // Maps beyond the first are folded: the metric of the page is not theirs.
+        bool first = true;
+        for (report::figure& f : said.figures) {
+            f.more = !f.group.empty() && !std::exchange(first, false);
+            f.group.clear();
+            f.metric.clear();
+        }
+        std::vector<report::section> behind{blocks_section(v)};
+        if (!v.blocks.empty()) {
+            const block_view& worst = v.blocks.front();
+            for (report::section& s : block_sections(v, worst)) behind.push_back(std::move(s));
+            behind[1].notes.insert(behind[1].notes.begin(), behind[1].heading + ".");
+        }
+        for (report::section& s : behind) {
             s.heading.clear();
             s.folded = true;
             sections.push_back(std::move(s));

@@ -202,25 +202,30 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(says(words, "Confidence: tensor error only"));
     CHECK(says(words, "Policy inference, version 1; target any"));
     // What the policy judges is what is measured without --recipe.
-    CHECK(words.notes.back() == "$ mx analyze a/model --html review.html");
-    CHECK(says(page_of(document(three_widths)).sections.front(),
+    CHECK(section_of(page, "What to ship")->notes.back() ==
+          "$ mx analyze a/model --html review.html");
+    CHECK(says(*section_of(page_of(document(three_widths)), "What to ship"),
                "$ mx analyze a/model -r mxfp4:scale=even -r mxfp6:scale=even -r "
                "mxfp8:scale=rceil --html review.html"));
     // Classes that are kept share a row, with a clause for each.
     const std::vector<report::record>& rows = section_of(page, "What to ship")->rows;
     REQUIRE(rows.size() == 2);
     CHECK(report::text_of(rows[1], "role") == "bias, embedding, norm, other, router");
-    CHECK(report::text_of(rows[1], "reason") ==
-          "bias: added, not multiplied; embedding: looked up, not multiplied; norm: gains lie so "
-          "close together that blocks clamp or collapse; other: whole numbers; router: a small "
-          "error sends tokens to other experts");
+    const std::vector<report::record>& kept = section_of(page, "Kept as stored")->rows;
+    REQUIRE(kept.size() == 5);
+    CHECK(report::text_of(kept[0], "reason") == "added, not multiplied");
+    CHECK(report::text_of(kept[1], "reason") == "looked up, not multiplied");
+    CHECK(report::text_of(kept[2], "reason") ==
+          "gains lie so close together that blocks clamp or collapse");
+    CHECK(report::text_of(kept[3], "reason") == "whole numbers");
+    CHECK(report::text_of(kept[4], "reason") == "a small error sends tokens to other experts");
     CHECK(section_of(page, "Largest risks")->notes.back() ==
           "No operand reaches a limit under a recipe that the policy names. As recommended, no "
           "tensor loses an element.");
     std::vector<std::string> headings;
     for (const report::section& s : r.first_screen) headings.push_back(s.heading);
     CHECK(headings == std::vector<std::string>{"Verdict", "What to ship", "Largest risks",
-                                               "Best of about 4, 6 and 8 bits"});
+                                               "Kept as stored", "Best of about 4, 6 and 8 bits"});
     const std::vector<report::record>& best = section_of(page, "Best of about")->rows;
     REQUIRE(best.size() == 3);
     CHECK(report::text_of(best[0], "recipe") == "nvfp4");
