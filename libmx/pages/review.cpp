@@ -254,7 +254,11 @@ review make_review(std::span<const result_set> sets, const review_options& optio
 }
 
 void add_blocks(review& r, std::span<const show::tensor_view> views) {
+    if (views.empty()) return;
     std::vector<report::section> blocks = worst_blocks_sections(views);
+    r.page.sections[r.worst_at - 1].notes.push_back(fmt::format(
+        "Folded below, and not on paper: the worst blocks of {}, and the worst of these in full.",
+        views.size() == 1 ? "the first" : fmt::format("the first {}", views.size())));
     r.page.sections.insert(r.page.sections.begin() + static_cast<std::ptrdiff_t>(r.worst_at),
                            std::make_move_iterator(blocks.begin()),
                            std::make_move_iterator(blocks.end()));

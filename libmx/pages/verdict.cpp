@@ -650,17 +650,18 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
 }
 
 report::section candidates_section(const judged_model& m) {
+    const byte_unit unit = unit_of(m.says.totals.stored);
     report::section s{.heading = "What would change the verdict",
                       .columns = {{"role", "class"},
                                   {"recipe", "recipe"},
                                   {"verdict", "verdict"},
                                   {"on_target", "on the\ntarget"},
                                   {"bits", "bits per\nelement", cell::fixed, 2},
-                                  {"bytes", "bytes"},
+                                  {"bytes", std::string(unit.name), cell::significant, 3},
                                   {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
                                   {"normal_db", "normal\ndata", cell::fixed, 2},
                                   {"ruled_out", "ruled out\ntensors", cell::integer},
-                                  {"doubtful", "doubtful\ntensors", cell::integer},
+                                  {"doubtful", "to\nevaluate", cell::integer},
                                   {"note", ""}}};
     for (const class_judgement& c : m.says.classes) {
         for (std::size_t i = 0; i < c.candidates.size(); ++i) {
@@ -671,12 +672,14 @@ report::section candidates_section(const judged_model& m) {
             if (!r.reason.empty()) notes.push_back(r.reason);
             if (!r.scored.empty()) notes.push_back(r.scored);
             s.add(c.role, r.recipe, policy::to_string(r.is),
-                  m.on->any() ? "-" : policy::to_string(r.on_target), r.bits, bytes_text(r.bytes),
-                  finite_or_null(r.sqnr_db), finite_or_null(r.normal_db), r.vetoed.size(),
-                  r.doubtful.size(), fmt::format("{}", fmt::join(notes, "; ")));
+                  m.on->any() ? "-" : policy::to_string(r.on_target), r.bits,
+                  static_cast<double>(r.bytes) / unit.bytes, finite_or_null(r.sqnr_db),
+                  finite_or_null(r.normal_db), r.vetoed.size(), r.doubtful.size(),
+                  fmt::format("{}", fmt::join(notes, "; ")));
         }
     }
     if (s.rows.empty()) return {};
+    if (m.on->any()) std::erase_if(s.columns, [](const auto& c) { return c.field == "on_target"; });
     s.notes.push_back(
         "The smallest safe candidate that suits more than half of a class is recommended. Metrics "
         "of a task (--eval) make one that needs evaluation safe, or rule it out; another policy "

@@ -548,22 +548,11 @@ std::vector<report::section> show_page_sections(std::span<const tensor_view> vie
 }
 
 std::vector<report::section> worst_blocks_sections(std::span<const tensor_view> views) {
-    if (views.empty()) return {};
-    std::size_t blocks = 0;
-    for (const tensor_view& v : views) blocks = std::max(blocks, v.blocks.size());
     std::vector<report::section> sections;
-    report::section& intro = sections.emplace_back();
-    intro.heading = "Worst blocks";
-    intro.notes.push_back(fmt::format(
-        "Of {}, each under the recipe that harms it most: a map of its blocks, its rows, its {}, "
-        "and the worst one in full.",
-        views.size() == 1 ? "the tensor most harmed"
-                          : fmt::format("the {} tensors most harmed", views.size()),
-        blocks == 1 ? "worst block" : fmt::format("{} worst blocks", blocks)));
     for (std::size_t t = 0; t < views.size(); ++t) {
         const tensor_view& v = views[t];
         report::section& said = sections.emplace_back(summary(v));
-        said.heading = v.tensor.info().name;
+        said.heading = "Blocks of " + v.tensor.info().name;
         said.folded = true;
         said.notes.front() =
             fmt::format("Under {}. {}", codec::to_string(v.recipe()), said.notes.front());
