@@ -417,7 +417,7 @@ report::section risks_section(const judged_model& m) {
     std::optional<double> most;  // of what is recommended
     for (const decision& d : m.says.decisions) {
         if (d.figures == nullptr) continue;
-        const double lost = policy::lost_share(d.figures->figures, d.figures->recipe);
+        const double lost = policy::lost_share(*d.figures);
         most = std::max(most.value_or(0), lost);
     }
     if (most && *most == 0) said += " As recommended, no tensor loses an element.";
@@ -714,8 +714,7 @@ report::record_list decision_records(const judged_model& m) {
              {"could_save", report::tally(d.could_save)},
              {"limit_reached", reached(d.veto)},
              {"lost_share", d.figures == nullptr ? report::value()
-                                                 : report::value(policy::lost_share(
-                                                       d.figures->figures, d.figures->recipe))},
+                                                 : report::value(policy::lost_share(*d.figures))},
              {"bits_per_element", figure(&metrics::row::bits_per_element)},
              {"sqnr_db", figure(&metrics::row::sqnr_db)},
              {"clamp_rate", figure(&metrics::row::clamp_rate)},

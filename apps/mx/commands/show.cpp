@@ -77,7 +77,6 @@ std::vector<engine::tensor_ref> worst_of(const std::vector<engine::tensor_ref>& 
     const analysis::analysis found = analysis::analyze(operands, all, control);
     engine::require_any(analysis::has_elements(found.results), found.skipped);
     struct rank {
-        std::uint64_t poisoned;
         double lost, error;
         engine::tensor_ref tensor;
     };
@@ -89,11 +88,10 @@ std::vector<engine::tensor_ref> worst_of(const std::vector<engine::tensor_ref>& 
                operands[next].info().file != r.of->file) {
             ++next;
         }
-        ranks.push_back({r.poisoned, policy::lost_share(r, request.recipes.front()),
-                         analysis::value_or(r.nrmse, 0), operands[next++]});
+        ranks.push_back({policy::lost_share(r), analysis::value_or(r.nrmse, 0), operands[next++]});
     }
     std::ranges::stable_sort(ranks, [](const rank& a, const rank& b) {
-        return std::tie(a.poisoned, a.lost, a.error) > std::tie(b.poisoned, b.lost, b.error);
+        return std::tie(a.lost, a.error) > std::tie(b.lost, b.error);
     });
     std::vector<engine::tensor_ref> worst;
     for (const rank& r : ranks) {

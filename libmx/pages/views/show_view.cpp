@@ -9,7 +9,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "libmx/base/half.hpp"
@@ -212,14 +211,13 @@ report::section bands_section(const tensor_view& v) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < v.bands.size(); ++i) {
         const region& r = v.bands[i];
-        if (r.lost_share() > 0 || r.poisoned + r.not_finite != 0 || r.error2 > 0) {
+        if (r.lost_share() > 0 || r.not_finite != 0 || r.error2 > 0) {
             order.push_back(i);
         }
     }
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         const region &x = v.bands[a], &y = v.bands[b];
-        return std::tuple(x.poisoned_share(), x.lost_share(), x.error()) >
-               std::tuple(y.poisoned_share(), y.lost_share(), y.error());
+        return std::pair(x.lost_share(), x.error()) > std::pair(y.lost_share(), y.error());
     });
     if (order.empty()) return s;
     order.resize(std::min(order.size(), shown_bands));

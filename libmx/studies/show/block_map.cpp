@@ -24,7 +24,8 @@ void add_larger(double& to, double x) { to = std::max(to, x); }
 double region::error() const { return x2 > 0 ? std::sqrt(error2 / x2) : 0.0; }
 
 double region::lost_share() const {
-    return policy::lost_share({underflow_share(), clamp_share(), saturated_share()}, at_random);
+    return policy::lost_share(
+        {underflow_share(), clamp_share(), saturated_share(), poisoned_share()}, at_random);
 }
 
 void region::add_counts(const region& r) {
@@ -86,8 +87,7 @@ std::uint64_t map_layout::block_of(std::uint64_t row, std::uint64_t column) cons
 }
 
 bool worse(const kept_block& a, const kept_block& b) {
-    return std::tie(b.poisoned, b.lost, b.error, a.index) <
-           std::tie(a.poisoned, a.lost, a.error, b.index);
+    return std::tie(b.lost, b.error, a.index) < std::tie(a.lost, a.error, b.index);
 }
 
 void block_mapper::sums::add(const region& r) {
@@ -139,7 +139,6 @@ class panel_map final : public engine::panel_visitor {
             regions_.emplace_back(index, r);
             kept_block k;
             k.index = index;
-            k.poisoned = r.poisoned_share();
             k.lost = r.lost_share();
             k.error = r.error();
             if (!wanted(k)) continue;

@@ -76,7 +76,6 @@ struct map_layout {
 /// A block with everything that became of it.
 struct kept_block {
     std::uint64_t index = 0;  ///< in the tensor's block grid
-    double poisoned = 0;      ///< region::poisoned_share
     double lost = 0;          ///< region::lost_share
     double error = 0;         ///< region::error
     block::block_stats stats{};
@@ -86,8 +85,7 @@ struct kept_block {
     std::vector<std::uint8_t> bump;  ///< see codec::block_place; empty without
 };
 
-/// Whether a is worse: more of it is NaN with its scale, then more lost, then a larger error, then
-/// a smaller index.
+/// Whether a is worse: more of it is lost, then a larger error, then a smaller index.
 bool worse(const kept_block& a, const kept_block& b);
 
 /// Maps the blocks of the only tensor of a run under its first recipe. Memory does not grow with

@@ -111,7 +111,7 @@ TEST_CASE("cells and bands add up to the tensor, and blocks hold the codes that 
         // What is lost is what the policy means by it.
         show::region whole;
         for (const show::region& b : t.bands) whole.add_counts(b);
-        CHECK(whole.lost_share() == policy::lost_share(figures, r));
+        CHECK(whole.lost_share() == policy::lost_share(t.results.front()));
         const bool packs = !codec::bumps_positions(r);
         const blocks q = packs ? quantize(v, r) : blocks();
         REQUIRE(t.blocks.size() == 5);
@@ -163,7 +163,7 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     x[41 * 64 + 1] = -inf;
     const view v = view(x, 300, 64).named("w");
     const show::tensor_view t = shown(v, asking("mxfp4", 4));
-    // Blocks with a NaN or Inf become NaN, the next one loses all but one element.
+    // Blocks with a NaN or Inf lose every finite element, the next one all but one.
     REQUIRE(t.blocks.size() == 4);
     CHECK(t.blocks[0].index == 80);
     CHECK(t.blocks[1].index == 82);
@@ -172,6 +172,11 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     CHECK(t.blocks[2].first == std::vector<std::uint64_t>{117, 32});
     CHECK(t.blocks[2].last == std::vector<std::uint64_t>{117, 63});
     CHECK(t.blocks[0].of.poisoned == 31);
+    CHECK(t.blocks[0].of.lost_share() == 1);
+    show::region whole;
+    for (const show::region& b : t.bands) whole.add_counts(b);
+    CHECK(whole.poisoned_share() > 0);
+    CHECK(whole.lost_share() == policy::lost_share(t.results.front()));
     CHECK(std::isnan(t.blocks[0].scale));
     const show::region& cell = t.cells[t.layout.cell_of(235)];
     CHECK(cell.max_lost == 31.0 / 32);
