@@ -364,12 +364,12 @@ std::string cost_of(const policy::judgement_totals& t) {
 std::string cost_words(const judged_model& m) {
     const policy::judgement_totals& t = m.says.totals;
     std::string text = "Cost: " + cost_of(t);
-    if (t.kept > 0 && t.kept < t.stored) {
-        text += fmt::format("; {} ({}) stays as stored", bytes_text(t.kept),
+    if (t.kept > 0 && t.recommended != t.stored) {
+        text += fmt::format(", including {} ({}) as stored", bytes_text(t.kept),
                             percent(static_cast<double>(t.kept) / static_cast<double>(t.stored)));
     }
     if (t.undecided > 0) {
-        text += fmt::format("; {} is undecided and counted as stored", bytes_text(t.undecided));
+        text += fmt::format(", including {} that are undecided", bytes_text(t.undecided));
     }
     return text + ".";
 }

@@ -423,6 +423,10 @@ report::figure heat_figure(const tensor_view& v, std::size_t tensor, const quant
     report::heat_map map;
     map.value.title = fmt::format("{}, {}", q.title, largest ? "worst block" : "mean");
     map.value.share = true;
+    if (&q != &error_quantity) {
+        map.value.low = 0;
+        map.value.high = 1;
+    }
     for (std::uint64_t c = 0; c < l.columns; ++c)
         map.columns.push_back(fmt::format("+{}", c * l.wide));
     for (std::uint64_t r = 0; r < l.rows; ++r) {

@@ -87,7 +87,11 @@ class map_drawer {
             const int step = std::min(half_shades - 1, static_cast<int>(away * half_shades));
             return {worse_than_limit(v) ? 'b' : 'g', step + 1};
         }
-        if (shade_.low == shade_.high || values_.low() == values_.high()) return {'h', 0};
+        // Of one value alone a given range says whether it is bad.
+        const bool ranged = p_.value.low && p_.value.high;
+        if (shade_.low == shade_.high || (values_.low() == values_.high() && !ranged)) {
+            return {'h', 0};
+        }
         const double worse = p_.larger_is_worse ? shade_(v) : 1 - shade_(v);
         return {'h', std::min(shades - 1, static_cast<int>(worse * shades))};
     }
