@@ -221,7 +221,7 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
         const std::string over = ratios(under(results, r.transform, false));
         if (over.empty()) continue;
         words.push_back(
-            fmt::format("- Errors under {} over those under {}: {}.", r.transform, first, over));
+            fmt::format("- Error with {} over that with {}: {}.", r.transform, first, over));
     }
     const std::string again = ratios(under(results, first, true));
     if (!again.empty()) {
