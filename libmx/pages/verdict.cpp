@@ -430,7 +430,7 @@ report::section risks_section(const judged_model& m) {
 }
 
 // Why classes of one row of the table are kept, class by class.
-report::section kept_section(const judged_model& m, const std::vector<group>& groups) {
+report::section kept_reasons_section(const judged_model& m, const std::vector<group>& groups) {
     report::section s;
     for (const group& g : groups) {
         if (g.is != fate::no_operand || g.roles.size() == 1) continue;
@@ -555,7 +555,7 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     words.notes.push_back(confidence_words(m));
     std::vector<report::section> all{std::move(words)};
     for (report::section& s :
-         std::vector{classes_section(m, groups), risks_section(m), kept_section(m, groups),
+         std::vector{classes_section(m, groups), risks_section(m), kept_reasons_section(m, groups),
                      widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
     }

@@ -31,8 +31,8 @@ using report::plural;
 
 constexpr std::size_t shown_bands = 5;
 constexpr std::size_t shown_elements = 64;
-constexpr std::size_t most_points = 256;  // of a line over rows
-constexpr std::uint64_t beside = 32;      // columns of maps that stand side by side
+constexpr std::size_t most_row_points = 256;  // of a line over rows
+constexpr std::uint64_t beside = 32;          // columns of maps that stand side by side
 constexpr const char* rules_heading = "What each scale rule makes of it";
 constexpr const char* elements_heading = "Its elements";
 
@@ -186,12 +186,12 @@ report::section summary(const tensor_view& v) {
 }
 
 // Of the matrices below each other, the first row of a row of blocks.
-std::uint64_t row_of(const block::grid& g, std::uint64_t line) {
+std::uint64_t row_of_line(const block::grid& g, std::uint64_t line) {
     return line / g.rows() * g.over.rows + line % g.rows() * g.block_rows;
 }
 
-std::uint64_t first_row(const tensor_view& v, std::size_t band) {
-    return row_of(v.geometry.grid, band * v.band_lines);
+std::uint64_t first_row_of(const tensor_view& v, std::size_t band) {
+    return row_of_line(v.geometry.grid, band * v.band_lines);
 }
 
 // "24-47".
@@ -199,9 +199,9 @@ std::string band_name(const tensor_view& v, std::size_t band) {
     const block::grid& g = v.geometry.grid;
     const std::uint64_t from = band * v.band_lines;
     const std::uint64_t to = std::min(from + v.band_lines, v.layout.lines) - 1;
-    const std::uint64_t first = first_row(v, band);
+    const std::uint64_t first = first_row_of(v, band);
     const std::uint64_t last =
-        std::min(row_of(g, to) + g.block_rows, (to / g.rows() + 1) * g.over.rows) - 1;
+        std::min(row_of_line(g, to) + g.block_rows, (to / g.rows() + 1) * g.over.rows) - 1;
     return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
 }
 
@@ -456,7 +456,7 @@ report::figure rows_figure(const tensor_view& v, std::size_t tensor) {
     chart.y.title = "share";
     chart.y.share = true;
     // A point is the worst of so many bands.
-    const std::size_t together = (v.bands.size() + most_points - 1) / most_points;
+    const std::size_t together = (v.bands.size() + most_row_points - 1) / most_row_points;
     struct strip {
         const char* name;
         double (*of)(const region&);
@@ -470,8 +470,8 @@ report::figure rows_figure(const tensor_view& v, std::size_t tensor) {
             for (std::size_t k = i; k < std::min(i + together, v.bands.size()); ++k) {
                 if (s.of(v.bands[k]) > s.of(v.bands[worst])) worst = k;
             }
-            line.points.push_back({static_cast<double>(first_row(v, worst)), s.of(v.bands[worst]),
-                                   "rows " + band_name(v, worst)});
+            line.points.push_back({static_cast<double>(first_row_of(v, worst)),
+                                   s.of(v.bands[worst]), "rows " + band_name(v, worst)});
         }
         chart.lines.push_back(std::move(line));
     }
