@@ -32,7 +32,7 @@ picture() {
         "file://$scratch/seen-$name.html" >/dev/null 2>&1
 }
 page=page.html
-picture verdict 960 verdict what-to-ship largest-risks
+picture verdict 1060 verdict what-to-ship largest-risks
 picture tensors 850 tensors-under-the-recommendation
 picture norms 620 norm-gains-against-the-clamp-zone
 page=plan.html

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "libmx/documents/build_facts.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::documents {
 namespace {
@@ -42,6 +44,28 @@ const std::vector<codec::recipe>& with_recipes(std::vector<codec::recipe>& recip
                                                const engine::role_finder& roles) {
     if (recipes.empty()) recipes = recipes_for(basis_of(o.judging), tensors, roles);
     return recipes;
+}
+
+// The blocks of the tensors that a review finds most harmed: a second pass over these alone.
+std::vector<show::tensor_view> blocks_of(const pages::review& r, const measured_model& m) {
+    constexpr std::size_t blocks_of_each = 5;
+    constexpr std::uint64_t most_map_rows = 16, most_map_columns = 32;
+    std::vector<show::tensor_view> views;
+    for (const pages::harmed_tensor& worst : r.worst) {
+        const auto at = std::ranges::find_if(m.opened.tensors, [&](const engine::tensor_ref& t) {
+            return t.info().name == worst.tensor && t.info().file == worst.file;
+        });
+        if (at == m.opened.tensors.end()) continue;
+        show::show_request request;
+        request.recipes = codec::parse_recipes({worst.recipe});
+        request.roles = m.request.roles;
+        request.norm_bias = m.request.norm_bias;
+        request.worst = blocks_of_each;
+        request.map_rows = most_map_rows;
+        request.map_columns = most_map_columns;
+        views.push_back(show::view_tensor(*at, request, m.control));
+    }
+    return views;
 }
 
 opened_tensors chosen(opened_tensors opened, const role_options& o,
@@ -88,6 +112,7 @@ measured measured_model::finish(report::document d, const std::vector<analysis::
     if (!options.page && !verdict_first && !options.summary) return m;
     const pages::result_set set{"", &m.document.head, &results, &m.document.tail};
     m.review = review_of({&set, 1}, options.judging, options.page);
+    if (options.page) pages::add_blocks(m.review, blocks_of(m.review, *this));
     if (verdict_first) {
         std::vector<report::section>& to = m.document.sections;
         std::vector<report::section>& first = m.review.first_screen;

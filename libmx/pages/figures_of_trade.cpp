@@ -12,11 +12,34 @@
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/studies/compare/ranking.hpp"
+#include "libmx/tensor/dtypes.hpp"
 
 namespace mx::pages {
 namespace {
 
-void add_bits(const evidence& e, const class_trades& r, report::section& to) {
+// Every tensor under what is chosen for it; what keeps its precision has its stored bits and no
+// error. None where nothing is chosen.
+std::optional<report::point> mixture_of(const evidence& e, const class_trades& r,
+                                        const chosen_cells& chosen) {
+    double bits = 0, noise = 0, elements = 0;
+    for (const std::size_t t : r.tensors) {
+        const double here = elements_of(e, t);
+        elements += here;
+        if (chosen[t]) {
+            const analysis::result& m = e.table.of(t, e.plan.cells[*chosen[t]].runs.front());
+            bits += m.bits_per_element * here;
+            if (!std::isnan(m.nrmse)) noise += m.nrmse * m.nrmse * here;
+        } else {
+            const auto dtype = tensor::find_dtype(e.table.tensors[t].of->dtype);
+            bits += (dtype ? tensor::row_of(*dtype).bits : 32) * here;
+        }
+    }
+    if (!(noise > 0)) return {};
+    return report::point{bits / elements, -10 * std::log10(noise / elements), "recommended"};
+}
+
+void add_bits(const evidence& e, const class_trades& r, const chosen_cells& chosen,
+              report::section& to) {
     report::scatter_chart chart;
     double elements = 0;
     for (const std::size_t t : r.tensors) elements += elements_of(e, t);
@@ -42,12 +65,17 @@ void add_bits(const evidence& e, const class_trades& r, report::section& to) {
         if (front[i]) chart.path.emplace_back(shown[i]->bits, shown[i]->sqnr_db);
     }
     std::ranges::sort(chart.path);
-    add_figure(
-        to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
-        "Over all elements together, each tensor divided by its RMS, so that large values of "
-        "one do not hide the others. On the front, nothing has as few bits and as high an "
-        "SQNR. mx plan mixes recipes and reaches points between them.",
-        std::move(chart))
+    std::string caption =
+        "Over all elements together, each tensor divided by its RMS, so that large values of one "
+        "do not hide the others. On the front, no recipe has as few bits and as high an SQNR.";
+    if (const auto mixture = mixture_of(e, r, chosen)) {
+        chart.marks.push_back({*mixture, "mixture of the verdict", true});
+        caption +=
+            " recommended: what mx plan writes, with stored bits for tensors that keep their "
+            "precision.";
+    }
+    add_figure(to, "bits", fmt::format("Bits against SQNR, {}", tensors_of(r.role)),
+               std::move(caption), std::move(chart))
         .more = !r.role.empty();
 }
 
@@ -161,7 +189,7 @@ void add_plane(const evidence& e, const std::vector<class_trades>& all, report::
 
 }  // namespace
 
-report::section trade_section(const evidence& e) {
+report::section trade_section(const evidence& e, const chosen_cells& chosen) {
     report::section s{.heading = "Recipe against recipe"};
     std::vector<class_trades> all;
     for (const tensor_class& c : e.classes) all.push_back(trades_of(c.role, e, c.tensors));
@@ -171,7 +199,7 @@ report::section trade_section(const evidence& e) {
             if (r.role == role) shown.push_back(r);
         }
     }
-    for (const class_trades& r : shown) add_bits(e, r, s);
+    for (const class_trades& r : shown) add_bits(e, r, chosen, s);
     for (const class_trades& r : shown) add_blocks(e, r, s);
     const bool blocks =
         std::ranges::any_of(s.figures, [](const report::figure& f) { return f.id == "blocks"; });

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/verdict.hpp"
+#include "libmx/pages/views/show_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/policy/missing.hpp"
@@ -25,6 +27,7 @@ namespace mx::pages {
 namespace {
 
 constexpr std::size_t named_inputs = 3;
+constexpr std::size_t drilled_tensors = 3;
 
 bool is_analysis(const result_set& s) {
     return s.results != nullptr && report::text_of(*s.head, "schema") == "mx.analysis/1";
@@ -69,9 +72,22 @@ policy::judged_model judged(std::span<const result_set> sets, const policy::basi
     return policy::judge_model(std::move(tensors), by);
 }
 
+// Whether the recipes are those that a run without --recipe measures.
+bool measured_by_default(const evidence& e, const policy::judged_model& m) {
+    std::vector<policy::measured_tensor> measured;
+    for (const policy::measured_tensor& t : m.tensors) {
+        if (!t.left_out.empty()) continue;
+        policy::measured_tensor& to = measured.emplace_back();
+        to.name = t.name;
+        to.role = t.role;
+        to.shape = t.shape;
+    }
+    return e.plan.recipes == policy::recipes_to_measure(m.by, *m.on, measured);
+}
+
 // The command that measures what was measured, and makes the page of it.
-std::string repeat_command(const evidence& e, std::span<const result_set> sets,
-                           const std::string& judging) {
+std::string repeat_command(const evidence& e, const policy::judged_model& m,
+                            std::span<const result_set> sets, const std::string& judging) {
     if (e.plan.recipes.empty() || e.inputs.empty()) return {};  // none: arrays in memory
     std::string command = "mx analyze";
     for (const input_file& f : e.inputs) command += " " + policy::shell_word(f.path);
@@ -82,8 +98,10 @@ std::string repeat_command(const evidence& e, std::span<const result_set> sets,
     // Sets of several selections have no one command.
     if (selections.size() > 1) return {};
     if (!selections.empty() && !selections.begin()->empty()) command += " " + *selections.begin();
-    for (const codec::recipe& r : e.plan.recipes) {
-        command += " -r " + policy::shell_word(codec::to_string(r));
+    if (!measured_by_default(e, m)) {
+        for (const codec::recipe& r : e.plan.recipes) {
+            command += " -r " + policy::shell_word(codec::to_string(r));
+        }
     }
     return command + judging + " --html review.html";
 }
@@ -195,7 +213,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
                    bool with_page) {
     const evidence e = gather(sets);
     const policy::judged_model m = judged(sets, options.judged_by);
-    const verdict_context context{repeat_command(e, sets, options.judging), warnings_of(e)};
+    const verdict_context context{repeat_command(e, m, sets, options.judging), warnings_of(e)};
     review out;
     out.first_screen = verdict_sections(m, context);
     if (!m.tensors.empty()) out.summary = verdict_line(m);
@@ -212,6 +230,8 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     d.sections = out.first_screen;
     if (!m.tensors.empty()) {
         put(d.sections, worst_section(m));
+        out.worst = most_harmed(m, drilled_tensors);
+        out.worst_at = d.sections.size();
         put(d.sections, candidates_section(m));
         put(d.sections, finding_sections(e));
     }
@@ -222,7 +242,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     }
     if (!e.classes.empty()) {
         put(d.sections, layers_section(e));
-        put(d.sections, trade_section(e));
+        put(d.sections, trade_section(e, choices_of(e, m)));
         put(d.sections, norms_section(e));
         put(d.sections, blocks_section(e));
         put(d.sections, tensors_section(e, worst_first(e, m)));
@@ -231,6 +251,17 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     put(d.sections, definition_sections(e));
     for (report::section& s : d.sections) s.folded = is_reference(s);
     return out;
+}
+
+void add_blocks(review& r, std::span<const show::tensor_view> views) {
+    if (views.empty()) return;
+    std::vector<report::section> blocks = worst_blocks_sections(views);
+    r.page.sections[r.worst_at - 1].notes.push_back(fmt::format(
+        "Folded below, and not on paper: the worst blocks of {}, and the worst of these in full.",
+        views.size() == 1 ? "the first" : fmt::format("the first {}", views.size())));
+    r.page.sections.insert(r.page.sections.begin() + static_cast<std::ptrdiff_t>(r.worst_at),
+                           std::make_move_iterator(blocks.begin()),
+                           std::make_move_iterator(blocks.end()));
 }
 
 }  // namespace mx::pages

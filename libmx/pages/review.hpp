@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "libmx/analysis/result.hpp"
+#include "libmx/pages/verdict.hpp"
 #include "libmx/policy/judged_model.hpp"
 #include "libmx/report/document.hpp"
+#include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::pages {
 
@@ -36,6 +38,10 @@ struct review {
     /// The page, schema mx.report/2: results are the decisions, one per tensor; the caller puts
     /// schema and tool before the head. Empty unless it was asked for.
     report::document page;
+    /// The tensors whose blocks the page has room for, worst first, and their place among its
+    /// sections: add_blocks.
+    std::vector<harmed_tensor> worst;
+    std::size_t worst_at = 0;
 };
 
 /// The section that inputs are listed in.
@@ -45,5 +51,8 @@ inline constexpr const char* inputs_heading = "Inputs";
 /// the same page. Throws base::error (input) for documents of other schemas.
 review make_review(std::span<const result_set> sets, const review_options& options,
                    bool with_page = true);
+
+/// Adds the blocks of the tensors `r.worst`, which results do not hold, to the page.
+void add_blocks(review& r, std::span<const show::tensor_view> views);
 
 }  // namespace mx::pages

@@ -34,8 +34,9 @@ report::section choices_section(const evidence& e, const chosen_cells& chosen);
 std::vector<report::section> comparison_sections(std::span<const result_set> sets);
 /// Errors layer by layer.
 report::section layers_section(const evidence& e);
-/// Bits against SQNR, error against block size, where the error comes from, overflow and underflow.
-report::section trade_section(const evidence& e);
+/// Bits against SQNR, with the mixture that is chosen, error against block size, where the error
+/// comes from, overflow and underflow.
+report::section trade_section(const evidence& e, const chosen_cells& chosen);
 /// Block maxima, codes and scales.
 report::section blocks_section(const evidence& e);
 /// Norm weights against the clamp zone.

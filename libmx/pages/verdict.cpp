@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <functional>
 #include <map>
-#include <set>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/policy/missing.hpp"
+#include "libmx/policy/operands.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -31,6 +34,7 @@ constexpr std::size_t first_risks = 3;
 constexpr std::size_t worst_shown = 10;
 constexpr std::size_t commands_shown = 3;
 constexpr std::size_t named_files = 3;
+constexpr std::size_t named_extents = 3;
 
 // What becomes of a tensor.
 enum class fate : std::uint8_t { quantized, undecided, ruled_out, no_whole_blocks, no_operand };
@@ -42,43 +46,51 @@ fate fate_of(const decision& d) {
     return d.undecided ? fate::undecided : fate::ruled_out;
 }
 
-// Tensors of a role that fare alike.
+// Tensors that fare alike: of one role where they are quantized or could be; of any where what they
+// are, or their shape, keeps their precision.
 struct group {
-    std::string role, recipe;
+    std::vector<std::string> roles;
+    std::string recipe;
     fate is = fate::no_operand;
-    std::size_t tensors = 0, doubtful = 0;
+    std::size_t doubtful = 0;
     std::uint64_t elements = 0, stored = 0, bytes = 0;
-    std::size_t largest = 0;  // tensor
-    bool one_reason = true;
+    std::vector<std::size_t> tensors = {};
+
+    bool shared() const { return is == fate::no_whole_blocks || is == fate::no_operand; }
 };
 
-// The groups, those of the role with most bytes first.
+// What is quantized or could be comes first, by the bytes of its role.
 std::vector<group> groups_of(const judged_model& m) {
     std::vector<group> groups;
     std::map<std::string, std::uint64_t> of_role;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        of_role[m.says.decisions[i].role] += m.tensors[i].bytes;
+    }
+    std::vector<std::size_t> order(m.tensors.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+        const std::string &x = m.says.decisions[a].role, &y = m.says.decisions[b].role;
+        return std::tuple(of_role[y], x) < std::tuple(of_role[x], y);
+    });
+    for (const std::size_t i : order) {
         const decision& d = m.says.decisions[i];
         const policy::measured_tensor& t = m.tensors[i];
-        of_role[d.role] += t.bytes;
         const auto same = [&](const group& g) {
-            return g.role == d.role && g.recipe == d.recipe && g.is == fate_of(d);
+            return g.is == fate_of(d) && g.recipe == d.recipe &&
+                   (g.shared() || g.roles.front() == d.role);
         };
         auto at = std::ranges::find_if(groups, same);
-        if (at == groups.end()) {
-            at = groups.insert(at, group{d.role, d.recipe, fate_of(d)});
-            at->largest = i;
-        }
-        ++at->tensors;
+        if (at == groups.end()) at = groups.insert(at, group{{}, d.recipe, fate_of(d)});
+        if (at->roles.empty() || at->roles.back() != d.role) at->roles.push_back(d.role);
+        at->tensors.push_back(i);
         at->doubtful += d.is == policy::verdict::evaluate ? 1u : 0u;
         at->elements += t.elements;
         at->stored += t.bytes;
         at->bytes += d.bytes;
-        const std::string& first = m.says.decisions[at->largest].reason;
-        at->one_reason = at->one_reason && d.reason == first;
-        if (t.bytes > m.tensors[at->largest].bytes) at->largest = i;
     }
     std::ranges::stable_sort(groups, {}, [&](const group& g) {
-        return std::tuple(~of_role[g.role], g.role, g.is != fate::quantized, ~g.stored);
+        return g.shared() ? std::tuple(true, ~std::uint64_t{0}, g.is, ~g.stored)
+                          : std::tuple(false, ~of_role[g.roles.front()], g.is, ~g.stored);
     });
     return groups;
 }
@@ -94,7 +106,7 @@ const class_recipe* chosen_of(const class_judgement* c) {
 
 std::string db_words(const class_recipe& r) {
     if (std::isinf(r.sqnr_db)) return "nothing is lost";
-    return fmt::format("{:.1f} dB, {:.1f} on normal data", r.sqnr_db, r.normal_db);
+    return fmt::format("{:.1f} dB (normal data {:.1f})", r.sqnr_db, r.normal_db);
 }
 
 // How well norms would do: the largest error against their spread, under the recipe whose largest
@@ -110,29 +122,102 @@ std::string spread_words(const judged_model& m, std::string_view role) {
     }
     const auto least = std::ranges::min_element(worst, {}, [](const auto& w) { return w.second; });
     if (least == worst.end()) return {};
-    return fmt::format(" Under {} the worst errs by {} of its spread.", least->first,
-                       percent(least->second));
+    return fmt::format(" (error up to {} of their spread under {})", percent(least->second),
+                       least->first);
+}
+
+// The first clause of a reason, as part of a sentence.
+std::string clause_of(const std::string& reason) {
+    std::string text = reason.substr(0, reason.find_first_of(":;("));
+    text.erase(text.find_last_not_of(" .") + 1);
+    // Names of dtypes stay as they are.
+    if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[1])) == 0) {
+        text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+    }
+    return text;
+}
+
+void add_once(std::vector<std::string>& to, std::string text) {
+    if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
+}
+
+// A class whose tensors are no operands, or which the policy keeps.
+struct kept_class {
+    std::string role;
+    std::size_t tensors = 0;
+    std::uint64_t stored = 0, could_save = 0;
+    std::vector<std::string> reasons = {};
+};
+
+// The classes of such a group, those of most bytes first.
+std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
+    std::vector<kept_class> all;
+    for (const std::string& role : g.roles) {
+        kept_class& k = all.emplace_back();
+        k.role = role;
+        for (const std::size_t i : g.tensors) {
+            const decision& d = m.says.decisions[i];
+            if (d.role != role) continue;
+            ++k.tensors;
+            k.stored += m.tensors[i].bytes;
+            k.could_save += d.could_save;
+            add_once(k.reasons, clause_of(d.reason));
+        }
+    }
+    std::ranges::stable_sort(all, std::greater{}, &kept_class::stored);
+    return all;
+}
+
+std::string reason_of(const judged_model& m, const kept_class& k) {
+    return fmt::format("{}{}", fmt::join(k.reasons, ", or "), spread_words(m, k.role));
+}
+
+std::string roles_text(const judged_model& m, const group& g) {
+    std::vector<std::string> roles;
+    if (g.is != fate::no_operand) return fmt::format("{}", fmt::join(g.roles, ", "));
+    for (const kept_class& k : kept_classes(m, g)) roles.push_back(k.role);
+    return fmt::format("{}", fmt::join(roles, ", "));
 }
 
 std::string reason_of(const judged_model& m, const group& g) {
-    const class_recipe* r = chosen_of(class_of(m, g.role));
-    const decision& d = m.says.decisions[g.largest];
+    if (g.is == fate::no_operand) {
+        if (g.roles.size() == 1) return reason_of(m, kept_classes(m, g).front());
+        return "not operands of products, or kept by the policy: see below";
+    }
+    if (g.is == fate::no_whole_blocks) {
+        std::vector<std::string> extents;
+        for (const std::size_t i : g.tensors) {
+            add_once(extents, std::to_string(m.tensors[i].shape.back()));
+        }
+        const bool some = extents.size() > named_extents;
+        if (some) extents.resize(named_extents);
+        return fmt::format("last axis ({}{}) without whole blocks: pad it, or try axis=-2",
+                           fmt::join(extents, ", "), some ? ", ..." : "");
+    }
+    const class_recipe* r = chosen_of(class_of(m, g.roles.front()));
+    std::size_t largest = g.tensors.front();
+    bool one_reason = true;
+    for (const std::size_t i : g.tensors) {
+        one_reason = one_reason && m.says.decisions[i].reason == m.says.decisions[largest].reason;
+        if (m.tensors[i].bytes > m.tensors[largest].bytes) largest = i;
+    }
+    const decision& d = m.says.decisions[largest];
     if (g.is == fate::quantized && r != nullptr && d.reason.empty()) {
         std::string why = db_words(*r);
-        why += r->vetoed.empty() && r->doubtful.empty() ? "; no tensor reaches a limit" : "";
+        why += r->vetoed.empty() && r->doubtful.empty() ? "; no limit reached" : "";
         if (!r->reason.empty()) why += "; " + r->reason;
         if (!r->scored.empty()) why += "; " + r->scored;
         return why;
     }
-    if (g.one_reason || g.tensors == 1) return d.reason + spread_words(m, g.role);
-    return fmt::format("{} ({}, the largest)", d.reason, tensor_name(m, g.largest));
+    if (one_reason) return d.reason;
+    return fmt::format("{} ({}, the largest)", d.reason, tensor_name(m, largest));
 }
 
 std::string verdict_text(const group& g) {
     switch (g.is) {
         case fate::quantized:
             if (g.doubtful == 0) return "safe";
-            if (g.doubtful == g.tensors) return "needs evaluation";
+            if (g.doubtful == g.tensors.size()) return "needs evaluation";
             return fmt::format("safe; {} {} evaluation", g.doubtful,
                                g.doubtful == 1 ? "needs" : "need");
         case fate::undecided:
@@ -140,6 +225,26 @@ std::string verdict_text(const group& g) {
         default:
             return "keep";
     }
+}
+
+// What most of an error, or of what is lost, is of.
+std::vector<std::string> dominance(const judged_model& m) {
+    std::vector<std::string> said;
+    if (m.says.dominant) {
+        said.push_back(fmt::format("More than half of the elements that are lost are in {}.",
+                                   tensor_name(m, *m.says.dominant)));
+    }
+    for (const class_judgement& c : m.says.classes) {
+        const class_recipe* r = chosen_of(&c);
+        if (r == nullptr || !r->dominant) continue;
+        const double share = static_cast<double>(m.tensors[*r->dominant].elements) /
+                             static_cast<double>(r->elements);
+        said.push_back(
+            fmt::format("More than half of the error of {} under {} is that of one tensor, {}, "
+                        "which has {} of the elements.",
+                        c.role, r->recipe, tensor_name(m, *r->dominant), percent(share)));
+    }
+    return said;
 }
 
 report::section classes_section(const judged_model& m, const std::vector<group>& groups) {
@@ -158,99 +263,95 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
-        s.add(g.role, g.tensors, g.is == fate::undecided ? "-" : g.recipe, verdict_text(g), bits,
-              static_cast<double>(g.stored) / unit.bytes, static_cast<double>(g.bytes) / unit.bytes,
-              reason_of(m, g));
+        s.add(roles_text(m, g), g.tensors.size(), g.is == fate::undecided ? "-" : g.recipe,
+              verdict_text(g), bits, static_cast<double>(g.stored) / unit.bytes,
+              static_cast<double>(g.bytes) / unit.bytes, reason_of(m, g));
     }
+    s.notes = dominance(m);
     return s;
 }
 
-// "34 of 36 tensors", "all 36 tensors".
-std::string part_of(std::size_t part, std::size_t all, std::string_view noun = "tensor") {
-    if (part != all) return fmt::format("{} of {}", part, report::plural(all, noun));
-    return all == 1 ? fmt::format("the one {}", noun)
-                    : fmt::format("all {}", report::plural(all, noun));
+std::size_t operands_of(const judged_model& m, const std::string& role) {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        m.says.decisions, [&](const decision& d) { return d.operand && d.role == role; }));
 }
 
-// One sentence for each class that has operands.
-std::vector<std::string> class_sentences(const judged_model& m, const std::vector<group>& groups) {
-    std::vector<std::string> said;
-    std::set<std::string> done;
-    for (const group& first : groups) {
-        if (first.is == fate::no_operand || !done.insert(first.role).second) continue;
-        std::size_t operands = 0;
+// "17 of 20 weight": of the class's operands.
+std::string part_of_class(const judged_model& m, const group& g) {
+    const std::string& role = g.roles.front();
+    const std::size_t operands = operands_of(m, role);
+    if (operands != g.tensors.size()) {
+        return fmt::format("{} of {} {}", g.tensors.size(), operands, role);
+    }
+    return fmt::format("{}{} {}", operands == 1 ? "" : "all ", operands, role);
+}
+
+std::string tensors_word(std::size_t count) { return count == 1 ? "tensor" : "tensors"; }
+
+// A sentence for each recipe, with the classes that get it.
+std::vector<std::string> recipe_sentences(const judged_model& m, const std::vector<group>& groups) {
+    std::vector<std::string> said, recipes;
+    for (const group& g : groups) {
+        if (g.is == fate::quantized) add_once(recipes, g.recipe);
+    }
+    for (const std::string& recipe : recipes) {
         std::vector<std::string> parts;
+        std::uint64_t stored = 0, bytes = 0;
+        std::size_t operands = 0;
         for (const group& g : groups) {
-            if (g.role == first.role && g.is != fate::no_operand) operands += g.tensors;
+            if (g.is != fate::quantized || g.recipe != recipe) continue;
+            parts.push_back(part_of_class(m, g));
+            if (g.doubtful > 0) parts.back() += fmt::format(" ({} to be evaluated)", g.doubtful);
+            stored += g.stored;
+            bytes += g.bytes;
+            operands += operands_of(m, g.roles.front());
         }
-        for (const group& g : groups) {
-            if (g.role != first.role) continue;
-            switch (g.is) {
-                case fate::quantized:
-                    parts.push_back(fmt::format(
-                        "{} for {}, {} instead of {}{}", g.recipe, part_of(g.tensors, operands),
-                        bytes_text(g.bytes), bytes_text(g.stored),
-                        g.doubtful == 0 ? "" : fmt::format(" ({} to be evaluated)", g.doubtful)));
-                    break;
-                case fate::undecided:
-                    parts.push_back(fmt::format("undecided for {}: {}",
-                                                part_of(g.tensors, operands), reason_of(m, g)));
-                    break;
-                case fate::ruled_out:
-                    parts.push_back(fmt::format("keep {} as stored: {}",
-                                                part_of(g.tensors, operands), reason_of(m, g)));
-                    break;
-                case fate::no_whole_blocks:
-                    parts.push_back(fmt::format("keep {} as stored, {} of all bytes: {}",
-                                                part_of(g.tensors, operands),
-                                                percent(static_cast<double>(g.stored) /
-                                                        static_cast<double>(m.says.totals.stored)),
-                                                reason_of(m, g)));
-                    break;
-                case fate::no_operand:
-                    break;
-            }
-        }
-        said.push_back(fmt::format("- {}: {}.", first.role, fmt::join(parts, "; ")));
+        said.push_back(fmt::format("- {} for {} {}: {} instead of {}.", recipe, listed(parts),
+                                   tensors_word(operands), bytes_text(bytes), bytes_text(stored)));
+    }
+    for (const group& g : groups) {
+        if (g.is != fate::undecided) continue;
+        said.push_back(fmt::format("- Undecided for {} {}: {}.", part_of_class(m, g),
+                                   tensors_word(operands_of(m, g.roles.front())), reason_of(m, g)));
     }
     return said;
 }
 
-// What keeps its precision because it is no operand of a product, in one line.
-std::string kept_words(const judged_model& m, const std::vector<group>& groups) {
-    std::vector<std::string> names;
-    std::map<std::string, std::pair<std::size_t, std::uint64_t>> saved;  // by role
-    std::uint64_t bytes = 0, could_save = 0;
-    std::vector<std::string> roles, savers;
+// What keeps its precision though it is an operand, and what does because it is none.
+std::vector<std::string> kept_sentences(const judged_model& m, const std::vector<group>& groups) {
+    std::vector<std::string> said;
+    const auto of_bytes = [&](const group& g) {
+        return m.says.totals.stored == 0 ? percent(0)
+                                         : percent(static_cast<double>(g.stored) /
+                                                   static_cast<double>(m.says.totals.stored));
+    };
     for (const group& g : groups) {
-        if (g.is != fate::no_operand) continue;
-        auto& [tensors, of] = saved[g.role];
-        if (tensors == 0) roles.push_back(g.role);
-        tensors += g.tensors;
-        of += g.stored;
-        bytes += g.stored;
+        if (g.is == fate::ruled_out) {
+            said.push_back(
+                fmt::format("- Keep {} {} as stored ({} of the bytes): no safe recipe suits {}.",
+                            part_of_class(m, g), tensors_word(operands_of(m, g.roles.front())),
+                            of_bytes(g), g.tensors.size() == 1 ? "it" : "them"));
+        } else if (g.is == fate::no_whole_blocks) {
+            said.push_back(
+                fmt::format("- Keep {} without whole blocks as stored ({} of the bytes).",
+                            report::plural(g.tensors.size(), "operand"), of_bytes(g)));
+        } else if (g.is == fate::no_operand) {
+            std::vector<std::string> names, savers;
+            std::uint64_t could_save = 0;
+            for (const kept_class& k : kept_classes(m, g)) {
+                names.push_back(fmt::format("{} {}", k.tensors, k.role));
+                could_save += k.could_save;
+                if (k.could_save > 0) savers.push_back(k.role);
+            }
+            said.push_back(fmt::format("- Keep {} {} as stored ({} of the bytes){}.", listed(names),
+                                       tensors_word(g.tensors.size()), of_bytes(g),
+                                       could_save == 0
+                                           ? std::string()
+                                           : fmt::format("; 8 bits for {} would save {}",
+                                                         listed(savers), bytes_text(could_save))));
+        }
     }
-    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
-        const decision& d = m.says.decisions[i];
-        if (d.could_save == 0) continue;
-        could_save += d.could_save;
-        if (std::ranges::find(savers, d.role) == savers.end()) savers.push_back(d.role);
-    }
-    if (roles.empty()) return {};
-    for (const std::string& role : roles) {
-        names.push_back(fmt::format("{} {}", saved[role].first, role));
-    }
-    std::string text = fmt::format(
-        "Not quantized: {} tensor{}, {} of the bytes, as they are no operands of matrix products",
-        listed(names), names.size() == 1 && saved.begin()->second.first == 1 ? "" : "s",
-        percent(m.says.totals.stored == 0
-                    ? 0
-                    : static_cast<double>(bytes) / static_cast<double>(m.says.totals.stored)));
-    if (could_save > 0) {
-        text += fmt::format(" or are kept by the policy (8 bits for {} would save {})",
-                            listed(savers), bytes_text(could_save));
-    }
-    return text + ".";
+    return said;
 }
 
 // "1.04 MB to 531 kB, 1.96 times smaller", "1.04 MB, as stored".
@@ -263,12 +364,12 @@ std::string cost_of(const policy::judgement_totals& t) {
 std::string cost_words(const judged_model& m) {
     const policy::judgement_totals& t = m.says.totals;
     std::string text = "Cost: " + cost_of(t);
-    if (t.kept > 0 && t.kept < t.stored) {
-        text += fmt::format("; {} ({}) stays as stored", bytes_text(t.kept),
+    if (t.kept > 0 && t.recommended != t.stored) {
+        text += fmt::format(", including {} ({}) as stored", bytes_text(t.kept),
                             percent(static_cast<double>(t.kept) / static_cast<double>(t.stored)));
     }
     if (t.undecided > 0) {
-        text += fmt::format("; {} is undecided and counted as stored", bytes_text(t.undecided));
+        text += fmt::format(", including {} that are undecided", bytes_text(t.undecided));
     }
     return text + ".";
 }
@@ -280,41 +381,18 @@ std::string confidence_words(const judged_model& m) {
                        m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
 }
 
-// What most of an error, or of what is lost, is of.
-std::vector<std::string> dominance(const judged_model& m) {
-    std::vector<std::string> said;
-    if (m.says.dominant) {
-        said.push_back(fmt::format("More than half of the elements that are lost are those of {}.",
-                                   tensor_name(m, *m.says.dominant)));
-    }
-    for (const class_judgement& c : m.says.classes) {
-        const class_recipe* r = chosen_of(&c);
-        if (r == nullptr || !r->dominant) continue;
-        const double share = static_cast<double>(m.tensors[*r->dominant].elements) /
-                             static_cast<double>(r->elements);
-        said.push_back(
-            fmt::format("More than half of the error of {} under {} is that of one tensor, {}, "
-                        "which has {} of its elements: the verdict on the class rests on it.",
-                        c.role, r->recipe, tensor_name(m, *r->dominant), percent(share)));
-    }
-    return said;
-}
-
 std::string harm_words(const policy::risk& r) {
     if (!r.why) return fmt::format("loses {} of its elements", percent(r.lost));
     return fmt::format("{} (limit {})", policy::words_of(*r.why->of, r.why->value),
                        policy::value_text(*r.why->of, r.why->limit));
 }
 
-// A sentence.
 std::string mend_words(const policy::risk& r) {
     if (r.mend.empty()) {
-        return r.is == policy::verdict::evaluate ? "Evaluate it, or keep its stored precision."
-                                                 : "Within the limits.";
+        return r.is == policy::verdict::evaluate ? "evaluate it, or keep its stored precision"
+                                                 : "within the limits";
     }
-    if (r.mend == "undecided") return "Undecided.";
-    if (r.mend.starts_with("keep ")) return "Keep its stored precision.";
-    return fmt::format("Instead: {}.", r.mend);
+    return r.mend;
 }
 
 bool harms(const policy::risk& r) { return r.why || r.lost > 0; }
@@ -325,18 +403,46 @@ report::section risks_section(const judged_model& m) {
     for (const policy::risk& r : m.says.risks) limits += r.why ? 1u : 0u;
     for (const policy::risk& r : m.says.risks) {
         if (!harms(r) || s.notes.size() == first_risks) break;
-        s.notes.push_back(fmt::format(
-            "- {} {} under {}, {}. {}", tensor_name(m, r.tensor), harm_words(r), r.recipe,
-            r.recommended ? "the recipe of its class" : "not recommended", mend_words(r)));
+        s.notes.push_back(fmt::format("- {} {} under {}{}: {}.", tensor_name(m, r.tensor),
+                                      harm_words(r), r.recipe,
+                                      r.recommended ? "" : " (not recommended)", mend_words(r)));
     }
     if (s.notes.empty()) return {};
     s.heading = "Largest risks";
-    const std::string operands = report::plural(m.says.risks.size(), "operand");
-    s.notes.push_back(
-        limits == 0
-            ? fmt::format("None of {} reaches a limit of the policy under a candidate.", operands)
-            : fmt::format("{} of {} {} a limit of the policy under a candidate.", limits, operands,
-                          limits == 1 ? "reaches" : "reach"));
+    std::string said =
+        limits == 0 ? "No operand reaches a limit under a recipe that the policy names."
+                    : fmt::format("{} of {} {} a limit under a recipe that the policy names.",
+                                  limits, report::plural(m.says.risks.size(), "operand"),
+                                  limits == 1 ? "reaches" : "reach");
+    std::optional<double> most;  // of what is recommended
+    for (const decision& d : m.says.decisions) {
+        if (d.figures == nullptr) continue;
+        const double lost = policy::lost_share(*d.figures);
+        most = std::max(most.value_or(0), lost);
+    }
+    if (most && *most == 0) said += " As recommended, no tensor loses an element.";
+    if (most && *most > 0) {
+        said += fmt::format(" As recommended, no tensor loses more than {} of its elements.",
+                            percent(*most));
+    }
+    s.notes.push_back(said);
+    return s;
+}
+
+// Why classes of one row of the table are kept, class by class.
+report::section kept_reasons_section(const judged_model& m, const std::vector<group>& groups) {
+    report::section s;
+    for (const group& g : groups) {
+        if (g.is != fate::no_operand || g.roles.size() == 1) continue;
+        s.heading = "Kept as stored";
+        s.columns = {{"role", "class"},
+                     {"tensors", "tensors", cell::integer},
+                     {"bytes", "bytes", cell::integer},
+                     {"reason", "why"}};
+        for (const kept_class& k : kept_classes(m, g)) {
+            s.add(k.role, k.tensors, k.stored, reason_of(m, k));
+        }
+    }
     return s;
 }
 
@@ -372,15 +478,15 @@ report::section widths_section(const judged_model& m) {
 report::section missing_section(const judged_model& m) {
     report::section s{.heading = "Not measured"};
     for (const policy::missing_recipes& wanted : m.says.missing) {
-        if (s.notes.size() == commands_shown) break;
-        s.notes.push_back(fmt::format("- {}{}: {}", listed(wanted.recipes),
-                                      wanted.needed ? ", needed for a decision" : "",
-                                      policy::command_of(wanted, m.tensors)));
+        if (s.notes.size() == 2 * commands_shown) break;
+        s.notes.push_back(fmt::format("{}{}:", listed(wanted.recipes),
+                                      wanted.needed ? ", needed for a decision" : ""));
+        s.notes.push_back("$ " + policy::command_of(wanted, m.tensors));
     }
     if (s.notes.empty()) return {};
     if (m.says.missing.size() > commands_shown) {
         s.notes.push_back(
-            fmt::format("- and {} more in JSON.", m.says.missing.size() - commands_shown));
+            fmt::format("The JSON has {} more.", m.says.missing.size() - commands_shown));
     }
     return s;
 }
@@ -434,20 +540,29 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     if (m.tensors.empty()) return {};
     const std::vector<group> groups = groups_of(m);
     report::section words{.heading = "Verdict"};
-    words.notes = class_sentences(m, groups);
+    words.notes = recipe_sentences(m, groups);
     if (words.notes.empty()) {
-        words.notes.push_back("Nothing to quantize: no tensor is an operand of a matrix product.");
+        const bool operands = std::ranges::any_of(m.says.decisions, &decision::operand);
+        words.notes.push_back(
+            operands ? "- Quantize nothing: no operand has both whole blocks and a safe "
+                       "recipe."
+                     : "- Quantize nothing: no tensor is an operand of a matrix "
+                       "product.");
     }
-    const std::string kept = kept_words(m, groups);
-    if (!kept.empty()) words.notes.push_back(kept);
+    for (std::string& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
     words.notes.push_back(cost_words(m));
+    for (const std::string& said : c.warnings) words.notes.push_back(said);
     words.notes.push_back(confidence_words(m));
-    for (std::string& said : warnings_of(m, c)) words.notes.push_back(std::move(said));
-    if (!c.repeat.empty()) words.notes.push_back("Repeat: " + c.repeat);
     std::vector<report::section> all{std::move(words)};
-    for (report::section& s : std::vector{classes_section(m, groups), risks_section(m),
-                                          widths_section(m), missing_section(m)}) {
+    for (report::section& s :
+         std::vector{classes_section(m, groups), risks_section(m), kept_reasons_section(m, groups),
+                     widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
+    }
+    if (!c.repeat.empty()) {
+        // Behind the table: of many recipes it is long.
+        all[1].notes.push_back("To repeat this:");
+        all[1].notes.push_back("$ " + c.repeat);
     }
     return all;
 }
@@ -462,11 +577,13 @@ std::string verdict_line(const judged_model& m) {
     for (const group& g : groups_of(m)) {
         if (g.is == fate::quantized) {
             parts.push_back(
-                fmt::format("{} for {}", g.recipe, report::plural(g.tensors, g.role + " tensor")));
+                fmt::format("{} for {}", g.recipe,
+                            report::plural(g.tensors.size(), g.roles.front() + " tensor")));
         } else if (g.is == fate::undecided) {
-            parts.push_back(report::plural(g.tensors, g.role + " tensor") + " undecided");
+            parts.push_back(report::plural(g.tensors.size(), g.roles.front() + " tensor") +
+                            " undecided");
         } else {
-            kept += g.tensors;
+            kept += g.tensors.size();
         }
     }
     if (kept > 0) parts.push_back(fmt::format("{} kept", report::plural(kept, "tensor")));
@@ -510,28 +627,41 @@ report::section worst_section(const judged_model& m) {
         "By whether a limit is reached, then by the share of the tensor's own elements that become "
         "zero, clamp or lie in blocks where all do. Each tensor is listed under the candidate that "
         "harms it most.");
-    s.notes.push_back("The blocks of the first, and what each scale rule makes of them:");
-    for (std::size_t i = 0; i < std::min(first_risks, s.rows.size()); ++i) {
-        const policy::risk& r = m.says.risks[i];
-        const policy::measured_tensor& t = m.tensors[r.tensor];
-        s.notes.push_back(fmt::format("- mx show {} {} -r {}", policy::shell_word(t.file),
-                                      policy::shell_word(t.name), policy::shell_word(r.recipe)));
+    s.notes.push_back("To see their blocks, and what each scale rule makes of them:");
+    for (const harmed_tensor& t : most_harmed(m, first_risks)) {
+        s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_word(t.file),
+                                      policy::shell_word(t.tensor), policy::shell_word(t.recipe)));
     }
     return s;
 }
 
+std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) {
+    std::vector<harmed_tensor> all;
+    for (const policy::risk& r : m.says.risks) {
+        if (!harms(r) || all.size() == most) break;
+        const policy::measured_tensor& t = m.tensors[r.tensor];
+        // With its axis.
+        const auto measured = std::ranges::find_if(t.measured, [&](const policy::measurement& o) {
+            return policy::recipe_key(o.recipe) == r.recipe;
+        });
+        all.push_back({t.file, t.name, measured == t.measured.end() ? r.recipe : measured->text});
+    }
+    return all;
+}
+
 report::section candidates_section(const judged_model& m) {
+    const byte_unit unit = unit_of(m.says.totals.stored);
     report::section s{.heading = "What would change the verdict",
                       .columns = {{"role", "class"},
                                   {"recipe", "recipe"},
                                   {"verdict", "verdict"},
                                   {"on_target", "on the\ntarget"},
                                   {"bits", "bits per\nelement", cell::fixed, 2},
-                                  {"bytes", "bytes"},
+                                  {"bytes", std::string(unit.name), cell::significant, 3},
                                   {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
                                   {"normal_db", "normal\ndata", cell::fixed, 2},
                                   {"ruled_out", "ruled out\ntensors", cell::integer},
-                                  {"doubtful", "doubtful\ntensors", cell::integer},
+                                  {"doubtful", "to\nevaluate", cell::integer},
                                   {"note", ""}}};
     for (const class_judgement& c : m.says.classes) {
         for (std::size_t i = 0; i < c.candidates.size(); ++i) {
@@ -542,12 +672,14 @@ report::section candidates_section(const judged_model& m) {
             if (!r.reason.empty()) notes.push_back(r.reason);
             if (!r.scored.empty()) notes.push_back(r.scored);
             s.add(c.role, r.recipe, policy::to_string(r.is),
-                  m.on->any() ? "-" : policy::to_string(r.on_target), r.bits, bytes_text(r.bytes),
-                  finite_or_null(r.sqnr_db), finite_or_null(r.normal_db), r.vetoed.size(),
-                  r.doubtful.size(), fmt::format("{}", fmt::join(notes, "; ")));
+                  m.on->any() ? "-" : policy::to_string(r.on_target), r.bits,
+                  static_cast<double>(r.bytes) / unit.bytes, finite_or_null(r.sqnr_db),
+                  finite_or_null(r.normal_db), r.vetoed.size(), r.doubtful.size(),
+                  fmt::format("{}", fmt::join(notes, "; ")));
         }
     }
     if (s.rows.empty()) return {};
+    if (m.on->any()) std::erase_if(s.columns, [](const auto& c) { return c.field == "on_target"; });
     s.notes.push_back(
         "The smallest safe candidate that suits more than half of a class is recommended. Metrics "
         "of a task (--eval) make one that needs evaluation safe, or rule it out; another policy "
@@ -582,8 +714,7 @@ report::record_list decision_records(const judged_model& m) {
              {"could_save", report::tally(d.could_save)},
              {"limit_reached", reached(d.veto)},
              {"lost_share", d.figures == nullptr ? report::value()
-                                                 : report::value(policy::lost_share(
-                                                       d.figures->figures, d.figures->recipe))},
+                                                 : report::value(policy::lost_share(*d.figures))},
              {"bits_per_element", figure(&metrics::row::bits_per_element)},
              {"sqnr_db", figure(&metrics::row::sqnr_db)},
              {"clamp_rate", figure(&metrics::row::clamp_rate)},

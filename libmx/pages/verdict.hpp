@@ -29,6 +29,14 @@ std::string verdict_line(const policy::judged_model& m);
 /// The tensor as it is called where several files were measured.
 std::string tensor_name(const policy::judged_model& m, std::size_t tensor);
 
+/// A tensor under the candidate that harms it most, as it was measured.
+struct harmed_tensor {
+    std::string file, tensor, recipe;
+};
+
+/// The first of them, worst first.
+std::vector<harmed_tensor> most_harmed(const policy::judged_model& m, std::size_t most);
+
 /// The tensors that a recipe harms most, worst first: by whether a limit is reached, then by the
 /// share of their own elements that is lost.
 report::section worst_section(const policy::judged_model& m);

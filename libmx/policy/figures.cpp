@@ -118,11 +118,26 @@ std::string words_of(const figure& f, double value) {
     return fmt::format(fmt::runtime(f.words), value_text(f, value));
 }
 
-double lost_share(const metrics::row& figures, const codec::recipe& under) {
+double lost_share(const loss_rates& of, bool at_random) {
+    const double of_the_rest =
+        std::min(1.0, (at_random ? 0 : of.underflow) + std::max(of.clamp, of.saturated_blocks));
+    return of.poisoned + (1 - of.poisoned) * of_the_rest;
+}
+
+double lost_share(const measurement& m) {
     const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
-    const bool random = under.round == format::rounding::stochastic;
-    const double clamped = std::max(known(figures.clamp_rate), known(figures.saturated_block_rate));
-    return std::min(1.0, (random ? 0 : known(figures.underflow_rate)) + clamped);
+    return lost_share({known(m.figures.underflow_rate), known(m.figures.clamp_rate),
+                       known(m.figures.saturated_block_rate), m.poisoned_share},
+                      m.recipe.round == format::rounding::stochastic);
+}
+
+double poisoned_share(const analysis::result& r) {
+    const double finite = r.counted() + static_cast<double>(r.poisoned);
+    return finite > 0 ? static_cast<double>(r.poisoned) / finite : 0;
+}
+
+double lost_share(const analysis::result& r) {
+    return lost_share(measurement{r.under->recipe, {}, r, r.poisoned, poisoned_share(r)});
 }
 
 }  // namespace mx::policy

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/analysis/result.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
 
@@ -21,6 +22,7 @@ struct measurement {
     std::string text;  ///< canonical spelling
     metrics::row figures{};
     std::uint64_t poisoned = 0;  ///< finite elements in blocks whose scale is NaN
+    double poisoned_share = 0;   ///< of the finite elements
 };
 
 /// A tensor as results tell of it.
@@ -68,9 +70,20 @@ std::string value_text(const figure& f, double value);
 /// figure::words with the value.
 std::string words_of(const figure& f, double value);
 
-/// The share of elements of which nothing is left: those that become zero, and those that are
-/// clamped or lie in blocks where all are. Rounded at random, an element that becomes zero is not
-/// lost: it is kept in the mean.
-double lost_share(const metrics::row& figures, const codec::recipe& under);
+/// What becomes of a tensor or a part of it: rates as in metrics::row, 0 where they are undefined,
+/// and the share of the finite elements that are NaN with their block.
+struct loss_rates {
+    double underflow = 0, clamp = 0, saturated_blocks = 0, poisoned = 0;
+};
+
+/// The share of the finite elements of which nothing is left: those that become NaN, those that
+/// become zero, and those that are clamped or lie in blocks where all are; at most 1. Rounded at
+/// random (stochastic), an element that becomes zero is not lost: it is kept in the mean.
+double lost_share(const loss_rates& of, bool at_random);
+double lost_share(const measurement& m);
+double lost_share(const analysis::result& r);
+
+/// Of the finite elements, those that become NaN with their block; 0 where there are none.
+double poisoned_share(const analysis::result& r);
 
 }  // namespace mx::policy

@@ -46,7 +46,9 @@ void add_results(const std::vector<analysis::result>& results, std::vector<measu
         measured_tensor& t = to[at->second];
         const bool there = std::ranges::any_of(
             t.measured, [&](const measurement& m) { return m.recipe == r.under->recipe; });
-        if (!there) t.measured.push_back({r.under->recipe, r.under->name, r, r.poisoned});
+        if (!there)
+            t.measured.push_back(
+                {r.under->recipe, r.under->name, r, r.poisoned, poisoned_share(r)});
     }
 }
 

@@ -7,7 +7,7 @@ trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
                    const measured_tensor& t, const measurement& m, const metrics::row& normal) {
     trial out;
     out.of = &m;
-    out.lost = lost_share(m.figures, m.recipe);
+    out.lost = lost_share(m);
     for (const rule* v : vetoes) {
         const auto value = v->measured->value({t, m, normal, dominated});
         if (!value) continue;

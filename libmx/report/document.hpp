@@ -46,7 +46,7 @@ struct section {
     std::vector<std::string> notes = {};
     std::vector<figure> figures = {};  ///< HTML only; Markdown names them
     std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
-    bool folded = false;               ///< HTML only: closed at first, and left out on paper
+    bool folded = false;               ///< HTML only: closed, headless ones with it; not on paper
 
     /// Adds a row: the first cells of the columns in their order.
     template <typename... Cells>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -281,8 +282,10 @@ void write_figures(const std::vector<figure>& figures, bool more, const shared_r
     out(more ? "</div>\n</details>\n" : "</div>\n");
 }
 
-void write_section(const section& s, const std::string& id, const html::row_links& links,
-                   const shared_ranges& ranges, const sink& out) {
+// A section; where it is folded, with those behind it that have no heading.
+void write_section(std::span<const section> sections, const std::string& id,
+                   const html::row_links& links, const shared_ranges& ranges, const sink& out) {
+    const section& s = sections.front();
     out(fmt::format("<section id=\"{}\">\n", id));
     if (s.folded) out("<details>\n<summary>");
     if (!s.heading.empty()) {
@@ -292,11 +295,13 @@ void write_section(const section& s, const std::string& id, const html::row_link
                         shown(s.heading), id));
     }
     if (s.folded) out("</summary>\n");
-    if (!s.columns.empty()) write_body(s, links, out);
-    write_notes(s.notes, out);
-    write_figures(s.figures, false, ranges, out);
-    write_figures(s.figures, true, ranges, out);
-    if (s.all) html::write_explorer(*s.all, id, links, out);
+    for (const section& part : sections) {
+        if (!part.columns.empty()) write_body(part, links, out);
+        write_notes(part.notes, out);
+        write_figures(part.figures, false, ranges, out);
+        write_figures(part.figures, true, ranges, out);
+        if (part.all) html::write_explorer(*part.all, id, links, out);
+    }
     out(s.folded ? "</details>\n</section>\n" : "</section>\n");
 }
 
@@ -353,8 +358,11 @@ void write_html(const document& d, const layout& l, const sink& out) {
     out(fmt::format("</div>\n<div id=\"page\">\n<header><h1>{}</h1>\n", html::shown_name(title)));
     if (!d.subtitle.empty()) out(fmt::format("<p>{}</p>\n", shown(d.subtitle)));
     out("</header>\n<main>\n");
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        write_section(d.sections[i], ids[i], links, ranges, out);
+    const std::span all(d.sections);
+    for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
+        end = i + 1;
+        while (all[i].folded && end < all.size() && all[end].heading.empty()) ++end;
+        write_section(all.subspan(i, end - i), ids[i], links, ranges, out);
     }
     out("</main>\n");
     write_foot(d, out);

@@ -145,6 +145,8 @@ void print_rows(const section& s, std::size_t width, const sink& out) {
 }
 
 void print_note(const std::string& note, std::size_t width, const sink& out) {
+    // A command stays on one line, so that it can be copied.
+    if (note.rfind("$ ", 0) == 0) return out(base::printable(note) + "\n");
     const bool item = note.rfind("- ", 0) == 0;
     const std::size_t indent = item ? 2 : 0;
     bool first = true;

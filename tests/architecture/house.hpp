@@ -43,7 +43,7 @@ inline constexpr std::array rooms{
     room{"studies/products",
          "base tensor format report block io codec metrics engine analysis gemm"},
     room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
-    room{"studies/show", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/show", "base tensor format report block io codec metrics engine analysis policy"},
     room{"conformance",
          "base tensor format report scale block io files codec metrics engine analysis gemm"},
     room{"lab",
@@ -61,7 +61,7 @@ inline constexpr std::array rooms{
     // What the commands that measure and judge write.
     room{"documents",
          "base tensor format report scale block io codec metrics engine analysis policy "
-         "studies/cluster studies/compare studies/diff studies/gate pages/views pages"},
+         "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
     room{"bench",
          "base tensor format report scale block io codec metrics engine analysis gemm lab"},
     room{"api",

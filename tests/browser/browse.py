@@ -192,16 +192,36 @@ def plain_look(s, name):
 
 
 def first_screen(s, name):
-    """Of a review: the verdict fits the first screen; the table of classes follows at once."""
+    """Of a review: the verdict and the table of what to ship fit the first screen."""
     s.cdp("Emulation.setDeviceMetricsOverride", width=1100, height=800, deviceScaleFactor=1,
           mobile=False)
     s.js("scrollTo(0, 0)")
-    for what, edge, limit in [("main section:nth-of-type(1)", "bottom", 800),
-                              ("main section:nth-of-type(2) table", "top", 840)]:
-        at = s.js("return document.querySelector(arguments[0])"
-                  ".getBoundingClientRect()[arguments[1]]", what, edge)
-        s.require(f"{name}: {edge} of {what} at {at}", at <= limit)
+    end = s.js("return document.querySelector('main section:nth-of-type(2) table')"
+               ".getBoundingClientRect().bottom")
+    print(f"{name}: the table of what to ship ends at {end:.0f} pixels")
+    s.require(f"{name}: the table of what to ship ends at {end}", end <= 800)
+    words = s.js("return [...document.querySelectorAll('main section')].slice(0, 3)"
+                 ".map(x => x.innerText).join(' ')")
+    for said in ["mxfp8:scale=rceil for", "Cost: ", "Confidence: ", "mx analyze", "Largest risks"]:
+        s.require(f"{name}: '{said}' among the first three parts", said in words)
     s.cdp("Emulation.clearDeviceMetricsOverride")
+
+
+def blocks_folded(s, name):
+    """The blocks of the worst tensors: folded, with maps, rows, rules and elements."""
+    worst = s.driver.find_elements(By.XPATH, "//section[details[summary/h2[starts-with(., "
+                                   "'Blocks of ')]]]")
+    s.check(f"{name}: tensors with blocks", len(worst), 3)
+    for part in worst:
+        s.check(f"{name}: folded", part.find_element(By.TAG_NAME, "details").get_attribute("open"),
+                None)
+        part.find_element(By.TAG_NAME, "summary").click()
+        figures = [f.text for f in part.find_elements(By.CSS_SELECTOR, "figcaption strong")]
+        s.require(f"{name}: maps and rows: {figures}",
+                  figures and figures[0].startswith("Map of blocks") and "Row by row" in figures)
+        heads = [h.text for h in part.find_elements(By.TAG_NAME, "th")]
+        for head in ["rule", "scale", "code", "decoded"]:
+            s.require(f"{name}: {head} of a block: {heads}", head in heads)
 
 
 def sheets(s):
@@ -467,7 +487,9 @@ def command_pages(mx, folder):
         if (folder / f"{name}.html").read_bytes() != (folder / f"{name}-again.html").read_bytes():
             raise AssertionError(f"{name}: mx report makes another page than --html")
         yield name, folder / f"{name}.html"
-    commands = {"formats": ["formats"], "rules": ["rules"], "explain": ["explain", "mxfp4"],
+    excerpt = pathlib.Path(__file__).parents[2] / "datasets/vectors/excerpts"
+    commands = {"excerpt": ["analyze", str(excerpt / "memory_gated_mlp.safetensors")],
+                "formats": ["formats"], "rules": ["rules"], "explain": ["explain", "mxfp4"],
                 "tensors": ["tensors", "model.safetensors"],
                 "analyze": ["analyze", "model.safetensors"],
                 "printed": ["analyze", "small.safetensors"],
@@ -520,8 +542,9 @@ def main():
             s.open(path)
             s.require(f"{name}: a table", s.driver.find_elements(By.CSS_SELECTOR, "main table"))
             plain_look(s, name)
-            if name == "analyze":
+            if name in ["analyze", "excerpt"]:
                 first_screen(s, name)
+                blocks_folded(s, name)
             if name in ["plan", "gate", "drift", "gemm", "stages"]:
                 verdict_first(s, name)
             if name == "printed":

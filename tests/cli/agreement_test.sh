@@ -11,6 +11,7 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 here=$(realpath "$2")/tests/cli
 . "$here/fixtures.sh"
+vectors=$(realpath "$2")/datasets/vectors
 fail() { echo "$*" >&2; exit 1; }
 
 # decisions FILE: "TENSOR RECIPE" of mx.report/2 or mx.plan/1, sorted; the stored precision has one
@@ -50,6 +51,13 @@ for preset in tiny linear; do
     check $preset $preset.safetensors
 done
 
+# Values of a trained model: its nine matrices are quantized, all else keeps its precision.
+check excerpt "$vectors/excerpts/memory_gated_mlp.safetensors"
+[ "$(grep -c '"mxfp8:scale=rceil"' analyze.says)" -eq 9 ] || fail "excerpt: $(cat analyze.says)"
+if grep -e '[.]ln' -e '[.]b_' -e bias -e embedding -e mask analyze.says | grep -v '"keep"'; then
+    fail "excerpt: norms, biases, embeddings or masks are quantized"
+fi
+
 # A healthy projection beside one in which every block of 32 holds 256 and 31 times 2^-12: 96.9 % of
 # its elements become zero in E4M3, and its SQNR says nothing of it.
 {
@@ -77,6 +85,9 @@ safetensors '{"model.layers.0.mlp.down_proj.weight":{"dtype":"BF16","shape":[32,
 check damaged damaged.safetensors
 grep -q 'down_proj.weight "keep"' plan.says || fail "the damaged projection is quantized"
 grep -q 'up_proj.weight "mxfp8:scale=rceil"' plan.says || fail "the healthy projection is not"
+"$mx" report analyze.json | sed -n '/^Largest risks/{n;p;}' >first
+grep -q '^- model.layers.0.mlp.down_proj.weight loses 96.88 %' first ||
+    fail "the damaged projection does not lead the risks: $(cat first)"
 code=0
 "$mx" gate analyze.json --rule policy -q || code=$?
 [ $code -eq 1 ] || fail "mx gate passes the damaged projection"

@@ -57,7 +57,8 @@ runner declare_report(parser& cmd) {
         "matrix products are quantized, each tensor is held against limits of its own, and 4 bits "
         "need the metrics of a task (--eval). Several results are read as one: of a tensor under "
         "a recipe the first counts. mx analyze, compare and cluster make the same page with "
-        "--html. A terminal shows its beginning; JSON and CSV hold the decision on every tensor.");
+        "--html, and add the blocks of the tensors most harmed. A terminal shows its beginning; "
+        "JSON and CSV hold the decision on every tensor.");
     cmd.examples(
         "mx report results.json -o review.html\n"
         "mx report results.json --target b200 --eval scores.json --markdown review.md\n"

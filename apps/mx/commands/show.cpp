@@ -6,6 +6,7 @@
 
 #include "apps/mx/options.hpp"
 #include "libmx/pages/views/show_view.hpp"
+#include "libmx/policy/figures.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::app {
@@ -87,8 +88,7 @@ std::vector<engine::tensor_ref> worst_of(const std::vector<engine::tensor_ref>& 
                operands[next].info().file != r.of->file) {
             ++next;
         }
-        ranks.push_back({show::lost_share(r, request.recipes.front()),
-                         analysis::value_or(r.nrmse, 0), operands[next++]});
+        ranks.push_back({policy::lost_share(r), analysis::value_or(r.nrmse, 0), operands[next++]});
     }
     std::ranges::stable_sort(ranks, [](const rank& a, const rank& b) {
         return std::tie(a.lost, a.error) > std::tie(b.lost, b.error);

@@ -98,9 +98,8 @@ std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results)
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         t.results.push_back(&r);
-        t.harm = std::max(t.harm,
-                          {by.kept(r.of->role) == nullptr, policy::lost_share(r, r.under->recipe),
-                           analysis::value_or(r.nrmse, -1)});
+        t.harm = std::max(t.harm, {by.kept(r.of->role) == nullptr, policy::lost_share(r),
+                                   analysis::value_or(r.nrmse, -1)});
     }
     return tensors;
 }

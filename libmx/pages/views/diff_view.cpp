@@ -224,7 +224,7 @@ std::string flip_words(const recipe_counts& c) {
                        percent(c.flipped, c.followed));
 }
 
-// "0.31 % of the codes moved; the scales of 1.20 % of the blocks changed, and where they did not
+// "0.31 % of the codes moved; the scales of 1.20 % of the blocks changed, and where they did not,
 // 0.10 % of the codes moved; 0.05 % of the codes moved and were back one dump later"
 std::string move_words(const recipe_counts& c) {
     if (c.codes == 0 && c.scales == 0) return "no scale and no code moved";
@@ -235,7 +235,7 @@ std::string move_words(const recipe_counts& c) {
     std::string text = fmt::format("{} of the codes moved; the scales of {} of the blocks changed",
                                    percent(c.codes, c.elements), percent(c.scales, c.blocks));
     if (c.equal > 0) {
-        text += fmt::format(", and where they did not {} of the codes moved",
+        text += fmt::format(", and where they did not, {} of the codes moved",
                             percent(c.moved_equal, c.equal));
     }
     return text + flip_words(c);

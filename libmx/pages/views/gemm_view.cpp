@@ -150,8 +150,9 @@ report::section verdict_section(const products::gemm_study& s) {
     for (const products::model_product& p : s.products) {
         const double error = p.errors.total.nrmse().value_or(0);
         const double summing = p.errors.accumulation.nrmse().value_or(0);
-        const std::string adds = summing > 0 ? fmt::format("summing alone makes {:.3g}", summing)
-                                             : std::string("summing adds nothing");
+        const std::string adds = summing > 0
+                                     ? fmt::format("summing alone accounts for {:.3g}", summing)
+                                     : std::string("summing adds nothing");
         t.notes.push_back(
             error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({:.2f} dB); {}.",
                                     gemm::to_string(p.model), error, -20 * std::log10(error), adds)

@@ -324,7 +324,7 @@ std::string first_sentence(const candidates& from, const plan_goal& goal, const 
                            const policy::judged_model& judged) {
     const std::string aim = goal.bits      ? fmt::format("Within {} bits per element", *goal.bits)
                             : goal.sqnr_db ? fmt::format("Above {} dB", *goal.sqnr_db)
-                                           : fmt::format("The policy {} recommends for target {}",
+                                           : fmt::format("As the policy {} recommends (target {})",
                                                          judged.by.name, judged.on->name);
     return fmt::format("{}: {:.4f} bits per element, {}.", aim,
                        per_element(p.totals.bits, from.elements()),
@@ -351,8 +351,8 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
     }
     if (const std::uint64_t n = elements_to_evaluate(from, p); n > 0) {
         s.notes.push_back(fmt::format(
-            "- {} % of the elements are in recipes that need evaluation: the policy {} recommends "
-            "them only with the metrics of a task (--eval).",
+            "- {} % of the elements are in recipes that need evaluation; the policy {} recommends "
+            "these only with the metrics of a task (--eval).",
             report::percent_text(static_cast<double>(n) / static_cast<double>(from.elements())),
             judged.by.name));
     }
@@ -361,11 +361,11 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
     }
     if (const kept_totals kept = kept_of(from); !from.kept.empty()) {
         s.notes.push_back(fmt::format(
-            "- {} ({}) {} the stored precision and {} in no figure of the plan; with {}, the model "
-            "takes {:.4f} bits per element, {} bytes.",
+            "- The figures of the plan leave out {} ({}) that {} the stored precision; with {}, "
+            "the "
+            "model takes {:.4f} bits per element, {} bytes.",
             plural(from.kept.size(), "tensor"), base::joined(kept.roles, ", "),
-            from.kept.size() == 1 ? "keeps" : "keep", from.kept.size() == 1 ? "is" : "are",
-            from.kept.size() == 1 ? "it" : "them",
+            from.kept.size() == 1 ? "keeps" : "keep", from.kept.size() == 1 ? "it" : "them",
             per_element(p.totals.bits + kept.bits, from.elements() + kept.elements),
             report::grouped(static_cast<long>((p.totals.bits + kept.bits + 7) / 8))));
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -30,7 +31,8 @@ using report::plural;
 
 constexpr std::size_t shown_bands = 5;
 constexpr std::size_t shown_elements = 64;
-constexpr std::uint64_t beside = 32;  // columns of maps that stand side by side
+constexpr std::size_t most_row_points = 256;  // of a line over rows
+constexpr std::uint64_t beside = 32;          // columns of maps that stand side by side
 constexpr const char* rules_heading = "What each scale rule makes of it";
 constexpr const char* elements_heading = "Its elements";
 
@@ -50,6 +52,14 @@ constexpr quantity error_quantity{"error", "error over RMS",
 constexpr quantity lost_quantity{"lost", "elements lost",
                                  [](const region& r) { return r.max_lost; },
                                  [](const region& r) { return r.lost_share(); }};
+
+constexpr quantity underflow_quantity{"zero", "elements that become zero",
+                                      [](const region& r) { return r.max_underflow; },
+                                      [](const region& r) { return r.underflow_share(); }};
+constexpr quantity clamp_quantity{
+    "clamped", "clamped, or in saturated blocks",
+    [](const region& r) { return r.saturated > 0 ? 1 : r.max_clamp; },
+    [](const region& r) { return std::max(r.clamp_share(), r.saturated_share()); }};
 
 // The characters of a map: worse ones are darker.
 struct level {
@@ -108,15 +118,7 @@ report::section character_map(const tensor_view& v, std::span<const quantity* co
 
 region total_of(const tensor_view& v) {
     region all;
-    for (const region& r : v.bands) {
-        all.blocks += r.blocks;
-        all.elements += r.elements;
-        all.not_finite += r.not_finite;
-        all.poisoned += r.poisoned;
-        all.clamp += r.clamp;
-        all.underflow += r.underflow;
-        all.lost += r.lost;
-    }
+    for (const region& r : v.bands) all.add_counts(r);
     return all;
 }
 
@@ -128,15 +130,18 @@ bool at_random(const tensor_view& v) { return v.recipe().round == format::roundi
 
 std::string loss_words(const tensor_view& v) {
     const region all = total_of(v);
-    if (all.lost + all.underflow == 0) return "No element is lost.";
+    if (all.clamp + all.underflow + all.saturated + all.poisoned == 0) {
+        return "No element is lost.";
+    }
     std::string words = fmt::format("Lost: {} of the elements. {} become zero",
                                     percent(all.lost_share()), percent(all.underflow_share()));
     if (at_random(v)) words += " (rounded at random they are kept in the mean, and not lost)";
     words += fmt::format(", {} are clamped", percent(all.clamp_share()));
+    if (all.saturated != 0) {
+        words += fmt::format(", {} of the blocks saturate", percent(all.saturated_share()));
+    }
     if (all.poisoned != 0) {
-        words += fmt::format(
-            ", {} become NaN with their block",
-            percent(static_cast<double>(all.poisoned) / static_cast<double>(all.finite())));
+        words += fmt::format(", {} become NaN with their block", percent(all.poisoned_share()));
     }
     words += ".";
     return words;
@@ -180,17 +185,23 @@ report::section summary(const tensor_view& v) {
     return s;
 }
 
-// "rows 24-47": rows of the matrices below each other.
+// Of the matrices below each other, the first row of a row of blocks.
+std::uint64_t row_of_line(const block::grid& g, std::uint64_t line) {
+    return line / g.rows() * g.over.rows + line % g.rows() * g.block_rows;
+}
+
+std::uint64_t first_row_of(const tensor_view& v, std::size_t band) {
+    return row_of_line(v.geometry.grid, band * v.band_lines);
+}
+
+// "24-47".
 std::string band_name(const tensor_view& v, std::size_t band) {
     const block::grid& g = v.geometry.grid;
     const std::uint64_t from = band * v.band_lines;
     const std::uint64_t to = std::min(from + v.band_lines, v.layout.lines) - 1;
-    const auto row_of = [&](std::uint64_t line) {
-        return line / g.rows() * g.over.rows + line % g.rows() * g.block_rows;
-    };
-    const std::uint64_t first = row_of(from);
+    const std::uint64_t first = first_row_of(v, band);
     const std::uint64_t last =
-        std::min(row_of(to) + g.block_rows, (to / g.rows() + 1) * g.over.rows) - 1;
+        std::min(row_of_line(g, to) + g.block_rows, (to / g.rows() + 1) * g.over.rows) - 1;
     return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
 }
 
@@ -199,7 +210,8 @@ report::section bands_section(const tensor_view& v) {
     if (v.bands.size() < 2) return s;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < v.bands.size(); ++i) {
-        if (v.bands[i].lost + v.bands[i].not_finite != 0 || v.bands[i].error2 > 0) {
+        const region& r = v.bands[i];
+        if (r.lost_share() > 0 || r.not_finite != 0 || r.error2 > 0) {
             order.push_back(i);
         }
     }
@@ -411,6 +423,10 @@ report::figure heat_figure(const tensor_view& v, std::size_t tensor, const quant
     report::heat_map map;
     map.value.title = fmt::format("{}, {}", q.title, largest ? "worst block" : "mean");
     map.value.share = true;
+    if (&q != &error_quantity) {
+        map.value.low = 0;
+        map.value.high = 1;
+    }
     for (std::uint64_t c = 0; c < l.columns; ++c)
         map.columns.push_back(fmt::format("+{}", c * l.wide));
     for (std::uint64_t r = 0; r < l.rows; ++r) {
@@ -439,6 +455,8 @@ report::figure rows_figure(const tensor_view& v, std::size_t tensor) {
     chart.x.title = "row";
     chart.y.title = "share";
     chart.y.share = true;
+    // A point is the worst of so many bands.
+    const std::size_t together = (v.bands.size() + most_row_points - 1) / most_row_points;
     struct strip {
         const char* name;
         double (*of)(const region&);
@@ -447,27 +465,39 @@ report::figure rows_figure(const tensor_view& v, std::size_t tensor) {
                            strip{"to zero", [](const region& r) { return r.underflow_share(); }},
                            strip{"clamped", [](const region& r) { return r.clamp_share(); }}}) {
         report::line_chart::line line{s.name, {}};
-        for (std::size_t i = 0; i < v.bands.size(); ++i) {
-            line.points.push_back({static_cast<double>(i * v.band_lines), s.of(v.bands[i]),
-                                   "rows " + band_name(v, i)});
+        for (std::size_t i = 0; i < v.bands.size(); i += together) {
+            std::size_t worst = i;
+            for (std::size_t k = i; k < std::min(i + together, v.bands.size()); ++k) {
+                if (s.of(v.bands[k]) > s.of(v.bands[worst])) worst = k;
+            }
+            line.points.push_back({static_cast<double>(first_row_of(v, worst)),
+                                   s.of(v.bands[worst]), "rows " + band_name(v, worst)});
         }
         chart.lines.push_back(std::move(line));
     }
     return {fmt::format("rows-{}", tensor + 1),
             "Row by row",
-            v.band_lines == 1 ? "Each point is a row of blocks."
-                              : fmt::format("Each point is {} rows of blocks.", v.band_lines),
+            fmt::format("Each point is {}{}.",
+                        together == 1 ? "" : fmt::format("the worst of {}: ", together),
+                        v.band_lines == 1 ? std::string("a row of blocks")
+                                          : fmt::format("{} rows of blocks", v.band_lines)),
             std::move(chart),
             "",
             ""};
 }
 
 void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
-    s.figures.push_back(heat_figure(v, tensor, error_quantity, true));
+    const region all = total_of(v);
+    std::vector<const quantity*> shown{&error_quantity};
+    for (const quantity* q : {&underflow_quantity, &clamp_quantity}) {
+        if (q->mean(all) > 0) shown.push_back(q);
+    }
+    // What most is made of comes first: errors over RMS say little beside a few large elements.
+    std::ranges::stable_sort(shown, std::greater{}, [&](const auto* q) { return q->mean(all); });
+    for (const quantity* q : shown) s.figures.push_back(heat_figure(v, tensor, *q, true));
     if (v.layout.tall * v.layout.wide > 1) {
         s.figures.push_back(heat_figure(v, tensor, error_quantity, false));
     }
-    if (total_of(v).lost != 0) s.figures.push_back(heat_figure(v, tensor, lost_quantity, true));
     if (v.bands.size() > 1) s.figures.push_back(rows_figure(v, tensor));
 }
 
@@ -476,7 +506,7 @@ void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
 std::vector<report::section> tensor_sections(const tensor_view& v) {
     std::vector<report::section> sections{summary(v)};
     const std::array<const quantity*, 2> both{&error_quantity, &lost_quantity};
-    const std::span all(both.data(), total_of(v).lost == 0 ? 1 : 2);
+    const std::span all(both.data(), total_of(v).lost_share() == 0 ? 1 : 2);
     if (v.layout.columns <= beside) {
         sections.push_back(character_map(v, all));
     } else {
@@ -519,6 +549,38 @@ std::vector<report::section> show_page_sections(std::span<const tensor_view> vie
     return sections;
 }
 
+std::vector<report::section> worst_blocks_sections(std::span<const tensor_view> views) {
+    std::vector<report::section> sections;
+    for (std::size_t t = 0; t < views.size(); ++t) {
+        const tensor_view& v = views[t];
+        report::section& said = sections.emplace_back(summary(v));
+        said.heading = "Blocks of " + v.tensor.info().name;
+        said.folded = true;
+        said.notes.front() =
+            fmt::format("Under {}. {}", codec::to_string(v.recipe()), said.notes.front());
+        add_maps(said, v, t);
+        // Maps beyond the first are folded: the metric of the page is not theirs.
+        bool first = true;
+        for (report::figure& f : said.figures) {
+            f.more = !f.group.empty() && !std::exchange(first, false);
+            f.group.clear();
+            f.metric.clear();
+        }
+        std::vector<report::section> behind{blocks_section(v)};
+        if (!v.blocks.empty()) {
+            const block_view& worst = v.blocks.front();
+            for (report::section& s : block_sections(v, worst)) behind.push_back(std::move(s));
+            behind[1].notes.insert(behind[1].notes.begin(), behind[1].heading + ".");
+        }
+        for (report::section& s : behind) {
+            s.heading.clear();
+            s.folded = true;
+            sections.push_back(std::move(s));
+        }
+    }
+    return sections;
+}
+
 report::section worst_tensors_section(std::span<const tensor_view> views, std::size_t operands) {
     report::section s{
         .heading = fmt::format("The worst {} of {}", views.size(), plural(operands, "operand")),
@@ -543,7 +605,7 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
     if (!views.empty()) {
         const tensor_view& v = views.front();
         s.notes.push_back("The blocks of one:");
-        s.notes.push_back(fmt::format("- mx show {} {} -r {}",
+        s.notes.push_back(fmt::format("$ mx show {} {} -r {}",
                                       policy::shell_word(v.tensor.info().file),
                                       policy::shell_word(v.tensor.info().name),
                                       policy::shell_word(codec::to_string(v.recipe()))));

@@ -20,6 +20,10 @@ std::vector<report::section> block_sections(const show::tensor_view& v, const sh
 /// A page of tensors: figures in place of characters, and every block of the views.
 std::vector<report::section> show_page_sections(std::span<const show::tensor_view> views);
 
+/// What a review shows of the blocks of a few tensors: of each a map, its rows, its worst blocks
+/// and the worst of these in full, folded.
+std::vector<report::section> worst_blocks_sections(std::span<const show::tensor_view> views);
+
 /// The tensors of the views, the worst of `operands`.
 report::section worst_tensors_section(std::span<const show::tensor_view> views,
                                       std::size_t operands);

@@ -107,7 +107,7 @@ std::string descent(const std::vector<stage_result>& results) {
     }
     return fmt::format(
         "- {} breaks: under {}{} its error is as large as the gradient itself (zeta {:.3g}, cosine "
-        "{:.3f}). A step may no longer go downhill.",
+        "{:.3f}). A step need no longer go downhill.",
         row_of(*worst).title, worst->transform.empty() ? "these recipes" : worst->transform,
         worst->requantized ? ", quantized twice," : "", *worst->zeta(),
         worst->errors.total.cosine().value_or(0));
@@ -154,14 +154,14 @@ std::vector<std::string> gains(const std::vector<stage_result>& results) {
         if (!is_sure(*r) || distance(*r) < notable_gain) continue;
         const std::string_view then = row_of(*r).name == "fprop" ? "unless norms divide it out"
                                       : row_of(*r).name == "dgrad"
-                                          ? "where no residual path goes around"
+                                          ? "where no residual path bypasses them"
                                           : "";
         const std::string depth =
             then.empty() ? std::string("Adam divides it out, SGD takes steps of that size")
                          : fmt::format("{} over {} such layers, {}", compounded(*r), layers, then);
         words.push_back(
-            fmt::format("- Gain: {}: {}. It is {:.0f} % of the squared error, and averaging "
-                        "over steps does not remove it.",
+            fmt::format("- Gain: {}: {}. This bias is {:.0f} % of the squared error, and "
+                        "averaging over steps does not remove it.",
                         gain_words(*r), depth, 100 * r->errors.total.bias_share().value_or(0)));
     }
     if (!words.empty()) return words;
@@ -221,7 +221,7 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
         const std::string over = ratios(under(results, r.transform, false));
         if (over.empty()) continue;
         words.push_back(
-            fmt::format("- Errors under {} over those under {}: {}.", r.transform, first, over));
+            fmt::format("- Error with {} over that with {}: {}.", r.transform, first, over));
     }
     const std::string again = ratios(under(results, first, true));
     if (!again.empty()) {

@@ -87,7 +87,11 @@ class map_drawer {
             const int step = std::min(half_shades - 1, static_cast<int>(away * half_shades));
             return {worse_than_limit(v) ? 'b' : 'g', step + 1};
         }
-        if (shade_.low == shade_.high || values_.low() == values_.high()) return {'h', 0};
+        // Of one value alone a given range says whether it is bad.
+        const bool ranged = p_.value.low && p_.value.high;
+        if (shade_.low == shade_.high || (values_.low() == values_.high() && !ranged)) {
+            return {'h', 0};
+        }
         const double worse = p_.larger_is_worse ? shade_(v) : 1 - shade_(v);
         return {'h', std::min(shades - 1, static_cast<int>(worse * shades))};
     }
@@ -190,14 +194,20 @@ class map_drawer {
         const double top = d_.height + 18;
         d_.out.label(left, top - 5, "soft", title_text(p_.value) + (p_.value.share ? " (%)" : ""));
         double x = left;
+        bool below = p_.limit.has_value();
         if (!values_.empty() && values_.low() < values_.high()) {
             draw_key_shades(left, top);
-            d_.out.label(left, top + 26, "num", value_text(p_.value, shade_.low));
-            d_.out.label(left + key_width, top + 26, "num end", value_text(p_.value, shade_.high));
+            const std::string low = value_text(p_.value, shade_.low);
+            const std::string high = value_text(p_.value, shade_.high);
+            d_.out.label(left, top + 26, "num", low);
+            d_.out.label(left + key_width, top + 26, "num end", high);
             std::string middle = p_.larger_is_worse ? "worse \u2192" : "\u2190 worse";
             if (shade_.log) middle += ", log";
             if (p_.limit) middle = "outlined: worse than " + value_text(p_.value, *p_.limit);
-            d_.out.label(left + key_width / 2, top + (p_.limit ? 40 : 26), "num soft mid", middle);
+            // Below the ends where there is no room between them.
+            const double ends = std::max(width_of(low, small_size), width_of(high, small_size));
+            below = p_.limit || 2 * ends + width_of(middle, small_size) + 16 > key_width;
+            d_.out.label(left + key_width / 2, top + (below ? 40 : 26), "num soft mid", middle);
             x += key_width + 18;
         } else if (!values_.empty()) {
             const std::string all = "every value is " + value_text(p_.value, values_.low());
@@ -211,7 +221,7 @@ class map_drawer {
             d_.out.close("g");
             d_.out.label(x + 26, top + 10, "num", "undefined");
         }
-        d_.height = top + (p_.limit ? 46 : 32);
+        d_.height = top + (below ? 46 : 32);
     }
 
     void draw_key_shades(double left, double top) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libmx/codec/dialect_scale.hpp"
+#include "libmx/policy/figures.hpp"
 
 namespace mx::show {
 namespace {
@@ -22,17 +23,21 @@ void add_larger(double& to, double x) { to = std::max(to, x); }
 
 double region::error() const { return x2 > 0 ? std::sqrt(error2 / x2) : 0.0; }
 
-std::uint64_t lost_of(const block::block_counts& c, bool at_random) {
-    return std::uint64_t{c.clamp} + c.poisoned + (at_random ? 0 : c.underflow);
+double region::lost_share() const {
+    return policy::lost_share(
+        {underflow_share(), clamp_share(), saturated_share(), poisoned_share()}, at_random);
 }
 
-double lost_share(const analysis::result& r, const codec::recipe& under) {
-    const bool at_random = under.round == format::rounding::stochastic;
-    const double rate = analysis::value_or(r.clamp_rate, 0) +
-                        (at_random ? 0 : analysis::value_or(r.underflow_rate, 0));
-    const double finite = static_cast<double>(r.elements - r.nan - r.inf);
-    if (finite == 0) return 0;
-    return (rate * r.counted() + static_cast<double>(r.poisoned)) / finite;
+void region::add_counts(const region& r) {
+    blocks += r.blocks;
+    elements += r.elements;
+    not_finite += r.not_finite;
+    poisoned += r.poisoned;
+    clamp += r.clamp;
+    underflow += r.underflow;
+    eligible += r.eligible;
+    saturated += r.saturated;
+    at_random = r.at_random;
 }
 
 region region_of(const block::block_stats& s, bool at_random) {
@@ -43,7 +48,9 @@ region region_of(const block::block_stats& s, bool at_random) {
     r.poisoned = s.count.poisoned;
     r.clamp = s.count.clamp;
     r.underflow = s.count.underflow;
-    r.lost = lost_of(s.count, at_random);
+    r.eligible = s.is.eligible ? 1 : 0;
+    r.saturated = s.is.saturated ? 1 : 0;
+    r.at_random = at_random;
     r.error2 = s.sum.error2;
     r.x2 = s.sum.x2;
     r.max_error = r.error();
@@ -53,18 +60,19 @@ region region_of(const block::block_stats& s, bool at_random) {
     return r;
 }
 
-map_layout::map_layout(const block::grid& g)
+map_layout::map_layout(const block::grid& g, std::uint64_t rows_at_most,
+                       std::uint64_t columns_at_most)
     : lines(g.over.batch * g.rows()), across(g.cols()), folded(lines == 1 || across == 1) {
     const std::uint64_t blocks = lines * across;
     if (blocks == 0) return;
     if (folded) {
-        wide = divided(blocks, most_rows * most_columns);
-        columns = std::min(most_columns, divided(blocks, wide));
+        wide = divided(blocks, rows_at_most * columns_at_most);
+        columns = std::min(columns_at_most, divided(blocks, wide));
         rows = divided(blocks, wide * columns);
         return;
     }
-    tall = divided(lines, most_rows);
-    wide = divided(across, most_columns);
+    tall = divided(lines, rows_at_most);
+    wide = divided(across, columns_at_most);
     rows = divided(lines, tall);
     columns = divided(across, wide);
 }
@@ -83,13 +91,7 @@ bool worse(const kept_block& a, const kept_block& b) {
 }
 
 void block_mapper::sums::add(const region& r) {
-    of.blocks += r.blocks;
-    of.elements += r.elements;
-    of.not_finite += r.not_finite;
-    of.poisoned += r.poisoned;
-    of.clamp += r.clamp;
-    of.underflow += r.underflow;
-    of.lost += r.lost;
+    of.add_counts(r);
     error2.add(r.error2);
     x2.add(r.x2);
     add_larger(of.max_error, r.max_error);
@@ -189,7 +191,7 @@ void block_mapper::begin(const engine::run_batch& b) {
         params.resize(std::max(params.size(), j.recipe + 1));
         params[j.recipe] = j.params[0];
         if (j.recipe != 0) continue;
-        layout = map_layout(j.layout.grid);
+        layout = map_layout(j.layout.grid, map_rows_, map_columns_);
         band_lines = std::max<std::uint64_t>(1, divided(layout.lines, most_bands));
         cell_sums_.resize(static_cast<std::size_t>(layout.rows * layout.columns));
         band_sums_.resize(static_cast<std::size_t>(divided(layout.lines, band_lines)));

@@ -23,18 +23,25 @@ struct region {
     std::uint64_t not_finite = 0;  ///< NaN and Inf
     std::uint64_t poisoned = 0;    ///< finite, but NaN with their block
     std::uint64_t clamp = 0, underflow = 0;
-    std::uint64_t lost = 0;     ///< see lost_of
-    double error2 = 0, x2 = 0;  ///< sums of (d - x)^2 and x^2
+    std::uint64_t eligible = 0, saturated = 0;  ///< blocks, see block::block_flags
+    bool at_random = false;                     ///< rounded stochastically
+    double error2 = 0, x2 = 0;                  ///< sums of (d - x)^2 and x^2
     // Of the block where each is largest.
     double max_error = 0, max_clamp = 0, max_underflow = 0, max_lost = 0;
 
+    /// += the counts of `r`.
+    void add_counts(const region& r);
+
     /// sqrt(error2 / x2); 0 where every x is 0.
     double error() const;
-    /// Of the finite elements; 0 where there are none.
-    double lost_share() const { return share_of(lost, finite()); }
-    // Of those that are not poisoned, as in mx analyze.
+    /// policy::lost_share.
+    double lost_share() const;
+    // Of the finite elements that are not poisoned, as in mx analyze; 0 where there are none.
     double clamp_share() const { return share_of(clamp, finite() - poisoned); }
     double underflow_share() const { return share_of(underflow, finite() - poisoned); }
+    double poisoned_share() const { return share_of(poisoned, finite()); }
+    /// Of the eligible blocks.
+    double saturated_share() const { return share_of(saturated, eligible); }
 
     std::uint64_t finite() const { return elements - not_finite; }
 
@@ -43,13 +50,6 @@ struct region {
         return whole == 0 ? 0.0 : static_cast<double>(n) / static_cast<double>(whole);
     }
 };
-
-/// The finite elements of a block of which nothing is left: clamped, NaN with their block, or zero
-/// without having been. Rounded at random, an element that becomes zero is kept in the mean.
-std::uint64_t lost_of(const block::block_counts& c, bool at_random);
-
-/// The share of a tensor's finite elements that is lost.
-double lost_share(const analysis::result& r, const codec::recipe& under);
 
 /// A block as a region.
 region region_of(const block::block_stats& s, bool at_random);
@@ -60,7 +60,8 @@ struct map_layout {
     static constexpr std::uint64_t most_rows = 24, most_columns = 64;
 
     map_layout() = default;
-    explicit map_layout(const block::grid& g);
+    explicit map_layout(const block::grid& g, std::uint64_t rows_at_most = most_rows,
+                        std::uint64_t columns_at_most = most_columns);
 
     std::uint64_t lines = 0, across = 0;  ///< the block grid, matrices below each other
     std::uint64_t rows = 0, columns = 0;  ///< cells
@@ -75,7 +76,7 @@ struct map_layout {
 /// A block with everything that became of it.
 struct kept_block {
     std::uint64_t index = 0;  ///< in the tensor's block grid
-    double lost = 0;          ///< share of its finite elements
+    double lost = 0;          ///< region::lost_share
     double error = 0;         ///< region::error
     block::block_stats stats{};
     std::vector<float> x;       ///< as they were quantized: with bias, rotated
@@ -93,9 +94,10 @@ class block_mapper final : public engine::visitor {
   public:
     static constexpr std::uint64_t most_bands = 1024;
 
-    /// Keeps the `worst` blocks, or block `only`.
-    block_mapper(std::size_t worst, std::optional<std::uint64_t> only)
-        : worst_(worst), only_(only) {}
+    /// Keeps the `worst` blocks, or block `only`. The map has at most so many rows and columns.
+    block_mapper(std::size_t worst, std::optional<std::uint64_t> only, std::uint64_t map_rows,
+                 std::uint64_t map_columns)
+        : worst_(worst), only_(only), map_rows_(map_rows), map_columns_(map_columns) {}
 
     codec::recipe_request wanted(const engine::run_job& j) const override;
     void begin(const engine::run_batch& b) override;
@@ -124,6 +126,7 @@ class block_mapper final : public engine::visitor {
 
     std::size_t worst_;
     std::optional<std::uint64_t> only_;
+    std::uint64_t map_rows_, map_columns_;
     std::mutex guard_;
     std::vector<sums> cell_sums_, band_sums_;
 };

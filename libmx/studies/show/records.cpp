@@ -82,6 +82,7 @@ report::record region_record(const region& r) {
             {"poisoned", tally(r.poisoned)},
             {"clamp", tally(r.clamp)},
             {"underflow", tally(r.underflow)},
+            {"saturated_blocks", tally(r.saturated)},
             {"lost_share", r.lost_share()},
             {"squared_error", r.error2},
             {"nrmse", r.x2 > 0 ? report::value(r.error()) : report::value()},

@@ -227,7 +227,7 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
     analysis::analysis_request all;
     static_cast<engine::run_request&>(all) = request;
     all.recipes = v.family;
-    block_mapper map(request.worst, request.block);
+    block_mapper map(request.worst, request.block, request.map_rows, request.map_columns);
     v.results = analysis::analyze({t}, all, control, &map).results;
     v.layout = map.layout;
     v.cells = std::move(map.cells);

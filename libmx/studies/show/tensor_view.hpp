@@ -56,6 +56,8 @@ inline constexpr std::size_t most_elements = 1024;
 struct show_request : engine::run_request {
     std::size_t worst = 5;               ///< blocks to look into, unless `block` says which
     std::optional<std::uint64_t> block;  ///< index in the tensor's block grid
+    /// Cells of the map, at most.
+    std::uint64_t map_rows = map_layout::most_rows, map_columns = map_layout::most_columns;
 };
 
 /// A tensor under the only recipe of a request.

@@ -192,19 +192,40 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
 
     const report::section& words = page.sections.front();
     CHECK(words.heading == "Verdict");
-    CHECK(says(words, "- weight: mxfp8:scale=rceil for all 2 tensors, 264 bytes instead of 512"));
+    CHECK(words.notes[0] ==
+          "- mxfp8:scale=rceil for all 2 weight tensors: 264 bytes instead of 512 bytes.");
     // 4 matrices of 256 bytes and the buffer of 256 are kept, of 1792 bytes in all.
-    CHECK(says(words, "71.43 % of the bytes"));
-    CHECK(says(words, "1 embedding"));
-    CHECK(says(words, "8 bits for embedding would save 124 bytes"));
+    CHECK(words.notes[1] ==
+          "- Keep 1 bias, 1 embedding, 1 norm, 1 other and 1 router tensors as stored (71.43 % of "
+          "the bytes); 8 bits for embedding would save 124 bytes.");
     CHECK(says(words, "Cost: 1.79 kB to 1.54 kB, 1.16 times smaller"));
     CHECK(says(words, "Confidence: tensor error only"));
     CHECK(says(words, "Policy inference, version 1; target any"));
-    CHECK(says(words, "Repeat: mx analyze a/model -r mxfp8:scale=rceil"));
+    // What the policy judges is what is measured without --recipe.
+    CHECK(section_of(page, "What to ship")->notes.back() ==
+          "$ mx analyze a/model --html review.html");
+    CHECK(says(*section_of(page_of(document(three_widths)), "What to ship"),
+               "$ mx analyze a/model -r mxfp4:scale=even -r mxfp6:scale=even -r "
+               "mxfp8:scale=rceil --html review.html"));
+    // Classes that are kept share a row, with a clause for each.
+    const std::vector<report::record>& rows = section_of(page, "What to ship")->rows;
+    REQUIRE(rows.size() == 2);
+    CHECK(report::text_of(rows[1], "role") == "bias, embedding, norm, other, router");
+    const std::vector<report::record>& kept = section_of(page, "Kept as stored")->rows;
+    REQUIRE(kept.size() == 5);
+    CHECK(report::text_of(kept[0], "reason") == "added, not multiplied");
+    CHECK(report::text_of(kept[1], "reason") == "looked up, not multiplied");
+    CHECK(report::text_of(kept[2], "reason") ==
+          "gains lie so close together that blocks clamp or collapse");
+    CHECK(report::text_of(kept[3], "reason") == "whole numbers");
+    CHECK(report::text_of(kept[4], "reason") == "a small error sends tokens to other experts");
+    CHECK(section_of(page, "Largest risks")->notes.back() ==
+          "No operand reaches a limit under a recipe that the policy names. As recommended, no "
+          "tensor loses an element.");
     std::vector<std::string> headings;
     for (const report::section& s : r.first_screen) headings.push_back(s.heading);
     CHECK(headings == std::vector<std::string>{"Verdict", "What to ship", "Largest risks",
-                                               "Best of about 4, 6 and 8 bits"});
+                                               "Kept as stored", "Best of about 4, 6 and 8 bits"});
     const std::vector<report::record>& best = section_of(page, "Best of about")->rows;
     REQUIRE(best.size() == 3);
     CHECK(report::text_of(best[0], "recipe") == "nvfp4");
@@ -233,10 +254,14 @@ TEST_CASE("the table of what to ship adds up") {
         tensors += report::number_of(r, "tensors").value();
     }
     CHECK(tensors == 5);
-    CHECK(says(page.sections.front(), "mxfp8:scale=rceil for 3 of 4 tensors"));
-    CHECK(says(page.sections.front(),
-               "keep 1 of 4 tensors as stored: mxfp8:scale=rceil is ruled "
-               "out: it loses 50.00 % of its elements to zero"));
+    const report::section& words = page.sections.front();
+    CHECK(says(words, "- mxfp8:scale=rceil for 3 of 4 weight tensors: "));
+    CHECK(says(words,
+               "- Keep 1 of 4 weight tensors as stored (20.00 % of the bytes): no safe recipe"
+               " suits it."));
+    CHECK(report::text_of(section_of(page, "What to ship")->rows[1], "reason") ==
+          "mxfp8:scale=rceil is ruled out: it loses 50.00 % of its elements to zero (limit 20.00 "
+          "%)");
 }
 
 TEST_CASE("a projection that loses nearly all of its elements leads the risks, whatever its SQNR") {
@@ -252,24 +277,39 @@ TEST_CASE("a projection that loses nearly all of its elements leads the risks, w
     }
     const report::document page = page_of(document(all));
     CHECK(section_of(page, "Largest risks")->notes.front() ==
-          "- down loses 96.90 % of its elements to zero (limit 20.00 %) under mxfp8:scale=rceil, "
-          "the recipe of its class. Keep its stored precision.");
+          "- down loses 96.90 % of its elements to zero (limit 20.00 %) under mxfp8:scale=rceil: "
+          "keep its stored precision.");
     CHECK(report::text_of(decision_on(page, "down"), "recipe") == "keep");
     CHECK(report::text_of(section_of(page, "The 10 tensors most harmed")->rows.front(), "tensor") ==
           "down");
-    CHECK(says(page.sections.front(),
-               "More than half of the elements that are lost are those of down."));
+    CHECK(says(*section_of(page, "What to ship"),
+               "More than half of the elements that are lost are in down."));
 }
 
 TEST_CASE("what would be recommended and was not measured is said, with the command") {
     const mx::pages::review r = review_of(document({{"w", "mxfp4:scale=even", 18.9, 4.25, 0.1}}));
-    CHECK(says(r.first_screen.front(), "undecided for the one tensor: mxfp8:scale=rceil"));
+    CHECK(says(r.first_screen.front(), "- Undecided for 1 weight tensor: mxfp8:scale=rceil"));
     const report::section& missing = *section_of(r.page, "Not measured");
-    CHECK(says(missing, "mxfp8:scale=rceil, needed for a decision: mx analyze model -r "));
+    CHECK(missing.notes[0] == "mxfp8:scale=rceil, needed for a decision:");
+    CHECK(missing.notes[1] == "$ mx analyze model -r mxfp8:scale=rceil");
     const report::record w = decision_on(r.page, "w");
     CHECK(*report::find(w, "recipe") == report::value());
     CHECK(report::text_of(w, "verdict") == "undecided");
     CHECK(r.summary.find("1 weight tensor undecided") != std::string::npos);
+}
+
+TEST_CASE("bits against SQNR show the mixture that the verdict recommends") {
+    std::vector<made_up> all;
+    add_usual(all, {"w", "", 0, 0});
+    add_usual(all, {"norm", "", 0, 0, 0, "norm"});
+    const report::document page = page_of(document(all));
+    const report::section& s = *section_of(page, "Recipe against");
+    const auto& chart = std::get<report::scatter_chart>(s.figures.front().what);
+    const auto& mixture = chart.marks.back();
+    CHECK(mixture.at.label == "recommended");
+    // Half of the elements in 8.25 bits, the others as stored.
+    CHECK(mixture.at.x == (8.25 + 16) / 2);
+    CHECK(mixture.at.y.value() == Approx(31.4 + 10 * std::log10(2)));
 }
 
 TEST_CASE("a target changes what is there") {

@@ -111,6 +111,28 @@ TEST_CASE("verdicts on synthetic checkpoints give recipes to operands of product
     fs::remove(path);
 }
 
+TEST_CASE("of a trained model the matrices are quantized, and all else keeps its precision") {
+    const engine::model model(
+        {std::string(MX_SOURCE_DIR) + "/datasets/vectors/excerpts/memory_gated_mlp.safetensors"},
+        {}, {});
+    const policy::judged_model m = judged(model.select({}));
+    check_recommended(m);
+    std::size_t quantized = 0;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const policy::decision& d = m.says.decisions[i];
+        CAPTURE(m.tensors[i].name, d.role, d.recipe);
+        CHECK(d.recipe == (d.role == "weight" ? "mxfp8:scale=rceil" : "keep"));
+        quantized += d.figures != nullptr ? 1u : 0u;
+    }
+    CHECK(quantized == 9);
+    // E2M1 is held against E2M1 on normal data, which it reaches: four bits are not "no".
+    REQUIRE(m.says.classes.size() == 1);
+    REQUIRE(m.says.classes[0].four);
+    CHECK(m.says.classes[0].four->preset == "nvfp4");
+    CHECK(m.says.classes[0].four->is == policy::verdict::evaluate);
+    CHECK(m.says.classes[0].four->normal_db - m.says.classes[0].four->sqnr_db < 0.5);
+}
+
 TEST_CASE("a planted projection leads the risks; norms, biases, routers and buffers are kept") {
     tests::memory_model model;
     const auto f32 = tensor::dtype::f32;
@@ -163,10 +185,14 @@ TEST_CASE("tensors without whole blocks are kept, and the page says what padding
     const policy::judged_model m = judged(model.all());
     CHECK(decision_on(m, "b.weight").recipe == policy::keep_choice);
     CHECK(decision_on(m, "b.weight").reason.find("pad it to 192") != std::string::npos);
-    const std::string words = pages::verdict_sections(m, {}).front().notes.front();
-    CAPTURE(words);
-    CHECK(words.find("keep 1 of 2 tensors as stored, 72.88 % of all bytes: the last axis, 172, "
-                     "holds no whole blocks of 32") != std::string::npos);
+    const auto sections = pages::verdict_sections(m, {});
+    const std::vector<std::string>& words = sections[0].notes;
+    CHECK(words[0].find("- mxfp8:scale=rceil for 1 of 2 weight tensors: ") == 0);
+    CHECK(words[1] == "- Keep 1 operand without whole blocks as stored (72.88 % of the bytes).");
+    // The reason stands once, in the table.
+    REQUIRE(sections[1].rows.size() == 2);
+    CHECK(report::text_of(sections[1].rows[1], "reason") ==
+          "last axis (172) without whole blocks: pad it, or try axis=-2");
 }
 
 TEST_CASE("convolutions are measured along the axes that they sum over") {

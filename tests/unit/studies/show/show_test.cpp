@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libmx/api/mx/mx.hpp"
+#include "libmx/policy/figures.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/studies/show/scale_family.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
@@ -107,6 +108,10 @@ TEST_CASE("cells and bands add up to the tensor, and blocks hold the codes that 
             CHECK(std::sqrt(error2 / of) == Approx(figures.rmse).epsilon(1e-12));
         }
         CHECK(t.results.front().rmse == figures.rmse);
+        // What is lost is what the policy means by it.
+        show::region whole;
+        for (const show::region& b : t.bands) whole.add_counts(b);
+        CHECK(whole.lost_share() == policy::lost_share(t.results.front()));
         const bool packs = !codec::bumps_positions(r);
         const blocks q = packs ? quantize(v, r) : blocks();
         REQUIRE(t.blocks.size() == 5);
@@ -167,6 +172,11 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     CHECK(t.blocks[2].first == std::vector<std::uint64_t>{117, 32});
     CHECK(t.blocks[2].last == std::vector<std::uint64_t>{117, 63});
     CHECK(t.blocks[0].of.poisoned == 31);
+    CHECK(t.blocks[0].of.lost_share() == 1);
+    show::region whole;
+    for (const show::region& b : t.bands) whole.add_counts(b);
+    CHECK(whole.poisoned_share() > 0);
+    CHECK(whole.lost_share() == policy::lost_share(t.results.front()));
     CHECK(std::isnan(t.blocks[0].scale));
     const show::region& cell = t.cells[t.layout.cell_of(235)];
     CHECK(cell.max_lost == 31.0 / 32);
@@ -175,7 +185,7 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     const auto text = [](const show::tensor_view& of) {
         std::string all;
         for (const show::region& r : of.cells) {
-            all += std::to_string(r.lost) + std::string(" ") + std::to_string(r.error2) + "\n";
+            all += std::to_string(r.lost_share()) + " " + std::to_string(r.error2) + "\n";
         }
         for (const show::block_view& b : of.blocks) all += std::to_string(b.index) + "\n";
         return all;
@@ -183,6 +193,19 @@ TEST_CASE("a damaged block leads, and results do not depend on threads") {
     CHECK(text(again) == text(t));
     for (std::size_t i = 0; i < t.cells.size(); ++i)
         CHECK(t.cells[i].error2 == again.cells[i].error2);
+}
+
+TEST_CASE("a saturated block is lost whole") {
+    std::vector<float> x = varied(64 * 64, 5);
+    // Between 5 and 7 times the scale: every element becomes 6, and none is clamped.
+    for (std::size_t i = 0; i < 32; ++i)
+        x[9 * 64 + 32 + i] = 0.86F - 0.005F * static_cast<float>(i);
+    const show::tensor_view t = shown(view(x, 64, 64).named("w"), asking("mxfp4", 1));
+    REQUIRE(t.blocks.size() == 1);
+    CHECK(t.blocks[0].index == 19);
+    CHECK(t.blocks[0].of.saturated == 1);
+    CHECK(t.blocks[0].of.lost_share() == 1);
+    CHECK(t.blocks[0].of.clamp_share() == 0);
 }
 
 TEST_CASE("maps are bounded; grids of one row or column are folded") {
