@@ -59,9 +59,10 @@ inline constexpr std::array rooms{
          "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
          "studies/rosetta studies/show pages/views"},
     // What the commands that measure and judge write.
-    room{"documents",
-         "base tensor format report scale block io codec metrics engine analysis policy "
-         "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
+    room{
+        "documents",
+        "base tensor format report scale block io codec metrics engine analysis policy "
+        "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
     room{"bench",
          "base tensor format report scale block io codec metrics engine analysis gemm lab"},
     room{"api",
