@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the Python package, each figure beside what it is held against, in one run:
 
-    PYTHONPATH=build/release/python MX=build/release/apps/mx/mx python3 python/benchmarks.py
+    PYTHONPATH=build/release/python MX=build/release/mx python3 python/benchmarks.py
 
 What is compared runs by turns, on the same number of threads, and the best turn of each counts, so
 that other work on the machine disturbs least; calls on one thread are held against `mx bench` by
-their processor time. Exits with 1 where a limit is not kept. The last two
-need PyTorch."""
+their processor time. Exits with 1 where a limit is not kept. The last two need PyTorch."""
 import argparse
 import json
 import os
