@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "libmx/base/named.hpp"
 #include "libmx/oracle/number.hpp"
 #include "libmx/oracle/rounding.hpp"
 
@@ -303,7 +302,10 @@ constexpr std::array list_of_dialects{
 std::span<const dialect> dialects() { return list_of_dialects; }
 
 const dialect* find_dialect(std::string_view name) {
-    return base::find_named(list_of_dialects, name);
+    for (const dialect& d : list_of_dialects) {
+        if (d.name == name) return &d;
+    }
+    return nullptr;
 }
 
 value_list list_values(const dialect& by, const format::element_format& f, bool full_range) {
