@@ -43,10 +43,6 @@ void declare_destination(parser& cmd, std::string& out, const std::string& what)
     cmd.add_option("-o,--output OUT", out, what)->required()->file_name();
 }
 
-void refuse(const std::string& message, const std::string& file) {
-    base::refuse(message, {file, {}, {}});
-}
-
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
                                       std::span<const char* const> defaults) {
     return codec::parse_recipes(

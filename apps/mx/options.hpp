@@ -41,8 +41,6 @@ engine::run_control control_of(const run_options& run, std::span<const codec::re
 void declare_destination(parser& cmd, std::string& out, const std::string& what);
 
 using base::refuse;
-/// The same about a file.
-[[noreturn]] void refuse(const std::string& message, const std::string& file);
 
 /// The recipes of --recipe, each once (two spellings of one recipe are one); `defaults` without it.
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,

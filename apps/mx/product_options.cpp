@@ -44,7 +44,7 @@ engine::tensor_ref find_tensor(const engine::model& model, const matrix_place& a
         if (some.size() == 1) return some.front();
         refuse(fmt::format("{}: '{}' fits {} tensors: {}", option, base::printable(at.tensor),
                            some.size(), list_of(some)),
-               at.path);
+               {at.path, {}, {}});
     }
     std::vector<engine::skipped_tensor> skipped;
     std::vector<engine::tensor_ref> numeric = engine::numeric_only(all, skipped);
@@ -55,11 +55,12 @@ engine::tensor_ref find_tensor(const engine::model& model, const matrix_place& a
         });
     }
     if (numeric.size() == 1) return numeric.front();
-    if (numeric.empty()) refuse(fmt::format("{}: it holds no tensor of numbers", option), at.path);
+    if (numeric.empty())
+        refuse(fmt::format("{}: it holds no tensor of numbers", option), {at.path, {}, {}});
     refuse(fmt::format("{}: it holds {} tensors; say which, as in {}:{}: {}", option,
                        numeric.size(), base::printable(at.path),
                        base::printable(numeric.front().info().name), list_of(numeric)),
-           at.path);
+           {at.path, {}, {}});
 }
 
 constexpr const char* ascending = "ascending";

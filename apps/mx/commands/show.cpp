@@ -39,14 +39,14 @@ engine::tensor_ref find_tensor(const std::vector<engine::tensor_ref>& all, const
         refuse(fmt::format("{} files hold a tensor '{}'; name one of them: {}, {}{}", named.size(),
                            base::printable(o.tensor), named[0].info().file, named[1].info().file,
                            named.size() > 2 ? ", ..." : ""),
-               o.file);
+               {o.file, {}, {}});
     }
     const std::string near = base::nearest(o.tensor, names);
     refuse(fmt::format("there is no tensor '{}'{}; 'mx tensors' lists what there is",
                        base::printable(o.tensor),
                        near.empty() ? std::string()
                                     : fmt::format("; did you mean '{}'?", base::printable(near))),
-           o.file);
+           {o.file, {}, {}});
 }
 
 show::show_request request_of(const options& o) {
