@@ -9,8 +9,8 @@
 #include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
-#include "libmx/policy/missing.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/policy/missing.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::documents {

@@ -87,7 +87,7 @@ bool measured_by_default(const evidence& e, const policy::judged_model& m) {
 
 // The command that measures what was measured, and makes the page of it.
 std::string repeat_command(const evidence& e, const policy::judged_model& m,
-                            std::span<const result_set> sets, const std::string& judging) {
+                           std::span<const result_set> sets, const std::string& judging) {
     if (e.plan.recipes.empty() || e.inputs.empty()) return {};  // none: arrays in memory
     std::string command = "mx analyze";
     for (const input_file& f : e.inputs) command += " " + policy::shell_word(f.path);
