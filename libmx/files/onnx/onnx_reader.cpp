@@ -46,8 +46,10 @@ class onnx_externals {
         };
         const auto number = [&](const std::string& text, const char* what) {
             const auto value = base::parsed<std::uint64_t>(text);
-            if (value) return *value;
-            fail(fmt::format("its external data has the {} '{}', not a number", what, text));
+            if (!value) {
+                fail(fmt::format("its external data has the {} '{}', not a number", what, text));
+            }
+            return *value;
         };
         // On every system a spelling that no system takes for a place outside the folder.
         if (!stays_inside(t.external.location) ||
