@@ -627,8 +627,10 @@ report::section worst_section(const judged_model& m) {
         "By whether a limit is reached, then by the share of the tensor's own elements that become "
         "zero, clamp or lie in blocks where all do. Each tensor is listed under the candidate that "
         "harms it most.");
+    const std::vector<harmed_tensor> worst = most_harmed(m, first_risks);
+    if (worst.empty() || worst.front().file.empty()) return s;  // arrays in memory
     s.notes.push_back("To see their blocks, and what each scale rule makes of them:");
-    for (const harmed_tensor& t : most_harmed(m, first_risks)) {
+    for (const harmed_tensor& t : worst) {
         s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_word(t.file),
                                       policy::shell_word(t.tensor), policy::shell_word(t.recipe)));
     }
