@@ -422,7 +422,7 @@ report::section risks_section(const judged_model& m) {
     }
     if (most && *most == 0) said += " As recommended, no tensor loses an element.";
     if (most && *most > 0) {
-        said += fmt::format(" As recommended, no tensor loses more than {} of its elements.",
+        said += fmt::format(" As recommended, the worst tensor loses {} of its elements.",
                             percent(*most));
     }
     s.notes.push_back(said);
