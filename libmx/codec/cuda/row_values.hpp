@@ -3,8 +3,6 @@
 // stored, then divided by the scale. bf16 stay two to a word; others are float32.
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include "libmx/codec/cuda/segment_body.hpp"
 
 #if defined(__CUDACC__)
+#include <cuda_bf16.h>
 #endif
 
 // Values lie in registers only where their places are constants.
