@@ -59,14 +59,14 @@ void replay_distribution(const vector_file& file, const std::string& dist, const
     const std::size_t depth = i.what.instruction_k * steps;
     if (shape.size() != 3 || shape[1] == 0 || shape[1] > mma_tile_rows || shape[2] == 0 ||
         shape[2] > mma_tile_cols) {
-        file.fail("is no stack of tiles of at most 16 x 8", dist + ".D");
+        file.fail_in(dist + ".D", "is no stack of tiles of at most 16 x 8");
     }
     const std::size_t tiles = shape[0], rows = shape[1], cols = shape[2];
     const auto a = mma_codes(file, dist + ".A", *i.what.a);
     const auto b = mma_codes(file, dist + ".B", *i.what.b);
     const auto c = file.words(dist + ".C", i.what.f16 ? 16 : 32, tiles * rows * cols);
     if (a.size() != tiles * rows * depth || b.size() != tiles * cols * depth) {
-        file.fail("does not fit its operands", dist + ".D");
+        file.fail_in(dist + ".D", "does not fit its operands");
     }
     const std::size_t blocks = i.what.scale == nullptr ? 0 : depth / i.what.scale->block;
     std::vector<std::uint8_t> sfa, sfb;
