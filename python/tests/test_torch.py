@@ -12,6 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch import library  # noqa: E402
+
 import libmx  # noqa: E402
 import libmx.torch as mxt  # noqa: E402
 
@@ -402,11 +404,11 @@ def test_norms_that_cluster_are_told_of_before_they_clamp():
         mxt.watch_norms(m, "mxfp8").step()
 
 
-@pytest.mark.skipif(not hasattr(torch.library, "opcheck"), reason="PyTorch before 2.4")
+@pytest.mark.skipif(not hasattr(library, "opcheck"), reason="PyTorch before 2.4")
 def test_the_operation_is_one_that_torch_compiles():
     op = torch.ops.libmx.fake_quantize.default
     for x in (matrix(32, 64), matrix(64, 32).t().bfloat16(), matrix(4, 32).requires_grad_()):
-        torch.library.opcheck(op, (x, "mxfp4", "x"))
+        library.opcheck(op, (x, "mxfp4", "x"))
     layer = mxt.Linear(64, 32, config=mxt.LinearConfig("mxfp4", "mxfp8", "mxfp8"))
     x = matrix(32, 64).requires_grad_()
     y = layer(x)

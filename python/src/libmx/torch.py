@@ -21,6 +21,7 @@ from typing import (Any, Callable, Dict, Iterable, Iterator, List, Mapping, Opti
 
 import numpy as np
 import torch
+from torch import library
 
 from . import (Analysis, Error, Recipe, RecipeLike, analyze, fake_quantize as _fake_quantize,
                matmul, quantize, recipe, statistics)
@@ -40,8 +41,8 @@ def _round_trip(x: torch.Tensor, recipe: str, name: str) -> torch.Tensor:
     return y.to(x.device)
 
 
-if hasattr(torch.library, "custom_op"):  # 2.4 and later: torch.compile takes it as one operation
-    _round_trip = torch.library.custom_op(
+if hasattr(library, "custom_op"):  # 2.4 and later: torch.compile takes it as one operation
+    _round_trip = library.custom_op(
         "libmx::fake_quantize", _round_trip, mutates_args=(),
         schema="(Tensor x, str recipe, str name) -> Tensor")
     _round_trip.register_fake(
