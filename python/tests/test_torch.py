@@ -409,6 +409,9 @@ def test_the_operation_is_one_that_torch_compiles():
     op = torch.ops.libmx.fake_quantize.default
     for x in (matrix(32, 64), matrix(64, 32).t().bfloat16(), matrix(4, 32).requires_grad_()):
         library.opcheck(op, (x, "mxfp4", "x"))
+    x, dy = matrix(4, 32).requires_grad_(), matrix(4, 32)
+    op(x, "mxfp4", "x").backward(dy)
+    assert torch.equal(x.grad, dy)  # the operation's own gradient: straight through
     layer = mxt.Linear(64, 32, config=mxt.LinearConfig("mxfp4", "mxfp8", "mxfp8"))
     x = matrix(32, 64).requires_grad_()
     y = layer(x)
