@@ -118,7 +118,7 @@ bool belongs(const std::string& path) {
     const std::string head = file->head(512);
     for (const io::reader_format& f : io::reader_formats) {
         if (f.recognises != nullptr && f.recognises({file, head})) {
-            return f.name == MX_FUZZ_FORMAT;
+            return f.name == format;
         }
     }
     return false;
@@ -127,7 +127,7 @@ bool belongs(const std::string& path) {
 void try_input(const std::uint8_t* data, std::size_t size) {
     static scratch place;
     for (const io::reader_format& f : io::reader_formats) {
-        if (f.name != MX_FUZZ_FORMAT) continue;
+        if (f.name != format) continue;
         io::open_options options;
         if (f.recognises == nullptr) {  // raw binary is what the user says
             options.shape = "3x5";

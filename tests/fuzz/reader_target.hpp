@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fuzzing programs share. MX_FUZZ_FORMAT names the reader, MX_FUZZ_SAMPLES a folder of files
-// of all formats.
+// What fuzzing programs share. MX_FUZZ_SAMPLES is a folder with files of all formats.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace mx::fuzz {
+
+/// The reader of the program by its name in io/readers.hpp; all that the programs differ in.
+extern const std::string_view format;
 
 /// Whether the file at `path` is of the program's format.
 bool belongs(const std::string& path);
