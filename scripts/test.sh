@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds everything and runs the tests. With CI set, warnings are errors,
 # kernels are built for all cards where nvcc is, the formatting is checked, and what the interop and
-# browser tests need is installed.
+# browser tests and the documents need is installed.
 # Usage: test.sh [PRESET]   (release, dev, asan, ubsan or tsan; default: release)
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ scripts/install-dependencies.sh build optional ${CI:+format} $([ "$preset" != ts
 if [ -n "${CI:-}" ]; then
     scripts/check-format.sh
     scripts/install-interop.sh
-    scripts/install-dependencies.sh browser
+    scripts/install-dependencies.sh browser site
 fi
 cmake --preset "$preset" ${CI:+-DMX_WERROR=ON -DMX_CUDA_ARCHITECTURES=all}
 cmake --build --preset "$preset"

@@ -3,6 +3,7 @@
 # Replays a transcript: every line "$ COMMAND" is run by sh, with mx on the PATH, in a fresh folder
 # that holds the files of fixtures.sh, and must print what the transcript says. Standard output is
 # marked "|", standard error "!", an exit code other than 0 "?"; other lines are prose.
+# In Markdown, commands and what they print, errors too, are the fenced blocks marked "console".
 #
 #   replay.sh MX TRANSCRIPT            compares, exit 1 and a diff when something differs
 #   replay.sh MX TRANSCRIPT --update   rewrites the transcript; read the diff before committing it
@@ -38,7 +39,27 @@ replay() {
     done
 }
 
-replay <"$transcript" >../replayed
+replay_markdown() {
+    inside=
+    while IFS= read -r line; do
+        case $inside$line in
+        '```console') inside=yes ;;
+        'yes```') inside= ;;
+        'yes$ '*)
+            printf '%s\n' "$line"
+            sh -c "${line#??}" </dev/null 2>&1 | sed 's/ *$//'
+            continue
+            ;;
+        yes*) continue ;;
+        esac
+        printf '%s\n' "$line"
+    done
+}
+
+case $transcript in
+*.md) replay_markdown <"$transcript" >../replayed ;;
+*) replay <"$transcript" >../replayed ;;
+esac
 if [ "${3-}" = --update ]; then
     cp ../replayed "$transcript"
 else
