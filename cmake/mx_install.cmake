@@ -27,11 +27,18 @@ install(FILES ${PROJECT_BINARY_DIR}/mx-config.cmake ${PROJECT_BINARY_DIR}/mx-con
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
 
 if(TARGET mx)
-  install(TARGETS mx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS mx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
   file(GLOB mx_man_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
-  install(FILES ${mx_man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${mx_man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+  set(completions ${PROJECT_SOURCE_DIR}/apps/mx/completions)
+  install(FILES ${completions}/mx.bash RENAME mx COMPONENT command
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${completions}/_mx COMPONENT command
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${completions}/mx.fish COMPONENT command
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/reference/schemas
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/mx)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/mx COMPONENT command)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/commands.hpp"
 
+#include "apps/mx/completion.hpp"
 #include "apps/mx/help.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
@@ -20,6 +21,10 @@ runner print_later(std::string text) {
 runner parse_command_line(int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "--help";
     if (first == "-h" || first == "--help") return print_later(overview());
+    if (first == "--complete") {
+        const std::vector<std::string> words(argv + 2, argv + argc);
+        return print_later(completion_lines(words));
+    }
     if (first == "--version") return print_later(fmt::format("mx {}\n", MX_VERSION));
     if (first.rfind('-', 0) == 0) {
         refuse("{}: options come after the command; 'mx help' lists commands", first);
