@@ -11,7 +11,8 @@
 namespace mx::optimize {
 
 /// The value at `x`; writes the gradient, which has the extent of `x`.
-using smooth_function = std::function<double(std::span<const double> x, std::span<double> gradient)>;
+using smooth_function =
+    std::function<double(std::span<const double> x, std::span<double> gradient)>;
 
 struct minimum {
     std::vector<double> at;

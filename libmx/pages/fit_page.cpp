@@ -163,9 +163,9 @@ void add_plots(const document_parts& d, section& to) {
         std::string group = text_of(r, "group");
         if (group.empty()) group = text_of(r, "precision");
         if (group.empty()) group = "runs";
-        const std::string label = fmt::format("line {}: N = {:.3g}, D = {:.3g}",
-                                              report::whole(number("line")), number("N"),
-                                              number("D"));
+        const std::string label =
+            fmt::format("line {}: N = {:.3g}, D = {:.3g}", report::whole(number("line")),
+                        number("N"), number("D"));
         losses.marks.push_back({{compute, number("loss"), label}, group});
         residuals.marks.push_back({{compute, std::expm1(number("log_ratio")), label}, group});
     }
@@ -191,10 +191,10 @@ void add_plots(const document_parts& d, section& to) {
     coverage.x = axis_of("N", "", true);
     coverage.y = axis_of("D", "", true);
     for (std::size_t i = 0; i < all.size(); i += stride) {
-        coverage.marks.push_back({{number_of(all[i], "N").value_or(NAN),
-                                   number_of(all[i], "D"),
-                                   fmt::format("loss {:.4g}", number_of(all[i], "loss").value_or(0))},
-                                  "runs"});
+        coverage.marks.push_back(
+            {{number_of(all[i], "N").value_or(NAN), number_of(all[i], "D"),
+              fmt::format("loss {:.4g}", number_of(all[i], "loss").value_or(0))},
+             "runs"});
     }
     for (const record& p : records_in(d.tail, "frontier")) {
         const auto n = number_of(p, "N"), tokens = number_of(p, "D");

@@ -109,10 +109,9 @@ std::optional<std::size_t> csv_table::find(std::string_view name) const {
 
 std::size_t csv_table::column(std::string_view name) const {
     if (const auto at = find(name)) return *at;
-    throw base::error(
-        base::error_kind::input,
-        fmt::format("has no column '{}'; it has {}", name, base::joined(names, ", ")),
-        {path, {}, {}});
+    throw base::error(base::error_kind::input,
+                      fmt::format("has no column '{}'; it has {}", name, base::joined(names, ", ")),
+                      {path, {}, {}});
 }
 
 csv_table read_csv(const byte_source& source, const std::string& path) {

@@ -29,9 +29,10 @@ struct csv_table {
 };
 
 /// Reads a table. A byte order mark, CRLF, empty lines and blanks around fields without
-/// quotes are fine. The text may be anything: throws base::error (input) with `path` and the line where a quote is not closed or not followed by the
-/// end of its field, where a line has more or fewer fields than the header, where the header repeats
-/// a name or has an empty one, and beyond 2^20 rows, 1,024 columns or 64 MiB.
+/// quotes are fine. The text may be anything: throws base::error (input) with `path` and the line
+/// where a quote is not closed or not followed by the end of its field, where a line has more or
+/// fewer fields than the header, where the header repeats a name or has an empty one, and beyond
+/// 2^20 rows, 1,024 columns or 64 MiB.
 csv_table read_csv(const byte_source& source, const std::string& path);
 
 /// The number that a field spells: digits as std::from_chars takes them, without blanks around

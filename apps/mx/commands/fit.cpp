@@ -91,10 +91,10 @@ int run_fit(const fit_options& o) {
             g.found = fit::fit_law(all, g.some, request);
         } catch (const base::error& e) {
             if (e.kind() != base::error_kind::input) throw;
-            throw base::error(e.kind(),
-                              g.group.empty() ? e.message()
-                                              : fmt::format("{}: {}", g.group, e.message()),
-                              {o.file, {}, {}});
+            throw base::error(
+                e.kind(),
+                g.group.empty() ? e.message() : fmt::format("{}: {}", g.group, e.message()),
+                {o.file, {}, {}});
         }
     }
 

@@ -43,7 +43,8 @@ class objective {
             const double r = law_.log_loss(some_[i], x, one) - std::log(some_[i].loss);
             const auto [value, slope] = huber(r, threshold_);
             sum += weights_[i] * value;
-            for (std::size_t k = 0; k < one.size(); ++k) gradient[k] += weights_[i] * slope * one[k];
+            for (std::size_t k = 0; k < one.size(); ++k)
+                gradient[k] += weights_[i] * slope * one[k];
         }
         for (double& g : gradient) g *= scale;
         return sum * scale;
@@ -220,9 +221,9 @@ std::optional<foretelling> foretell(const law& of, std::span<const run> some,
 fitted fit_law(const runs& all, std::span<const run> some, const fit_request& request) {
     const law of(request.is, all, some);
     if (some.size() <= of.size()) {
-        throw base::error(base::error_kind::input,
-                          fmt::format("{} runs are too few to fit {} coefficients to", some.size(),
-                                      of.size()));
+        throw base::error(
+            base::error_kind::input,
+            fmt::format("{} runs are too few to fit {} coefficients to", some.size(), of.size()));
     }
     const std::vector<double> once(some.size(), 1.0);
     const objective f(of, some, once, request.threshold);

@@ -16,8 +16,8 @@ namespace mx::fit {
 
 struct fit_request {
     form is = form::chinchilla;
-    bool sum = false;           ///< the objective is the sum over the runs, not their mean
-    double threshold = 1e-3;    ///< of Huber's loss, in log loss
+    bool sum = false;         ///< the objective is the sum over the runs, not their mean
+    double threshold = 1e-3;  ///< of Huber's loss, in log loss
     std::uint64_t resamples = 200;
     std::uint64_t seed = 1;
     std::vector<double> compute;                    ///< FLOP to spend best

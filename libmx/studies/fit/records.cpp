@@ -66,26 +66,23 @@ std::string range_text(const estimate& e, int digits) {
 void say_group(const group_fit& g, std::vector<std::string>& words) {
     const fitted& f = g.found;
     const std::string of = g.group.empty() ? "" : fmt::format("{}: ", g.group);
-    words.push_back(fmt::format("{}{} runs; {} of {} starts reach the least objective{}.", of,
-                                g.some.size(), f.reached, f.starts,
-                                f.reached * 50 < f.starts
-                                    ? ": few, so that another minimum may be better still"
-                                    : ""));
+    words.push_back(fmt::format(
+        "{}{} runs; {} of {} starts reach the least objective{}.", of, g.some.size(), f.reached,
+        f.starts,
+        f.reached * 50 < f.starts ? ": few, so that another minimum may be better still" : ""));
     words.push_back(fmt::format("{}Compute is best spent on N in proportion to C^{} and D to C^{}.",
                                 of, range_text(f.n_exponent, 3), range_text(f.d_exponent, 3)));
     if (f.a.low && (*f.a.high > 2 * *f.a.low || *f.b.high > 2 * *f.b.low)) {
-        words.push_back(
-            fmt::format("{}A ({} to {}) and B ({} to {}) are hardly determined on their own: they "
-                        "trade against alpha, beta and E. Compare predictions.",
-                        of, report::significant_text(*f.a.low, 3),
-                        report::significant_text(*f.a.high, 3),
-                        report::significant_text(*f.b.low, 3),
-                        report::significant_text(*f.b.high, 3)));
+        words.push_back(fmt::format(
+            "{}A ({} to {}) and B ({} to {}) are hardly determined on their own: they "
+            "trade against alpha, beta and E. Compare predictions.",
+            of, report::significant_text(*f.a.low, 3), report::significant_text(*f.a.high, 3),
+            report::significant_text(*f.b.low, 3), report::significant_text(*f.b.high, 3)));
     }
     if (f.e.low && *f.e.low < 0.5 * f.e.value) {
-        words.push_back(fmt::format(
-            "{}The floor E is hardly determined: larger runs may fall well below {}.", of,
-            report::significant_text(f.e.value, 4)));
+        words.push_back(
+            fmt::format("{}The floor E is hardly determined: larger runs may fall well below {}.",
+                        of, report::significant_text(f.e.value, 4)));
     }
     if (f.check) {
         words.push_back(fmt::format(

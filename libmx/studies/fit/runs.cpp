@@ -146,8 +146,8 @@ runs runs_of(const csv_table& table, const run_request& request) {
         if (reason.empty()) {
             all.kept.push_back(std::move(r));
         } else {
-            all.left.push_back({row.line, row.fields[p.n], row.fields[p.d], row.fields[p.loss],
-                                reason, diverged});
+            all.left.push_back(
+                {row.line, row.fields[p.n], row.fields[p.d], row.fields[p.loss], reason, diverged});
         }
     }
     return all;

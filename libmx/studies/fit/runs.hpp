@@ -50,8 +50,8 @@ struct run_request {
 };
 
 /// The runs of a table with columns N, D and loss. Left out are rows without three positive finite
-/// numbers, rows whose column `state` says diverged, and what the request leaves out; a loss that is
-/// no finite number is a diverged run. Throws base::error: usage for a request that contradicts
+/// numbers, rows whose column `state` says diverged, and what the request leaves out; a loss that
+/// is no finite number is a diverged run. Throws base::error: usage for a request that contradicts
 /// itself; input for a table that lacks a column.
 runs runs_of(const report::csv_table& table, const run_request& request);
 
