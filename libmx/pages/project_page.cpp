@@ -48,7 +48,8 @@ section steps_of(const document_parts& d) {
         s.columns.push_back({"percent", "off by\n%", cell::fixed, 1});
         for (record& r : s.rows) {
             const auto difference = number_of(r, "difference");
-            r.emplace_back("percent", report::to_value(difference ? 100 * *difference : NAN));
+            const double percent = 100 * difference.value_or(NAN);
+            r.emplace_back("percent", report::to_value(std::abs(percent) < 0.05 ? 0 : percent));
         }
     }
     if (has("seconds")) s.columns.push_back({"seconds", "seconds", cell::significant, 4});
@@ -95,10 +96,12 @@ section sensitivity_of(const document_parts& d) {
         if (s.rows.empty() || text_of(s.rows.back(), "configuration") != of) {
             s.rows.push_back({{"configuration", of}});
         }
-        const auto change = number_of(r, "change");
-        s.rows.back().emplace_back(name, report::to_value(change ? 100 * *change : NAN));
+        const double percent = 100 * number_of(r, "change").value_or(NAN);
+        s.rows.back().emplace_back(name, report::to_value(std::abs(percent) < 5e-4 ? 0 : percent));
     }
-    s.notes.push_back("By how many percent a speed-up changes where a parameter grows by 1 %.");
+    s.notes.push_back(
+        "By how many percent a speed-up changes where a parameter grows by 1 % of itself; shares "
+        "grow at the cost of the rest.");
     return s;
 }
 

@@ -72,6 +72,15 @@ void say_group(const group_fit& g, std::vector<std::string>& words) {
         f.reached * 50 < f.starts ? ": few, so that another minimum may be better still" : ""));
     words.push_back(fmt::format("{}Compute is best spent on N in proportion to C^{} and D to C^{}.",
                                 of, range_text(f.n_exponent, 3), range_text(f.d_exponent, 3)));
+    // Published exponents lie within 0.2 and 0.6.
+    constexpr double least_exponent = 0.02, most_exponent = 2;
+    for (const auto& [name, x] : {std::pair{"alpha", f.of.alpha}, std::pair{"beta", f.of.beta}}) {
+        if (x > least_exponent && x < most_exponent) continue;
+        words.push_back(
+            fmt::format("{}{} = {} is no exponent of a scaling law: these runs do not determine "
+                        "one. Diverged runs, or sizes that do not vary apart, give such fits.",
+                        of, name, report::significant_text(x, 3)));
+    }
     if (f.a.low && (*f.a.high > 2 * *f.a.low || *f.b.high > 2 * *f.b.low)) {
         words.push_back(fmt::format(
             "{}A ({} to {}) and B ({} to {}) are hardly determined on their own: they "

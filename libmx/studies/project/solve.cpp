@@ -59,14 +59,25 @@ class misfit {
 
     std::vector<target_row>& targets() { return targets_; }
 
+    // From far away in coarse units, in which the first steps are short; then in fine ones, in which
+    // the last digits count.
+    optimize::minimum search(std::vector<double> x) {
+        optimize::minimum best;
+        for (const double scale : {1.0, 1e2, 1e4}) {
+            scale_ = scale;
+            best = optimize::minimize(std::cref(*this), std::move(x), 5000, 100);
+            x = best.at;
+        }
+        return best;
+    }
+
   private:
     double squares(std::span<const double> x) const {
-        constexpr double scale = 1e4;  // differences of a percent count as 1
         const assumptions a = at(x);
         double sum = 0;
         for (const target_row& t : targets_) {
             const double r = std::log(project(shape_, a, t.of).speedup() / t.speedup);
-            sum += scale * r * r;
+            sum += scale_ * r * r;
         }
         return sum;
     }
@@ -75,6 +86,7 @@ class misfit {
     const assumptions& start_;
     const std::vector<std::string>& free_;
     std::vector<target_row> targets_;
+    double scale_ = 1;
 };
 
 }  // namespace
@@ -90,7 +102,7 @@ solution solve(const model_shape& m, const assumptions& start, const std::vector
                      free.size(), fitted.size());
     }
     misfit f(m, start, free, fitted);
-    const optimize::minimum best = optimize::minimize(std::cref(f), f.from(), 20000);
+    const optimize::minimum best = f.search(f.from());
     solution s{f.at(best.at), {}};
     for (std::size_t i = 0; i < free.size(); ++i) {
         const double value = f.value(best.at, i);
@@ -102,7 +114,7 @@ solution solve(const model_shape& m, const assumptions& start, const std::vector
             const double half = fitted[i].half_unit;
             f.targets()[i].speedup = fitted[i].speedup + (corner >> i & 1 ? half : -half);
         }
-        const optimize::minimum other = optimize::minimize(std::cref(f), best.at, 2000);
+        const optimize::minimum other = f.search(best.at);
         for (std::size_t i = 0; i < free.size(); ++i) {
             const double value = f.value(other.at, i);
             s.parameters[i].low = std::min(s.parameters[i].low, value);
