@@ -13,6 +13,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/optimize/minimize.hpp"
+#include "libmx/report/cells.hpp"
 
 namespace mx::fit {
 namespace {
@@ -221,9 +222,9 @@ std::optional<foretelling> foretell(const law& of, std::span<const run> some,
 fitted fit_law(const runs& all, std::span<const run> some, const fit_request& request) {
     const law of(request.is, all, some);
     if (some.size() <= of.size()) {
-        throw base::error(
-            base::error_kind::input,
-            fmt::format("{} runs are too few to fit {} coefficients to", some.size(), of.size()));
+        throw base::error(base::error_kind::input,
+                          fmt::format("{} coefficients need more than {}", of.size(),
+                                      report::plural(some.size(), "run")));
     }
     const std::vector<double> once(some.size(), 1.0);
     const objective f(of, some, once, request.threshold);

@@ -111,17 +111,20 @@ const std::array<profile, 5> profiles{
             "NVIDIA B200: peak rates; FP6 as FP8",
             "NVIDIA Blackwell datasheet, dense: BF16 2.25, FP8 and FP6 4.5, FP4 9 PFLOPS",
             {.fp6_is = fp6_rule::as_fp8},
-            "mixed,overhead"},
+            "mixed,overhead",
+            true},
     profile{"mi355x",
             "AMD MI355X: peak rates; FP6 as FP4",
             "AMD Instinct MI355X data sheet, dense: BF16 2.5, FP8 5, FP6 and FP4 10 PFLOPS",
             {.fp6_is = fp6_rule::as_fp4},
-            "mixed,overhead"},
+            "mixed,overhead",
+            true},
     profile{"ideal",
             "FP8 twice and FP4 four times bf16, FP6 between; nothing else costs",
             "",
             {.mixed_is = mixed_rule::narrow},
-            "mlp,attention,mixed,overhead"},
+            "mlp,attention,mixed,overhead",
+            true},
 };
 
 std::array<double, 3> shares_of(const model_shape& m, const assumptions& a) {

@@ -47,6 +47,7 @@ struct profile {
     std::string_view source;
     assumptions assumes;
     std::string_view free;  ///< what --solve fits without --free
+    bool peak = false;      ///< rates are those of the units, not of a step
 };
 
 /// THE LIST of profiles.

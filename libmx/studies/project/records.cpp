@@ -83,6 +83,14 @@ void say_shares(const study& s, std::vector<std::string>& words) {
     }
 }
 
+void say_peak(const study& s, std::vector<std::string>& words) {
+    if (!s.by->peak || s.measured || !s.solved.empty()) return;
+    words.push_back(
+        "These are peak rates: quantization, traffic and communication cost nothing. Measured "
+        "steps "
+        "gain less; --times takes what products take.");
+}
+
 void say_fp6(const study& s, std::vector<std::string>& words) {
     if (s.with.fp6_is == fp6_rule::as_fp8) {
         words.push_back("FP6 runs at FP8's rate here: it saves memory and traffic, no time.");
@@ -238,6 +246,7 @@ std::vector<record> sensitivity_records(const study& s) {
 std::vector<std::string> project_words(const study& s) {
     std::vector<std::string> words;
     say_shares(s, words);
+    say_peak(s, words);
     say_fp6(s, words);
     say_mixed(s, words);
     say_targets(s, words);

@@ -59,8 +59,8 @@ class misfit {
 
     std::vector<target_row>& targets() { return targets_; }
 
-    // From far away in coarse units, in which the first steps are short; then in fine ones, in which
-    // the last digits count.
+    // From far away in coarse units, in which the first steps are short; then in fine ones, in
+    // which the last digits count.
     optimize::minimum search(std::vector<double> x) {
         optimize::minimum best;
         for (const double scale : {1.0, 1e2, 1e4}) {
