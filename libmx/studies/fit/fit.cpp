@@ -30,18 +30,20 @@ class objective {
   public:
     objective(const law& of, std::span<const run> some, std::span<const double> weights,
               double threshold)
-        : law_(of), some_(some), weights_(weights), threshold_(threshold) {
+        : law_(of), weights_(weights), threshold_(threshold) {
+        for (const run& r : some) some_.push_back(of.sample_of(r));
         total_ = std::accumulate(weights.begin(), weights.end(), 0.0);
     }
 
     double operator()(std::span<const double> x, std::span<double> gradient) const {
         std::vector<double> one(x.size());
+        const law::place at = law_.place_of(x);
         std::fill(gradient.begin(), gradient.end(), 0);
         const double scale = 1 / (total_ * threshold_ * threshold_);
         double sum = 0;
         for (std::size_t i = 0; i < some_.size(); ++i) {
             if (weights_[i] == 0) continue;
-            const double r = law_.log_loss(some_[i], x, one) - std::log(some_[i].loss);
+            const double r = law_.log_loss(some_[i], at, one) - some_[i].loss;
             const auto [value, slope] = huber(r, threshold_);
             sum += weights_[i] * value;
             for (std::size_t k = 0; k < one.size(); ++k)
@@ -53,7 +55,7 @@ class objective {
 
   private:
     const law& law_;
-    std::span<const run> some_;
+    std::vector<law::sample> some_;
     std::span<const double> weights_;
     double threshold_;
     double total_ = 0;

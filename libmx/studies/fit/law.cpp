@@ -40,14 +40,22 @@ law::law(form is, const runs& of, std::span<const run> centre)
     ln_l_ /= count;
 }
 
-double law::log_loss(const run& r, std::span<const double> x) const { return log_loss(r, x, {}); }
+law::sample law::sample_of(const run& r) const {
+    return {std::log(r.n) - ln_n_, std::log(r.d) - ln_d_, std::log(r.loss), r.bits, r.post_bits};
+}
 
-double law::log_loss(const run& r, std::span<const double> x, std::span<double> gradient) const {
-    const double alpha = std::exp(x[at_alpha]), beta = std::exp(x[at_beta]);
-    double n = std::log(r.n) - ln_n_;
-    const double d = std::log(r.d) - ln_d_;
+law::place law::place_of(std::span<const double> x) const {
+    place p{x, std::exp(x[at_alpha]), std::exp(x[at_beta]), {}};
+    for (std::size_t i = 0; i < bits_; ++i) p.gamma.push_back(std::exp(x[at_gamma + i]));
+    return p;
+}
+
+double law::log_loss(const sample& r, const place& p, std::span<double> gradient) const {
+    const std::span<const double> x = p.x;
+    const double alpha = p.alpha, beta = p.beta, d = r.d;
+    double n = r.n;
     for (std::size_t i = 0; i < bits_; ++i) {
-        if (std::isfinite(r.bits[i])) n += log_kept(r.bits[i] / std::exp(x[at_gamma + i]));
+        if (std::isfinite(r.bits[i])) n += log_kept(r.bits[i] / p.gamma[i]);
     }
     const double u = x[at_u] - alpha * n, v = x[at_v] - beta * d;
     std::array<double, 4> terms{u, v, x[at_e], 0}, shares{};
@@ -57,8 +65,7 @@ double law::log_loss(const run& r, std::span<const double> x, std::span<double> 
     const double rate = quantized_after ? r.post_bits / std::exp(x[post + 3]) : 0;
     const double by_n = quantized_after ? std::exp(x[post + 1]) : 0;
     const double by_d = quantized_after ? std::exp(x[post + 2]) : 0;
-    const double plain_n = std::log(r.n) - ln_n_;
-    if (quantized_after) terms[count++] = x[post] - by_n * plain_n + by_d * d - rate;
+    if (quantized_after) terms[count++] = x[post] - by_n * r.n + by_d * d - rate;
     // Kaplan's form adds N and D inside of a power.
     std::array<double, 2> inner{u / beta, v / beta}, parts{};
     double within = 0;
@@ -82,13 +89,13 @@ double law::log_loss(const run& r, std::span<const double> x, std::span<double> 
     gradient[at_alpha] = -du * n * alpha;
     gradient[at_beta] = (more_beta - dv * d) * beta;
     for (std::size_t i = 0; i < bits_; ++i) {
-        const double z = r.bits[i] / std::exp(x[at_gamma + i]);
+        const double z = r.bits[i] / p.gamma[i];
         gradient[at_gamma + i] = std::isfinite(z) && z < 700 ? du * alpha * z / std::expm1(z) : 0;
     }
     if (post_) {
         const double share = quantized_after ? shares[3] : 0;
         gradient[post] = share;
-        gradient[post + 1] = -share * by_n * plain_n;
+        gradient[post + 1] = -share * by_n * r.n;
         gradient[post + 2] = share * by_d * d;
         gradient[post + 3] = share * rate;
     }

@@ -51,9 +51,21 @@ class law {
 
     form is() const { return is_; }
     std::size_t size() const { return size_; }
-    /// log L of `r` at `x`; adds `weight` times its gradient where that is not empty.
-    double log_loss(const run& r, std::span<const double> x) const;
-    double log_loss(const run& r, std::span<const double> x, std::span<double> gradient) const;
+    /// What of a run and of a place the search needs again and again.
+    struct sample {
+        double n = 0, d = 0, loss = 0;  ///< logarithms; N and D over their means
+        std::vector<double> bits;
+        double post_bits = 0;
+    };
+    struct place {
+        std::span<const double> x;
+        double alpha = 0, beta = 0;
+        std::vector<double> gamma;
+    };
+    sample sample_of(const run& r) const;
+    place place_of(std::span<const double> x) const;
+    /// log L of `r` at `p`; writes its gradient by the coordinates where `gradient` is not empty.
+    double log_loss(const sample& r, const place& p, std::span<double> gradient) const;
 
     coefficients at(std::span<const double> x) const;
     /// The coordinates of points to start from.
