@@ -190,7 +190,8 @@ void add_predictions(fitted& f, std::span<const run> some, const std::vector<coe
             });
             f.predictions.push_back(std::move(p));
         }
-        for (const auto& [n, d] : request.points) {
+        for (const auto& point : request.points) {
+            const double n = point.first, d = point.second;
             prediction p{{}, bits, {n, {}, {}}, {d, {}, {}}, {}, 6 * n * d > most};
             p.loss =
                 estimate_of(f.of, samples, [&](const auto& k) { return loss_at(k, n, d, bits); });
