@@ -64,8 +64,8 @@ section bits_of(const document_parts& d) {
                           {"activation_bits", "activations\nbits", cell::fixed, 2},
                           {"gradient_bits", "gradients\nbits", cell::fixed, 2},
                           {"weight_bytes", "weights\nbytes", cell::significant, 4},
-                          {"activation_bytes", "a token's\nactivations", cell::significant, 4},
-                          {"gradient_bytes", "a token's\ngradients", cell::significant, 4}},
+                          {"activation_bytes", "a token's\nactivations", cell::shortest},
+                          {"gradient_bytes", "a token's\ngradients", cell::shortest}},
               .rows = {d.results.begin(), d.results.end()}};
     s.notes.push_back(
         "Scales included. Weights: of all linear layers, gathered once. A token's activations and "
@@ -108,7 +108,7 @@ section sensitivity_of(const document_parts& d) {
 }  // namespace
 
 std::vector<section> project_tables(const document_parts& d) {
-    return {work_of(d), steps_of(d), bits_of(d), parameters_of(d), sensitivity_of(d)};
+    return {steps_of(d), work_of(d), bits_of(d), parameters_of(d), sensitivity_of(d)};
 }
 
 std::vector<section> project_sections(const document_parts& d) {

@@ -8,7 +8,7 @@
 
 namespace mx::pages {
 
-/// Work by class, the configurations, bits and bytes, and fitted parameters.
+/// The configurations, work by class, bits and bytes, fitted parameters, and sensitivity.
 std::vector<report::section> project_tables(const document_parts& d);
 
 /// The verdict, figures, and these tables.
