@@ -65,6 +65,9 @@ if(MX_FILES)
   pkg_check_modules(protobuf_lite QUIET IMPORTED_TARGET GLOBAL protobuf-lite)
 endif()
 
+# For mx fit and mx project --solve only: built without it, mx says what to install.
+find_package(NLopt CONFIG QUIET)
+
 if(MX_BUILD_APPS)
   find_package(CLI11 CONFIG QUIET)
   mx_need("${CLI11_FOUND}" "CLI11 (or -DMX_BUILD_APPS=OFF)" libcli11-dev)

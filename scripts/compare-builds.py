@@ -206,7 +206,8 @@ def compare(programs, preparations, cases, work, options):
     inputs = work / "in"
     inputs.mkdir(parents=True)
     sample_inputs.write_inputs(inputs, HERE.parent / "tests" / "io" / "data")
-    (inputs / "vectors").symlink_to(HERE.parent / "datasets" / "vectors")
+    for folder in ("vectors", "scaling-laws"):
+        (inputs / folder).symlink_to(HERE.parent / "datasets" / folder)
     for number, case in enumerate(preparations, 1):
         codes = run_case(programs[0], case, work / "preparation" / str(number), inputs)
         if any(codes):

@@ -27,6 +27,8 @@ runner declare_gemm(parser& cmd);
 runner declare_stages(parser& cmd);
 runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
+runner declare_fit(parser& cmd);
+runner declare_project(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
 runner declare_show(parser& cmd);
@@ -75,6 +77,11 @@ inline constexpr std::array commands{
             "a small training, the same bits everywhere: does this recipe break it", declare_train},
     command{"runs", "Analyse", "trainings compared: which broke, when, and how sure that is",
             declare_runs},
+    command{"fit", "Analyse", "a scaling law: loss by parameters, tokens and precision, with doubt",
+            declare_fit},
+    command{"project", "Analyse",
+            "the time of a training step by class of work, and what a recipe saves of it",
+            declare_project},
     command{"report", "Analyse",
             "a page to decide from: what to use for each class of tensors, and why",
             declare_report},

@@ -9,6 +9,8 @@
 #include <functional>
 
 #include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/fit_page.hpp"
+#include "libmx/pages/project_page.hpp"
 #include "libmx/pages/runs_page.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -399,6 +401,8 @@ constexpr std::array page_rows{
     page_row{"mx.stages/1", "Products of a linear layer in training", stages_sections_of},
     page_row{"mx.gemm/1", "A matrix product as matrix units add it", gemm_sections_of},
     page_row{"mx.runs/1", "Trainings compared", runs_sections},
+    page_row{"mx.fit/1", "A scaling law", fit_sections},
+    page_row{"mx.project/1", "A training step, projected", project_sections},
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ inline constexpr std::array rooms{
     room{"scale", "base format"},
     room{"block", "base tensor format"},
     room{"transform", "base tensor format"},
+    room{"optimize", "base"},
     room{"io", "base tensor format block"},
     room{"files", "base tensor format block io"},
     room{"codec", "base tensor format block scale transform"},
@@ -38,6 +39,9 @@ inline constexpr std::array rooms{
          "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/convert", "base tensor format report block io codec metrics engine analysis"},
     room{"studies/diff", "base tensor format report block io codec metrics engine analysis"},
+    // These two read tables and not tensors.
+    room{"studies/fit", "base report io optimize"},
+    room{"studies/project", "base format report io optimize"},
     room{"studies/gate", "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/plan", "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/products",
@@ -52,12 +56,12 @@ inline constexpr std::array rooms{
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
-         "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
-         "studies/rosetta studies/show"},
+         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
+         "studies/products studies/project studies/rosetta studies/show"},
     room{"pages",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
-         "studies/cluster studies/compare studies/diff studies/gate studies/plan studies/products "
-         "studies/rosetta studies/show pages/views"},
+         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
+         "studies/products studies/project studies/rosetta studies/show pages/views"},
     // What the commands that measure and judge write.
     room{
         "documents",
@@ -136,6 +140,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"cuda_runtime",
                      "libmx/base/cuda/ libmx/codec/cuda/ libmx/gemm/cuda/ apps/mx_capture/cuda/",
                      ""},
+    confined_library{"nlopt", "libmx/optimize/minimize", ".cpp"},
     confined_library{"openssl/", "libmx/files/file_digest", ".cpp"},
 };
 

@@ -25,6 +25,7 @@ MX = str(Path(sys.argv[2]).resolve())
 CAPTURE = str(Path(sys.argv[3]).resolve()) if len(sys.argv) > 3 else ""
 FOLDER = SOURCE / "docs" / "reference" / "schemas"
 VECTORS = SOURCE / "datasets" / "vectors"
+LAWS = SOURCE / "datasets" / "scaling-laws"
 
 # Names of this form that are of files in other formats, or inside of one.
 NO_DOCUMENTS = {"blocks", "cast", "checkpoint", "dump", "packed", "probes"}
@@ -88,6 +89,8 @@ COMMANDS = [
     (f"{NETWORK} --steps 4 --probe-every 2 -r mxfp4:round=stochastic -o drawn --json {{json}}",
      "train"),
     ("runs plain drawn --json {json} --quiet", "runs"),
+    ("project --json {json} --html p.html --quiet", "project"),
+    ("project --model llama3-8b --profile b200 -c mxfp8:products=fprop --json {json}", "project"),
     ("report analyze.json --json {json} -o r.html --quiet", "report"),
     ("report analyze.json --policy inference --json {json} -o r.html --quiet", "report"),
     ("plan analyze.json --json {json}", "plan"),
@@ -106,6 +109,13 @@ COMMANDS = [
     (f"bench tiny.safetensors {SMALL} -r mxfp4 --json {{json}} --quiet", "bench"),
     ("bench --gemm --mnk 32,32,64 --seconds 0.02 --threads 1 -a sm100.mxf4 --json {json} --quiet",
      "bench"),
+]
+# Where mx was built with NLopt.
+FITS = [
+    (f"fit {LAWS}/su2025-e4m3-bf16.csv --bootstrap 20 --max-rise 0.02 --at 1e9,2e10 --json {{json}} "
+     "--html f.html --quiet", "fit"),
+    ("fit bits.csv --form precision --bootstrap 0 --json {json} --quiet", "fit"),
+    (f"project --solve {LAWS}/yang-speedups.csv --json {{json}} --quiet", "project"),
 ]
 # Documents that commands write without --json.
 FILES = [("plain/seed-1/run.json", "run"), ("drawn/run.json", "run")]
@@ -231,7 +241,13 @@ def write_documents(folder):
     """Runs the commands; the documents that they wrote, by command line or file."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("MX_")}
     made = {}
-    for i, (line, kind, *code) in enumerate(COMMANDS):
+    rows = [f"{n},{d},{w},{post},{1.7 + 400 / (n * w / 9) ** 0.34 + 800 / d ** 0.3 + 0.1 / (post or 99)}"
+            for n in (1e7, 1e8, 1e9) for d in (1e9, 1e10, 1e11) for w in (4, 8) for post in ("", 4)
+            if w == 8 or not post]
+    (folder / "bits.csv").write_text("\n".join(["N,D,P_w,P_post,loss", *rows, "1,1,4,,nan"]))
+    version = subprocess.run([MX, "version", "--csv", "-"], capture_output=True, text=True)
+    commands = COMMANDS + (FITS if "NLopt" in version.stdout else [])
+    for i, (line, kind, *code) in enumerate(commands):
         out = f"{i}.json"
         words = [MX] + [w.format(json=out) for w in line.split()]
         done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
@@ -273,6 +289,8 @@ def main():
     seen = {file_of(document["schema"]) for _, document in made.values()}
     documents = set(schemas) - {"members.json", "common.json"}
     for name in sorted(documents - seen):
+        if name == "fit-1.json" and not any("mx fit" in source for source in made):
+            continue  # built without NLopt
         if name != "capture-1.json" or CAPTURE:
             complain(f"{name}: no command here writes it")
     for name in sorted(names_in_sources()):

@@ -6,6 +6,7 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/optimize/minimize.hpp"
 
 namespace mx::app {
 namespace {
@@ -40,6 +41,9 @@ report::document version_document() {
     const std::string protobuf = io::onnx_support();
     add("ONNX files", protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
                                        : fmt::format("yes (Protobuf {})", protobuf));
+    const std::string nlopt = optimize::nlopt_version();
+    add("fits", nlopt.empty() ? "no (install libnlopt-dev and build mx again)"
+                              : fmt::format("yes (NLopt {})", nlopt));
     for (const codec::backend& b : codec::backends()) {
         add(fmt::format("backend {}", b.name), fmt::format("{}{}", b.summary, state_of(b)));
     }
