@@ -54,10 +54,6 @@ class view_reader final : public io::reader {
 
 // --- decoding ------------------------------------------------------------------------------------
 
-bool is_integer(tensor::dtype type) {
-    return type == tensor::dtype::u8 || type == tensor::dtype::i8 || is_wide_integer(type);
-}
-
 // What one array has become: nothing, a logical tensor, or itself.
 class decoding {
   public:
@@ -131,30 +127,30 @@ class decoding {
     void take_pairings(bool swizzled) {
         io::pairings all = io::find_pairings(arrays_, swizzled, taken_);
         for (io::pairing& p : all.found) {
-            taken_[p.codes] = true;
-            taken_[p.scales] = true;
-            if (p.tensor_scale) taken_[*p.tensor_scale] = true;
-            if (p.extents) taken_[*p.extents] = true;
             logical_tensor l;
             l.info = io::logical_info(p, arrays_);
             const std::size_t place = p.codes;
             // The arrays of one tensor, so that the list need not live on.
-            std::vector<io::tensor_ref> parts{arrays_[p.codes], arrays_[p.scales]};
-            if (p.tensor_scale) parts.push_back(arrays_[*p.tensor_scale]);
-            p.codes = 0;
-            p.scales = 1;
-            if (p.tensor_scale) p.tensor_scale = 2;
-            l.open = [p, parts] { return io::shared_source(io::open_pairing(p, parts)); };
+            std::vector<io::tensor_ref> parts;
+            for (const std::size_t part : p.parts()) {
+                taken_[part] = true;
+                parts.push_back(arrays_[part]);
+            }
+            l.open = [p = p.alone(), parts] {
+                return io::shared_source(io::open_pairing(p, parts));
+            };
             in_place_of_[place] = std::move(l);
             changed_ = true;
         }
         for (io::refused_pairing& r : all.refused) {
             remarks_[r.codes] = std::move(r.why);
-            // FP8, FP6 and FP4 are values up to their scales; integers are codes and nothing else.
             const io::tensor_info& codes = arrays_[r.codes].info();
-            if (is_integer(codes.type)) notes_[r.codes] = "codes that are not decoded";
+            notes_[r.codes] = "codes that are not decoded";
             if (r.scales) {
                 notes_[*r.scales] = fmt::format("scales of {}, which is not decoded", codes.name);
+            }
+            for (const std::size_t other : r.others) {
+                notes_[other] = fmt::format("a part of {}, which is not decoded", codes.name);
             }
             changed_ = true;
         }
