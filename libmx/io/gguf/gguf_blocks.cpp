@@ -119,11 +119,6 @@ void decode_q8_0(const gguf_block& b, std::span<float> out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = d * signed_at(b, 2 + i);
 }
 
-void decode_q8_1(const gguf_block& b, std::span<float> out) {
-    const float d = half_at(b, 0);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = d * signed_at(b, 4 + i);
-}
-
 void decode_q2_k(const gguf_block& b, std::span<float> out) {
     const float d = half_at(b, 80);
     const float m = half_at(b, 82);

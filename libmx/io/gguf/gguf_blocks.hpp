@@ -19,7 +19,7 @@ struct gguf_block {
 /// NaN and Inf scales make NaN and Inf as IEEE multiplication does.
 using gguf_decoder = void(const gguf_block& block, std::span<float> out);
 
-gguf_decoder decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1, decode_q8_0, decode_q8_1;
+gguf_decoder decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1, decode_q8_0;
 gguf_decoder decode_q2_k, decode_q3_k, decode_q4_k, decode_q5_k, decode_q6_k, decode_q8_k;
 gguf_decoder decode_iq4_nl, decode_iq4_xs, decode_tq1_0, decode_tq2_0;
 /// Code 8 is +0, and every scale byte a power of two: 255 is 2^128, not NaN.

@@ -27,7 +27,8 @@ struct gguf_type {
 /// The one type whose values another array scales once more (io/quantized/layouts.hpp).
 inline constexpr std::string_view gguf_nvfp4 = "NVFP4";
 
-/// The IQ types that are only named look their values up in codebooks of thousands of entries.
+/// The IQ types that are only named look their values up in codebooks of thousands of entries; Q8_1
+/// is for activations in memory.
 /// Numbers that are missing here belonged to types that ggml has removed.
 inline constexpr std::array gguf_types{
     gguf_type{0, "F32", 1, 4, tensor::dtype::f32},
@@ -37,7 +38,7 @@ inline constexpr std::array gguf_types{
     gguf_type{6, "Q5_0", 32, 22, tensor::dtype::f32, decode_q5_0},
     gguf_type{7, "Q5_1", 32, 24, tensor::dtype::f32, decode_q5_1},
     gguf_type{8, "Q8_0", 32, 34, tensor::dtype::f32, decode_q8_0},
-    gguf_type{9, "Q8_1", 32, 36, tensor::dtype::f32, decode_q8_1},
+    gguf_type{9, "Q8_1", 32, 36},
     gguf_type{10, "Q2_K", 256, 84, tensor::dtype::f32, decode_q2_k},
     gguf_type{11, "Q3_K", 256, 110, tensor::dtype::f32, decode_q3_k},
     gguf_type{12, "Q4_K", 256, 144, tensor::dtype::f32, decode_q4_k},

@@ -6,7 +6,8 @@
 namespace mx::io {
 
 std::string described(const tensor_info& t) {
-    return fmt::format("{} ({} {})", t.name, tensor::row_of(t.type).name,
+    return fmt::format("{} ({} {})", t.name,
+                       t.layout.empty() ? tensor::row_of(t.type).name : std::string_view(t.layout),
                        tensor::to_string(t.shape));
 }
 

@@ -212,17 +212,28 @@ class search {
             }
             if (reason.empty() || !refusal.why.empty()) continue;
             refusal = {codes, scales, reason};
-            std::string ignored;
-            for (const std::string_view ending :
-                 {naming.zeros, naming.groups, table_ending, table_state_endings[0],
-                  table_state_endings[1], outer_scales_ending, outer_table_ending}) {
-                const auto other = index_.beside(codes, stem + std::string(ending), ignored);
-                if (other && !taken_[*other]) refusal.others.push_back(*other);
-            }
+            refusal.others = companions(codes, naming, stem);
         }
         if (refusal.why.empty()) return;
         refused_.insert(codes);
         result_.refused.push_back(std::move(refusal));
+    }
+
+    // What stands beside codes and means nothing without them.
+    std::vector<std::size_t> companions(std::size_t codes, const quantized_naming& naming,
+                                        const std::string& stem) const {
+        std::vector<std::size_t> all;
+        std::string ignored;
+        for (const std::string& of : {stem, stem + std::string(naming.tensor)}) {
+            for (const std::string_view ending :
+                 {naming.zeros, naming.groups, packed_shape_ending, table_ending,
+                  table_state_endings[0], table_state_endings[1], outer_scales_ending,
+                  outer_table_ending, row_order_ending}) {
+                const auto other = index_.beside(codes, of + std::string(ending), ignored);
+                if (other && !taken_[*other]) all.push_back(*other);
+            }
+        }
+        return all;
     }
 
     // Integers whose names say how they are packed, though mx does not decode it.
@@ -363,11 +374,11 @@ class search {
         if (s.file != c.file) p.why += fmt::format(" of {}", s.file);
         p.why += ": " + per_scale(p);
         if (p.zeros) p.why += fmt::format(", zero points of {}", info(*p.zeros).name);
+        if (p.layout->codes == code_array::gptq_words) {
+            p.why += " stored less one (checkpoint_format gptq)";
+        }
         if (p.groups) p.why += fmt::format(", groups of {}", info(*p.groups).name);
         if (p.outer_scales) p.why += fmt::format(", scaled by {}", info(*p.outer_scales).name);
-        if (p.layout->codes == code_array::gptq_words) {
-            p.why += ", each stored less one (checkpoint_format gptq)";
-        }
         if (p.swizzled) p.why += ", scales in the 128x4 order";
         for (const tensor_scale_name& t : tensor_scale_names) {
             auto at = of.beside(of.name + std::string(t.ending), reason);

@@ -2,6 +2,7 @@
 // Integers in 32-bit words: compressed-tensors, GPTQ, AWQ. Which arrays confirm each other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -17,6 +18,19 @@ bool is_matrix(const tensor_info& t, dtype type) { return t.type == type && t.sh
 // Words that `count` codes of `bits` fill without gaps.
 std::uint64_t words_for(std::uint64_t count, std::uint64_t bits) {
     return count / 32 * bits + (count % 32 * bits + 31) / 32;
+}
+
+// Bits of `count` codes that take `words` words: those that fill them, else the only ones that leave
+// less than a word; 0 where there are none.
+int bits_in_words(std::uint64_t count, std::uint64_t words) {
+    int found = 0;
+    for (const int bits : {4, 8, 2, 3, 5, 6}) {
+        const auto wide = static_cast<std::uint64_t>(bits);
+        if (words_for(count, wide) != words) continue;
+        if (count % 32 * wide % 32 == 0) return bits;
+        found = found == 0 ? bits : -1;
+    }
+    return std::max(found, 0);
 }
 
 // Rows and columns that NAME_shape states; I32 in some releases.
@@ -76,11 +90,7 @@ std::optional<pairing> compressed_tensors(const candidate& c, const quantized_la
     pairing p = c.begin(l);
     p.said.push_back(*at);
     p.shape = {rows, cols};
-    p.code_bits = 0;
-    for (const int bits : {4, 8, 2, 3, 5, 6}) {
-        const auto wide = static_cast<std::uint64_t>(bits);
-        if (p.code_bits == 0 && words_for(cols, wide) == codes.shape[1]) p.code_bits = bits;
-    }
+    p.code_bits = bits_in_words(cols, codes.shape[1]);
     if (rows != codes.shape[0] || rows != scales.shape[0] || p.code_bits == 0 ||
         !fits_memory(p.shape)) {
         misfit = fmt::format("{} of 2 to 8 bits without gaps, {}x{} by {}, do not fill these words",
