@@ -148,9 +148,9 @@ TEST_CASE("GGUF: other quantized types are listed by name and refused", "[gguf]"
     has(newer->tensors()[0].note, "unknown ggml type 77");
     for (const io::gguf_type& type : io::gguf_types) {
         if (type.read_as) continue;
-        const auto file = io::open_model(
-            dir.file("other.gguf", model({}, {tensor_entry("t", {type.block_elements}, type.id, 0)},
-                                         type.block_bytes)));
+        const auto file = io::open_model(dir.file(
+            "other.gguf",
+            model({}, {tensor_entry("t", {type.block_elements}, type.id, 0)}, type.block_bytes)));
         CHECK(file->tensors()[0].type == dtype::other);
         const std::string message = error_of(base::error_kind::input, [&] { file->open(0); });
         has(message, "ggml's " + std::string(type.name) + " blocks are not decoded");

@@ -224,6 +224,46 @@ TEST_CASE("FP8 and INT8 with scales of tiles, rows and the whole tensor", "[quan
     CHECK(info_in(m, "i")->layout == "int8-rows");
 }
 
+TEST_CASE("FP8 in tiles of 32x32 and in runs of 128, under names of their own", "[quantized]") {
+    const scratch_dir dir;
+    const std::string ones = repeated(0x38, 40 * 160);
+    const engine::model m = model_of({write_model(
+        dir / "m.safetensors",
+        {{"t.weight", dtype::f8_e4m3, {40, 160}, ones},
+         {"t.scale",
+          dtype::f8_e8m0,
+          {2, 5},
+          std::string("\x7f\x80\x81\x82\x83\x84\x85\x86\x87\x88", 10)},
+         {"r.weight", dtype::f8_e4m3, {40, 160}, ones},
+         {"r.scale", dtype::f8_e8m0, {40, 2}, repeated(0x80, 79) + "\x82"},
+         {"f._weight_qdata", dtype::f8_e4m3, {40, 160}, ones},
+         {"f._weight_scale", dtype::f32, {40, 2}, f32_bytes(std::vector<float>(80, 3))},
+         {"m.weight", dtype::f8_e4m3, {2, 4}, repeated(0x38, 8)},
+         {"m.qscale_weight", dtype::f32, {}, f32_bytes({5})},
+         {"c.weight", dtype::f8_e4m3, {2, 4}, repeated(0x38, 8)},
+         {"c.scale_weight", dtype::f32, {1}, f32_bytes({7})},
+         {"q.weight._data", dtype::i8, {2, 4}, repeated(2, 8)},
+         {"q.weight._scale", dtype::f16, {2, 1}, std::string("\x00\x3c\x00\x40", 4)},
+         {"n._weight_qdata", dtype::u8, {1, 8}, repeated(0x22, 8)},
+         {"n._weight_scale", dtype::f8_e4m3, {1, 1}, "\x38"},
+         {"n._weight_per_tensor_scale", dtype::f32, {}, f32_bytes({0.5f})}})});
+    CHECK(m.select({}).size() == 7);
+    const std::vector<float> t = values_in(m, "t.weight");
+    CHECK(t[31 * 160 + 31] == 1);
+    CHECK(t[32] == 2);
+    CHECK(t[32 * 160] == 32);
+    CHECK(t[39 * 160 + 159] == 512);
+    CHECK(info_in(m, "t.weight")->layout == "fp8-32x32");
+    CHECK(values_in(m, "r.weight")[39 * 160 + 127] == 2);
+    CHECK(values_in(m, "r.weight")[39 * 160 + 128] == 8);
+    CHECK(info_in(m, "r.weight")->layout == "fp8-1x128");
+    CHECK(values_in(m, "f.weight")[17] == 3);
+    CHECK(values_in(m, "m.weight")[3] == 5);
+    CHECK(values_in(m, "c.weight")[3] == 7);
+    CHECK(same(values_in(m, "q.weight"), {2, 2, 2, 2, 4, 4, 4, 4}));
+    CHECK(same(values_in(m, "n.weight"), std::vector<float>(16, 0.5f)));
+}
+
 TEST_CASE("integers of 4 and 8 bits in words", "[quantized]") {
     const scratch_dir dir;
     // The nibbles 0 to 15, from the low end of each word on, stand for -8 to 7.
@@ -328,8 +368,8 @@ TEST_CASE("codes that are not decoded are left out, and so are their scales", "[
     REQUIRE(words.size() == 2);
     has(words[0].reason, "call for two axes and w_shape (I64 2)");
     // FP8 under scales that are not understood has no values either.
-    const auto fp8 = left_out(
-        {{"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)}, {"w_scale", dtype::u8, {2, 1}, "ab"}});
+    const auto fp8 = left_out({{"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)},
+                               {"w_scale", dtype::u8, {2, 3}, "abcdef"}});
     REQUIRE(fp8.size() == 2);
     has(fp8[0].reason, "MXFP8 calls for scales 2x2");
     CHECK(fp8[1].tensor == "w_scale");
@@ -340,12 +380,12 @@ TEST_CASE("packings that mx does not know are left out with their name", "[quant
     for (const io::unread_packing& u : io::unread_packings) {
         INFO(u.name);
         const std::string other = "l" + std::string(u.others.substr(0, u.others.find(' ')));
-        const engine::model m = model_of({write_model(
-            dir / "m.safetensors",
-            {{"l" + std::string(u.codes), dtype::u16, {2, 4}, repeated(1, 16)},
-             {"l" + std::string(u.mark), dtype::f16, {2, 2}, repeated(1, 8)},
-             {other, dtype::f16, {2}, repeated(1, 4)},
-             {"l.norm", dtype::f16, {2}, repeated(1, 4)}})});
+        const engine::model m = model_of(
+            {write_model(dir / "m.safetensors",
+                         {{"l" + std::string(u.codes), dtype::u16, {2, 4}, repeated(1, 16)},
+                          {"l" + std::string(u.mark), dtype::f16, {2, 2}, repeated(1, 8)},
+                          {other, dtype::f16, {2}, repeated(1, 4)},
+                          {"l.norm", dtype::f16, {2}, repeated(1, 4)}})});
         std::vector<engine::skipped_tensor> skipped;
         const auto kept = engine::numeric_only(m.select({}), skipped);
         REQUIRE(kept.size() == 1);
@@ -357,9 +397,10 @@ TEST_CASE("packings that mx does not know are left out with their name", "[quant
         has(skipped[1].reason + skipped[2].reason, "scales of l");
         has(skipped[1].reason + skipped[2].reason, "a part of l");
         // Numbers of the same names are numbers.
-        const engine::model plain = model_of({write_model(
-            dir / "p.safetensors", {{"l" + std::string(u.codes), dtype::f16, {8}, repeated(1, 16)},
-                                    {"l" + std::string(u.mark), dtype::f64, {1}, repeated(1, 8)}})});
+        const engine::model plain =
+            model_of({write_model(dir / "p.safetensors",
+                                  {{"l" + std::string(u.codes), dtype::f16, {8}, repeated(1, 16)},
+                                   {"l" + std::string(u.mark), dtype::f64, {1}, repeated(1, 8)}})});
         skipped.clear();
         CHECK(engine::numeric_only(plain.select({}), skipped).size() == 2);
     }
@@ -412,8 +453,9 @@ TEST_CASE("GGUF's NVFP4 under one scale more", "[quantized][gguf]") {
     }
     CHECK(info_in(m, "dense.scale") == nullptr);
     CHECK(info_in(m, "dense.input_scale") != nullptr);
-    has(remark_of(m, "experts.weight"), "(NVFP4 2x2x64) and experts.scale (F32 2): one scale more "
-                                        "per matrix");
+    has(remark_of(m, "experts.weight"),
+        "(NVFP4 2x2x64) and experts.scale (F32 2): one scale more "
+        "per matrix");
     CHECK(info_in(m, "NVFP4")->layout == "NVFP4");
 }
 
@@ -454,8 +496,8 @@ TEST_CASE("words and tables that lie are refused in one line", "[quantized][host
         has(reason("packed4", {"packed4.weight_shape", dtype::i64, {2}, i64(a, b)}),
             "do not fill these words");
     }
-    has(reason("packed4_zeros", {"packed4_zeros.weight_zero_point", dtype::i32, {1, 2},
-                                 repeated(0, 8)}),
+    has(reason("packed4_zeros",
+               {"packed4_zeros.weight_zero_point", dtype::i32, {1, 2}, repeated(0, 8)}),
         "calls for zero points in I32 2x2, not packed4_zeros.weight_zero_point (I32 1x2)");
     has(reason("int8", {"int8.weight_zero_point", dtype::i8, {3}, "abc"}),
         "with int8.weight_zero_point (I8 3) is not read");
@@ -470,15 +512,15 @@ TEST_CASE("words and tables that lie are refused in one line", "[quantized][host
           R"({"blocksize":64,"shape":[4611686018427387904,40]})",
           R"({"blocksize":99999999999,"shape":[6,40]})"}) {
         INFO(json);
-        has(state_of(json), "calls for extents and the size of a block as JSON in nf4.weight.quant");
+        has(state_of(json),
+            "calls for extents and the size of a block as JSON in nf4.weight.quant");
     }
     has(state_of(std::string(5000, ' ')), "at most 4096 bytes");
     has(state_of(R"({"blocksize":64,"shape":[6,400]})"), "calls for 1200 bytes of codes");
     has(state_of(R"({"blocksize":8,"shape":[6,40]})"), "calls for 30 scales in F32");
     has(reason("nf4", {"nf4.weight.quant_map", dtype::f32, {15}, repeated(0, 60)}),
         "calls for nf4.weight.quant_map (F32 16)");
-    has(reason("nf4_nested",
-               {"nf4_nested.weight.nested_absmax", dtype::f32, {1}, repeated(0, 4)}),
+    has(reason("nf4_nested", {"nf4_nested.weight.nested_absmax", dtype::f32, {1}, repeated(0, 4)}),
         "with .nested_absmax and .nested_quant_map (F32) of their blocks");
 }
 
@@ -520,7 +562,7 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
                 {"w_scale", dtype::i32, {2, 1}, repeated(0, 8)}),
         "no layout has these dtypes");
     has(refused({"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)},
-                {"w_scale", dtype::u8, {2, 1}, "ab"}),
+                {"w_scale", dtype::u8, {2, 3}, "abcdef"}),
         "MXFP8 calls for scales 2x2");
     has(refused({"w", dtype::f8_e4m3, {200, 64}, repeated(1, 12800)},
                 {"w_scale_inv", dtype::f32, {3, 1}, repeated(0, 12)}),

@@ -368,11 +368,11 @@ TEST_CASE("whatever is decoded on the way can be written as float32", "[views][q
         }
     }
     // What is refused is handed on, and named.
-    const std::string path = write_model(
-        dir / "m.safetensors", {{"w", dtype::f8_e4m3, {1, 32}, repeated(0x38, 32)},
-                                {"w_scale", dtype::u8, {1, 1}, "\x80"},
-                                {"x", dtype::u8, {1, 16}, repeated(1, 16)},
-                                {"x_scale", dtype::u8, {2}, "ab"}});
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"w", dtype::f8_e4m3, {1, 32}, repeated(0x38, 32)},
+                                            {"w_scale", dtype::u8, {1, 1}, "\x80"},
+                                            {"x", dtype::u8, {1, 16}, repeated(1, 16)},
+                                            {"x_scale", dtype::u8, {2}, "ab"}});
     const auto done = convert::dequantize_tensors(model_of({path}).select({}), out, {});
     CHECK(done.tensors == 1);
     REQUIRE(done.kept.size() == 2);
@@ -381,6 +381,44 @@ TEST_CASE("whatever is decoded on the way can be written as float32", "[views][q
     has(error_of(base::error_kind::input,
                  [&] { convert::dequantize_tensors(model_of({plain}).select({}), out, {}); }),
         "nothing here is packed in a way that mx decodes");
+}
+
+TEST_CASE("stacked experts by themselves, heads side by side", "[views]") {
+    const scratch_dir dir;
+    const std::string path = write_model(
+        dir / "m.safetensors", {{"experts", dtype::f32, {2, 3, 4}, f32_bytes(counted(24))},
+                                {"cache_k", dtype::f32, {2, 6}, f32_bytes(counted(12))},
+                                {"flat", dtype::f4, {3, 1, 4}, repeated(0x32, 6)}});
+    engine::view_request views;
+    views.experts = {"experts", "flat"};
+    views.heads = {"cache_*=3"};
+    const engine::model m = model_of({path}, views);
+    REQUIRE(m.select({}).size() == 2 + 1 + 3);
+    CHECK(info_in(m, "experts.1")->shape == tensor::shape{3, 4});
+    CHECK(values_in(m, "experts.0") == counted(12));
+    CHECK(values_in(m, "experts.1").front() == 12);
+    CHECK(values_in(m, "experts.1").back() == 23);
+    CHECK(info_in(m, "experts.1")->stored_bytes + info_in(m, "experts.1")->bytes == 48);
+    has(info_in(m, "experts.1")->remark, "matrix 1 of the stack experts");
+    CHECK(values_in(m, "flat.2") == std::vector<float>{1, 1.5f, 1, 1.5f});
+    CHECK(info_in(m, "cache_k")->shape == tensor::shape{2, 3, 2});
+    CHECK(values_in(m, "cache_k") == counted(12));
+    has(info_in(m, "cache_k")->remark, "3 heads of 2x6");
+    const auto refused = [&](const std::vector<std::string>& experts,
+                             const std::vector<std::string>& heads) {
+        engine::view_request r;
+        r.experts = experts;
+        r.heads = heads;
+        return usage_error(path, r);
+    };
+    has(refused({"cache_k"}, {}), "--experts 'cache_k': no tensor of this name has three axes");
+    has(refused({"expert"}, {}), "no tensor has this name; the nearest is 'experts'");
+    has(refused({}, {"cache_k=4"}), "the last axis of cache_k (2x6) does not divide into 4");
+    for (const char* text :
+         {"cache_k", "cache_k=", "=2", "cache_k=0", "cache_k=-1", "cache_k=2x"}) {
+        has(refused({}, {text}), "write NAME=COUNT");
+    }
+    has(refused({}, {"cache=2"}), "the nearest is 'cache_k'");
 }
 
 TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]") {

@@ -19,7 +19,8 @@ int run_dequantize(const dequantize_options& o) {
     const auto& files = model.readers();
     const bool own = files.size() == 1 && engine::names_recipes(*files.front()) &&
                      o.in.globs.empty() && o.in.views.splits.empty() &&
-                     o.in.views.transposed.empty() && !o.in.views.raw;
+                     o.in.views.transposed.empty() && o.in.views.experts.empty() &&
+                     o.in.views.heads.empty() && !o.in.views.raw;
     const auto done =
         own ? convert::dequantize_model(*files.front(), o.out, control_of(o.run))
             : convert::dequantize_tensors(model.select(o.in.globs), o.out, control_of(o.run));
@@ -36,7 +37,8 @@ runner declare_dequantize(parser& cmd) {
     declare_run(cmd, o->run, false);
     cmd.description(
         "Multiplies codes and scales out again, as float32: those of 'mx quantize --packed', whose "
-        "file names its recipes, and of every layout of quantized checkpoints that mx reads, GGUF's "
+        "file names its recipes, and of every layout of quantized checkpoints that mx reads, "
+        "GGUF's "
         "blocks among them. Other tensors are copied as they are stored; what is packed in a way "
         "that mx does not know is among them, and named.");
     cmd.examples(

@@ -26,7 +26,8 @@ float half_at(const gguf_block& b, std::size_t at) { return base::float_from_hal
 float single_at(const gguf_block& b, std::size_t at) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < 4; ++i) {
-        bits |= static_cast<std::uint32_t>(byte_at(b, at + i)) << (b.big_endian ? 24 - 8 * i : 8 * i);
+        bits |= static_cast<std::uint32_t>(byte_at(b, at + i))
+                << (b.big_endian ? 24 - 8 * i : 8 * i);
     }
     return base::float_from_bits(bits);
 }
@@ -35,21 +36,25 @@ float signed_at(const gguf_block& b, std::size_t at) {
     return static_cast<float>(static_cast<std::int8_t>(byte_at(b, at)));
 }
 
-float number(unsigned code, int less = 0) { return static_cast<float>(static_cast<int>(code) - less); }
+float number(unsigned code, int less = 0) {
+    return static_cast<float>(static_cast<int>(code) - less);
+}
 
-// Code i of 16 bytes: the low nibbles are the first half of a block of 32, the high ones the second.
+// Code i of 16 bytes: the low nibbles are the first half of a block of 32, the high ones the
+// second.
 unsigned nibble(const gguf_block& b, std::size_t codes, std::size_t i) {
     return byte_at(b, codes + i % 16) >> 4 * (i / 16) & 15u;
 }
 
-// The same, with bit i of the four bytes at `fifth` as the fifth. ggml reads them as one number, but
-// keeps that as bytes, least significant first.
+// The same, with bit i of the four bytes at `fifth` as the fifth. ggml reads them as one number,
+// but keeps that as bytes, least significant first.
 unsigned five_bits(const gguf_block& b, std::size_t codes, std::size_t fifth, std::size_t i) {
     return nibble(b, codes, i) | (byte_at(b, fifth + i / 8) >> i % 8 & 1u) << 4;
 }
 
 // E2M1, doubled, as ggml keeps it; no negative zero.
-constexpr std::array<float, 16> doubled_e2m1{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr std::array<float, 16> doubled_e2m1{0, 1,  2,  3,  4,  6,  8,  12,
+                                             0, -1, -2, -3, -4, -6, -8, -12};
 
 // Of IQ4_NL and IQ4_XS.
 constexpr std::array<float, 16> uneven_levels{-127, -104, -83, -65, -49, -35, -22, -10,
@@ -72,8 +77,8 @@ struct part_of_8 {
 part_of_8 six_bits(const gguf_block& b, std::size_t at, std::size_t k) {
     if (k < 4) return {byte_at(b, at + k) & 63u, byte_at(b, at + 4 + k) & 63u};
     const unsigned low = byte_at(b, at + 4 + k);
-    return {(low & 15u) | (byte_at(b, at + k - 4) >> 6) << 4,
-            low >> 4 | (byte_at(b, at + k) >> 6) << 4};
+    return {(low & 15u) | (byte_at(b, at + k - 4) >> 6) << 4, low >> 4 | (byte_at(b, at + k) >> 6)
+                                                                             << 4};
 }
 
 // ggml's UE4M3, halved for doubled codes.
@@ -183,8 +188,8 @@ void decode_iq4_xs(const gguf_block& b, std::span<float> out) {
     const unsigned high = word_at(b, 2);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const std::size_t part = i / 32;
-        const unsigned scale = (byte_at(b, 4 + part / 2) >> 4 * (part % 2) & 15u) |
-                               (high >> 2 * part & 3u) << 4;
+        const unsigned scale =
+            (byte_at(b, 4 + part / 2) >> 4 * (part % 2) & 15u) | (high >> 2 * part & 3u) << 4;
         out[i] = d * number(scale, 32) * uneven_levels[nibble(b, 8 + 16 * part, i % 32)];
     }
 }

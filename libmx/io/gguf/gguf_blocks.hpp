@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of ggml's quantized types stand for (ggml-org/ggml: ggml/src/ggml-common.h has the
-// blocks, ggml/src/ggml-quants.c what becomes of them).
+// What the blocks of ggml's quantized types stand for (ggml-org/ggml: ggml/src/ggml-common.h has
+// the blocks, ggml/src/ggml-quants.c what becomes of them).
 #pragma once
 
 #include <cstddef>

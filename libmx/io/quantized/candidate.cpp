@@ -34,8 +34,9 @@ std::optional<std::size_t> array_index::beside(std::size_t to, const std::string
 
 std::string array_index::content(std::size_t i) const {
     std::string bytes(static_cast<std::size_t>(info(i).bytes), '\0');
-    arrays_[i].file->open(arrays_[i].index)->read(
-        0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
+    arrays_[i]
+        .file->open(arrays_[i].index)
+        ->read(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
     return bytes;
 }
 

@@ -19,10 +19,11 @@ enum class code_array : std::uint8_t {
     int8,        ///< I8: the integer itself
     int_words,   ///< I32: integers of 2 to 8 bits without gaps, from the low end of a word on, each
                  ///< plus half its range; NAME_shape says how many there are
-    gptq_words,  ///< I32 [in*bits/32, out]: unsigned integers of 2, 3, 4 or 8 bits, down the columns
+    gptq_words,  ///< I32 [in*bits/32, out]: unsigned integers of 2, 3, 4 or 8 bits, down the
+                 ///< columns
     awq_words,   ///< I32 [in, out/8]: unsigned integers of 4 bits, along the rows in the order of
                  ///< awq_places
-    table4,      ///< two indices into a table of 16 values per byte, high nibble first, of any dtype
+    table4,  ///< two indices into a table of 16 values per byte, high nibble first, of any dtype
     ggml_nvfp4,  ///< the values that GGUF's NVFP4 blocks stand for
 };
 
@@ -82,6 +83,12 @@ inline constexpr std::array quantized_layouts{
                      whole_axis, false, "compressed-tensors float-quantized, per channel"},
     quantized_layout{"fp8-128x128", "FP8 in tiles", code_array::fp8, scale_array::real, 128, 128,
                      false, "deepseek-ai/DeepSeek-V3@0623163 inference/kernel.py"},
+    quantized_layout{"fp8-32x32", "FP8 in tiles of 32x32", code_array::fp8, scale_array::e8m0, 32,
+                     32, false, "DeepSeek-V4.1-Flash, by JustVugg/colibri#1453"},
+    quantized_layout{"fp8-1x128", "FP8 in runs of 128", code_array::fp8, scale_array::e8m0, 1, 128,
+                     false, "engram tables of DeepSeek-V4.1, by one loader"},
+    quantized_layout{"fp8-1x128", "FP8 in runs of 128", code_array::fp8, scale_array::real, 1, 128,
+                     false, "engram tables of DeepSeek-V4.1, by one loader"},
     quantized_layout{"int8-tensor", "INT8, one scale", code_array::int8, scale_array::real,
                      whole_axis, whole_axis, false, "compressed-tensors int-quantized"},
     quantized_layout{"int8-rows", "INT8, a scale per row", code_array::int8, scale_array::real, 1,
@@ -149,9 +156,8 @@ inline constexpr std::string_view packed_shape_ending = "_shape";  ///< I64 [2]:
 /// Of bitsandbytes, beside NAME: a table of 16 F32, the state (JSON in U8) under either name, and
 /// where the scales are indices themselves, what they are made of.
 inline constexpr std::string_view table_ending = ".quant_map";
-inline constexpr std::array table_state_endings{
-    std::string_view(".quant_state.bitsandbytes__nf4"),
-    std::string_view(".quant_state.bitsandbytes__fp4")};
+inline constexpr std::array table_state_endings{std::string_view(".quant_state.bitsandbytes__nf4"),
+                                                std::string_view(".quant_state.bitsandbytes__fp4")};
 inline constexpr std::string_view outer_scales_ending = ".nested_absmax";
 inline constexpr std::string_view outer_table_ending = ".nested_quant_map";
 /// Beside bitsandbytes' INT8: 0 where rows are stored as rows.

@@ -28,8 +28,8 @@ bool in_words(const pairing& p) {
            kind == code_array::awq_words;
 }
 
-// What a code of words, or a zero point of them, stands for. GPTQ stores zero points less one, in as
-// many bits as codes.
+// What a code of words, or a zero point of them, stands for. GPTQ stores zero points less one, in
+// as many bits as codes.
 code_values word_values(const pairing& p, bool zero_points) {
     const unsigned range = 1u << p.code_bits;
     code_values values{};
@@ -237,22 +237,19 @@ shared_source unswizzled(shared_source source, std::uint64_t rows, std::uint64_t
 // float32 after each step, as its kernels do.
 shared_source nested_scales(const pairing& p, shared_source indices, shared_source outer,
                             std::vector<float> table) {
-    return make_element_source(
-        sizeof(float), [=, block = p.outer_block, offset = p.outer_offset](
-                           std::uint64_t first, std::span<std::byte> bytes) {
-            const std::uint64_t count = bytes.size() / sizeof(float);
-            const auto codes = read_run<std::uint8_t>(*indices, first, count);
-            const std::uint64_t begin = first / block;
-            const auto scales =
-                read_run<float>(*outer, begin, (first + count - 1) / block - begin + 1);
-            for (std::size_t i = 0; i < count; ++i) {
-                const float product =
-                    table[codes[i]] *
-                    scales[static_cast<std::size_t>((first + i) / block - begin)];
-                const float scale = product + offset;
-                std::memcpy(bytes.data() + i * sizeof(float), &scale, sizeof scale);
-            }
-        });
+    return make_element_source(sizeof(float), [=, block = p.outer_block, offset = p.outer_offset](
+                                                  std::uint64_t first, std::span<std::byte> bytes) {
+        const std::uint64_t count = bytes.size() / sizeof(float);
+        const auto codes = read_run<std::uint8_t>(*indices, first, count);
+        const std::uint64_t begin = first / block;
+        const auto scales = read_run<float>(*outer, begin, (first + count - 1) / block - begin + 1);
+        for (std::size_t i = 0; i < count; ++i) {
+            const float product =
+                table[codes[i]] * scales[static_cast<std::size_t>((first + i) / block - begin)];
+            const float scale = product + offset;
+            std::memcpy(bytes.data() + i * sizeof(float), &scale, sizeof scale);
+        }
+    });
 }
 
 std::size_t bytes_of(dtype type) { return static_cast<std::size_t>(tensor::row_of(type).bits / 8); }
@@ -277,8 +274,8 @@ class opener {
                 return codes_in_words(open(p_.codes), stored[1], p_.shape[1], p_.code_bits,
                                       word_order::stream);
             case code_array::gptq_words:
-                return codes_in_words(transposed(open(p_.codes), stored, 4), stored[0],
-                                      p_.shape[1], p_.code_bits, word_order::stream);
+                return codes_in_words(transposed(open(p_.codes), stored, 4), stored[0], p_.shape[1],
+                                      p_.code_bits, word_order::stream);
             case code_array::awq_words:
                 return transposed(codes_in_words(open(p_.codes), stored[1], p_.shape[0],
                                                  p_.code_bits, word_order::awq),
@@ -323,8 +320,8 @@ class opener {
                                              rows, p_.code_bits, word_order::stream),
                               {parts, rows}, 1);
         }
-        const auto order = p_.layout->codes == code_array::awq_words ? word_order::awq
-                                                                      : word_order::stream;
+        const auto order =
+            p_.layout->codes == code_array::awq_words ? word_order::awq : word_order::stream;
         return transposed(codes_in_words(open(*p_.zeros), z.shape[1], rows, p_.code_bits, order),
                           {z.shape[0], rows}, 1);
     }
@@ -394,8 +391,8 @@ std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tens
     if (p.tensor_scale) by.tensor_scale = static_cast<double>(parts.all<float>(*p.tensor_scale)[0]);
     by.zeros = parts.zeros();
     if (by.zeros) {
-        by.zero_values = parts.info(*p.zeros).type == dtype::i8 ? byte_values(dtype::i8)
-                                                                : word_values(p, true);
+        by.zero_values =
+            parts.info(*p.zeros).type == dtype::i8 ? byte_values(dtype::i8) : word_values(p, true);
     }
     by.scales_per_row =
         stored.shape.size() == 2 ? stored.shape[parts.down_the_columns() ? 0 : 1] : 1;

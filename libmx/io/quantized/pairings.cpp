@@ -61,8 +61,7 @@ bool is_integer(dtype t) {
 const format::element_format* element_of(code_array kind, dtype t) {
     const bool fp4 = kind == code_array::fp4 || kind == code_array::fp4_blocks;
     const bool fp8_words = kind == code_array::fp8 && t == dtype::u32;
-    const std::string_view stored =
-        fp4 ? "F4" : fp8_words ? "F8_E4M3" : tensor::row_of(t).name;
+    const std::string_view stored = fp4 ? "F4" : fp8_words ? "F8_E4M3" : tensor::row_of(t).name;
     for (const format::element_format& f : format::element_formats) {
         if (f.safetensors == stored) return &f;
     }
@@ -206,8 +205,8 @@ class search {
             std::string reason;
             const auto scales = index_.beside(codes, stem + std::string(naming.scales), reason);
             if (scales && *scales != codes) {
-                const candidate c{index_, naming, stem, stem + std::string(naming.tensor), codes,
-                                  *scales};
+                const candidate c{index_, naming, stem, stem + std::string(naming.tensor),
+                                  codes,  *scales};
                 if (confirm(c, reason)) return;
             }
             if (reason.empty() || !refusal.why.empty()) continue;
@@ -247,9 +246,9 @@ class search {
         std::string ignored;
         const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
         if (!mark || taken_[*mark]) return;
-        refused_pairing r{codes, mark, fmt::format("{} beside {}: {}, which mx does not decode",
-                                                   described(info(codes)), described(info(*mark)),
-                                                   u.name)};
+        refused_pairing r{codes, mark,
+                          fmt::format("{} beside {}: {}, which mx does not decode",
+                                      described(info(codes)), described(info(*mark)), u.name)};
         for (std::string_view rest = u.others; !rest.empty();) {
             const std::string_view ending = rest.substr(0, rest.find(' '));
             rest.remove_prefix(std::min(rest.size(), ending.size() + 1));
@@ -317,10 +316,9 @@ class search {
         const bool swizzle = swizzled_ && can_be_swizzled(l);
         const std::uint64_t padded = can_be_swizzled(l) ? swizzled_size(*shape, want) : 0;
         if (!(swizzle ? s.elements == padded : shapes_agree(l, want, s.shape))) {
-            misfit =
-                swizzle
-                    ? fmt::format("{} in the 128x4 order calls for {} scales", l.title, padded)
-                    : fmt::format("{} calls for scales {}", l.title, tensor::to_string(want));
+            misfit = swizzle
+                         ? fmt::format("{} in the 128x4 order calls for {} scales", l.title, padded)
+                         : fmt::format("{} calls for scales {}", l.title, tensor::to_string(want));
             if (!swizzle && s.elements == padded && padded != 0) {
                 misfit += "; they may be in the 128x4 order (--swizzled)";
             }
@@ -341,7 +339,7 @@ class search {
         const auto groups = misfit.empty() ? of.groups(misfit) : std::nullopt;
         if (!misfit.empty()) return false;
         const tensor_info* const unread =
-            groups    ? &of.arrays.info(*groups)
+            groups ? &of.arrays.info(*groups)
             : p.zeros && (p.layout->codes != code_array::int8 ||
                           of.arrays.info(*p.zeros).type != dtype::i8 ||
                           of.arrays.info(*p.zeros).elements != of.scale_info().elements)
@@ -392,7 +390,7 @@ class search {
                                 : g.type != dtype::f32 || g.elements != 1 ? "is not one F32"
                                 : p.tensor_scale && p.tensor_scale != at
                                     ? "is a second tensor scale"
-                                                 : nullptr;
+                                    : nullptr;
             if (wrong != nullptr) {
                 reason = fmt::format("{}; not decoded, because {} {}", p.why, described(g), wrong);
                 return false;
@@ -430,8 +428,8 @@ pairing pairing::alone() const {
     p.codes = 0;
     p.scales = 1;
     std::size_t next = 2;
-    for (auto* more : {&p.tensor_scale, &p.zeros, &p.groups, &p.table, &p.outer_table,
-                       &p.outer_scales}) {
+    for (auto* more :
+         {&p.tensor_scale, &p.zeros, &p.groups, &p.table, &p.outer_table, &p.outer_scales}) {
         if (*more) *more = next++;
     }
     for (std::size_t& each : p.said) each = next++;

@@ -20,8 +20,8 @@ std::uint64_t words_for(std::uint64_t count, std::uint64_t bits) {
     return count / 32 * bits + (count % 32 * bits + 31) / 32;
 }
 
-// Bits of `count` codes that take `words` words: those that fill them, else the only ones that leave
-// less than a word; 0 where there are none.
+// Bits of `count` codes that take `words` words: those that fill them, else the only ones that
+// leave less than a word; 0 where there are none.
 int bits_in_words(std::uint64_t count, std::uint64_t words) {
     int found = 0;
     for (const int bits : {4, 8, 2, 3, 5, 6}) {
@@ -33,7 +33,7 @@ int bits_in_words(std::uint64_t count, std::uint64_t words) {
     return std::max(found, 0);
 }
 
-// Rows and columns that NAME_shape states; I32 in some releases.
+// Rows and columns that NAME_shape states, in integers of either width.
 std::optional<std::array<std::uint64_t, 2>> stated_extents(const candidate& c, std::size_t at) {
     const tensor_info& info = c.arrays.info(at);
     if (info.elements != 2 || (info.type != dtype::i64 && info.type != dtype::i32)) {
@@ -123,8 +123,8 @@ std::optional<pairing> gptq_or_awq(const candidate& c, const quantized_layout& l
     if (!misfit.empty()) return std::nullopt;
     if (!zeros || !is_matrix(c.arrays.info(*zeros), dtype::i32) || codes.shape.size() != 2 ||
         scales.shape.size() != 2) {
-        misfit = fmt::format("{} calls for two axes and {}{} (I32)", l.title, c.stem,
-                             c.naming.zeros);
+        misfit =
+            fmt::format("{} calls for two axes and {}{} (I32)", l.title, c.stem, c.naming.zeros);
         return std::nullopt;
     }
     const tensor_info& z = c.arrays.info(*zeros);

@@ -76,7 +76,7 @@ def packed(name, rows, cols, groups, bits, zeros, order=None):
     s = halves((rows, groups))
     arrays[name + ".weight_packed"] = words(q + half, bits)
     arrays[name + ".weight_scale"] = s
-    # Kimi-K2-Thinking has the extents in I32.
+    # Extents may be of either width.
     arrays[name + ".weight_shape"] = np.array([rows, cols], np.int64 if zeros else np.int32)
     if zeros:
         arrays[name + ".weight_zero_point"] = np.ascontiguousarray(words((z + half).T, bits).T)
