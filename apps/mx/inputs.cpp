@@ -44,6 +44,12 @@ void declare_views(parser& cmd, input_options& in, const char* byte_offset) {
                    "along axis 1; NAME may be a pattern; repeatable");
     cmd.add_option("--transpose GLOB", in.views.transposed,
                    "swap the last two axes of matching tensors ([in,out] kernels); repeatable");
+    cmd.add_option("--experts GLOB", in.views.experts,
+                   "each matrix of matching stacks ([experts,out,in]) by itself: NAME.0, NAME.1, "
+                   "...; repeatable");
+    cmd.add_option("--heads NAME=COUNT", in.views.heads,
+                   "the last axis is COUNT heads side by side ([tokens,heads*columns]), which no "
+                   "block crosses; NAME may be a pattern; repeatable");
 }
 
 engine::model open_inputs(const input_options& in, const std::vector<std::string>& outputs) {

@@ -65,6 +65,8 @@ std::string selection_text(const input_options& in, const role_options& roles) {
     if (in.views.swizzled) add("--swizzled", {});
     add_all("--split", in.views.splits);
     add_all("--transpose", in.views.transposed);
+    add_all("--experts", in.views.experts);
+    add_all("--heads", in.views.heads);
     add_all("--role", roles.roles);
     add_all("--role-pattern", roles.patterns);
     if (roles.norm_bias != 0) add("--norm-bias", fmt::format("{}", roles.norm_bias));

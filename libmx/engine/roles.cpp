@@ -25,6 +25,17 @@ constexpr std::array role_rows{
         0},
     role_row{"optimizer", "state of an optimizer: moments",
              "*exp.avg* *optimizer.* optimizer* *optim.* *momentum* *adam.m.* *adam.v.*", 0},
+    // Values first: past_key_values.0.value says both.
+    role_row{"v_cache", "values that attention keeps of earlier tokens",
+             "*cache.v *cache.v.* *v.cache *v.cache.* *value.cache *value.cache.* *cached.value "
+             "*cached.values *past.value *past.value.? *past.value.?? *past.key.values.*.value "
+             "*past.key.values.*.values *past.key.values.*.1 *present.*.value *cache*.values",
+             2},
+    role_row{"k_cache", "keys that attention keeps of earlier tokens",
+             "*cache.k *cache.k.* *k.cache *k.cache.* *key.cache *key.cache.* *cached.key "
+             "*cached.keys *past.key *past.key.? *past.key.?? *past.key.values.*.key "
+             "*past.key.values.*.keys *past.key.values.*.0 *present.*.key *cache*.keys",
+             2},
     role_row{"activation", "inputs and outputs of layers",
              "*activation.* *activations.* *activation *activations *hidden.states* *hidden.state "
              "*.input *.output *.inputs *.outputs *.x",

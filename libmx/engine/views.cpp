@@ -54,10 +54,6 @@ class view_reader final : public io::reader {
 
 // --- decoding ------------------------------------------------------------------------------------
 
-bool is_integer(tensor::dtype type) {
-    return type == tensor::dtype::u8 || type == tensor::dtype::i8 || is_wide_integer(type);
-}
-
 // What one array has become: nothing, a logical tensor, or itself.
 class decoding {
   public:
@@ -131,30 +127,30 @@ class decoding {
     void take_pairings(bool swizzled) {
         io::pairings all = io::find_pairings(arrays_, swizzled, taken_);
         for (io::pairing& p : all.found) {
-            taken_[p.codes] = true;
-            taken_[p.scales] = true;
-            if (p.tensor_scale) taken_[*p.tensor_scale] = true;
-            if (p.extents) taken_[*p.extents] = true;
             logical_tensor l;
             l.info = io::logical_info(p, arrays_);
             const std::size_t place = p.codes;
             // The arrays of one tensor, so that the list need not live on.
-            std::vector<io::tensor_ref> parts{arrays_[p.codes], arrays_[p.scales]};
-            if (p.tensor_scale) parts.push_back(arrays_[*p.tensor_scale]);
-            p.codes = 0;
-            p.scales = 1;
-            if (p.tensor_scale) p.tensor_scale = 2;
-            l.open = [p, parts] { return io::shared_source(io::open_pairing(p, parts)); };
+            std::vector<io::tensor_ref> parts;
+            for (const std::size_t part : p.parts()) {
+                taken_[part] = true;
+                parts.push_back(arrays_[part]);
+            }
+            l.open = [p = p.alone(), parts] {
+                return io::shared_source(io::open_pairing(p, parts));
+            };
             in_place_of_[place] = std::move(l);
             changed_ = true;
         }
         for (io::refused_pairing& r : all.refused) {
             remarks_[r.codes] = std::move(r.why);
-            // FP8, FP6 and FP4 are values up to their scales; integers are codes and nothing else.
             const io::tensor_info& codes = arrays_[r.codes].info();
-            if (is_integer(codes.type)) notes_[r.codes] = "codes that are not decoded";
+            notes_[r.codes] = "codes that are not decoded";
             if (r.scales) {
                 notes_[*r.scales] = fmt::format("scales of {}, which is not decoded", codes.name);
+            }
+            for (const std::size_t other : r.others) {
+                notes_[other] = fmt::format("a part of {}, which is not decoded", codes.name);
             }
             changed_ = true;
         }
@@ -345,6 +341,80 @@ void transpose_by(const std::vector<std::string>& globs, logical_list& all) {
     }
 }
 
+// --- experts and heads ---------------------------------------------------------------------------
+
+// A name for each matrix of a stack is kept in memory.
+constexpr std::uint64_t most_experts = 4096;
+
+void append_experts(const std::string& glob, logical_tensor t, logical_list& to) {
+    const std::uint64_t count = t.info.shape.front();
+    if (count > most_experts) {
+        refuse(
+            "--experts", glob,
+            fmt::format("{} stacks {} matrices, more than {}", t.info.name, count, most_experts));
+    }
+    make_bytes(t);
+    const std::size_t width = width_of(t);
+    for (std::uint64_t e = 0; e < count; ++e) {
+        logical_tensor one;
+        one.info = t.info;
+        one.info.name = fmt::format("{}.{}", t.info.name, e);
+        one.info.shape.erase(one.info.shape.begin());
+        one.info.elements = t.info.elements / count;
+        one.info.bytes = one.info.elements * width;
+        one.info.stored_bytes = t.info.stored_bytes / count;
+        remark(one.info, fmt::format("matrix {} of the stack {}", e, t.info.name));
+        one.open = [open = t.open, begin = e * one.info.bytes] {
+            return io::shared_source(io::source_window(open(), begin));
+        };
+        to.push_back(std::move(one));
+    }
+}
+
+logical_list unstack_by(const std::string& glob, logical_list all) {
+    bool matched = false, any = false;
+    logical_list out;
+    for (logical_tensor& t : all) {
+        const bool named = base::glob_match(glob, t.info.name);
+        const bool stack = named && t.info.shape.size() > 2 && is_array(t.info);
+        matched = matched || named;
+        any = any || stack;
+        if (stack) {
+            append_experts(glob, std::move(t), out);
+        } else {
+            out.push_back(std::move(t));
+        }
+    }
+    if (!matched) nothing_fits("--experts", glob, glob, out);
+    if (!any) refuse("--experts", glob, "no tensor of this name has three axes");
+    return out;
+}
+
+void part_heads(const std::string& text, logical_list& all) {
+    const std::size_t equals = text.rfind('=');
+    std::uint64_t count = 0;
+    if (equals == 0 || equals == std::string::npos ||
+        !parse_whole(std::string_view(text).substr(equals + 1), count) || count == 0) {
+        refuse("--heads", text, "write NAME=COUNT");
+    }
+    const std::string glob = text.substr(0, equals);
+    bool matched = false;
+    for (logical_tensor& t : all) {
+        if (!base::glob_match(glob, t.info.name) || !is_array(t.info)) continue;
+        matched = true;
+        tensor::shape& shape = t.info.shape;
+        if (shape.empty() || shape.back() % count != 0) {
+            refuse("--heads", text,
+                   fmt::format("the last axis of {} ({}) does not divide into {}", t.info.name,
+                               tensor::to_string(shape), count));
+        }
+        remark(t.info, fmt::format("{} heads of {}", count, tensor::to_string(shape)));
+        shape.back() /= count;
+        shape.insert(shape.end() - 1, count);
+    }
+    if (!matched) nothing_fits("--heads", text, glob, all);
+}
+
 // --- vectors -------------------------------------------------------------------------------------
 
 bool is_vector_in_disguise(const io::tensor_info& info) {
@@ -387,7 +457,8 @@ bool is_wide_integer(tensor::dtype type) {
 std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::reader>>& files,
                                       const view_request& request) {
     logical_list tensors;
-    bool changed = files.size() != 1 || !request.splits.empty() || !request.transposed.empty();
+    bool changed = files.size() != 1 || !request.splits.empty() || !request.transposed.empty() ||
+                   !request.experts.empty() || !request.heads.empty();
     if (request.raw) {
         tensors = stored_tensors(files);
     } else {
@@ -399,6 +470,8 @@ std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::read
         tensors = split_by(parse_split(text), std::move(tensors));
     }
     transpose_by(request.transposed, tensors);
+    for (const std::string& glob : request.experts) tensors = unstack_by(glob, std::move(tensors));
+    for (const std::string& text : request.heads) part_heads(text, tensors);
     if (request.vectors) changed = show_vectors(tensors) || changed;
     if (!request.integers) changed = leave_out_integers(tensors) || changed;
     if (!changed) return nullptr;

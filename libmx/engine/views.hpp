@@ -20,6 +20,10 @@ struct view_request {
     /// along axis 0 or AXIS (negative counts from the end).
     std::vector<std::string> splits;
     std::vector<std::string> transposed;  ///< globs: the last two axes change places
+    std::vector<std::string> experts;     ///< globs: axis 0 is a stack, NAME becomes NAME.0, ...
+    /// "NAME=COUNT": the last axis is that many heads side by side, and becomes two: heads, and the
+    /// columns of one.
+    std::vector<std::string> heads;
     /// Tensors with one axis longer than 1 that is not the last, as 512x1, become 1-D: blocks then
     /// run along that axis.
     bool vectors = false;
@@ -29,11 +33,11 @@ struct view_request {
 bool is_wide_integer(tensor::dtype type);
 
 /// The tensors of `files` under `request`, in the order of the files; nullptr when they are just
-/// those of the only file. Decoding comes first, then splits in their order, then transposition. A
-/// tensor that can be read but is no weight gets a note: codes and scales that look like one tensor
-/// and are not decoded, and integers of 32 and 64 bits.
-/// `files` outlive the reader. Throws base::error (usage) for a split or a glob that fits no
-/// tensor, and for extents that do not add up.
+/// those of the only file. Decoding comes first, then splits in their order, then transposition,
+/// stacks and heads. A tensor that can be read but is no weight gets a note: codes and scales that
+/// look like one tensor and are not decoded, and integers of 32 and 64 bits. `files` outlive the
+/// reader. Throws base::error (usage) for a split or a glob that fits no tensor, and for extents
+/// that do not add up.
 std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::reader>>& files,
                                       const view_request& request);
 

@@ -21,7 +21,8 @@ using namespace std::string_view_literals;
 /// The first match wins, so longer marks come before shorter ones.
 inline constexpr std::array foreign_formats{
     foreign_format{0, "GGML"sv, "a GGML model"},
-    foreign_format{4, "TFL3"sv, "a TensorFlow Lite model"},
+    foreign_format{4, "TFL3"sv, "a TensorFlow Lite model",
+                   "save what tf.lite.Interpreter's get_tensor() gives with numpy.savez"},
     foreign_format{4, "ORTM"sv, "an ONNX Runtime model"},
     foreign_format{0, "sys_info\0"sv, "a PyTorch file of before version 0.2 (tar)",
                    "save it again in PyTorch: torch.save(torch.load(FILE), NEW_FILE)"},
@@ -64,6 +65,16 @@ struct foreign_archive {
 inline constexpr std::array foreign_archives{
     foreign_archive{"META-INF/MANIFEST.MF", "a Java archive"},
     foreign_archive{"[Content_Types].xml", "an office document"},
+};
+
+/// Directories, told by the name of a file in them.
+inline constexpr std::array foreign_directories{
+    foreign_archive{"manifest.ocdbt", "an Orbax checkpoint",
+                    "restore it with orbax.checkpoint and save the arrays with numpy.savez"},
+    foreign_archive{"_METADATA", "an Orbax checkpoint",
+                    "restore it with orbax.checkpoint and save the arrays with numpy.savez"},
+    foreign_archive{"saved_model.pb", "a TensorFlow SavedModel",
+                    "save its variables with numpy.savez"},
 };
 
 /// What a file beginning with `head` seems to be ("a GGML model") and what to do, in words.

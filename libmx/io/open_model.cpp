@@ -34,6 +34,12 @@ std::string model_in(const std::string& directory) {
     }
     if (indexes.size() == 1) return indexes.front();
     if (indexes.empty() && files.size() == 1) return files.front();
+    for (const foreign_archive& foreign : foreign_directories) {
+        if (indexes.empty() && files.empty() &&
+            fs::exists(fs::path(directory) / foreign.entry, failure)) {
+            input_error(complaint(foreign.name, foreign.advice), {directory, {}, {}});
+        }
+    }
     input_error(
         fmt::format("holds {} *.safetensors.index.json and {} *.safetensors; name one of its files",
                     indexes.size(), files.size()),

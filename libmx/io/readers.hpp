@@ -91,7 +91,7 @@ inline constexpr std::array reader_formats{
     reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
     reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
     reader_format{"gguf", looks_like_gguf, open_gguf, ".gguf",
-                  "GGUF 2 and 3: unquantized types and MXFP4"},
+                  "GGUF 2 and 3: all types but those with codebooks (IQ1, IQ2, IQ3)"},
     reader_format{"safetensors index", looks_like_safetensors_index, open_safetensors_index,
                   ".index.json", "sharded safetensors model (weight_map)"},
     reader_format{"safetensors", looks_like_safetensors, open_safetensors, ".safetensors",

@@ -127,4 +127,5 @@ cp -r "$here"/../io/data/torch_* torch/
 # Written by the packages of these formats (tests/io/data/README.md).
 mkdir formats
 cp "$here"/../io/data/gguf* "$here"/../io/data/onnx* "$here"/../io/data/keras* formats/
-cp "$here"/../io/data/deepseek_v4.safetensors formats/
+cp "$here"/../io/data/deepseek_v4.safetensors "$here"/../io/data/layouts.safetensors \
+    "$here"/../io/data/gguf_blocks.gguf formats/

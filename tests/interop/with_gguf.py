@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""llama.cpp's gguf package: the types that are read, in both byte orders, and MXFP4."""
+"""llama.cpp's gguf package: the types that are read, in both byte orders, and its block types."""
 import harness
 
 np, gguf = harness.need("numpy", "gguf")
@@ -8,6 +8,11 @@ from arrays import bits, expected  # noqa: E402  (needs NumPy)
 here = harness.scratch()
 kinds = gguf.GGMLQuantizationType
 PLAIN = {"f4": "F32", "f2": "F16", "f8": "F64", "i1": "I8", "i2": "I16", "i4": "I32", "i8": "I64"}
+
+# Where numbers of two bytes stand in a block.
+BLOCKS = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82],
+          "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0],
+          "IQ4_XS": [0, 2], "TQ1_0": [52], "TQ2_0": [64], "NVFP4": []}
 
 
 def write(path, order, alignment):
@@ -38,9 +43,20 @@ def write(path, order, alignment):
     writer.add_tensor("MXFP4.quantized", packed.copy(), raw_dtype=kinds.MXFP4)
     wanted["MXFP4.quantized"] = harness.Expected("BF16", (3, 96), None,
                                                  gguf.dequantize(packed, kinds.MXFP4))
-    for kind in [kinds.Q8_0, kinds.Q4_0]:
-        writer.add_tensor(kind.name, gguf.quantize(numbers, kind), raw_dtype=kind)
-        wanted[kind.name] = harness.Expected("OTHER", (), note=f"ggml's {kind.name} blocks")
+    # Random blocks of each type that the package and mx decode. Its writer leaves bytes as they are,
+    # so that a big-endian file needs the numbers of a block swapped here.
+    for name, wide in BLOCKS.items():
+        kind = kinds[name]
+        elements, size = gguf.GGML_QUANT_SIZES[kind]
+        blocks = bits("u1", (5, 3, size)).copy()
+        decoded = gguf.dequantize(blocks.reshape(5, 3 * size), kind)
+        if order == gguf.GGUFEndian.BIG:
+            for at in wide:
+                blocks[..., at:at + 2] = blocks[..., at:at + 2][..., ::-1]
+        writer.add_tensor(name, blocks.reshape(5, 3 * size), raw_dtype=kind)
+        wanted[name] = harness.Expected("F32", (5, 3 * elements), None, decoded)
+    writer.add_tensor("IQ2_XS", bits("u1", (1, 74)).copy(), raw_dtype=kinds.IQ2_XS)
+    wanted["IQ2_XS"] = harness.Expected("OTHER", (), note="ggml's IQ2_XS blocks")
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -52,6 +52,16 @@ TEST_CASE("zip archives that are no npz are named", "[formats][npz]") {
         "zip archive without .npy arrays");
 }
 
+TEST_CASE("directories of other checkpoints are named", "[formats]") {
+    for (const io::foreign_archive& foreign : io::foreign_directories) {
+        const scratch_dir dir;
+        dir.file(std::string(foreign.entry), "x");
+        const std::string message = open_error(dir.path());
+        has(message, "looks like " + std::string(foreign.name) + ", which mx does not read");
+        has(message, foreign.advice);
+    }
+}
+
 TEST_CASE("what cannot be opened", "[formats]") {
     const scratch_dir dir;
     has(open_error(dir / "missing"), "missing: cannot open: No such file");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // GGUF files of llama.cpp's own package, and hostile ones.
+#include <cmath>
 #include <cstring>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/io/gguf/gguf_types.hpp"
 #include "tests/io/fixture_values.hpp"
 
 using namespace mx;
@@ -106,18 +108,53 @@ TEST_CASE("GGUF: MXFP4 is decoded as ggml does, for every scale and code", "[ggu
     }
 }
 
-TEST_CASE("GGUF: other quantized types are listed by name and refused", "[gguf]") {
-    const auto file = io::open_model(fixture("gguf.gguf"));
-    for (const char* name : {"Q8_0", "Q4_0", "Q4_K"}) {
-        const std::size_t index = index_of(*file, std::string("other.") + name);
-        CHECK(file->tensors()[index].type == dtype::other);
-        const std::string message = error_of(base::error_kind::input, [&] { file->open(index); });
-        has(message, std::string("ggml's ") + name + " blocks are not decoded");
+TEST_CASE("GGUF: blocks of each type are decoded as the gguf package does", "[gguf]") {
+    const auto expected = io::open_model(fixture("gguf_blocks_values.safetensors"));
+    int decoded = 0;
+    for (const char* name : {"gguf_blocks.gguf", "gguf_blocks_big.gguf"}) {
+        const auto file = io::open_model(fixture(name));
+        for (const io::gguf_type& type : io::gguf_types) {
+            if (type.decode == nullptr || type.read_as != dtype::f32) continue;
+            INFO(name << " " << type.name);
+            ++decoded;
+            const std::string tensor(type.name);
+            const std::size_t index = index_of(*file, tensor);
+            const io::tensor_info& info = file->tensors()[index];
+            CHECK(info.layout == type.name);
+            CHECK(info.bytes == 4 * info.elements);
+            const std::vector<float> read = values(*file, tensor);
+            const std::vector<float> want = values(*expected, tensor);
+            REQUIRE(read.size() == want.size());
+            for (std::size_t i = 0; i < read.size(); ++i) {
+                const bool nan = std::isnan(read[i]) && std::isnan(want[i]);
+                if (!nan && base::bits_of(read[i]) != base::bits_of(want[i])) {
+                    FAIL(i << ": " << read[i] << " is not " << want[i]);
+                }
+            }
+            const std::string all = content(*file, index);
+            std::string part(1001, ' ');
+            part.resize(std::min(part.size(), all.size() - 23));
+            file->open(index)->read(23, std::as_writable_bytes(std::span(part)));
+            CHECK(part == all.substr(23, part.size()));
+        }
     }
+    CHECK(decoded == 2 * 16);
+}
+
+TEST_CASE("GGUF: other quantized types are listed by name and refused", "[gguf]") {
     const scratch_dir dir;
     const auto newer =
         io::open_model(dir.file("new.gguf", model({}, {tensor_entry("t", {32}, 77, 0)}, 8)));
     has(newer->tensors()[0].note, "unknown ggml type 77");
+    for (const io::gguf_type& type : io::gguf_types) {
+        if (type.read_as) continue;
+        const auto file = io::open_model(dir.file(
+            "other.gguf",
+            model({}, {tensor_entry("t", {type.block_elements}, type.id, 0)}, type.block_bytes)));
+        CHECK(file->tensors()[0].type == dtype::other);
+        const std::string message = error_of(base::error_kind::input, [&] { file->open(0); });
+        has(message, "ggml's " + std::string(type.name) + " blocks are not decoded");
+    }
 }
 
 TEST_CASE("GGUF: headers that lie", "[gguf][hostile]") {

@@ -224,6 +224,46 @@ TEST_CASE("FP8 and INT8 with scales of tiles, rows and the whole tensor", "[quan
     CHECK(info_in(m, "i")->layout == "int8-rows");
 }
 
+TEST_CASE("FP8 in tiles of 32x32 and in runs of 128, under names of their own", "[quantized]") {
+    const scratch_dir dir;
+    const std::string ones = repeated(0x38, 40 * 160);
+    const engine::model m = model_of({write_model(
+        dir / "m.safetensors",
+        {{"t.weight", dtype::f8_e4m3, {40, 160}, ones},
+         {"t.scale",
+          dtype::f8_e8m0,
+          {2, 5},
+          std::string("\x7f\x80\x81\x82\x83\x84\x85\x86\x87\x88", 10)},
+         {"r.weight", dtype::f8_e4m3, {40, 160}, ones},
+         {"r.scale", dtype::f8_e8m0, {40, 2}, repeated(0x80, 79) + "\x82"},
+         {"f._weight_qdata", dtype::f8_e4m3, {40, 160}, ones},
+         {"f._weight_scale", dtype::f32, {40, 2}, f32_bytes(std::vector<float>(80, 3))},
+         {"m.weight", dtype::f8_e4m3, {2, 4}, repeated(0x38, 8)},
+         {"m.qscale_weight", dtype::f32, {}, f32_bytes({5})},
+         {"c.weight", dtype::f8_e4m3, {2, 4}, repeated(0x38, 8)},
+         {"c.scale_weight", dtype::f32, {1}, f32_bytes({7})},
+         {"q.weight._data", dtype::i8, {2, 4}, repeated(2, 8)},
+         {"q.weight._scale", dtype::f16, {2, 1}, std::string("\x00\x3c\x00\x40", 4)},
+         {"n._weight_qdata", dtype::u8, {1, 8}, repeated(0x22, 8)},
+         {"n._weight_scale", dtype::f8_e4m3, {1, 1}, "\x38"},
+         {"n._weight_per_tensor_scale", dtype::f32, {}, f32_bytes({0.5f})}})});
+    CHECK(m.select({}).size() == 7);
+    const std::vector<float> t = values_in(m, "t.weight");
+    CHECK(t[31 * 160 + 31] == 1);
+    CHECK(t[32] == 2);
+    CHECK(t[32 * 160] == 32);
+    CHECK(t[39 * 160 + 159] == 512);
+    CHECK(info_in(m, "t.weight")->layout == "fp8-32x32");
+    CHECK(values_in(m, "r.weight")[39 * 160 + 127] == 2);
+    CHECK(values_in(m, "r.weight")[39 * 160 + 128] == 8);
+    CHECK(info_in(m, "r.weight")->layout == "fp8-1x128");
+    CHECK(values_in(m, "f.weight")[17] == 3);
+    CHECK(values_in(m, "m.weight")[3] == 5);
+    CHECK(values_in(m, "c.weight")[3] == 7);
+    CHECK(same(values_in(m, "q.weight"), {2, 2, 2, 2, 4, 4, 4, 4}));
+    CHECK(same(values_in(m, "n.weight"), std::vector<float>(16, 0.5f)));
+}
+
 TEST_CASE("integers of 4 and 8 bits in words", "[quantized]") {
     const scratch_dir dir;
     // The nibbles 0 to 15, from the low end of each word on, stand for -8 to 7.
@@ -327,11 +367,178 @@ TEST_CASE("codes that are not decoded are left out, and so are their scales", "[
         integers);
     REQUIRE(words.size() == 2);
     has(words[0].reason, "call for two axes and w_shape (I64 2)");
-    // FP8 is a value without its scale.
-    const auto fp8 = left_out(
-        {{"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)}, {"w_scale", dtype::u8, {2, 1}, "ab"}});
-    REQUIRE(fp8.size() == 1);
-    CHECK(fp8[0].tensor == "w_scale");
+    // FP8 under scales that are not understood has no values either.
+    const auto fp8 = left_out({{"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)},
+                               {"w_scale", dtype::u8, {2, 3}, "abcdef"}});
+    REQUIRE(fp8.size() == 2);
+    has(fp8[0].reason, "MXFP8 calls for scales 2x2");
+    CHECK(fp8[1].tensor == "w_scale");
+}
+
+TEST_CASE("packings that mx does not know are left out with their name", "[quantized]") {
+    const scratch_dir dir;
+    for (const io::unread_packing& u : io::unread_packings) {
+        INFO(u.name);
+        const std::string other = "l" + std::string(u.others.substr(0, u.others.find(' ')));
+        const engine::model m = model_of(
+            {write_model(dir / "m.safetensors",
+                         {{"l" + std::string(u.codes), dtype::u16, {2, 4}, repeated(1, 16)},
+                          {"l" + std::string(u.mark), dtype::f16, {2, 2}, repeated(1, 8)},
+                          {other, dtype::f16, {2}, repeated(1, 4)},
+                          {"l.norm", dtype::f16, {2}, repeated(1, 4)}})});
+        std::vector<engine::skipped_tensor> skipped;
+        const auto kept = engine::numeric_only(m.select({}), skipped);
+        REQUIRE(kept.size() == 1);
+        CHECK(kept[0].info().name == "l.norm");
+        REQUIRE(skipped.size() == 3);
+        has(skipped[0].reason, "codes that are not decoded; ");
+        has(skipped[0].reason, std::string(u.name) + ", which mx does not decode");
+        // The mark and the rest, in whatever order.
+        has(skipped[1].reason + skipped[2].reason, "scales of l");
+        has(skipped[1].reason + skipped[2].reason, "a part of l");
+        // Numbers of the same names are numbers.
+        const engine::model plain =
+            model_of({write_model(dir / "p.safetensors",
+                                  {{"l" + std::string(u.codes), dtype::f16, {8}, repeated(1, 16)},
+                                   {"l" + std::string(u.mark), dtype::f64, {1}, repeated(1, 8)}})});
+        skipped.clear();
+        CHECK(engine::numeric_only(plain.select({}), skipped).size() == 2);
+    }
+}
+
+TEST_CASE("GPTQ, AWQ, compressed-tensors, bitsandbytes and MLX", "[quantized]") {
+    const engine::model m = model_of({fixture("layouts.safetensors")});
+    const auto decoded = io::open_model(fixture("layouts_values.safetensors"));
+    CHECK(m.select({}).size() == decoded->tensors().size());
+    for (const io::tensor_info& t : decoded->tensors()) {
+        INFO(t.name);
+        const io::tensor_info* const got = info_in(m, t.name);
+        REQUIRE(got != nullptr);
+        CHECK(got->shape == t.shape);
+        std::vector<float> read = values_in(m, t.name);
+        std::vector<float> want = mx::test::values(*decoded, t.name);
+        for (std::vector<float>* of : {&read, &want}) {
+            for (float& x : *of) x += 0.0f;
+        }
+        CHECK(same(read, want));
+    }
+    has(remark_of(m, "gptq4_order.weight"), "groups of gptq4_order.g_idx");
+    has(remark_of(m, "nf4_nested.weight"), "scaled by nf4_nested.weight.nested_absmax");
+    CHECK(info_in(m, "gptq4.weight")->stored_bytes == 1024 + 32 + 128);
+}
+
+TEST_CASE("values of words do not depend on how they are read", "[quantized]") {
+    const engine::model m = model_of({fixture("layouts.safetensors")});
+    for (const engine::tensor_ref& t : m.select({})) {
+        INFO(t.info().name);
+        const auto source = t.file->open(t.index);
+        std::string all(static_cast<std::size_t>(t.info().bytes), '\0');
+        source->read(0, std::as_writable_bytes(std::span(all.data(), all.size())));
+        for (std::size_t begin = 0; begin < all.size(); begin += 97) {
+            for (const std::size_t size : {3, 40, 700}) {
+                std::string part(std::min(size, all.size() - begin), '\0');
+                source->read(begin, std::as_writable_bytes(std::span(part.data(), part.size())));
+                REQUIRE(part == all.substr(begin, part.size()));
+            }
+        }
+    }
+}
+
+TEST_CASE("GGUF's NVFP4 under one scale more", "[quantized][gguf]") {
+    const engine::model m = model_of({fixture("gguf_blocks.gguf")});
+    const auto decoded = io::open_model(fixture("gguf_blocks_values.safetensors"));
+    for (const char* name : {"dense.weight", "experts.weight"}) {
+        CHECK(same(values_in(m, name), mx::test::values(*decoded, name)));
+        CHECK(info_in(m, name)->layout == "ggml-nvfp4");
+    }
+    CHECK(info_in(m, "dense.scale") == nullptr);
+    CHECK(info_in(m, "dense.input_scale") != nullptr);
+    has(remark_of(m, "experts.weight"),
+        "(NVFP4 2x2x64) and experts.scale (F32 2): one scale more "
+        "per matrix");
+    CHECK(info_in(m, "NVFP4")->layout == "NVFP4");
+}
+
+TEST_CASE("words and tables that lie are refused in one line", "[quantized][hostile]") {
+    const scratch_dir dir;
+    const auto sound = io::open_model(fixture("layouts.safetensors"));
+    // The arrays of one tensor, one of them replaced.
+    const auto reason = [&](const std::string& stem, const stored& lie) {
+        std::vector<stored> arrays;
+        std::string codes;
+        for (std::size_t i = 0; i < sound->tensors().size(); ++i) {
+            const io::tensor_info& t = sound->tensors()[i];
+            if (!t.name.starts_with(stem + ".")) continue;
+            const bool replaced = t.name == lie.name;
+            arrays.push_back(replaced ? lie : stored{t.name, t.type, t.shape, content(*sound, i)});
+            for (const char* ending : {".qweight", ".weight_packed", ".weight"}) {
+                if (t.name == stem + ending) codes = t.name;
+            }
+        }
+        INFO(lie.name);
+        const engine::model m = model_of({write_model(dir / "m.safetensors", arrays)});
+        std::vector<engine::skipped_tensor> skipped;
+        CHECK(engine::numeric_only(m.select({}), skipped).empty());
+        CHECK(skipped.size() == arrays.size());
+        return remark_of(m, codes);
+    };
+    const auto i64 = [](std::uint64_t a, std::uint64_t b) { return little(a, 8) + little(b, 8); };
+    has(reason("gptq4", {"gptq4.qzeros", dtype::i32, {2, 3}, repeated(0, 24)}),
+        "GPTQ of 32 outputs does not fill gptq4.qweight (I32 8x32) and gptq4.qzeros (I32 2x3)");
+    has(reason("gptq4", {"gptq4.scales", dtype::f16, {3, 32}, repeated(0, 192)}), "does not fill");
+    has(reason("gptq4_order", {"gptq4_order.g_idx", dtype::i32, {63}, repeated(0, 252)}),
+        "GPTQ of 64 columns calls for their groups in I32, at most 2^20, not gptq4_order.g_idx");
+    has(reason("awq", {"awq.qzeros", dtype::i32, {2, 1}, repeated(0, 8)}), "AWQ of 16 outputs");
+    for (const auto& [a, b] : {std::pair<std::uint64_t, std::uint64_t>{5, 7},
+                               {~std::uint64_t{0}, 64},
+                               {5, ~std::uint64_t{0}},
+                               {1ull << 40, 1ull << 40}}) {
+        has(reason("packed4", {"packed4.weight_shape", dtype::i64, {2}, i64(a, b)}),
+            "do not fill these words");
+    }
+    has(reason("packed4_zeros",
+               {"packed4_zeros.weight_zero_point", dtype::i32, {1, 2}, repeated(0, 8)}),
+        "calls for zero points in I32 2x2, not packed4_zeros.weight_zero_point (I32 1x2)");
+    has(reason("int8", {"int8.weight_zero_point", dtype::i8, {3}, "abc"}),
+        "with int8.weight_zero_point (I8 3) is not read");
+    has(reason("bnb8", {"bnb8.weight_format", dtype::u8, {}, "\2"}), "in another order of rows");
+    const std::string state = "nf4.weight.quant_state.bitsandbytes__nf4";
+    const auto state_of = [&](const std::string& json) {
+        return reason("nf4", {state, dtype::u8, {json.size()}, json});
+    };
+    for (const char* json :
+         {"", "[1]", "{", R"({"blocksize":64})", R"({"blocksize":0,"shape":[6,40]})",
+          R"({"blocksize":64,"shape":[6,-40]})", R"({"blocksize":64,"shape":[0,40]})",
+          R"({"blocksize":64,"shape":[4611686018427387904,40]})",
+          R"({"blocksize":99999999999,"shape":[6,40]})"}) {
+        INFO(json);
+        has(state_of(json),
+            "calls for extents and the size of a block as JSON in nf4.weight.quant");
+    }
+    has(state_of(std::string(5000, ' ')), "at most 4096 bytes");
+    has(state_of(R"({"blocksize":64,"shape":[6,400]})"), "calls for 1200 bytes of codes");
+    has(state_of(R"({"blocksize":8,"shape":[6,40]})"), "calls for 30 scales in F32");
+    has(reason("nf4", {"nf4.weight.quant_map", dtype::f32, {15}, repeated(0, 60)}),
+        "calls for nf4.weight.quant_map (F32 16)");
+    has(reason("nf4_nested", {"nf4_nested.weight.nested_absmax", dtype::f32, {1}, repeated(0, 4)}),
+        "with .nested_absmax and .nested_quant_map (F32) of their blocks");
+}
+
+TEST_CASE("groups that are not there are an error when they are read", "[quantized][hostile]") {
+    const scratch_dir dir;
+    const auto sound = io::open_model(fixture("layouts.safetensors"));
+    std::vector<stored> arrays;
+    for (std::size_t i = 0; i < sound->tensors().size(); ++i) {
+        const io::tensor_info& t = sound->tensors()[i];
+        if (!t.name.starts_with("gptq4_order.")) continue;
+        std::string bytes = content(*sound, i);
+        if (t.name == "gptq4_order.g_idx") bytes.replace(4, 4, little(~std::uint64_t{0}, 4));
+        arrays.push_back({t.name, t.type, t.shape, bytes});
+    }
+    const engine::model m = model_of({write_model(dir / "m.safetensors", arrays)});
+    const engine::tensor_ref t = m.select({}).front();
+    has(error_of(base::error_kind::input, [&] { t.file->open(t.index); }),
+        "gptq4_order.g_idx holds -1 where there are 4 groups");
 }
 
 TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[quantized][hostile]") {
@@ -355,7 +562,7 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
                 {"w_scale", dtype::i32, {2, 1}, repeated(0, 8)}),
         "no layout has these dtypes");
     has(refused({"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)},
-                {"w_scale", dtype::u8, {2, 1}, "ab"}),
+                {"w_scale", dtype::u8, {2, 3}, "abcdef"}),
         "MXFP8 calls for scales 2x2");
     has(refused({"w", dtype::f8_e4m3, {200, 64}, repeated(1, 12800)},
                 {"w_scale_inv", dtype::f32, {3, 1}, repeated(0, 12)}),
@@ -363,15 +570,15 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
     has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
                 {"w_scale", dtype::bf16, {1, 1}, "ab"}),
         "integers in words call for two axes and w_shape (I64 2)");
-    const std::string shape = little(1, 8) + little(31, 8);
+    const std::string shape = little(1, 8) + little(7, 8);
     has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
                 {"w_scale", dtype::bf16, {1, 1}, "ab"}, {{"w_shape", dtype::i64, {2}, shape}}),
-        "integers in words of 4 or 8 bits, 1x31 by w_shape, do not fill these words");
+        "integers in words of 2 to 8 bits without gaps, 1x7 by w_shape, do not fill these words");
     has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
                 {"w_scale", dtype::bf16, {1, 1}, "ab"},
                 {{"w_shape", dtype::i64, {2}, little(1, 8) + little(32, 8)},
-                 {"w_zero_point", dtype::i32, {1, 1}, repeated(1, 4)}}),
-        "with w_zero_point are not read");
+                 {"w_zero_point", dtype::i32, {1, 2}, repeated(1, 8)}}),
+        "calls for zero points in I32 1x1, not w_zero_point (I32 1x2)");
     has(refused({"w", dtype::u8, {0, 16}, ""}, {"w_scale", dtype::u8, {0}, ""}), "no elements");
     has(refused({"w", dtype::u8, {1, 16}, all_fp4}, {"w_scale", dtype::f8_e4m3, {1, 2}, "ab"},
                 {{"w_scale_2", dtype::f32, {2}, repeated(0, 8)}}),

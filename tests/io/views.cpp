@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits, transposition, and what names of inputs stand for.
+#include <cmath>
 #include <numeric>
 
 #include "libmx/engine/skip.hpp"
@@ -336,6 +337,88 @@ TEST_CASE("what is no weight passes through conversions bit for bit", "[views]")
         // 1 to 7 in E4M3 begin so.
         if (codes_only) CHECK(stored_bytes(cast, "w.codes").substr(1, 4) == "\x38\x40\x44\x48");
     }
+}
+
+TEST_CASE("whatever is decoded on the way can be written as float32", "[views][quantized]") {
+    const scratch_dir dir;
+    const std::string out = dir / "values.safetensors";
+    for (const auto& [name, expected] :
+         {std::pair{"layouts.safetensors", "layouts_values.safetensors"},
+          {"gguf_blocks.gguf", "gguf_blocks_values.safetensors"},
+          {"deepseek_v4.safetensors", "deepseek_v4_values.safetensors"}}) {
+        INFO(name);
+        const engine::model m = model_of({fixture(name)});
+        const auto done = convert::dequantize_tensors(m.select({}), out, {});
+        const auto decoded = io::open_model(fixture(expected));
+        CHECK(done.tensors == decoded->tensors().size());
+        CHECK(done.tensors + done.kept.size() == m.select({}).size());
+        const auto written = io::open_model(out);
+        for (const io::tensor_info& t : decoded->tensors()) {
+            INFO(t.name);
+            const io::tensor_info* const info = find(*written, t.name);
+            REQUIRE(info != nullptr);
+            CHECK(static_cast<int>(info->type) == static_cast<int>(dtype::f32));
+            CHECK(info->shape == t.shape);
+            const std::vector<float> got = values(*written, t.name);
+            const std::vector<float> want = values(*decoded, t.name);
+            REQUIRE(got.size() == want.size());
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                CHECK((got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))));
+            }
+        }
+    }
+    // What is refused is handed on, and named.
+    const std::string path =
+        write_model(dir / "m.safetensors", {{"w", dtype::f8_e4m3, {1, 32}, repeated(0x38, 32)},
+                                            {"w_scale", dtype::u8, {1, 1}, "\x80"},
+                                            {"x", dtype::u8, {1, 16}, repeated(1, 16)},
+                                            {"x_scale", dtype::u8, {2}, "ab"}});
+    const auto done = convert::dequantize_tensors(model_of({path}).select({}), out, {});
+    CHECK(done.tensors == 1);
+    REQUIRE(done.kept.size() == 2);
+    has(done.kept[0].reason, "codes that are not decoded");
+    const std::string plain = write_model(dir / "p.safetensors", {{"w", dtype::f32, {1}, "abcd"}});
+    has(error_of(base::error_kind::input,
+                 [&] { convert::dequantize_tensors(model_of({plain}).select({}), out, {}); }),
+        "nothing here is packed in a way that mx decodes");
+}
+
+TEST_CASE("stacked experts by themselves, heads side by side", "[views]") {
+    const scratch_dir dir;
+    const std::string path = write_model(
+        dir / "m.safetensors", {{"experts", dtype::f32, {2, 3, 4}, f32_bytes(counted(24))},
+                                {"cache_k", dtype::f32, {2, 6}, f32_bytes(counted(12))},
+                                {"flat", dtype::f4, {3, 1, 4}, repeated(0x32, 6)}});
+    engine::view_request views;
+    views.experts = {"experts", "flat"};
+    views.heads = {"cache_*=3"};
+    const engine::model m = model_of({path}, views);
+    REQUIRE(m.select({}).size() == 2 + 1 + 3);
+    CHECK(info_in(m, "experts.1")->shape == tensor::shape{3, 4});
+    CHECK(values_in(m, "experts.0") == counted(12));
+    CHECK(values_in(m, "experts.1").front() == 12);
+    CHECK(values_in(m, "experts.1").back() == 23);
+    CHECK(info_in(m, "experts.1")->stored_bytes + info_in(m, "experts.1")->bytes == 48);
+    has(info_in(m, "experts.1")->remark, "matrix 1 of the stack experts");
+    CHECK(values_in(m, "flat.2") == std::vector<float>{1, 1.5f, 1, 1.5f});
+    CHECK(info_in(m, "cache_k")->shape == tensor::shape{2, 3, 2});
+    CHECK(values_in(m, "cache_k") == counted(12));
+    has(info_in(m, "cache_k")->remark, "3 heads of 2x6");
+    const auto refused = [&](const std::vector<std::string>& experts,
+                             const std::vector<std::string>& heads) {
+        engine::view_request r;
+        r.experts = experts;
+        r.heads = heads;
+        return usage_error(path, r);
+    };
+    has(refused({"cache_k"}, {}), "--experts 'cache_k': no tensor of this name has three axes");
+    has(refused({"expert"}, {}), "no tensor has this name; the nearest is 'experts'");
+    has(refused({}, {"cache_k=4"}), "the last axis of cache_k (2x6) does not divide into 4");
+    for (const char* text :
+         {"cache_k", "cache_k=", "=2", "cache_k=0", "cache_k=-1", "cache_k=2x"}) {
+        has(refused({}, {text}), "write NAME=COUNT");
+    }
+    has(refused({}, {"cache=2"}), "the nearest is 'cache_k'");
 }
 
 TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]") {

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "apps/mx/options.hpp"
-#include "libmx/io/reader.hpp"
+#include "libmx/engine/packed_file.hpp"
 #include "libmx/studies/convert/convert.hpp"
 
 namespace mx::app {
 namespace {
 
 struct dequantize_options {
-    std::string file;
+    input_options in;
     std::string out;
     run_options run;
 };
 
 int run_dequantize(const dequantize_options& o) {
-    require_distinct({o.file}, {o.out});
-    const auto file = io::open_model(o.file);
-    const auto done = convert::dequantize_model(*file, o.out, control_of(o.run));
+    const engine::model model = open_inputs(o.in, {o.out});
+    // Our own files say by which recipes they were made, and what is missing.
+    const auto& files = model.readers();
+    const bool own = files.size() == 1 && engine::names_recipes(*files.front()) &&
+                     o.in.globs.empty() && o.in.views.splits.empty() &&
+                     o.in.views.transposed.empty() && o.in.views.experts.empty() &&
+                     o.in.views.heads.empty() && !o.in.views.raw;
+    const auto done =
+        own ? convert::dequantize_model(*files.front(), o.out, control_of(o.run))
+            : convert::dequantize_tensors(model.select(o.in.globs), o.out, control_of(o.run));
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }
@@ -25,12 +32,18 @@ int run_dequantize(const dequantize_options& o) {
 
 runner declare_dequantize(parser& cmd) {
     const auto o = std::make_shared<dequantize_options>();
-    cmd.group("Input");
-    cmd.add_option("FILE", o->file, "a file written by 'mx quantize --packed'")->required();
+    declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     declare_run(cmd, o->run, false);
-    cmd.description("Multiplies codes and scales out again. The recipe is in the file.");
-    cmd.examples("mx dequantize mxfp4.safetensors -o values.safetensors\n");
+    cmd.description(
+        "Multiplies codes and scales out again, as float32: those of 'mx quantize --packed', whose "
+        "file names its recipes, and of every layout of quantized checkpoints that mx reads, "
+        "GGUF's "
+        "blocks among them. Other tensors are copied as they are stored; what is packed in a way "
+        "that mx does not know is among them, and named.");
+    cmd.examples(
+        "mx dequantize mxfp4.safetensors -o values.safetensors\n"
+        "mx dequantize model.gguf -o values.safetensors --tensor '*ffn_down*'\n");
     return [o] { return run_dequantize(*o); };
 }
 

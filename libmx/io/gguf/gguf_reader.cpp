@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -15,76 +14,66 @@
 namespace mx::io {
 namespace {
 
-// MXFP4 as ggml stores it: blocks of 17 bytes, a scale and 32 codes.
-constexpr std::size_t block_elements = 32;
-constexpr std::size_t block_bytes = 17;
-constexpr std::uint64_t piece_blocks = 4096;
+constexpr std::uint64_t piece_bytes = 64 << 10;  // stored, decoded at a time
+constexpr std::size_t longest_block = 256;       // elements
 
-using bf16_block = std::array<std::uint16_t, block_elements>;
+// The values of `blocks`: F32, or the BF16 that each of them is.
+class block_values final : public byte_source {
+  public:
+    block_values(shared_source blocks, const gguf_type& type, bool big_endian)
+        : blocks_(std::move(blocks)),
+          type_(&type),
+          big_endian_(big_endian),
+          width_(static_cast<std::uint64_t>(tensor::row_of(*type.read_as).bits / 8)),
+          decoded_(type.block_elements * width_) {}
 
-// All values, by scale byte and code. ggml keeps twice the value of a code as an integer, and
-// multiplies it by half the scale in float32: exact down to 2^-128, and Inf when too large.
-struct value_table {
-    std::array<std::array<std::uint16_t, 16>, 256> rows{};
-
-    value_table() {
-        constexpr std::array<int, 16> doubled{0, 1,  2,  3,  4,  6,  8,  12,
-                                              0, -1, -2, -3, -4, -6, -8, -12};
-        for (int scale = 0; scale < 256; ++scale) {
-            const float half = std::ldexp(1.0f, scale - 128);
-            for (std::size_t code = 0; code < 16; ++code) {
-                const float value = static_cast<float>(doubled[code]) * half;
-                rows[static_cast<std::size_t>(scale)][code] =
-                    static_cast<std::uint16_t>(base::bits_of(value) >> 16);
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+        std::vector<std::byte> stored;
+        while (!out.empty()) {
+            const std::uint64_t first = offset / decoded_;
+            auto skip = static_cast<std::size_t>(offset % decoded_);
+            const std::uint64_t wanted = (skip + out.size() + decoded_ - 1) / decoded_;
+            const std::uint64_t most = piece_bytes / type_->block_bytes;
+            stored.resize(static_cast<std::size_t>(std::min(wanted, most) * type_->block_bytes));
+            blocks_->read(first * type_->block_bytes, stored);
+            for (std::size_t at = 0; at < stored.size(); at += type_->block_bytes) {
+                const std::size_t count = std::min<std::size_t>(decoded_ - skip, out.size());
+                decode(stored.data() + at, skip, out.first(count));
+                out = out.subspan(count);
+                offset += count;
+                skip = 0;
             }
         }
     }
-};
 
-// The low nibbles are the first half of the block, the high ones the second.
-bf16_block decode(const std::byte* block) {
-    static const value_table table;
-    const auto& row = table.rows[std::to_integer<std::size_t>(block[0])];
-    bf16_block values;
-    for (std::size_t i = 0; i < block_elements / 2; ++i) {
-        const auto byte = std::to_integer<std::size_t>(block[1 + i]);
-        values[i] = row[byte & 15u];
-        values[block_elements / 2 + i] = row[byte >> 4];
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
+        blocks_->expect(offset / decoded_ * type_->block_bytes,
+                        (bytes / decoded_ + 1) * type_->block_bytes);
     }
-    return values;
-}
 
-// The values of `blocks`, as BF16, which holds every one of them exactly. They are ggml's own
-// (ggml-org/llama.cpp: block_mxfp4, kvalues_mxfp4 and ggml_e8m0_to_fp32_half): code 8 is +0, a
-// product beyond float32 is Inf, and the scale byte 255 is 2^128 like any other, not NaN.
-std::unique_ptr<byte_source> mxfp4_values(shared_source blocks) {
-    return make_source(
-        [=](std::uint64_t offset, std::span<std::byte> out) {
-            std::vector<std::byte> stored;
-            while (!out.empty()) {
-                const std::uint64_t first = offset / sizeof(bf16_block);
-                auto skip = static_cast<std::size_t>(offset % sizeof(bf16_block));
-                const std::uint64_t wanted =
-                    (skip + out.size() + sizeof(bf16_block) - 1) / sizeof(bf16_block);
-                stored.resize(static_cast<std::size_t>(std::min(wanted, piece_blocks)) *
-                              block_bytes);
-                blocks->read(first * block_bytes, stored);
-                for (std::size_t at = 0; at < stored.size(); at += block_bytes) {
-                    const bf16_block values = decode(stored.data() + at);
-                    const std::size_t count = std::min(sizeof values - skip, out.size());
-                    std::memcpy(out.data(), reinterpret_cast<const char*>(values.data()) + skip,
-                                count);
-                    out = out.subspan(count);
-                    offset += count;
-                    skip = 0;
-                }
-            }
-        },
-        [=](std::uint64_t offset, std::uint64_t bytes) {
-            blocks->expect(offset / sizeof(bf16_block) * block_bytes,
-                           bytes / sizeof(bf16_block) * block_bytes + block_bytes);
-        });
-}
+  private:
+    // Bytes [skip, skip + out.size()) of what a block stands for.
+    void decode(const std::byte* block, std::size_t skip, std::span<std::byte> out) const {
+        std::array<float, longest_block> values{};
+        type_->decode({block, big_endian_}, std::span(values).first(type_->block_elements));
+        if (type_->read_as == tensor::dtype::f32) {
+            std::memcpy(out.data(), reinterpret_cast<const std::byte*>(values.data()) + skip,
+                        out.size());
+            return;
+        }
+        std::array<std::uint16_t, longest_block> upper{};
+        for (std::size_t i = 0; i < type_->block_elements; ++i) {
+            upper[i] = static_cast<std::uint16_t>(base::bits_of(values[i]) >> 16);
+        }
+        std::memcpy(out.data(), reinterpret_cast<const std::byte*>(upper.data()) + skip,
+                    out.size());
+    }
+
+    shared_source blocks_;
+    const gguf_type* type_;
+    bool big_endian_;
+    std::uint64_t width_, decoded_;  // bytes of a value, and of a block's values
+};
 
 class gguf_reader final : public file_reader {
   public:
@@ -99,7 +88,10 @@ class gguf_reader final : public file_reader {
         const gguf_tensor& tensor = header_.tensors[index];
         if (!info.note.empty()) input_error(info.note, {info.file, info.name, tensor.begin});
         auto stored = file_window(file_, tensor.begin, tensor.bytes, info.name);
-        if (tensor.type_id == gguf_mxfp4_type) return mxfp4_values(std::move(stored));
+        if (tensor.type->decode != nullptr) {
+            return std::make_unique<block_values>(std::move(stored), *tensor.type,
+                                                  header_.big_endian);
+        }
         const std::size_t width = tensor.type->block_bytes;
         if (!header_.big_endian || width == 1) return stored;
         return byte_swapped(std::move(stored), width);
@@ -115,9 +107,10 @@ class gguf_reader final : public file_reader {
         if (tensor.type != nullptr && tensor.type->read_as) {
             info.type = *tensor.type->read_as;
             info.bytes = *tensor::byte_count(info.type, info.elements);
-            if (tensor.type_id == gguf_mxfp4_type) {
+            if (tensor.type->decode != nullptr) {
                 info.layout = tensor.type->name;
-                info.remark = "decoded from GGUF blocks of 32, each with an E8M0 scale";
+                info.remark = fmt::format("decoded from ggml's {} blocks of {}", tensor.type->name,
+                                          tensor.type->block_elements);
                 info.stored_bytes = tensor.bytes;
             }
         } else {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "libmx/io/gguf/gguf_blocks.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::io {
@@ -19,35 +20,39 @@ struct gguf_type {
     std::uint32_t block_bytes;
     /// What its tensors are presented as; none for the types that are only named.
     std::optional<tensor::dtype> read_as = {};
+    /// What makes values of a block, F32 or the BF16 that they are; none: stored as presented.
+    gguf_decoder* decode = nullptr;
 };
 
-/// Decoded on the way (gguf_reader.cpp); the other readable types are stored as presented.
-inline constexpr std::uint32_t gguf_mxfp4_type = 39;
+/// The one type whose values another array scales once more (io/quantized/layouts.hpp).
+inline constexpr std::string_view gguf_nvfp4 = "NVFP4";
 
+/// The IQ types that are only named look their values up in codebooks of thousands of entries; Q8_1
+/// is for activations in memory.
 /// Numbers that are missing here belonged to types that ggml has removed.
 inline constexpr std::array gguf_types{
     gguf_type{0, "F32", 1, 4, tensor::dtype::f32},
     gguf_type{1, "F16", 1, 2, tensor::dtype::f16},
-    gguf_type{2, "Q4_0", 32, 18},
-    gguf_type{3, "Q4_1", 32, 20},
-    gguf_type{6, "Q5_0", 32, 22},
-    gguf_type{7, "Q5_1", 32, 24},
-    gguf_type{8, "Q8_0", 32, 34},
+    gguf_type{2, "Q4_0", 32, 18, tensor::dtype::f32, decode_q4_0},
+    gguf_type{3, "Q4_1", 32, 20, tensor::dtype::f32, decode_q4_1},
+    gguf_type{6, "Q5_0", 32, 22, tensor::dtype::f32, decode_q5_0},
+    gguf_type{7, "Q5_1", 32, 24, tensor::dtype::f32, decode_q5_1},
+    gguf_type{8, "Q8_0", 32, 34, tensor::dtype::f32, decode_q8_0},
     gguf_type{9, "Q8_1", 32, 36},
-    gguf_type{10, "Q2_K", 256, 84},
-    gguf_type{11, "Q3_K", 256, 110},
-    gguf_type{12, "Q4_K", 256, 144},
-    gguf_type{13, "Q5_K", 256, 176},
-    gguf_type{14, "Q6_K", 256, 210},
-    gguf_type{15, "Q8_K", 256, 292},
+    gguf_type{10, "Q2_K", 256, 84, tensor::dtype::f32, decode_q2_k},
+    gguf_type{11, "Q3_K", 256, 110, tensor::dtype::f32, decode_q3_k},
+    gguf_type{12, "Q4_K", 256, 144, tensor::dtype::f32, decode_q4_k},
+    gguf_type{13, "Q5_K", 256, 176, tensor::dtype::f32, decode_q5_k},
+    gguf_type{14, "Q6_K", 256, 210, tensor::dtype::f32, decode_q6_k},
+    gguf_type{15, "Q8_K", 256, 292, tensor::dtype::f32, decode_q8_k},
     gguf_type{16, "IQ2_XXS", 256, 66},
     gguf_type{17, "IQ2_XS", 256, 74},
     gguf_type{18, "IQ3_XXS", 256, 98},
     gguf_type{19, "IQ1_S", 256, 50},
-    gguf_type{20, "IQ4_NL", 32, 18},
+    gguf_type{20, "IQ4_NL", 32, 18, tensor::dtype::f32, decode_iq4_nl},
     gguf_type{21, "IQ3_S", 256, 110},
     gguf_type{22, "IQ2_S", 256, 82},
-    gguf_type{23, "IQ4_XS", 256, 136},
+    gguf_type{23, "IQ4_XS", 256, 136, tensor::dtype::f32, decode_iq4_xs},
     gguf_type{24, "I8", 1, 1, tensor::dtype::i8},
     gguf_type{25, "I16", 1, 2, tensor::dtype::i16},
     gguf_type{26, "I32", 1, 4, tensor::dtype::i32},
@@ -55,10 +60,10 @@ inline constexpr std::array gguf_types{
     gguf_type{28, "F64", 1, 8, tensor::dtype::f64},
     gguf_type{29, "IQ1_M", 256, 56},
     gguf_type{30, "BF16", 1, 2, tensor::dtype::bf16},
-    gguf_type{34, "TQ1_0", 256, 54},
-    gguf_type{35, "TQ2_0", 256, 66},
-    gguf_type{gguf_mxfp4_type, "MXFP4", 32, 17, tensor::dtype::bf16},
-    gguf_type{40, "NVFP4", 64, 36},
+    gguf_type{34, "TQ1_0", 256, 54, tensor::dtype::f32, decode_tq1_0},
+    gguf_type{35, "TQ2_0", 256, 66, tensor::dtype::f32, decode_tq2_0},
+    gguf_type{39, "MXFP4", 32, 17, tensor::dtype::bf16, decode_mxfp4},
+    gguf_type{40, gguf_nvfp4, 64, 36, tensor::dtype::f32, decode_nvfp4},
     gguf_type{41, "Q1_0", 128, 18},
 };
 

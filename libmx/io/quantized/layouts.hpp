@@ -12,18 +12,28 @@ namespace mx::io {
 /// What holds the element codes.
 enum class code_array : std::uint8_t {
     fp4_blocks,  ///< U8 [..., G, 16]: E2M1, two per byte, low nibble first, a block per last axis
-    fp4,         ///< F4, or U8 or I8 with half the last extent: two E2M1 per byte, low nibble first
+    fp4,         ///< F4, or U8 or I8 with half the last extent: two E2M1 per byte, low nibble
+                 ///< first; U32 with an eighth of it: the same bytes
     fp6,         ///< F6_E2M3, F6_E3M2
-    fp8,         ///< F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ
+    fp8,         ///< F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ; U32: four E4M3 each
     int8,        ///< I8: the integer itself
-    int_words,   ///< I32: integers of 4 or 8 bits, from the low end of a word on, each plus half
-                 ///< its range; NAME_shape says how many there are
+    int_words,   ///< I32: integers of 2 to 8 bits without gaps, from the low end of a word on, each
+                 ///< plus half its range; NAME_shape says how many there are
+    gptq_words,  ///< I32 [in*bits/32, out]: unsigned integers of 2, 3, 4 or 8 bits, down the
+                 ///< columns
+    awq_words,   ///< I32 [in, out/8]: unsigned integers of 4 bits, along the rows in the order of
+                 ///< awq_places
+    table4,  ///< two indices into a table of 16 values per byte, high nibble first, of any dtype
+    ggml_nvfp4,  ///< the values that GGUF's NVFP4 blocks stand for
 };
+
+/// Nibble of a word, counted from its low end, that column i of eight is kept in.
+inline constexpr std::array<unsigned, 8> awq_places{0, 4, 1, 5, 2, 6, 3, 7};
 
 /// What holds the scales.
 enum class scale_array : std::uint8_t {
     e8m0,  ///< U8 or F8_E8M0: 2^(code-127), 255 is NaN
-    e4m3,  ///< F8_E4M3
+    e4m3,  ///< F8_E4M3; U8 beside codes in U32
     real,  ///< F32, BF16, F16
 };
 
@@ -33,7 +43,10 @@ inline constexpr std::uint64_t whole_axis = 0;
 /// A block along the last axis, as long as the number of scales makes it.
 inline constexpr std::uint64_t equal_parts = ~std::uint64_t{0};
 
-/// A value is code * scale (* or / the tensor scale), without rounding in between.
+/// A scale for each matrix of a stack, or one for all.
+inline constexpr std::uint64_t whole_matrix = ~std::uint64_t{0} - 1;
+
+/// A value is (code - zero point) * scale (* or / the tensor scale), without rounding in between.
 struct quantized_layout {
     std::string_view name;
     std::string_view title;
@@ -44,6 +57,8 @@ struct quantized_layout {
     std::uint64_t block_rows, block_cols;
     bool tensor_scale;  ///< whether there may be one (tensor_scale_names)
     std::string_view source;
+    std::string_view family = "";  ///< goes with the namings of this family only
+    double divisor = 1;            ///< of every value
 };
 
 /// In the order in which they are tried.
@@ -68,18 +83,40 @@ inline constexpr std::array quantized_layouts{
                      whole_axis, false, "compressed-tensors float-quantized, per channel"},
     quantized_layout{"fp8-128x128", "FP8 in tiles", code_array::fp8, scale_array::real, 128, 128,
                      false, "deepseek-ai/DeepSeek-V3@0623163 inference/kernel.py"},
+    quantized_layout{"fp8-32x32", "FP8 in tiles of 32x32", code_array::fp8, scale_array::e8m0, 32,
+                     32, false, "DeepSeek-V4.1-Flash, by JustVugg/colibri#1453"},
+    quantized_layout{"fp8-1x128", "FP8 in runs of 128", code_array::fp8, scale_array::e8m0, 1, 128,
+                     false, "engram tables of DeepSeek-V4.1, by one loader"},
+    quantized_layout{"fp8-1x128", "FP8 in runs of 128", code_array::fp8, scale_array::real, 1, 128,
+                     false, "engram tables of DeepSeek-V4.1, by one loader"},
     quantized_layout{"int8-tensor", "INT8, one scale", code_array::int8, scale_array::real,
                      whole_axis, whole_axis, false, "compressed-tensors int-quantized"},
     quantized_layout{"int8-rows", "INT8, a scale per row", code_array::int8, scale_array::real, 1,
                      whole_axis, false, "compressed-tensors int-quantized, per channel"},
     quantized_layout{"pack-quantized", "integers in words", code_array::int_words,
                      scale_array::real, 1, equal_parts, false,
-                     "compressed-tensors pack-quantized (pack_to_int32), groups and channels"},
+                     "compressed-tensors 0.20.0 pack-quantized (pack_to_int32), groups and "
+                     "channels; Kimi-K2-Thinking"},
+    quantized_layout{"gptq", "GPTQ", code_array::gptq_words, scale_array::real, 1, equal_parts,
+                     false, "AutoGPTQ's PyTorch kernel, checkpoint_format gptq", "gptq"},
+    quantized_layout{"awq", "AWQ", code_array::awq_words, scale_array::real, 1, equal_parts, false,
+                     "AutoAWQ 0.2.9 awq/utils/packing_utils.py, version gemm", "gptq"},
+    quantized_layout{"bnb-4bit", "bitsandbytes 4-bit", code_array::table4, scale_array::real, 1,
+                     equal_parts, false, "bitsandbytes 0.50.2 functional.py: NF4 and FP4",
+                     "bitsandbytes"},
+    quantized_layout{"bnb-int8", "bitsandbytes INT8", code_array::int8, scale_array::real, 1,
+                     whole_axis, false, "bitsandbytes 0.50.2 nn/modules.py: Linear8bitLt",
+                     "bitsandbytes int8", 127},
+    quantized_layout{"ggml-nvfp4", "ggml's NVFP4", code_array::ggml_nvfp4, scale_array::real,
+                     whole_matrix, whole_matrix, false, "ggml-org/ggml@d99724f", "ggml"},
 };
 
 /// A tensor STEM+tensor is kept as STEM+codes and STEM+scales.
 struct quantized_naming {
     std::string_view codes, scales, tensor = "";
+    std::string_view family = "";  ///< of layouts
+    /// What may stand beside them: zero points, and the group of each column.
+    std::string_view zeros = "_zero_point", groups = "_g_idx";
 };
 
 inline constexpr std::array quantized_namings{
@@ -88,11 +125,20 @@ inline constexpr std::array quantized_namings{
     quantized_naming{"_packed", "_scale"},   // compressed-tensors
     quantized_naming{"", "_scale"},          // modelopt, Quark, compressed-tensors
     quantized_naming{"", "_scales"},
-    quantized_naming{"", "_scale_inv"},                // DeepSeek-V3: a factor all the same
-    quantized_naming{".weight", ".scale", ".weight"},  // DeepSeek-V4
+    quantized_naming{"", "_scale_inv"},                        // DeepSeek-V3: a factor all the same
+    quantized_naming{".weight", ".scale", ".weight"},          // DeepSeek-V4
+    quantized_naming{".weight", ".scales", ".weight"},         // MLX
+    quantized_naming{".weight", ".qscale_weight", ".weight"},  // Mistral's own
+    quantized_naming{".weight", ".scale_weight", ".weight"},   // ComfyUI
+    quantized_naming{".weight._data", ".weight._scale", ".weight", "", ".weight._shift"},  // quanto
+    quantized_naming{"._weight_qdata", "._weight_scale", ".weight", "", "._weight_zero_point"},
+    quantized_naming{".qweight", ".scales", ".weight", "gptq", ".qzeros", ".g_idx"},
+    quantized_naming{"", ".absmax", "", "bitsandbytes"},
+    quantized_naming{".weight", ".SCB", ".weight", "bitsandbytes int8"},
+    quantized_naming{".weight", ".scale", ".weight", "ggml"},
 };
 
-/// The array NAME+ending holds one F32 for the whole tensor.
+/// The array NAME+ending or STEM+ending holds one F32 for the whole tensor.
 struct tensor_scale_name {
     std::string_view ending;
     bool divides;  ///< values are divided by it; otherwise it is a factor
@@ -102,12 +148,42 @@ struct tensor_scale_name {
 inline constexpr std::array tensor_scale_names{
     tensor_scale_name{"_scale_2", false, "modelopt"},
     tensor_scale_name{"_global_scale", true, "compressed-tensors"},
+    tensor_scale_name{"._weight_per_tensor_scale", false, "torchao"},
 };
 
 /// Endings of what may stand beside integers in words.
 inline constexpr std::string_view packed_shape_ending = "_shape";  ///< I64 [2]: rows and columns
-/// What makes values more than code * scale, or in another order.
-inline constexpr std::array unread_companions{std::string_view("_zero_point"),
-                                              std::string_view("_g_idx")};
+/// Of bitsandbytes, beside NAME: a table of 16 F32, the state (JSON in U8) under either name, and
+/// where the scales are indices themselves, what they are made of.
+inline constexpr std::string_view table_ending = ".quant_map";
+inline constexpr std::array table_state_endings{std::string_view(".quant_state.bitsandbytes__nf4"),
+                                                std::string_view(".quant_state.bitsandbytes__fp4")};
+inline constexpr std::string_view outer_scales_ending = ".nested_absmax";
+inline constexpr std::string_view outer_table_ending = ".nested_quant_map";
+/// Beside bitsandbytes' INT8: 0 where rows are stored as rows.
+inline constexpr std::string_view row_order_ending = "_format";
+
+/// A packing that is known by the names of its arrays and not decoded: STEM+codes beside STEM+mark.
+/// Codes are integers, and the array is none of a tensor that is decoded.
+struct unread_packing {
+    std::string_view name;
+    std::string_view codes, mark;
+    std::string_view others;  ///< endings of what belongs to it too, separated by spaces
+};
+
+inline constexpr std::array unread_packings{
+    unread_packing{"MLX's affine words", ".weight", ".biases", ".scales"},
+    unread_packing{"EXL3", ".trellis", ".svh", ".suh .su .sv .mcg .mul1"},
+    unread_packing{"EXL2", ".q_weight", ".q_scale", ".q_scale_max .q_groups .q_perm .q_invperm"},
+    unread_packing{"AQLM", ".codes", ".codebooks", ".scales"},
+    unread_packing{"QuIP#", ".Qidxs", ".SU", ".SV .Wscale .codebook_id"},
+    unread_packing{"VPTQ", ".indices", ".centroids.weight",
+                   ".res_centroids.weight .weight_scale .weight_bias .perm"},
+    unread_packing{"HQQ", ".W_q", ".scale", ".zero .meta .shape .nbits .group_size .axis"},
+    unread_packing{"Marlin", ".B", ".s", ".workspace .meta"},
+    unread_packing{"quanto's 4-bit words", ".weight._data._data", ".weight._scale",
+                   ".weight._shift"},
+    unread_packing{"GPTQ or AWQ words", ".qweight", ".qzeros", ".scales .g_idx"},
+};
 
 }  // namespace mx::io

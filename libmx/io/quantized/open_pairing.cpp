@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -9,6 +12,8 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/io/quantized/coded_blocks.hpp"
 #include "libmx/io/quantized/pairings.hpp"
+#include "libmx/io/quantized/word_codes.hpp"
+#include "libmx/io/strided.hpp"
 #include "libmx/io/widen.hpp"
 
 namespace mx::io {
@@ -17,86 +22,155 @@ namespace {
 using tensor::dtype;
 using code_values = std::array<float, 256>;
 
-// What the codes of `type` stand for; `element` names those of packed bytes.
-code_values values_of(const pairing& p, dtype type) {
-    const format::element_format* const element = p.element;
+bool in_words(const pairing& p) {
+    const code_array kind = p.layout->codes;
+    return kind == code_array::int_words || kind == code_array::gptq_words ||
+           kind == code_array::awq_words;
+}
+
+// What a code of words, or a zero point of them, stands for. GPTQ stores zero points less one, in
+// as many bits as codes.
+code_values word_values(const pairing& p, bool zero_points) {
+    const unsigned range = 1u << p.code_bits;
     code_values values{};
-    if (p.layout->codes == code_array::int_words) {
-        for (int code = 0; code < 1 << p.code_bits; ++code) {
-            values[static_cast<std::size_t>(code)] =
-                static_cast<float>(code - (1 << (p.code_bits - 1)));
-        }
-        return values;
-    }
-    for (std::size_t code = 0; code < values.size(); ++code) {
-        if (element != nullptr) {
-            values[code] = format::decode(*element, static_cast<std::uint32_t>(code));
-        } else {
-            const std::byte byte{static_cast<unsigned char>(code)};
-            widen(type, std::span(&byte, 1), 0, std::span(&values[code], 1));
-        }
+    for (unsigned code = 0; code < range; ++code) {
+        const bool less_one = zero_points && p.layout->codes == code_array::gptq_words;
+        values[code] = static_cast<float>(less_one ? (code + 1) % range : code);
+        if (p.layout->codes == code_array::int_words) values[code] -= static_cast<float>(range / 2);
     }
     return values;
 }
 
-// Bytes are E8M0 codes here.
-dtype scale_type(const tensor_info& scales) {
-    return scales.type == dtype::u8 ? dtype::f8_e8m0 : scales.type;
+// The values of bytes of `type`.
+code_values byte_values(dtype type) {
+    code_values values{};
+    for (std::size_t code = 0; code < values.size(); ++code) {
+        const std::byte byte{static_cast<unsigned char>(code)};
+        widen(type, std::span(&byte, 1), 0, std::span(&values[code], 1));
+    }
+    return values;
 }
 
-// Whether every product is a float32 (as far as its range goes): 8 bits of significand at most
+code_values values_of(const pairing& p, dtype type) {
+    if (in_words(p)) return word_values(p, false);
+    if (p.element == nullptr) return byte_values(type);
+    code_values values{};
+    for (std::size_t code = 0; code < values.size(); ++code) {
+        values[code] = format::decode(*p.element, static_cast<std::uint32_t>(code));
+    }
+    return values;
+}
+
+// Bytes are E8M0 codes here, but for MLX's E4M3.
+dtype scale_type(const pairing& p, const tensor_info& scales) {
+    if (p.layout->codes == code_array::table4) return dtype::f32;
+    if (scales.type != dtype::u8) return scales.type;
+    return p.layout->scales == scale_array::e4m3 ? dtype::f8_e4m3 : dtype::f8_e8m0;
+}
+
+// Whether every product is a float32 (as far as its range goes): 9 bits of significand at most
 // times the 11 of F16, and nothing below 2^-149.
 bool products_are_f32(const pairing& p, const tensor_info& scales) {
-    const dtype type = scale_type(scales);
-    return !p.tensor_scale &&
+    const dtype type = scale_type(p, scales);
+    return !p.tensor_scale && p.layout->divisor == 1 &&
            (type == dtype::f8_e8m0 || type == dtype::f8_e4m3 || type == dtype::f16);
 }
 
-// Values are code * scale * factor, exact in double, or code * scale / divisor, rounded once: the
-// quotient of two numbers of 24 bits is never so close to a midpoint of float32 that rounding it to
-// double before would matter.
+// What codes and scales become values by.
+struct factors {
+    code_values values{};
+    shared_source scales;
+    dtype scale_type = dtype::f32;
+    double tensor_scale = 1;
+    bool divides = false;
+    shared_source zeros;  // a byte beside each scale; null: none
+    code_values zero_values{};
+    /// The scale of each column, of `scales_per_row`; empty: that of its block.
+    std::vector<std::uint32_t> groups;
+    std::uint64_t scales_per_row = 0;
+};
+
+// Values are (code - zero) * scale * factor, exact in double, or code * scale / divisor, rounded
+// once: the quotient of two numbers of 24 bits is never so close to a midpoint of float32 that
+// rounding it to double before would matter.
 template <class T>
 class scaled_codes final : public coded_blocks<T> {
   public:
-    scaled_codes(const pairing& p, shared_source codes, const code_values& values,
-                 shared_source scales, dtype type, double tensor_scale)
-        : coded_blocks<T>(std::move(codes), p.code_bits, p.grid),
-          values_(values),
-          scales_(std::move(scales)),
-          type_(type),
-          tensor_scale_(tensor_scale),
-          divides_(p.divides) {}
+    scaled_codes(shared_source codes, int bits, const block::grid& g, factors by)
+        : coded_blocks<T>(std::move(codes), bits, g), by_(std::move(by)) {}
 
   private:
     using run = typename coded_blocks<T>::run;
 
     void decode(const run& r, std::span<T> out) const override {
-        std::vector<float> scales(static_cast<std::size_t>(this->blocks_of(r)));
+        const std::uint64_t each = by_.groups.empty() ? 1 : by_.scales_per_row;
+        const std::uint64_t count = this->blocks_of(r) * each;
+        std::vector<float> scales(static_cast<std::size_t>(count));
         std::vector<std::byte> scratch;
-        read_f32(*scales_, type_, r.block, scales, scratch);
+        read_f32(*by_.scales, by_.scale_type, r.block * each, scales, scratch);
+        std::vector<float> zeros(static_cast<std::size_t>(count));
+        if (by_.zeros) {
+            const auto codes = read_run<std::uint8_t>(*by_.zeros, r.block * each, count);
+            std::ranges::transform(codes, zeros.begin(),
+                                   [this](std::uint8_t code) { return by_.zero_values[code]; });
+        }
         this->for_each_block(
             r, out,
             [&](std::size_t block, std::span<const std::uint8_t> codes, std::span<T> values) {
-                const auto scale = static_cast<double>(scales[block]);
-                if (divides_) {
+                if (!by_.groups.empty()) {
+                    const std::uint64_t lead = block == 0 ? r.lead : 0;
                     for (std::size_t i = 0; i < codes.size(); ++i) {
-                        const double product = static_cast<double>(values_[codes[i]]) * scale;
-                        values[i] = static_cast<T>(product / tensor_scale_);
+                        const std::size_t at = block * each + by_.groups[lead + i];
+                        values[i] = value(codes[i], zeros[at], scales[at]);
                     }
                     return;
                 }
-                const double factor = scale * tensor_scale_;
                 for (std::size_t i = 0; i < codes.size(); ++i) {
-                    values[i] = static_cast<T>(static_cast<double>(values_[codes[i]]) * factor);
+                    values[i] = value(codes[i], zeros[block], scales[block]);
                 }
             });
     }
 
-    code_values values_;
-    shared_source scales_;
-    dtype type_;
-    double tensor_scale_;
-    bool divides_;
+    T value(std::uint8_t code, float zero, float scale) const {
+        // No zero is taken away where there is none: -0 stays what it is, and -0 - 0 is -0.
+        const auto of_code = static_cast<double>(by_.values[code]) - static_cast<double>(zero);
+        const double product = of_code * static_cast<double>(scale);
+        return static_cast<T>(by_.divides ? product / by_.tensor_scale
+                                          : product * by_.tensor_scale);
+    }
+
+    factors by_;
+};
+
+// Values of float32, each times the scale of its block.
+class scaled_values final : public byte_source {
+  public:
+    scaled_values(shared_source values, std::uint64_t block, std::vector<float> scales)
+        : values_(std::move(values)), block_(block), scales_(std::move(scales)) {}
+
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+        read_whole_elements(
+            offset, out, sizeof(double), [this](std::uint64_t first, std::span<std::byte> bytes) {
+                std::vector<float> piece;
+                while (!bytes.empty()) {
+                    piece.resize(std::min(bytes.size() / sizeof(double), at_once));
+                    values_->read(first * sizeof(float), std::as_writable_bytes(std::span(piece)));
+                    for (std::size_t i = 0; i < piece.size(); ++i) {
+                        const double scaled = static_cast<double>(piece[i]) *
+                                              static_cast<double>(scales_[(first + i) / block_]);
+                        std::memcpy(bytes.data() + i * sizeof(double), &scaled, sizeof scaled);
+                    }
+                    bytes = bytes.subspan(piece.size() * sizeof(double));
+                    first += piece.size();
+                }
+            });
+    }
+
+  private:
+    static constexpr std::size_t at_once = std::size_t{1} << 16;
+    shared_source values_;
+    std::uint64_t block_;
+    std::vector<float> scales_;
 };
 
 // Tiles read at a time: 32 KiB.
@@ -159,46 +233,173 @@ shared_source unswizzled(shared_source source, std::uint64_t rows, std::uint64_t
     });
 }
 
+// bitsandbytes' scales where they are indices: table value * outer scale + offset, rounded to
+// float32 after each step, as its kernels do.
+shared_source nested_scales(const pairing& p, shared_source indices, shared_source outer,
+                            std::vector<float> table) {
+    return make_element_source(sizeof(float), [=, block = p.outer_block, offset = p.outer_offset](
+                                                  std::uint64_t first, std::span<std::byte> bytes) {
+        const std::uint64_t count = bytes.size() / sizeof(float);
+        const auto codes = read_run<std::uint8_t>(*indices, first, count);
+        const std::uint64_t begin = first / block;
+        const auto scales = read_run<float>(*outer, begin, (first + count - 1) / block - begin + 1);
+        for (std::size_t i = 0; i < count; ++i) {
+            const float product =
+                table[codes[i]] * scales[static_cast<std::size_t>((first + i) / block - begin)];
+            const float scale = product + offset;
+            std::memcpy(bytes.data() + i * sizeof(float), &scale, sizeof scale);
+        }
+    });
+}
+
+std::size_t bytes_of(dtype type) { return static_cast<std::size_t>(tensor::row_of(type).bits / 8); }
+
+// The arrays of a pairing, each opened and in the order of the tensor.
+class opener {
+  public:
+    opener(const pairing& p, std::span<const tensor_ref> arrays) : p_(p), arrays_(arrays) {}
+
+    const tensor_info& info(std::size_t i) const { return arrays_[i].info(); }
+    shared_source open(std::size_t i) const { return arrays_[i].file->open(arrays_[i].index); }
+    // Everything of an array that is known to be small.
+    template <class T>
+    std::vector<T> all(std::size_t i) const {
+        return read_run<T>(*open(i), 0, info(i).elements);
+    }
+
+    shared_source codes() const {
+        const tensor::shape& stored = info(p_.codes).shape;
+        switch (p_.layout->codes) {
+            case code_array::int_words:
+                return codes_in_words(open(p_.codes), stored[1], p_.shape[1], p_.code_bits,
+                                      word_order::stream);
+            case code_array::gptq_words:
+                return codes_in_words(transposed(open(p_.codes), stored, 4), stored[0], p_.shape[1],
+                                      p_.code_bits, word_order::stream);
+            case code_array::awq_words:
+                return transposed(codes_in_words(open(p_.codes), stored[1], p_.shape[0],
+                                                 p_.code_bits, word_order::awq),
+                                  {p_.shape[1], p_.shape[0]}, 1);
+            case code_array::table4:
+                return high_nibble_first(open(p_.codes));
+            default:
+                return open(p_.codes);
+        }
+    }
+
+    int code_bits() const {
+        const bool bytes = in_words(p_) || p_.layout->codes == code_array::table4;
+        return bytes ? 8 : p_.code_bits;
+    }
+
+    shared_source scales() const {
+        shared_source stored = open(p_.scales);
+        if (p_.swizzled) {
+            const std::uint64_t rows = p_.shape.size() > 1 ? p_.shape[p_.shape.size() - 2] : 1;
+            return unswizzled(std::move(stored), rows, p_.grid.cols());
+        }
+        if (p_.outer_scales) {
+            return nested_scales(p_, std::move(stored), open(*p_.outer_scales),
+                                 all<float>(*p_.outer_table));
+        }
+        if (down_the_columns()) {
+            return transposed(std::move(stored), info(p_.scales).shape,
+                              bytes_of(info(p_.scales).type));
+        }
+        return stored;
+    }
+
+    shared_source zeros() const {
+        if (!p_.zeros) return nullptr;
+        const tensor_info& z = info(*p_.zeros);
+        if (z.type == dtype::i8) return open(*p_.zeros);
+        const std::uint64_t rows = p_.shape[0];
+        if (!down_the_columns()) {
+            const std::uint64_t parts = z.shape[1];
+            return transposed(codes_in_words(transposed(open(*p_.zeros), z.shape, 4), z.shape[0],
+                                             rows, p_.code_bits, word_order::stream),
+                              {parts, rows}, 1);
+        }
+        const auto order =
+            p_.layout->codes == code_array::awq_words ? word_order::awq : word_order::stream;
+        return transposed(codes_in_words(open(*p_.zeros), z.shape[1], rows, p_.code_bits, order),
+                          {z.shape[0], rows}, 1);
+    }
+
+    std::vector<std::uint32_t> groups(std::uint64_t count) const {
+        if (!p_.groups) return {};
+        std::vector<std::uint32_t> groups = all<std::uint32_t>(*p_.groups);
+        for (const std::uint32_t g : groups) {
+            if (g < count) continue;
+            input_error(fmt::format("{} holds {} where there are {} groups", info(*p_.groups).name,
+                                    static_cast<std::int32_t>(g), count),
+                        {info(p_.codes).file, p_.name, {}});
+        }
+        return groups;
+    }
+
+    // GPTQ and AWQ keep a row of scales for each group of inputs.
+    bool down_the_columns() const {
+        return p_.layout->codes == code_array::gptq_words ||
+               p_.layout->codes == code_array::awq_words;
+    }
+
+  private:
+    const pairing& p_;
+    std::span<const tensor_ref> arrays_;
+};
+
 }  // namespace
 
 tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays) {
     const tensor_info& codes = arrays[p.codes].info();
-    const tensor_info& scales = arrays[p.scales].info();
+    const bool single =
+        p.layout->codes != code_array::ggml_nvfp4 && products_are_f32(p, arrays[p.scales].info());
     tensor_info t;
     t.name = p.name;
-    t.type = products_are_f32(p, scales) ? dtype::f32 : dtype::f64;
+    t.type = single ? dtype::f32 : dtype::f64;
     t.shape = p.shape;
     t.elements = *tensor::element_count(p.shape);
     t.bytes = *tensor::byte_count(t.type, t.elements);
     t.file = codes.file;
     t.layout = p.layout->name;
     t.remark = p.why;
-    t.stored_bytes = codes.bytes + scales.bytes;
-    if (p.tensor_scale) t.stored_bytes += arrays[*p.tensor_scale].info().bytes;
+    for (const std::size_t part : p.parts()) {
+        const tensor_info& stored = arrays[part].info();
+        t.stored_bytes += stored.stored_bytes != 0 ? stored.stored_bytes : stored.bytes;
+    }
     return t;
 }
 
 std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tensor_ref> arrays) {
-    const auto open = [&](std::size_t i) {
-        return shared_source(arrays[i].file->open(arrays[i].index));
-    };
-    const tensor_info& codes = arrays[p.codes].info();
-    const tensor_info& stored = arrays[p.scales].info();
-    shared_source scales = open(p.scales);
-    if (p.swizzled) {
-        const std::uint64_t rows = p.shape.size() > 1 ? p.shape[p.shape.size() - 2] : 1;
-        scales = unswizzled(std::move(scales), rows, p.grid.cols());
+    const opener parts(p, arrays);
+    if (p.layout->codes == code_array::ggml_nvfp4) {
+        return std::make_unique<scaled_values>(parts.open(p.codes), p.grid.block_cols,
+                                               parts.all<float>(p.scales));
     }
-    double tensor_scale = 1;
-    if (p.tensor_scale) {
-        float value = 1;
-        open(*p.tensor_scale)->read(0, std::as_writable_bytes(std::span(&value, 1)));
-        tensor_scale = static_cast<double>(value);
+    const tensor_info& stored = parts.info(p.scales);
+    factors by;
+    if (p.table) {
+        std::ranges::copy(parts.all<float>(*p.table), by.values.begin());
+    } else {
+        by.values = values_of(p, parts.info(p.codes).type);
     }
-    const code_values values = values_of(p, codes.type);
+    by.scales = parts.scales();
+    by.scale_type = scale_type(p, stored);
+    by.tensor_scale = p.layout->divisor;
+    by.divides = p.divides || p.layout->divisor != 1;
+    if (p.tensor_scale) by.tensor_scale = static_cast<double>(parts.all<float>(*p.tensor_scale)[0]);
+    by.zeros = parts.zeros();
+    if (by.zeros) {
+        by.zero_values =
+            parts.info(*p.zeros).type == dtype::i8 ? byte_values(dtype::i8) : word_values(p, true);
+    }
+    by.scales_per_row =
+        stored.shape.size() == 2 ? stored.shape[parts.down_the_columns() ? 0 : 1] : 1;
+    by.groups = parts.groups(by.scales_per_row);
     const auto make = [&]<class T>(T) -> std::unique_ptr<byte_source> {
-        return std::make_unique<scaled_codes<T>>(p, open(p.codes), values, std::move(scales),
-                                                 scale_type(stored), tensor_scale);
+        return std::make_unique<scaled_codes<T>>(parts.codes(), parts.code_bits(), p.grid,
+                                                 std::move(by));
     };
     return products_are_f32(p, stored) ? make(float{}) : make(double{});
 }

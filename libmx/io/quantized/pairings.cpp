@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "libmx/block/scale_swizzle.hpp"
+#include "libmx/io/quantized/candidate.hpp"
 
 namespace mx::io {
 namespace {
@@ -19,41 +20,59 @@ using tensor::dtype;
 
 constexpr std::uint64_t fp4_block_bytes = 16;
 
-// "w (U8 90x16)"
-std::string described(const tensor_info& t) {
-    return fmt::format("{} ({} {})", t.name, tensor::row_of(t.type).name,
-                       tensor::to_string(t.shape));
-}
-
-bool holds_codes(code_array kind, dtype t) {
+bool holds_codes(code_array kind, const tensor_info& t) {
     static constexpr std::pair<code_array, dtype> known[] = {
         {code_array::fp4_blocks, dtype::u8},   {code_array::fp4, dtype::u8},
         {code_array::fp4, dtype::i8},          {code_array::fp4, dtype::f4},
-        {code_array::fp6, dtype::f6_e2m3},     {code_array::fp6, dtype::f6_e3m2},
-        {code_array::fp8, dtype::f8_e4m3},     {code_array::fp8, dtype::f8_e5m2},
-        {code_array::fp8, dtype::f8_e4m3fnuz}, {code_array::fp8, dtype::f8_e5m2fnuz},
-        {code_array::int8, dtype::i8},         {code_array::int_words, dtype::i32}};
-    return std::ranges::find(known, std::pair(kind, t)) != std::end(known);
+        {code_array::fp4, dtype::u32},         {code_array::fp6, dtype::f6_e2m3},
+        {code_array::fp6, dtype::f6_e3m2},     {code_array::fp8, dtype::f8_e4m3},
+        {code_array::fp8, dtype::f8_e5m2},     {code_array::fp8, dtype::f8_e4m3fnuz},
+        {code_array::fp8, dtype::f8_e5m2fnuz}, {code_array::fp8, dtype::u32},
+        {code_array::int8, dtype::i8},         {code_array::int_words, dtype::i32},
+        {code_array::gptq_words, dtype::i32},  {code_array::awq_words, dtype::i32},
+        {code_array::table4, dtype::u8},       {code_array::table4, dtype::bf16},
+        {code_array::table4, dtype::f16},      {code_array::table4, dtype::f32}};
+    if (kind == code_array::ggml_nvfp4) return t.layout == "NVFP4";
+    // What a reader decodes already are values.
+    return t.layout.empty() && std::ranges::find(known, std::pair(kind, t.type)) != std::end(known);
 }
 
-bool holds_scales(scale_array kind, dtype t) {
-    if (kind == scale_array::e8m0) return t == dtype::u8 || t == dtype::f8_e8m0;
-    if (kind == scale_array::e4m3) return t == dtype::f8_e4m3;
+bool holds_scales(const quantized_layout& l, dtype t, dtype codes) {
+    if (l.codes == code_array::table4) return t == dtype::f32 || t == dtype::u8;
+    const bool bytes = t == dtype::u8;
+    if (l.scales == scale_array::e8m0) return bytes || t == dtype::f8_e8m0;
+    if (l.scales == scale_array::e4m3) return t == dtype::f8_e4m3 || (bytes && codes == dtype::u32);
     return t == dtype::f32 || t == dtype::bf16 || t == dtype::f16;
 }
 
-bool may_hold_codes(dtype t) {
-    return std::ranges::any_of(quantized_layouts,
-                               [t](const quantized_layout& l) { return holds_codes(l.codes, t); });
+bool may_hold_codes(std::string_view family, const tensor_info& t) {
+    return std::ranges::any_of(quantized_layouts, [&](const quantized_layout& l) {
+        return l.family == family && holds_codes(l.codes, t);
+    });
+}
+
+// Codes whose values are the numbers of a dtype are taken for numbers where nothing says otherwise;
+// integers of whole words are not.
+bool is_integer(dtype t) {
+    return t == dtype::u8 || t == dtype::i8 || t == dtype::i16 || t == dtype::u16 ||
+           t == dtype::i32 || t == dtype::u32 || t == dtype::i64 || t == dtype::u64;
 }
 
 const format::element_format* element_of(code_array kind, dtype t) {
     const bool fp4 = kind == code_array::fp4 || kind == code_array::fp4_blocks;
-    const std::string_view stored = fp4 ? "F4" : tensor::row_of(t).name;
+    const bool fp8_words = kind == code_array::fp8 && t == dtype::u32;
+    const std::string_view stored = fp4 ? "F4" : fp8_words ? "F8_E4M3" : tensor::row_of(t).name;
     for (const format::element_format& f : format::element_formats) {
         if (f.safetensors == stored) return &f;
     }
     return nullptr;
+}
+
+// Codes that an element of the array holds.
+std::uint64_t codes_in(code_array kind, dtype t) {
+    const std::uint64_t bytes = t == dtype::u32 ? 4 : 1;
+    if (kind == code_array::fp4) return t == dtype::f4 ? 1 : 2 * bytes;
+    return kind == code_array::fp8 ? bytes : 1;
 }
 
 // The shape of the tensor whose codes these are, or none with `reason`.
@@ -68,17 +87,15 @@ std::optional<tensor::shape> logical_shape(const quantized_layout& l, const tens
         }
         shape.pop_back();
         shape.back() *= 2 * fp4_block_bytes;
-    } else if (l.codes == code_array::fp4 && codes.type != dtype::f4) {
+    } else if (const std::uint64_t held = codes_in(l.codes, codes.type); held != 1) {
         if (shape.empty()) {
             reason = fmt::format("{} has an axis of codes", l.title);
             return std::nullopt;
         }
-        shape.back() *= 2;
+        shape.back() *= held;
     }
-    const auto elements = tensor::element_count(shape);
-    const auto bytes = elements ? tensor::byte_count(dtype::f64, *elements) : std::nullopt;
-    if (!bytes || *elements == 0) {
-        reason = bytes ? "it has no elements" : "it is too large";
+    if (!fits_memory(shape)) {
+        reason = codes.elements == 0 ? "it has no elements" : "it is too large";
         return std::nullopt;
     }
     return shape;
@@ -143,8 +160,13 @@ bool shapes_agree(const quantized_layout& l, const tensor::shape& wanted,
 
 std::string per_scale(const pairing& p) {
     const quantized_layout& l = *p.layout;
+    if (l.block_cols == whole_matrix) {
+        return p.grid.blocks() == 1 ? "one scale more for all values" : "one scale more per matrix";
+    }
     if (l.block_cols == equal_parts) {
-        return fmt::format("{} bits per code, {} codes per scale", p.code_bits, p.grid.block_cols);
+        const std::string bits = fmt::format("{} bits per code, ", p.code_bits);
+        if (p.groups) return bits + "a scale for the columns of each group";
+        return bits + fmt::format("{} codes per scale", p.grid.block_cols);
     }
     if (l.block_rows == whole_axis) return "one scale for all codes";
     if (l.block_cols == whole_axis) return "a scale per row";
@@ -153,113 +175,109 @@ std::string per_scale(const pairing& p) {
                        l.scales == scale_array::e8m0 ? " byte" : "");
 }
 
-pairing begun(const std::string& name, const quantized_layout& l, std::size_t codes,
-              std::size_t scales) {
-    pairing p;
-    p.name = name;
-    p.layout = &l;
-    p.codes = codes;
-    p.scales = scales;
-    return p;
-}
-
-// Names to arrays, those of the same name in the order of the files.
-using name_index = std::unordered_map<std::string_view, std::vector<std::size_t>>;
-
 class search {
   public:
     search(std::span<const tensor_ref> arrays, bool swizzled, const std::vector<bool>& skip)
-        : arrays_(arrays), swizzled_(swizzled), taken_(skip) {
+        : index_(arrays, skip), swizzled_(swizzled), taken_(skip) {
         taken_.resize(arrays.size());
-        for (std::size_t i = 0; i < arrays.size(); ++i) {
-            if (!taken_[i]) names_[arrays[i].info().name].push_back(i);
-        }
     }
 
     pairings run() {
-        for (std::size_t i = 0; i < arrays_.size(); ++i) {
-            if (!taken_[i] && may_hold_codes(info(i).type)) look_at(i);
+        for (std::size_t i = 0; i < index_.size(); ++i) {
+            if (!taken_[i]) look_at(i);
+        }
+        for (const unread_packing& u : unread_packings) {
+            for (std::size_t i = 0; i < index_.size(); ++i) leave_out(u, i);
         }
         return std::move(result_);
     }
 
   private:
-    const tensor_info& info(std::size_t i) const { return arrays_[i].info(); }
-
-    // The array of that name which belongs to `codes`: in the same file, or the only one. Several
-    // give a reason.
-    std::optional<std::size_t> beside(std::size_t codes, const std::string& name,
-                                      std::string& reason) const {
-        const auto at = names_.find(name);
-        if (at == names_.end()) return std::nullopt;
-        std::vector<std::size_t> here;
-        for (const std::size_t i : at->second) {
-            if (info(i).file == info(codes).file) here.push_back(i);
-        }
-        const std::vector<std::size_t>& all = here.empty() ? at->second : here;
-        if (all.size() == 1) return all.front();
-        reason = fmt::format("{} files hold an array {}", all.size(), name);
-        return std::nullopt;
-    }
+    const tensor_info& info(std::size_t i) const { return index_.info(i); }
 
     void look_at(std::size_t codes) {
         const std::string& name = info(codes).name;
         refused_pairing refusal{codes, std::nullopt, {}};
         for (const quantized_naming& naming : quantized_namings) {
             if (!name.ends_with(naming.codes) || name.size() == naming.codes.size()) continue;
+            if (!may_hold_codes(naming.family, info(codes))) continue;
             const std::string stem = name.substr(0, name.size() - naming.codes.size());
             std::string reason;
-            const auto scales = beside(codes, stem + std::string(naming.scales), reason);
-            const std::string tensor = stem + std::string(naming.tensor);
-            if (scales && *scales != codes && confirm(tensor, codes, *scales, reason)) return;
-            if (!reason.empty() && refusal.why.empty()) refusal = {codes, scales, reason};
+            const auto scales = index_.beside(codes, stem + std::string(naming.scales), reason);
+            if (scales && *scales != codes) {
+                const candidate c{index_, naming, stem, stem + std::string(naming.tensor),
+                                  codes,  *scales};
+                if (confirm(c, reason)) return;
+            }
+            if (reason.empty() || !refusal.why.empty()) continue;
+            refusal = {codes, scales, reason};
+            refusal.others = companions(codes, naming, stem);
         }
-        if (!refusal.why.empty()) result_.refused.push_back(std::move(refusal));
+        if (refusal.why.empty()) return;
+        refused_.insert(codes);
+        result_.refused.push_back(std::move(refusal));
     }
 
-    bool confirm(const std::string& name, std::size_t codes, std::size_t scales,
-                 std::string& reason) {
-        const tensor_info& c = info(codes);
-        const tensor_info& s = info(scales);
+    // What stands beside codes and means nothing without them.
+    std::vector<std::size_t> companions(std::size_t codes, const quantized_naming& naming,
+                                        const std::string& stem) const {
+        std::vector<std::size_t> all;
+        std::string ignored;
+        for (const std::string& of : {stem, stem + std::string(naming.tensor)}) {
+            for (const std::string_view ending :
+                 {naming.zeros, naming.groups, packed_shape_ending, table_ending,
+                  table_state_endings[0], table_state_endings[1], outer_scales_ending,
+                  outer_table_ending, row_order_ending}) {
+                const auto other = index_.beside(codes, of + std::string(ending), ignored);
+                if (other && !taken_[*other]) all.push_back(*other);
+            }
+        }
+        return all;
+    }
+
+    // Integers whose names say how they are packed, though mx does not decode it.
+    void leave_out(const unread_packing& u, std::size_t codes) {
+        const std::string& name = info(codes).name;
+        if (taken_[codes] || refused_.count(codes) != 0 || !is_integer(info(codes).type) ||
+            !name.ends_with(u.codes)) {
+            return;
+        }
+        const std::string stem = name.substr(0, name.size() - u.codes.size());
+        std::string ignored;
+        const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
+        if (!mark || taken_[*mark]) return;
+        refused_pairing r{codes, mark,
+                          fmt::format("{} beside {}: {}, which mx does not decode",
+                                      described(info(codes)), described(info(*mark)), u.name)};
+        for (std::string_view rest = u.others; !rest.empty();) {
+            const std::string_view ending = rest.substr(0, rest.find(' '));
+            rest.remove_prefix(std::min(rest.size(), ending.size() + 1));
+            const auto other = index_.beside(codes, stem + std::string(ending), ignored);
+            if (other && !taken_[*other]) r.others.push_back(*other);
+        }
+        refused_.insert(codes);
+        result_.refused.push_back(std::move(r));
+    }
+
+    bool confirm(const candidate& of, std::string& reason) {
+        const tensor_info& c = of.code_info();
+        const tensor_info& s = of.scale_info();
         std::string wants;
         const auto wanted = [&wants](const std::string& text) {
             wants += (wants.empty() ? "" : "; ") + text;
         };
-        if (taken_[scales]) wanted(fmt::format("{} belongs to another tensor", s.name));
+        if (taken_[of.scales]) wanted(fmt::format("{} belongs to another tensor", s.name));
         for (const quantized_layout& l : quantized_layouts) {
-            if (taken_[scales]) break;
-            if (!holds_codes(l.codes, c.type) || !holds_scales(l.scales, s.type)) continue;
+            if (taken_[of.scales]) break;
+            if (l.family != of.naming.family || !holds_codes(l.codes, c) ||
+                !holds_scales(l, s.type, c.type)) {
+                continue;
+            }
             std::string misfit;
-            if (l.codes == code_array::int_words) {
-                if (auto p = words(name, codes, scales, l, misfit)) {
-                    return accept(std::move(*p), reason);
-                }
-                wanted(misfit);
-                continue;
+            if (std::optional<pairing> p = confirm(of, l, misfit)) {
+                return accept(std::move(*p), of, reason);
             }
-            const auto shape = logical_shape(l, c, misfit);
-            if (!shape || !enough_axes(l, *shape)) {
-                wanted(shape ? fmt::format("{} calls for two axes", l.title) : misfit);
-                continue;
-            }
-            const tensor::shape want = scale_shape(l, *shape);
-            const bool swizzle = swizzled_ && can_be_swizzled(l);
-            const std::uint64_t padded = can_be_swizzled(l) ? swizzled_size(*shape, want) : 0;
-            if (swizzle ? s.elements == padded : shapes_agree(l, want, s.shape)) {
-                pairing p = begun(name, l, codes, scales);
-                p.swizzled = swizzle;
-                p.shape = *shape;
-                p.element = element_of(l.codes, c.type);
-                p.code_bits = p.element != nullptr ? p.element->bits() : 8;
-                p.grid = grid_of(l, *shape);
-                return accept(std::move(p), reason);
-            }
-            wanted(swizzle
-                       ? fmt::format("{} in the 128x4 order calls for {} scales", l.title, padded)
-                       : fmt::format("{} calls for scales {}", l.title, tensor::to_string(want)));
-            if (!swizzle && s.elements == padded && padded != 0) {
-                wanted("they may be in the 128x4 order (--swizzled)");
-            }
+            wanted(misfit);
         }
         if (wants.empty()) wants = "no layout has these dtypes";
         reason = fmt::format("{} and {} are not decoded as one tensor: {}", described(c),
@@ -267,62 +285,102 @@ class search {
         return false;
     }
 
-    // Integers in words, whose number another array says.
-    std::optional<pairing> words(const std::string& name, std::size_t codes, std::size_t scales,
-                                 const quantized_layout& l, std::string& misfit) const {
-        const tensor_info& c = info(codes);
-        const tensor_info& s = info(scales);
-        for (const std::string_view ending : unread_companions) {
-            if (beside(codes, name + std::string(ending), misfit) || !misfit.empty()) {
-                misfit = fmt::format("{} with {}{} are not read", l.title, name, ending);
-                return std::nullopt;
-            }
+    std::optional<pairing> confirm(const candidate& of, const quantized_layout& l,
+                                   std::string& misfit) const {
+        switch (l.codes) {
+            case code_array::int_words:
+            case code_array::gptq_words:
+            case code_array::awq_words:
+                return confirm_words(of, l, misfit);
+            case code_array::table4:
+                return confirm_table(of, l, misfit);
+            case code_array::ggml_nvfp4:
+                return confirm_ggml(of, l, misfit);
+            default:
+                return confirm_blocks(of, l, misfit);
         }
-        const auto extents = beside(codes, name + std::string(packed_shape_ending), misfit);
-        if (!extents || info(*extents).type != dtype::i64 || info(*extents).elements != 2 ||
-            c.shape.size() != 2 || s.shape.size() != 2) {
-            if (misfit.empty()) {
-                misfit = fmt::format("{} call for two axes and {}{} (I64 2)", l.title, name,
-                                     packed_shape_ending);
+    }
+
+    // Scales in the shape of the grid of blocks.
+    std::optional<pairing> confirm_blocks(const candidate& of, const quantized_layout& l,
+                                          std::string& misfit) const {
+        const tensor_info& c = of.code_info();
+        const tensor_info& s = of.scale_info();
+        const auto shape = logical_shape(l, c, misfit);
+        if (!shape) return std::nullopt;
+        if (!enough_axes(l, *shape)) {
+            misfit = fmt::format("{} calls for two axes", l.title);
+            return std::nullopt;
+        }
+        const tensor::shape want = scale_shape(l, *shape);
+        const bool swizzle = swizzled_ && can_be_swizzled(l);
+        const std::uint64_t padded = can_be_swizzled(l) ? swizzled_size(*shape, want) : 0;
+        if (!(swizzle ? s.elements == padded : shapes_agree(l, want, s.shape))) {
+            misfit = swizzle
+                         ? fmt::format("{} in the 128x4 order calls for {} scales", l.title, padded)
+                         : fmt::format("{} calls for scales {}", l.title, tensor::to_string(want));
+            if (!swizzle && s.elements == padded && padded != 0) {
+                misfit += "; they may be in the 128x4 order (--swizzled)";
             }
             return std::nullopt;
         }
-        std::array<std::uint64_t, 2> size{};
-        arrays_[*extents]
-            .file->open(arrays_[*extents].index)
-            ->read(0, std::as_writable_bytes(std::span(size)));
-        const auto [rows, cols] = size;
-        for (const std::uint64_t bits : {4u, 8u}) {
-            const std::uint64_t per_word = 32 / bits;
-            if (rows != c.shape[0] || cols % per_word != 0 || cols / per_word != c.shape[1])
-                continue;
-            if (cols == 0 || s.shape[0] != rows || s.shape[1] == 0 || cols % s.shape[1] != 0) {
-                continue;
-            }
-            pairing p = begun(name, l, codes, scales);
-            p.extents = extents;
-            p.shape = {rows, cols};
-            p.code_bits = static_cast<int>(bits);
-            p.grid = {{1, rows, cols}, 1, cols / s.shape[1]};
-            const auto elements = tensor::element_count(p.shape);
-            if (elements && *elements != 0 && tensor::byte_count(dtype::f64, *elements)) return p;
+        pairing p = of.begin(l);
+        p.swizzled = swizzle;
+        p.shape = *shape;
+        p.element = element_of(l.codes, c.type);
+        p.code_bits = p.element != nullptr ? p.element->bits() : 8;
+        p.grid = grid_of(l, *shape);
+        return zeros_and_order_fit(p, of, misfit) ? std::optional(p) : std::nullopt;
+    }
+
+    // Of integers the zero points of rows are read; nothing is read in another order.
+    static bool zeros_and_order_fit(pairing& p, const candidate& of, std::string& misfit) {
+        p.zeros = of.zeros(misfit);
+        const auto groups = misfit.empty() ? of.groups(misfit) : std::nullopt;
+        if (!misfit.empty()) return false;
+        const tensor_info* const unread =
+            groups ? &of.arrays.info(*groups)
+            : p.zeros && (p.layout->codes != code_array::int8 ||
+                          of.arrays.info(*p.zeros).type != dtype::i8 ||
+                          of.arrays.info(*p.zeros).elements != of.scale_info().elements)
+                ? &of.arrays.info(*p.zeros)
+                : nullptr;
+        if (unread != nullptr) {
+            misfit = fmt::format("{} with {} is not read", p.layout->title, described(*unread));
+            return false;
         }
-        misfit =
-            fmt::format("{} of 4 or 8 bits, {}x{} by {}, do not fill these words in equal parts",
-                        l.title, rows, cols, info(*extents).name);
-        return std::nullopt;
+        if (p.layout->divisor == 1) return true;
+        const auto order = of.beside(of.name + std::string(row_order_ending), misfit);
+        if (!misfit.empty()) return false;
+        if (order) {
+            const tensor_info& t = of.arrays.info(*order);
+            if (t.bytes != 1 || of.arrays.content(*order).front() != 0) {
+                misfit = fmt::format("{} in another order of rows ({}) is not read",
+                                     p.layout->title, described(t));
+                return false;
+            }
+            p.said.push_back(*order);
+        }
+        return true;
     }
 
     // The tensor scale, if there is one, and the words.
-    bool accept(pairing p, std::string& reason) {
+    bool accept(pairing p, const candidate& of, std::string& reason) {
         const tensor_info& c = info(p.codes);
         const tensor_info& s = info(p.scales);
         p.why = fmt::format("{} from {} and {}", p.layout->title, described(c), described(s));
         if (s.file != c.file) p.why += fmt::format(" of {}", s.file);
         p.why += ": " + per_scale(p);
+        if (p.zeros) p.why += fmt::format(", zero points of {}", info(*p.zeros).name);
+        if (p.layout->codes == code_array::gptq_words) {
+            p.why += " stored less one (checkpoint_format gptq)";
+        }
+        if (p.groups) p.why += fmt::format(", groups of {}", info(*p.groups).name);
+        if (p.outer_scales) p.why += fmt::format(", scaled by {}", info(*p.outer_scales).name);
         if (p.swizzled) p.why += ", scales in the 128x4 order";
         for (const tensor_scale_name& t : tensor_scale_names) {
-            const auto at = beside(p.codes, p.name + std::string(t.ending), reason);
+            auto at = of.beside(of.name + std::string(t.ending), reason);
+            if (!at && reason.empty()) at = of.beside(of.stem + std::string(t.ending), reason);
             if (!at) {
                 if (!reason.empty()) return false;
                 continue;
@@ -330,8 +388,9 @@ class search {
             const tensor_info& g = info(*at);
             const char* wrong = !p.layout->tensor_scale ? "has no place in this layout"
                                 : g.type != dtype::f32 || g.elements != 1 ? "is not one F32"
-                                : p.tensor_scale ? "is a second tensor scale"
-                                                 : nullptr;
+                                : p.tensor_scale && p.tensor_scale != at
+                                    ? "is a second tensor scale"
+                                    : nullptr;
             if (wrong != nullptr) {
                 reason = fmt::format("{}; not decoded, because {} {}", p.why, described(g), wrong);
                 return false;
@@ -341,22 +400,41 @@ class search {
             p.why += fmt::format(", {} by {} ({})", t.divides ? "divided" : "multiplied", g.name,
                                  t.writer);
         }
-        taken_[p.codes] = true;
-        taken_[p.scales] = true;
-        if (p.tensor_scale) taken_[*p.tensor_scale] = true;
-        if (p.extents) taken_[*p.extents] = true;
+        for (const std::size_t part : p.parts()) taken_[part] = true;
         result_.found.push_back(std::move(p));
         return true;
     }
 
-    std::span<const tensor_ref> arrays_;
+    array_index index_;
     bool swizzled_;
     std::vector<bool> taken_;
-    name_index names_;
+    std::set<std::size_t> refused_;  // codes
     pairings result_;
 };
 
 }  // namespace
+
+std::vector<std::size_t> pairing::parts() const {
+    std::vector<std::size_t> all{codes, scales};
+    for (const auto& more : {tensor_scale, zeros, groups, table, outer_table, outer_scales}) {
+        if (more) all.push_back(*more);
+    }
+    all.insert(all.end(), said.begin(), said.end());
+    return all;
+}
+
+pairing pairing::alone() const {
+    pairing p = *this;
+    p.codes = 0;
+    p.scales = 1;
+    std::size_t next = 2;
+    for (auto* more :
+         {&p.tensor_scale, &p.zeros, &p.groups, &p.table, &p.outer_table, &p.outer_scales}) {
+        if (*more) *more = next++;
+    }
+    for (std::size_t& each : p.said) each = next++;
+    return p;
+}
 
 pairings find_pairings(std::span<const tensor_ref> arrays, bool swizzled,
                        const std::vector<bool>& skip) {

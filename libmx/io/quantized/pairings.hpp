@@ -23,21 +23,35 @@ struct pairing {
     const quantized_layout* layout = nullptr;
     std::size_t codes = 0, scales = 0;
     std::optional<std::size_t> tensor_scale;
-    std::optional<std::size_t> extents;  ///< the array that says how many codes there are
-    bool divides = false;                ///< by the tensor scale
+    std::optional<std::size_t> zeros;   ///< a zero point beside each scale
+    std::optional<std::size_t> groups;  ///< the number of the scale, for each column
+    std::optional<std::size_t> table;   ///< what codes are indices into
+    /// Where scales are indices: what they are indices into, and a scale of each outer block.
+    std::optional<std::size_t> outer_table, outer_scales;
+    std::vector<std::size_t> said;  ///< arrays that only say something about the tensor
+    bool divides = false;           ///< by the tensor scale
     bool swizzled = false;
     tensor::shape shape;
     int code_bits = 8;
-    const format::element_format* element = nullptr;  ///< none for INT8 and the FNUZ types
+    const format::element_format* element = nullptr;  ///< none for integers and the FNUZ types
     block::grid grid;                                 ///< in the order of the scales
+    std::uint64_t outer_block = 0;                    ///< scales that share an outer one
+    float outer_offset = 0;                           ///< added to the product of the two
     std::string why;                                  ///< one line: what was found and what fits
+
+    /// All its arrays.
+    std::vector<std::size_t> parts() const;
+    /// The same pairing among its own arrays: an index is the place in parts().
+    pairing alone() const;
 };
 
-/// A candidate by its name that dtypes or shapes do not confirm.
+/// A candidate by its name that dtypes or shapes do not confirm, or that is packed in a way that
+/// is not decoded.
 struct refused_pairing {
     std::size_t codes;
     std::optional<std::size_t> scales;  ///< none: several arrays have their name
     std::string why;
+    std::vector<std::size_t> others = {};  ///< arrays that mean nothing without the codes
 };
 
 struct pairings {

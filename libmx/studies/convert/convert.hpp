@@ -99,4 +99,10 @@ inline conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const engine::run_control& control);
 
+/// Writes what is decoded on the way (io/quantized/layouts.hpp, ggml's blocks) as F32, rounded once
+/// where a value is not one, and keeps the other tensors bit for bit. Throws base::error (input)
+/// where no tensor is decoded.
+conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,
+                              const std::string& out, const engine::run_control& control);
+
 }  // namespace mx::convert

@@ -1,14 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/skip.hpp"
+#include "libmx/io/widen.hpp"
 #include "libmx/studies/convert/output.hpp"
 
 namespace mx::convert {
+namespace {
+
+constexpr std::uint64_t decoded_at_once = std::uint64_t{1} << 17;  // elements
+
+}  // namespace
+
+conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,
+                              const std::string& out, const engine::run_control& control) {
+    output o;
+    std::vector<engine::tensor_ref> decoded;
+    for (const engine::tensor_ref& t : tensors) {
+        const io::tensor_info& info = t.info();
+        const std::string reason = engine::why_left_out(info);
+        if (reason.empty() && !info.layout.empty()) {
+            decoded.push_back(t);
+        } else if (!o.keep(t, reason.empty() ? "not packed" : reason)) {
+            o.result.skipped.push_back({info.file, info.name, "", reason});
+        }
+    }
+    if (decoded.empty()) {
+        throw base::error(
+            base::error_kind::input,
+            "nothing here is packed in a way that mx decodes; `mx tensors` shows what "
+            "was found",
+            {tensors.empty() ? std::string() : tensors.front().info().file, "", {}});
+    }
+    std::vector<std::size_t> arrays;
+    for (const engine::tensor_ref& t : decoded) {
+        arrays.push_back(o.add({t.info().name, tensor::dtype::f32, t.info().shape}));
+        o.result.elements += t.info().elements;
+    }
+    o.result.tensors = decoded.size();
+    io::array_writer& writer = o.create(to_file(out));
+    std::uint64_t done = 0;
+    for (std::size_t i = 0; i < decoded.size(); ++i) {
+        const io::tensor_info& info = decoded[i].info();
+        const std::unique_ptr<io::byte_source> source = decoded[i].file->open(decoded[i].index);
+        const std::uint64_t pieces = (info.elements + decoded_at_once - 1) / decoded_at_once;
+        base::parallel_for(pieces, control.threads, control.cancel, [&](std::uint64_t at, int) {
+            const std::uint64_t first = at * decoded_at_once;
+            std::vector<float> values(
+                static_cast<std::size_t>(std::min(decoded_at_once, info.elements - first)));
+            std::vector<std::byte> scratch;
+            io::read_f32(*source, info.type, first, values, scratch);
+            writer.write(arrays[i], first * sizeof(float), std::as_bytes(std::span(values)));
+        });
+        done += info.elements;
+        if (control.on_progress) control.on_progress({done, o.result.elements});
+    }
+    return o.finish(control);
+}
 
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const engine::run_control& control) {

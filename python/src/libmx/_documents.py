@@ -32,7 +32,7 @@ def sha256_of(path: str) -> str:
 
 _reading = {"as_": "as", "shape": "shape", "dtype": "dtype", "offset": "offset", "raw": "raw",
             "integers": "integers", "swizzled": "swizzled", "splits": "splits",
-            "transposed": "transposed"}
+            "transposed": "transposed", "experts": "experts", "heads": "heads"}
 
 
 def reading_options(given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -41,7 +41,7 @@ def reading_options(given: Mapping[str, Any]) -> Dict[str, Any]:
     for key, value in given.items():
         if key not in _reading:
             raise TypeError(f"unknown keyword argument {key!r}")
-        if key in ("splits", "transposed"):
+        if key in ("splits", "transposed", "experts", "heads"):
             value = texts(value)
         elif key == "shape" and not isinstance(value, str):
             value = "x".join(str(int(n)) for n in value)
@@ -259,7 +259,7 @@ def open(paths: Any, **reading: Any) -> Model:
     """Opens safetensors, GGUF, NPY or raw files; only headers are read. `paths`: a file, a
     directory, a pattern, or several, which are one model then. Keyword arguments are those of the
     command: as_ ("bf16"), raw, integers, swizzled, splits ("qkv=q:64,k:64,v:64"), transposed
-    (patterns); of raw files shape ((64, 128)), dtype ("BF16") and offset (bytes). Quantized tensors
+    and experts (patterns), heads ("cache_*=8"); of raw files shape ((64, 128)), dtype ("BF16") and offset (bytes). Quantized tensors
     show what they decode to. Raises Error with `file`, `tensor` and `offset`."""
     return Model(paths, **reading)
 

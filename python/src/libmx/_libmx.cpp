@@ -320,6 +320,8 @@ void take_inputs(const nb::dict& o, doc::input_options& in, doc::role_options& r
     take(o, "swizzled", in.views.swizzled);
     take(o, "splits", in.views.splits);
     take(o, "transposed", in.views.transposed);
+    take(o, "experts", in.views.experts);
+    take(o, "heads", in.views.heads);
     take(o, "roles", roles.roles);
     take(o, "role_patterns", roles.patterns);
     take(o, "norm_bias", roles.norm_bias);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/io/quantized/word_codes.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "libmx/io/quantized/layouts.hpp"
+
+namespace mx::io {
+namespace {
+
+constexpr std::uint64_t word_bytes = 4;
+constexpr std::size_t codes_at_once = std::size_t{1} << 16;
+
+}  // namespace
+
+std::unique_ptr<byte_source> codes_in_words(shared_source words, std::uint64_t row_words,
+                                            std::uint64_t cols, int bits, word_order order) {
+    const auto width = static_cast<std::uint64_t>(bits);
+    return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
+        std::vector<std::byte> stored;
+        while (!out.empty()) {
+            const std::uint64_t row = offset / cols;
+            const std::uint64_t col = offset % cols;
+            const auto count = static_cast<std::size_t>(
+                std::min<std::uint64_t>({out.size(), cols - col, codes_at_once}));
+            const std::uint64_t first = col * width / 32;
+            const std::uint64_t last = ((col + count) * width + 31) / 32;
+            // A byte more than there is, so that a code can be taken from two.
+            stored.assign(static_cast<std::size_t>((last - first) * word_bytes) + 1, std::byte{0});
+            words->read((row * row_words + first) * word_bytes,
+                        std::span(stored).first(stored.size() - 1));
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::uint64_t at = col + i;
+                const std::uint64_t place =
+                    order == word_order::stream ? at : at / 8 * 8 + awq_places[at % 8];
+                const std::uint64_t bit = place * width - first * 32;
+                const auto byte = static_cast<std::size_t>(bit / 8);
+                const unsigned two = std::to_integer<unsigned>(stored[byte]) |
+                                     std::to_integer<unsigned>(stored[byte + 1]) << 8;
+                out[i] = static_cast<std::byte>(two >> bit % 8 & ((1u << width) - 1u));
+            }
+            out = out.subspan(count);
+            offset += count;
+        }
+    });
+}
+
+std::unique_ptr<byte_source> high_nibble_first(shared_source bytes) {
+    return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
+        std::vector<std::byte> stored;
+        while (!out.empty()) {
+            const std::size_t count = std::min(out.size(), codes_at_once);
+            const std::uint64_t first = offset / 2;
+            stored.resize(static_cast<std::size_t>((offset + count + 1) / 2 - first));
+            bytes->read(first, stored);
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::byte both = stored[static_cast<std::size_t>((offset + i) / 2 - first)];
+                out[i] = (offset + i) % 2 == 0 ? both >> 4 : both & std::byte{15};
+            }
+            out = out.subspan(count);
+            offset += count;
+        }
+    });
+}
+
+}  // namespace mx::io
